@@ -1,0 +1,56 @@
+"""kafka-python's classes over a broker in this process: ``from compat.kafka import KafkaProducer``.
+
+The names, modules, exceptions and structures are those of the package ``kafka`` (kafka-python 3), which
+is installed beside this one and of which everything but the three clients is used as it is; see
+:mod:`compat.kafka._mirror`. The producer, the consumer and the admin client have kafka-python's methods,
+configuration keys, return types, exceptions and blocking behaviour; underneath they call
+:mod:`dafka.broker` through the hub. Configuration that only concerns a network connection (sockets, TLS,
+SASL, proxies, reconnecting) is accepted and has no effect inside one process.
+"""
+
+from __future__ import annotations
+
+from compat.kafka import _mirror
+
+_mirror.install()
+
+from kafka import (  # noqa: E402  (the finder has to be there before anything below imports)
+    AsyncConsumerRebalanceListener,
+    ConsumerGroupMetadata,
+    ConsumerRebalanceListener,
+    DefaultSerializer,
+    Deserializer,
+    IsolationLevel,
+    JsonSerializer,
+    OffsetAndMetadata,
+    OffsetSpec,
+    Serializer,
+    TopicPartition,
+    TopicPartitionReplica,
+    __version__,
+)
+
+from compat.kafka.admin import KafkaAdminClient  # noqa: E402
+from compat.kafka.consumer import KafkaConsumer  # noqa: E402
+from compat.kafka.producer import KafkaProducer  # noqa: E402
+
+__all__ = [
+    "AsyncConsumerRebalanceListener",
+    "ConsumerGroupMetadata",
+    "ConsumerRebalanceListener",
+    "DefaultSerializer",
+    "Deserializer",
+    "IsolationLevel",
+    "JsonSerializer",
+    "KafkaAdminClient",
+    "KafkaConsumer",
+    "KafkaProducer",
+    "OffsetAndMetadata",
+    "OffsetSpec",
+    "Serializer",
+    "TopicPartition",
+    "TopicPartitionReplica",
+    "__version__",
+]
+
+__getattr__ = _mirror.counterpart_names(__name__)

@@ -1,0 +1,128 @@
+"""What the three clients have in common: finding the broker, metrics, and what ``fork`` does to them.
+
+``bootstrap_servers`` is resolved by :func:`dafka.broker.connect`; a broker that cannot be reached within
+``bootstrap_timeout_ms`` is a ``KafkaTimeoutError``, as in kafka-python. Broker methods run as green
+threads of the hub (:meth:`Client.call`), so a call costs one crossing and blocks only its caller.
+
+A child process made by ``fork`` has the objects but not the hub thread. Producers and consumers are kept
+in a weak set (:func:`cut_off_in_child`); in the child each is cut off, and its next use raises
+:class:`dafka.mesh.hub.ForkedError`.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kafka.errors import IllegalStateError, KafkaConnectionError, KafkaTimeoutError
+from kafka.metrics import AnonMeasurable, MetricConfig, MetricName, Metrics
+
+import dafka.broker
+from dafka.mesh.hub import HubStoppedError
+
+# The version of Kafka whose behaviour the broker has; kafka-python keeps it in ``config["api_version"]``.
+API_VERSION = (4, 0)
+
+
+class Client:
+    """A connection to a broker of this process, and the metrics about its use."""
+
+    def __init__(self, config: dict[str, Any], name: str) -> None:
+        """Connect as the configuration says; ``name`` is the client's class, for messages.
+
+        Raises:
+            KafkaTimeoutError: no such broker within ``bootstrap_timeout_ms``.
+        """
+        self.name = name
+        timeout_ms = config["bootstrap_timeout_ms"]
+        try:
+            connection = dafka.broker.connect(
+                config["bootstrap_servers"], None if timeout_ms is None else timeout_ms / 1000
+            )
+        except (KafkaTimeoutError, ValueError, TypeError):
+            raise
+        except (KafkaConnectionError, TimeoutError, OSError) as error:
+            message = f"Unable to bootstrap from {config['bootstrap_servers']}"
+            raise KafkaTimeoutError(message) from error
+        self.hub = connection.hub
+        self.broker = connection.broker
+        config["api_version"] = API_VERSION if config["api_version"] is None else config["api_version"]
+
+    def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run ``fn`` in the hub, usually a method of the broker, and wait for its result."""
+        return self.hub.run(fn, *args, **kwargs)
+
+    def connected(self) -> bool:
+        """Whether the broker can still be called."""
+        try:
+            self.hub.check()
+            self.call(self.broker.metadata, ())
+        except Exception:
+            return False
+        return True
+
+    def closed_error(self, message: str) -> Exception:
+        """The exception for a use after ``close``, or after the hub is gone."""
+        try:
+            self.hub.check()
+        except HubStoppedError:
+            pass
+        except Exception as error:
+            return error
+        return IllegalStateError(message)
+
+
+class Forkable(Protocol):
+    """What has to know that it woke up in a forked child."""
+
+    def _cut_off(self) -> None: ...
+
+
+_forkables: weakref.WeakSet[Forkable] = weakref.WeakSet()
+
+
+def cut_off_in_child(client: Forkable) -> None:
+    """Have ``client._cut_off()`` called in every child that this process forks."""
+    _forkables.add(client)
+
+
+def _after_fork() -> None:
+    for client in list(_forkables):
+        client._cut_off()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def new_metrics(config: dict[str, Any]) -> Metrics:
+    """kafka-python's metrics registry with the client's configuration."""
+    metric_config = MetricConfig(
+        samples=config["metrics_num_samples"],
+        time_window_ms=config["metrics_sample_window_ms"],
+        tags={"client-id": config["client_id"]},
+    )
+    return Metrics(metric_config, [reporter() for reporter in config["metric_reporters"]])
+
+
+def add_gauges(metrics: Metrics, group: str, tags: dict[str, str], gauges: dict[str, tuple[str, Any]]) -> None:
+    """Register figures that are read only when somebody asks: ``{name: (description, read)}``.
+
+    Counting per record would cost more than the record; ours count per batch.
+    """
+    for name, (description, read) in gauges.items():
+        measurable = AnonMeasurable(lambda config, now, read=read: read())
+        metrics.add_metric(MetricName(name, group, description, tags), measurable)
+
+
+def metrics_by_group(metrics: Metrics | None, raw: bool) -> dict[Any, Any] | None:
+    """What the clients' ``metrics()`` return: ``{group: {name: value}}``, or the registry if ``raw``."""
+    if metrics is None:
+        return None
+    if raw:
+        return dict(metrics.metrics)
+    groups: dict[str, dict[str, Any]] = {}
+    for name, metric in dict(metrics.metrics).items():
+        groups.setdefault(name.group, {})[name.name] = metric.value()
+    return groups

@@ -1,0 +1,265 @@
+"""Records on their way to one partition: an open batch that grows, and sealed ones that wait their turn.
+
+A :class:`PartitionQueue` has one open :class:`Batch`; ``send`` appends to it under the queue's lock. When
+the next record does not fit, the batch is sealed (it takes its place in ``sealed``, in order) and a new
+one is opened; the thread that sealed it then encodes it, outside the lock, so that what waits is bytes
+and not objects. The sender takes sealed batches from the left, stopping at one that is still being
+encoded, and takes the open batch when it has lingered long enough. So a partition's records leave in the
+order in which they were appended.
+
+A batch is also the shared result of its records: their futures (:mod:`compat.kafka.producer._future`)
+refer to it and to their place in it, and have no state of their own. Waiters and callbacks are kept only
+from the moment somebody asks for them.
+
+The locks are native ones even where gevent has patched ``threading``: they are held for a handful of
+bytecodes, never across a wait, and the hub's thread takes them too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from gevent import monkey
+from kafka.errors import IllegalStateError
+from kafka.structs import TopicPartition
+
+from dafka.mesh.hub import Hub, Waiter
+from dafka.protocol.batch import encode_batch
+
+log = logging.getLogger(__name__)
+
+allocate_lock = monkey.get_original("_thread", "allocate_lock")
+
+BATCH_HEADER = 61  # octets of a record batch before its first record
+
+Record = tuple[int, "bytes | None", "bytes | None", Any]  # timestamp in ms, key, value, headers
+
+
+class Batch:
+    """Some records of one partition, and what became of them."""
+
+    __slots__ = (
+        "attempts",
+        "base_offset",
+        "callbacks",
+        "content",
+        "count",
+        "created",
+        "done",
+        "error",
+        "queue",
+        "records",
+        "room",
+        "size",
+        "timestamp",
+        "waiters",
+    )
+
+    def __init__(self, queue: PartitionQueue, batch_size: int) -> None:
+        self.queue = queue
+        self.records: list[Record] = []
+        self.room = batch_size - BATCH_HEADER  # octets that still fit, by estimate
+        self.size = 0  # octets, known when it is sealed
+        self.count = 0  # records, known when it is sealed
+        self.created = 0.0  # monotonic seconds of the first record
+        self.content: bytes | None = None  # the encoded batch, once sealed and encoded
+        self.attempts = 0
+        self.done = False
+        self.error: BaseException | None = None
+        self.base_offset = -1
+        self.timestamp = -1  # the broker's, or -1 if each record keeps its own
+        self.waiters: list[Waiter] | None = None
+        self.callbacks: list[tuple[int, Any, Callable[[Any], Any], Callable[[Any], Any]]] | None = None
+
+    def encode(self) -> None:
+        """Turn the records of a sealed batch into ``content`` and let go of them."""
+        records, self.records = self.records, []
+        queue = self.queue
+        try:
+            self.content = encode_batch(records, compression=queue.compression)
+        except Exception as error:
+            log.exception("a batch of %d records for %s could not be encoded", self.count, queue.partition)
+            self.error = error
+            self.content = b""
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait for the result, at most ``timeout`` seconds; whether it is there.
+
+        Raises:
+            IllegalStateError: called from a callback. Callbacks run where results come from, so the
+                result could never arrive.
+        """
+        if self.done:
+            return True
+        hub = self.queue.hub
+        hub.check()
+        if hub.here:
+            raise IllegalStateError(
+                f"the record to {self.queue.partition} is not acknowledged yet, and waiting for it in a "
+                "callback would wait for ever; add a callback to its future instead"
+            )
+        lock = self.queue.lock
+        waiter = hub.waiter()
+        with lock:
+            if self.done:
+                waiter.close()
+                return True
+            if self.waiters is None:
+                self.waiters = []
+            self.waiters.append(waiter)
+        try:
+            waiter.wait(timeout)
+        finally:
+            with lock:
+                coming = self.waiters is None  # resolve() took it along and sets it at any moment
+                if not coming:
+                    self.waiters.remove(waiter)
+            if coming:
+                waiter.wait(1.0)
+            waiter.close()
+        return self.done
+
+    def call_back(
+        self, index: int, future: Any, on_success: Callable[[Any], Any], on_error: Callable[[Any], Any]
+    ) -> bool:
+        """Have one of the two called with the outcome of record ``index``; False if that is known already."""
+        with self.queue.lock:
+            if self.done:
+                return False
+            if self.callbacks is None:
+                self.callbacks = []
+            self.callbacks.append((index, future, on_success, on_error))
+        return True
+
+    def resolve(self, base_offset: int, timestamp: int, error: BaseException | None) -> None:
+        """Publish the outcome: wake who waits, then run callbacks in the order of the records."""
+        with self.queue.lock:
+            self.base_offset = base_offset
+            self.timestamp = timestamp
+            self.error = error
+            self.done = True
+            waiters, self.waiters = self.waiters, None
+            callbacks, self.callbacks = self.callbacks, None
+        self.content = b""
+        if waiters:
+            for waiter in waiters:
+                waiter.set()
+        if callbacks:
+            callbacks.sort(key=_index)
+            for _, future, on_success, on_error in callbacks:
+                if error is None:
+                    run_callback(future, on_success, future.value, "callback")
+                else:
+                    run_callback(future, on_error, error, "errback")
+
+
+def _index(entry: tuple[int, Any, Any, Any]) -> int:
+    return entry[0]
+
+
+def run_callback(future: Any, fn: Callable[[Any], Any], outcome: Any, kind: str) -> None:
+    """Call ``fn``; what it raises is logged, unless the future's class asks for it to be raised."""
+    try:
+        fn(outcome)
+    except Exception:
+        log.exception("Error processing %s", kind)
+        if future.error_on_callbacks:
+            raise
+
+
+class PartitionQueue:
+    """The batches of one partition that are not acknowledged yet, and where its next record goes."""
+
+    __slots__ = (
+        "batch_size",
+        "closed",
+        "compression",
+        "hub",
+        "lock",
+        "open",
+        "partition",
+        "retry_at",
+        "sealed",
+    )
+
+    def __init__(self, hub: Hub, partition: TopicPartition, batch_size: int, compression: str | None) -> None:
+        self.hub = hub
+        self.partition = partition
+        self.batch_size = batch_size
+        self.compression = compression
+        self.lock = allocate_lock()
+        self.open = Batch(self, batch_size)
+        self.sealed: deque[Batch] = deque()
+        self.retry_at = 0.0  # monotonic seconds before which nothing is sent, after an error
+        self.closed = False
+
+    def has_room(self, size: int) -> bool:
+        """Whether a record of ``size`` octets goes into the open batch, which already has some."""
+        batch = self.open
+        return bool(batch.records) and batch.room >= size
+
+    def append(self, record: Record, size: int) -> tuple[Batch, int, Batch | None]:
+        """Append a record: its batch, its place in it, and a batch that this sealed, to be encoded.
+
+        Raises:
+            IllegalStateError: the producer was closed meanwhile.
+        """
+        sealed = None
+        with self.lock:
+            if self.closed:
+                raise IllegalStateError("KafkaProducer already closed!")
+            batch = self.open
+            if batch.room < size and batch.records:
+                sealed = self._seal()
+                batch = self.open
+            records = batch.records
+            index = len(records)
+            records.append(record)
+            batch.room -= size
+        return batch, index, sealed
+
+    def _seal(self) -> Batch:
+        batch = self.open
+        batch.count = len(batch.records)
+        batch.size = max(self.batch_size - batch.room, BATCH_HEADER)
+        self.sealed.append(batch)
+        self.open = Batch(self, self.batch_size)
+        return batch
+
+    @property
+    def empty(self) -> bool:
+        return not self.sealed and not self.open.records
+
+    def take_sealed(self) -> Batch | None:
+        """The next batch that is ready to go, or None."""
+        sealed = self.sealed
+        if sealed and sealed[0].content is not None:
+            return sealed.popleft()
+        return None
+
+    def seal_open(self) -> Batch | None:
+        """Seal the open batch although it is not full, if it has records; the caller encodes it."""
+        with self.lock:
+            return self._seal() if self.open.records else None
+
+    def put_back(self, batches: list[Batch], retry_at: float) -> None:
+        """Take back batches that are to be sent again, in front of everything else."""
+        self.sealed.extendleft(reversed(batches))
+        self.retry_at = retry_at
+
+    def close_if_empty(self) -> bool:
+        """Accept no more records, provided that none is waiting; whether that is so now."""
+        with self.lock:
+            if not self.empty:
+                return False
+            self.closed = True
+            # No record fits: send() takes its slow way and finds the queue closed.
+            self.open.room = -1
+            self.open.records = [(0, None, None, ())]
+            return True
+
+

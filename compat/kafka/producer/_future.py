@@ -1,0 +1,105 @@
+"""The future that ``send`` returns.
+
+It is kafka-python's ``FutureRecordMetadata`` by type and by interface, but it has no lock, no event and
+no lists: it points at its batch (``_produce_future``) and knows its record's place and sizes (``args``,
+the same six values as in kafka-python). Everything else is computed from the batch when asked for.
+Making one is the largest part of ``send``, so :meth:`KafkaProducer.send` does it without a constructor
+call; see there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from kafka.errors import IllegalStateError, KafkaTimeoutError
+from kafka.producer.future import FutureRecordMetadata, RecordMetadata
+
+from compat.kafka.producer._batches import Batch, run_callback
+
+
+def _nothing(outcome: Any) -> None:
+    return None
+
+
+class RecordFuture(FutureRecordMetadata):
+    """The result of one ``send``: a ``RecordMetadata``, or the exception that became of it."""
+
+    __slots__ = ()
+    _produce_future: Batch
+    args: tuple[int, int, None, int, int, int]
+
+    def __init__(self, batch: Batch, args: tuple[int, int, None, int, int, int]) -> None:
+        self._produce_future = batch
+        self.args = args
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the record was acknowledged, or failed."""
+        return self._produce_future.done
+
+    @property
+    def exception(self) -> BaseException | None:
+        """Why it failed, or None."""
+        return self._produce_future.error if self._produce_future.done else None
+
+    @property
+    def value(self) -> RecordMetadata | None:
+        """The ``RecordMetadata``, or None if the record failed or is still under way."""
+        batch = self._produce_future
+        if not batch.done or batch.error is not None:
+            return None
+        index, timestamp, checksum, key_size, value_size, header_size = self.args
+        partition = batch.queue.partition
+        return RecordMetadata(
+            partition[0],
+            partition[1],
+            partition,
+            batch.base_offset + index if batch.base_offset != -1 else -1,
+            timestamp if batch.timestamp == -1 else batch.timestamp,
+            checksum,
+            key_size,
+            value_size,
+            header_size,
+        )
+
+    def get(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait for the record's acknowledgement, at most ``timeout`` seconds, and return its metadata.
+
+        Raises:
+            KafkaTimeoutError: it did not come in time.
+            IllegalStateError: called from a callback for a record that is still under way.
+        """
+        batch = self._produce_future
+        if not batch.done and not batch.wait(timeout):
+            raise KafkaTimeoutError(f"Timeout after waiting for {timeout} secs.")
+        if batch.error is not None:
+            raise batch.error
+        return self.value
+
+    def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordFuture:
+        """Call ``f(*args, metadata, **kwargs)`` when the record is acknowledged; at once if it is."""
+        return self._add_cb_eb(functools.partial(f, *args, **kwargs) if args or kwargs else f, _nothing)
+
+    def add_errback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordFuture:
+        """Call ``f(*args, exception, **kwargs)`` when the record fails; at once if it has."""
+        return self._add_cb_eb(_nothing, functools.partial(f, *args, **kwargs) if args or kwargs else f)
+
+    def _add_cb_eb(self, cb: Callable[[Any], Any], eb: Callable[[Any], Any]) -> RecordFuture:
+        batch = self._produce_future
+        if not batch.call_back(self.args[0], self, cb, eb):
+            if batch.error is None:
+                run_callback(self, cb, self.value, "callback")
+            else:
+                run_callback(self, eb, batch.error, "errback")
+        return self
+
+    def success(self, value: Any) -> Any:
+        raise IllegalStateError("only the producer decides what becomes of a record")
+
+    def failure(self, e: Any) -> Any:
+        raise IllegalStateError("only the producer decides what becomes of a record")
+
+    def rebind(self, new_produce_future: Any, new_batch_index: int) -> None:
+        raise IllegalStateError("a record stays in its batch")

@@ -1,0 +1,328 @@
+"""The green thread of the hub that carries a producer's batches to the broker.
+
+``send`` puts a queue into ``ready`` when its open batch gets a first record or is sealed, and wakes the
+sender if it sleeps. The sender collects what may go (sealed batches; open ones that have lingered for
+``linger_ms`` or are being flushed), hands it to ``broker.produce`` in one call, and publishes the
+outcome. One call is under way at a time, so a partition's order survives retries; meanwhile further
+records gather, which is what makes batches grow under load.
+
+The sender belongs to the hub, not to the producer: a producer that is garbage collected without
+``close`` still gets its records sent.
+
+Memory is bounded by ``BYTES_UNDER_WAY``: a ``send`` that fills a batch waits while more than that is
+sealed and not yet acknowledged. (kafka-python 3 has no ``buffer_memory``; Kafka's default is the same.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable
+from time import monotonic
+from typing import Any
+
+import gevent.event
+from kafka.errors import KafkaTimeoutError, RetriableError, UnknownTopicOrPartitionError
+from kafka.structs import TopicPartition
+
+from compat.kafka._client import Client
+from compat.kafka.producer._batches import Batch, PartitionQueue, allocate_lock
+from compat.kafka.producer._topics import Topics
+from dafka.mesh.hub import Waiter
+
+log = logging.getLogger(__name__)
+
+BYTES_UNDER_WAY = 32 * 1024 * 1024  # octets sealed and not acknowledged before send() waits
+ROUND_BYTES = 4 * 1024 * 1024  # octets after which no further batch joins a call of broker.produce
+
+
+class Sender:
+    """Sends what a producer's queues hold. Methods are for any thread where they do not say otherwise."""
+
+    def __init__(self, client: Client, config: dict[str, Any]) -> None:
+        self._hub = client.hub
+        self._broker = client.broker
+        self._acks = config["acks"]
+        self._linger = config["linger_ms"] / 1000
+        self._retries = config["retries"]
+        self._retry_backoff = config["retry_backoff_ms"] / 1000
+        self._delivery_timeout = config["delivery_timeout_ms"] / 1000
+        self._metadata_max_age = config["metadata_max_age_ms"] / 1000
+        self._new_queue_args = (config["batch_size"], config["compression_type"])
+        self.topics = Topics(self._new_queue)
+        self.incomplete: dict[Batch, None] = {}  # batches with records, until their outcome is known
+        self.ready: deque[PartitionQueue] = deque()
+        self.asleep = False
+        self.closing = False
+        self._flushes: list[object] = []
+        self._pending: dict[PartitionQueue, None] = {}
+        self._lock = allocate_lock()
+        self._under_way = 0
+        self._blocked: list[Waiter] = []
+        self.records_sent = 0
+        self.records_failed = 0
+        self.bytes_sent = 0
+        self.batches_sent = 0
+        self._ended = gevent.event.Event()
+        self._event = gevent.event.Event()
+        self._client = client
+        self._hub.post(self._start)
+
+    def _new_queue(self, partition: TopicPartition) -> PartitionQueue:
+        return PartitionQueue(self._hub, partition, *self._new_queue_args)
+
+    # -- for the threads that send ---------------------------------------------------------------
+
+    def opened(self, batch: Batch) -> None:
+        """A batch has got its first record."""
+        batch.created = monotonic()
+        self.incomplete[batch] = None
+        self.ready.append(batch.queue)
+        if self.asleep:
+            self.wake()
+
+    def sealed(self, batch: Batch) -> None:
+        """A batch is full: encode it and pass it on."""
+        with self._lock:
+            self._under_way += batch.size
+        batch.encode()
+        self.ready.append(batch.queue)
+        if self.asleep:
+            self.wake()
+
+    def wake(self) -> None:
+        """Have the sender look at its queues."""
+        self.asleep = False
+        self._hub.post(self._event.set)
+
+    @property
+    def full(self) -> bool:
+        """Whether so much is under way that the next batch has to wait."""
+        return self._under_way > BYTES_UNDER_WAY
+
+    def await_room(self, max_block_ms: float) -> None:
+        """Wait until less than the limit is under way.
+
+        Raises:
+            KafkaTimeoutError: it still was not after ``max_block_ms``.
+        """
+        if self._hub.here:
+            return  # a callback: the records it waits for are sent by its own green thread
+        deadline = monotonic() + max_block_ms / 1000
+        while self.full:
+            waiter = self._hub.waiter()
+            with self._lock:
+                self._blocked.append(waiter)
+            try:
+                if self.full:
+                    waiter.wait(deadline - monotonic())
+            finally:
+                with self._lock:
+                    coming = waiter not in self._blocked
+                    if not coming:
+                        self._blocked.remove(waiter)
+                if coming:
+                    waiter.wait(1.0)
+                waiter.close()
+            if self.full and monotonic() >= deadline:
+                raise KafkaTimeoutError(
+                    f"Failed to allocate memory within the configured max blocking time {max_block_ms} ms: "
+                    f"{self._under_way} bytes are waiting for the broker"
+                )
+
+    def flush(self, timeout: float | None) -> None:
+        """Send everything now and wait for the outcome of what was appended before this call.
+
+        Raises:
+            KafkaTimeoutError: not all of it was known within ``timeout`` seconds.
+        """
+        deadline = None if timeout is None else monotonic() + timeout
+        token = object()
+        self._flushes.append(token)
+        try:
+            batches = list(self.incomplete)
+            if not batches:
+                return
+            self.wake()
+            for batch in batches:
+                if not batch.done:
+                    left = None if deadline is None else max(deadline - monotonic(), 0.0)
+                    if not batch.wait(left):
+                        waiting = sum(1 for batch in batches if not batch.done)
+                        raise KafkaTimeoutError(
+                            f"Timeout waiting for flush: {waiting} of {len(batches)} batches are not "
+                            f"acknowledged after {timeout} secs."
+                        )
+        finally:
+            self._flushes.remove(token)
+
+    def close(self) -> None:
+        """End when everything is sent; does not wait."""
+        self.closing = True
+        self.wake()
+
+    def abandon(self, error: Exception) -> None:
+        """Give up what is still waiting: its futures fail with ``error``."""
+        self._hub.run(self._abandon, error)
+
+    # -- in the hub -------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._hub.spawn(self._run)
+
+    def _run(self) -> None:
+        next_refresh = monotonic() + self._metadata_max_age
+        while True:
+            # The flag goes up before the queues are looked at: who appends later sees it and wakes us.
+            self._event.clear()
+            self.asleep = True
+            work, due = self._collect()
+            if work:
+                self.asleep = False
+                self._produce(work)
+                continue
+            if self.closing and not self._pending and self._close_queues():
+                return
+            now = monotonic()
+            if now >= next_refresh:
+                next_refresh = now + self._metadata_max_age
+                self.refresh(list(self.topics))
+                continue
+            self._event.wait(min(due, next_refresh) - now)
+
+    def _collect(self) -> tuple[dict[PartitionQueue, list[Batch]], float]:
+        """What may be sent now, by queue, and else when to look again."""
+        ready, pending = self.ready, self._pending
+        while ready:
+            pending[ready.popleft()] = None
+        at_once = bool(self._flushes) or self.closing or self._linger <= 0
+        now = monotonic()
+        due = now + 3600.0
+        work: dict[PartitionQueue, list[Batch]] = {}
+        size = 0
+        for queue in list(pending):
+            if queue.retry_at > now:
+                due = min(due, queue.retry_at)
+                continue
+            batches: list[Batch] = []
+            while size < ROUND_BYTES:
+                batch = queue.take_sealed()
+                if batch is None and not queue.sealed and queue.open.records:
+                    lingers_until = queue.open.created + self._linger
+                    if at_once or lingers_until <= now:
+                        sealed = queue.seal_open()
+                        if sealed is not None:
+                            with self._lock:
+                                self._under_way += sealed.size
+                            sealed.encode()
+                            batch = queue.take_sealed()
+                    else:
+                        due = min(due, lingers_until)
+                if batch is None:
+                    break
+                if batch.error is not None:
+                    self._resolve(batch, -1, -1, batch.error)
+                elif now - batch.created > self._delivery_timeout:
+                    self._resolve(batch, -1, -1, self._expired(batch, now))
+                else:
+                    batches.append(batch)
+                    size += batch.size
+            if batches:
+                work[queue] = batches
+            elif queue.empty:
+                del pending[queue]
+                if not queue.empty:  # a record came in between
+                    pending[queue] = None
+        return work, due
+
+    def _expired(self, batch: Batch, now: float) -> KafkaTimeoutError:
+        return KafkaTimeoutError(
+            f"Batch for {batch.queue.partition} containing {batch.count} record(s) expired: "
+            f"{now - batch.created:.1f} seconds have passed since batch creation"
+        )
+
+    def _produce(self, work: dict[PartitionQueue, list[Batch]]) -> None:
+        requests = {
+            tuple(queue.partition): [batch.content for batch in batches] for queue, batches in work.items()
+        }
+        try:
+            answers = self._broker.produce(requests, acks=self._acks)
+        except Exception as error:
+            log.exception("producing to %s failed", sorted(requests))
+            for queue, batches in work.items():
+                self._fail(queue, batches, error)
+            return
+        unknown = []
+        for queue, batches in work.items():
+            answer = answers.get(tuple(queue.partition))
+            failure = None if answer is None else answer.error
+            if failure is not None:
+                error = failure() if isinstance(failure, type) else failure
+                if isinstance(error, UnknownTopicOrPartitionError) or getattr(error, "invalid_metadata", False):
+                    unknown.append(queue.partition.topic)
+                self._fail(queue, batches, error)
+            elif answer is None or self._acks == 0:
+                for batch in batches:
+                    self._resolve(batch, -1, -1, None)
+            else:
+                offset = answer.base_offset
+                for batch in batches:
+                    self._resolve(batch, offset, answer.timestamp, None)
+                    offset += batch.count
+        if unknown:
+            self.refresh(unknown)
+
+    def _fail(self, queue: PartitionQueue, batches: list[Batch], error: Exception) -> None:
+        """Send again what may succeed later, and fail the rest."""
+        now = monotonic()
+        again = []
+        for batch in batches:
+            batch.attempts += 1
+            expired = now + self._retry_backoff - batch.created > self._delivery_timeout
+            if isinstance(error, RetriableError) and batch.attempts <= self._retries and not expired:
+                again.append(batch)
+            else:
+                self._resolve(batch, -1, -1, error)
+        if again:
+            log.warning("sending %d batches to %s again after %r", len(again), queue.partition, error)
+            queue.put_back(again, now + self._retry_backoff)
+
+    def _resolve(self, batch: Batch, offset: int, timestamp: int, error: BaseException | None) -> None:
+        if error is None:
+            self.records_sent += batch.count
+            self.bytes_sent += batch.size
+            self.batches_sent += 1
+        else:
+            self.records_failed += batch.count
+        try:
+            batch.resolve(offset, timestamp, error)
+        finally:
+            self.incomplete.pop(batch, None)
+            with self._lock:
+                self._under_way -= batch.size
+                blocked: list[Waiter] = []
+                if self._blocked and self._under_way <= BYTES_UNDER_WAY:
+                    blocked, self._blocked = self._blocked, []
+            for waiter in blocked:
+                waiter.set()
+
+    def refresh(self, names: Iterable[str], create: bool = False) -> Any:
+        """Ask the broker about topics. In the hub; :meth:`Client.call` brings other threads here."""
+        wanted = list(names)
+        metadata = self._broker.metadata(wanted, create)
+        self.topics.update_from(metadata, wanted)
+        return metadata
+
+    def _close_queues(self) -> bool:
+        # Whoever passed the producer's check just before it was closed may still have appended.
+        closed = [queue.close_if_empty() for queue in self.topics.queues()]
+        return all(closed)
+
+    def _abandon(self, error: Exception) -> None:
+        for queue in self.topics.queues():
+            queue.seal_open()
+            queue.closed = True
+            while queue.sealed:
+                self._resolve(queue.sealed.popleft(), -1, -1, error)
+        self._pending.clear()
+        self.wake()

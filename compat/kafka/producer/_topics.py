@@ -1,0 +1,104 @@
+"""The topics a producer knows, and which partition a record goes to.
+
+Only partitions that the broker leads take part: those written by native producers on the mesh appear
+behind them in the broker's metadata and cannot be written to.
+
+kafka-python's ``DefaultPartitioner`` (exactly that class) is carried out here instead of being called,
+because it sorts the partitions and hashes the key for every record: the outcome is the same, murmur2 of
+the key, or any partition if there is no key. What a key hashes to is remembered, within limits. Every
+other partitioner is called with a :class:`ClusterView`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kafka.partitioner import murmur2
+from kafka.structs import TopicPartition
+
+from compat.kafka.producer._batches import PartitionQueue
+
+REMEMBERED_KEYS = 16_384  # keys of one topic whose partition is remembered
+REMEMBERED_KEY_SIZE = 256  # octets of the longest of them
+
+
+class Topic:
+    """One topic as of the last metadata: the queues of its partitions, in their order."""
+
+    __slots__ = ("_by_key", "by_number", "count", "queue_of_key", "queues")
+
+    def __init__(self, queues: list[PartitionQueue]) -> None:
+        self.queues = queues
+        self.count = len(queues)
+        self.by_number = {queue.partition.partition: queue for queue in queues}
+        self._by_key: dict[bytes, PartitionQueue] = {}
+        self.queue_of_key: Callable[[bytes], PartitionQueue | None] = self._by_key.get
+
+    def hash_key(self, key: bytes) -> PartitionQueue:
+        """The queue for a key that :attr:`queue_of_key` does not know yet."""
+        queue = self.queues[(murmur2(key) & 0x7FFFFFFF) % self.count]
+        if len(key) <= REMEMBERED_KEY_SIZE:
+            if len(self._by_key) >= REMEMBERED_KEYS:
+                self._by_key.clear()
+            self._by_key[key] = queue
+        return queue
+
+
+class Topics(dict[str, Topic]):
+    """All topics that the producer has metadata of, by name; queues outlive a change of metadata."""
+
+    def __init__(self, new_queue: Callable[[TopicPartition], PartitionQueue]) -> None:
+        super().__init__()
+        self._new_queue = new_queue
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+
+    def update_from(self, metadata: Any, names: Iterable[str]) -> None:
+        """Take over what the broker says about the named topics; forget those that it has no more."""
+        for name in names:
+            found = metadata.topics.get(name)
+            if found is None or found.error is not None:
+                self.pop(name, None)
+                continue
+            numbers = sorted(partition.number for partition in found.partitions if partition.writable)
+            known = self.get(name)
+            if not numbers:
+                self.pop(name, None)
+            elif known is None or list(known.by_number) != numbers:
+                self[name] = Topic([self._queue(TopicPartition(name, number)) for number in numbers])
+
+    def _queue(self, partition: TopicPartition) -> PartitionQueue:
+        # setdefault: two threads that learn of a topic at once must end up with the same queue.
+        queue = self._queues.get(partition)
+        if queue is None:
+            queue = self._queues.setdefault(partition, self._new_queue(partition))
+        return queue
+
+    def queues(self) -> list[PartitionQueue]:
+        """The queue of every partition that was ever known."""
+        return list(self._queues.values())
+
+
+class ClusterView:
+    """What a partitioner may ask about the cluster: the part of kafka-python's ``ClusterMetadata``."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+
+    def topics(self, exclude_internal_topics: bool = True) -> set[str]:
+        """Names of the known topics."""
+        return set(self._topics)
+
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        """Numbers of the partitions that can be written to; None if the topic is not known."""
+        found = self._topics.get(topic)
+        return None if found is None else set(found.by_number)
+
+    def available_partitions_for_topic(self, topic: str) -> set[int] | None:
+        """The same: in this process no partition is without its leader."""
+        return self.partitions_for_topic(topic)
+
+    def leader_for_partition(self, partition: TopicPartition) -> int | None:
+        """The node that leads the partition; None if the partition is not known."""
+        found = self._topics.get(partition.topic)
+        return 0 if found is not None and partition.partition in found.by_number else None

@@ -1,0 +1,164 @@
+"""A chunk: consecutive messages of one partition, stored as one value; and its key.
+
+The key says everything that the index needs, so opening a log reads keys and no values::
+
+    "c", partition u32, first and next sequence u64, base and next offset i64, largest timestamp i64 (ms),
+    size of the value u32, kind u8                                                        (big endian)
+
+The value, little endian::
+
+    format u8, kind u8, reserved u16, number of stamps u32, number of messages u32
+    stamps:   u32 each (how many messages have it), then i64 each (ms since the epoch); raw messages only
+    lengths:  u32 for each message
+    contents, one after the other
+    CRC-32C of the key and of all that precedes, u32
+
+A record batch carries its own offsets and timestamps. A raw message has its sequence for an offset and the
+time of the round that stored it for a timestamp; that is what the stamps keep when chunks are merged.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterable
+from itertools import accumulate, chain, repeat
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from dafka.protocol.batch import read_header
+
+RAW, BATCH = 1, 2
+KIND_NAMES = {RAW: "raw", BATCH: "batch"}
+
+Stamps = list[tuple[int, int]]
+"""(number of messages, timestamp in ms), in the order of the messages."""
+
+MESSAGE_MEMORY = 48
+"""What a message takes in memory besides its bytes: the bytes object and its place in a list."""
+
+_KEY = struct.Struct(">cIQQqqqIB")
+_HEAD = struct.Struct("<BBHII")
+_CRC = struct.Struct("<I")
+_FORMAT = 1
+CHUNK_TAG = b"c"
+
+
+class ChunkKey(NamedTuple):
+    """What is known of a chunk without reading it."""
+
+    partition: int
+    first: int
+    next: int
+    base_offset: int
+    next_offset: int
+    max_timestamp: int
+    size: int
+    kind: int
+
+    def pack(self) -> bytes:
+        return _KEY.pack(CHUNK_TAG, *self)
+
+    @classmethod
+    def unpack(cls, key: bytes) -> ChunkKey:
+        """Raises ValueError for anything that :meth:`pack` did not make."""
+        if len(key) != _KEY.size:
+            raise ValueError(f"a chunk's key has {_KEY.size} bytes, this one {len(key)}")
+        self = cls._make(_KEY.unpack(key)[1:])
+        if self.next <= self.first or self.next_offset <= self.base_offset or self.kind not in KIND_NAMES:
+            raise ValueError(f"a chunk's key with an impossible range or kind: {self}")
+        return self
+
+
+class Chunk:
+    """The messages of a chunk in memory. Nothing in it changes."""
+
+    __slots__ = ("_columns", "contents", "first", "kind", "memory", "stamps")
+
+    def __init__(self, kind: int, first: int, contents: list[bytes], stamps: Stamps, size: int) -> None:
+        self.kind = kind
+        self.first = first
+        self.contents = contents
+        self.stamps = stamps
+        self.memory = size + MESSAGE_MEMORY * len(contents)
+        self._columns: tuple[list[int], list[int], list[int]] | None = None
+
+    def offsets(self) -> tuple[Iterable[int], list[int] | range, list[int]]:
+        """(base offset, next offset, timestamp) of each message, as three columns."""
+        if self._columns is None:
+            if self.kind == BATCH:
+                headers = [read_header(content) for content in self.contents]
+                self._columns = (
+                    [header.base_offset for header in headers],
+                    [header.next_offset for header in headers],
+                    [header.max_timestamp for header in headers],
+                )
+            else:
+                first, count = self.first, len(self.contents)
+                times = list(chain.from_iterable(repeat(time, number) for number, time in self.stamps))
+                return range(first, first + count), range(first + 1, first + count + 1), times
+        return self._columns
+
+
+def value_size(contents_size: int, count: int, stamps: int) -> int:
+    """The size of a chunk's value in bytes."""
+    return _HEAD.size + 12 * stamps + 4 * count + contents_size + _CRC.size
+
+
+def encode_chunk(key: bytes, kind: int, contents: list[bytes], stamps: Stamps) -> bytes:
+    """The value stored under ``key``."""
+    counts, times = array("I"), array("q")
+    for count, time in stamps:
+        counts.append(count)
+        times.append(time)
+    lengths = array("I", map(len, contents))
+    if sys.byteorder == "big":
+        for column in (counts, times, lengths):
+            column.byteswap()
+    head = _HEAD.pack(_FORMAT, kind, 0, len(stamps), len(contents))
+    body = b"".join([head, counts.tobytes(), times.tobytes(), lengths.tobytes(), *contents])
+    return body + _CRC.pack(crc32c(body, crc32c(key)))
+
+
+def decode_chunk(key: bytes, value: object) -> Chunk:
+    """The chunk stored under ``key``; raises ValueError, saying what is wrong, if it is damaged."""
+    known = ChunkKey.unpack(key)
+    if type(value) is not bytes:
+        raise ValueError(f"its value is missing or no bytes (found {type(value).__name__})")
+    size = len(value) - _CRC.size
+    if size < _HEAD.size or len(value) != known.size:
+        raise ValueError(f"its value has {len(value)} bytes, its key says {known.size}")
+    if crc32c(memoryview(value)[:size], crc32c(key)) != _CRC.unpack_from(value, size)[0]:
+        raise ValueError("its checksum (CRC-32C) does not match its bytes")
+    form, kind, _, stamp_count, count = _HEAD.unpack_from(value)
+    if form != _FORMAT:
+        raise ValueError(f"its value has format {form}, this version reads {_FORMAT}")
+    counts_at = _HEAD.size
+    times_at = counts_at + 4 * stamp_count
+    lengths_at = times_at + 8 * stamp_count
+    contents_at = lengths_at + 4 * count
+    counts, times, lengths = array("I"), array("q"), array("I")
+    counts.frombytes(value[counts_at:times_at])
+    times.frombytes(value[times_at:lengths_at])
+    lengths.frombytes(value[lengths_at:contents_at])
+    if sys.byteorder == "big":
+        for column in (counts, times, lengths):
+            column.byteswap()
+    ends = list(accumulate(lengths, initial=contents_at))
+    if ends[-1] != size or count != known.next - known.first or kind != known.kind:
+        raise ValueError("its lengths do not add up to its size, or it is not what its key says")
+    contents = [value[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return Chunk(kind, known.first, contents, list(zip(counts, times, strict=True)), len(value))
+
+
+def join_stamps(parts: Iterable[Stamps]) -> Stamps:
+    """One list from several, with equal neighbours made one."""
+    joined: Stamps = []
+    for count, time in chain.from_iterable(parts):
+        if joined and joined[-1][1] == time:
+            joined[-1] = (joined[-1][0] + count, time)
+        else:
+            joined.append((count, time))
+    return joined

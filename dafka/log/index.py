@@ -1,0 +1,107 @@
+"""Where the messages of one partition are: a few numbers for each chunk, in arrays, found by bisection.
+
+Some 50 bytes a chunk. The chunks are in the order of their sequences, which is the order of their offsets
+too. Timestamps come from clients and need not rise, so a running maximum is kept with them: the first chunk
+whose running maximum reaches a time is the first chunk with a record of that time or later.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+
+from dafka.log.chunk import ChunkKey
+
+
+class ChunkIndex:
+    """The chunks of partition ``number``, first to last."""
+
+    __slots__ = ("_bases", "_ends", "_firsts", "_nexts", "_peaks", "_sizes", "_times", "bytes", "kind", "number")
+
+    def __init__(self, number: int = -1) -> None:
+        self.number = number
+        self.kind = 0
+        self.bytes = 0
+        self._firsts = array("Q")
+        self._nexts = array("Q")
+        self._bases = array("q")
+        self._ends = array("q")
+        self._times = array("q")
+        self._peaks = array("q")
+        self._sizes = array("I")
+
+    def __len__(self) -> int:
+        return len(self._nexts)
+
+    def __getitem__(self, position: int) -> ChunkKey:
+        return ChunkKey(
+            self.number,
+            self._firsts[position],
+            self._nexts[position],
+            self._bases[position],
+            self._ends[position],
+            self._times[position],
+            self._sizes[position],
+            self.kind,
+        )
+
+    @property
+    def first_sequence(self) -> int:
+        return self._firsts[0] if self._firsts else 0
+
+    @property
+    def next_sequence(self) -> int:
+        return self._nexts[-1] if self._nexts else 0
+
+    @property
+    def first_offset(self) -> int:
+        return self._bases[0] if self._bases else 0
+
+    @property
+    def next_offset(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Sizes of the stored values in bytes."""
+        return self._sizes
+
+    def at_sequence(self, sequence: int) -> int:
+        """Position of the first chunk that ends after ``sequence``; the number of chunks if there is none."""
+        return bisect_right(self._nexts, sequence)
+
+    def at_offset(self, offset: int) -> int:
+        """Position of the first chunk that ends after ``offset``; the number of chunks if there is none."""
+        return bisect_right(self._ends, offset)
+
+    def at_timestamp(self, timestamp: int) -> int:
+        """Position of the first chunk with a record of ``timestamp`` (ms) or later, likewise."""
+        return bisect_left(self._peaks, timestamp)
+
+    def extend(self, keys: Iterable[ChunkKey]) -> None:
+        """Add chunks behind the last one. Raises ValueError if one does not come after the one before."""
+        for _, first, next_, base, end, time, size, kind in keys:
+            if self._nexts and (first < self._nexts[-1] or base < self._ends[-1] or kind != self.kind):
+                raise ValueError(
+                    f"sequences {first} to {next_ - 1} (offsets {base} to {end - 1}) overlap the chunk that ends "
+                    f"before sequence {self._nexts[-1]} (offset {self._ends[-1]}), or are of another kind"
+                )
+            self.kind = kind
+            self._firsts.append(first)
+            self._nexts.append(next_)
+            self._bases.append(base)
+            self._ends.append(end)
+            self._times.append(time)
+            self._peaks.append(max(time, self._peaks[-1]) if self._peaks else time)
+            self._sizes.append(size)
+            self.bytes += size
+
+    def drop_last(self, count: int) -> None:
+        """Forget the last ``count`` chunks."""
+        if count:
+            self.bytes -= sum(self._sizes[-count:])
+            for column in (
+                self._firsts, self._nexts, self._bases, self._ends, self._times, self._peaks, self._sizes,
+            ):  # fmt: skip
+                del column[-count:]

@@ -1,0 +1,77 @@
+"""Addresses of nodes, towers and topics as users write them, checked where they enter."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Union
+
+from dafka.protocol.errors import DafkaError
+
+if TYPE_CHECKING:
+    from dafka.mesh.tower import Tower
+
+DEFAULT_TOWER = ("tcp://127.0.0.1:5556", "tcp://127.0.0.1:5557")  # the C daemon's, on loopback
+TOPIC_BYTES = 255  # a topic is a length octet and its bytes on the wire
+
+TowerLike = Union["Tower", tuple[str, str], Iterable[tuple[str, str]], None]
+
+_ADDRESS = re.compile(r"[0-9A-F]{32}")
+_ENDPOINT = re.compile(r"(tcp|ipc|inproc)://.+")
+
+
+class InvalidAddressError(DafkaError, ValueError):
+    """A node's, tower's or partition's address that is not one."""
+
+
+class InvalidTopicError(DafkaError, ValueError):
+    """A topic name that cannot go on the wire."""
+
+
+def new_address() -> bytes:
+    """A new node address: a random UUID as 32 upper-case hex octets (wire/README)."""
+    return uuid.uuid4().hex.upper().encode()
+
+
+def check_address(address: str) -> bytes:
+    """A node address given by a user, as octets; raises :class:`InvalidAddressError`."""
+    if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
+        raise InvalidAddressError(f"{address!r} is not a node address: 32 upper-case hex digits of a UUID")
+    return address.encode()
+
+
+def check_topic(topic: str | bytes) -> bytes:
+    """A topic given by a user, as octets: any, but 1 to 255 of them; raises :class:`InvalidTopicError`."""
+    if not isinstance(topic, (str, bytes)):
+        raise InvalidTopicError(f"a topic is a str or bytes, not {type(topic).__name__}: {topic!r}")
+    octets = topic.encode("utf-8", "surrogateescape") if isinstance(topic, str) else topic
+    if not 0 < len(octets) <= TOPIC_BYTES:
+        raise InvalidTopicError(f"a topic has 1 to {TOPIC_BYTES} octets, this one has {len(octets)}: {topic!r}")
+    return octets
+
+
+def topic_name(topic: bytes) -> str:
+    """A topic off the wire as users see it; octets that are not UTF-8 survive the way back."""
+    return topic.decode("utf-8", "surrogateescape")
+
+
+def tower_addresses(tower: TowerLike) -> tuple[tuple[str, str], ...]:
+    """The address pairs of ``tower``: a Tower, one pair, or several pairs; None is the C daemon's default."""
+    if tower is None:
+        return (DEFAULT_TOWER,)
+    addresses = getattr(tower, "addresses", tower)
+    pairs = (addresses,) if _is_pair(addresses) else tuple(addresses)
+    for pair in pairs:
+        if not _is_pair(pair) or not all(_ENDPOINT.match(address) for address in pair):
+            raise InvalidAddressError(
+                f"{pair!r} is not a tower: a pair of ZeroMQ addresses, the one nodes publish to and the one "
+                f"they subscribe from, as in {DEFAULT_TOWER!r}"
+            )
+    if not pairs:
+        raise InvalidAddressError("a node needs at least one tower")
+    return tuple((str(first), str(second)) for first, second in pairs)
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(part, str) for part in value)

@@ -1,0 +1,280 @@
+"""Consumer: the records of its topics from every partition, each partition in order and without gaps.
+
+The role delivers runs of records in the hub; they wait here, undecoded, until the user's thread takes them
+and turns them into :class:`dafka.Record`. Their number and size is bounded: the room that is left is the
+credit with which the role fetches, and what finds no room is fetched later.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name, tower_addresses
+from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node
+from dafka.mesh.hub import Hub, Waiter, get_hub
+from dafka.mesh.record import BatchError, Record, batch_records, is_batch, raw_records
+from dafka.protocol.commands import Command
+from dafka.protocol.errors import DafkaError
+from dafka.protocol.framing import Framing
+from dafka.protocol.runs import Run
+from dafka.roles.consumer import ConsumerRole
+from dafka.roles.outputs import Deliver, Gap
+
+log = logging.getLogger(__name__)
+
+ROOM_RECORDS = 100_000  # messages that wait for the user
+ROOM_BYTES = 64 * 1024 * 1024
+GAPS_KEPT = 1000  # the newest gaps that `Consumer.gaps` remembers
+
+
+class ConsumerClosedError(DafkaError):
+    """The consumer has been closed."""
+
+
+class Consumer:
+    """A consumer of the mesh (46/DAFKA). For one thread at a time.
+
+    ``topics``: names to subscribe to at once. ``offset_reset``: where a partition starts that no start is
+    given for, ``"earliest"`` at the first record that exists, ``"latest"`` at the first one published after
+    subscribing. ``start``: sequences to start at, by partition (a producer's address). ``tower``,
+    ``address``, ``framing``, ``bind`` as for :class:`dafka.Producer`.
+
+    Iterating blocks until the next record comes and ends when the consumer is closed;
+    :meth:`poll` has a timeout. Raises :class:`InvalidTopicError`, :class:`InvalidAddressError`, ValueError.
+    """
+
+    def __init__(
+        self,
+        topics: Iterable[str | bytes] = (),
+        *,
+        tower: TowerLike = None,
+        offset_reset: str = "latest",
+        start: Mapping[str, int] | None = None,
+        address: str | None = None,
+        framing: Framing = Framing.LIBDAFKA,
+        bind: str = "127.0.0.1",
+    ) -> None:
+        if isinstance(topics, (str, bytes)):
+            raise TypeError(f"topics is a list of names, not the single name {topics!r}")
+        if offset_reset not in ("earliest", "latest"):
+            raise ValueError(f"offset_reset is 'earliest' or 'latest', not {offset_reset!r}")
+        names = [check_topic(topic) for topic in topics]
+        starts = {check_address(partition): _check_sequence(number) for partition, number in (start or {}).items()}
+        octets = check_address(address) if address is not None else new_address()
+        options = EndpointOptions(tower_addresses(tower), bind=bind, framing=framing)
+        self.address = octets.decode()
+        self._records: Iterator[Record] = iter(())
+        self._hub = get_hub()
+        role = ConsumerRole(octets, offset_reset=offset_reset, offsets=starts)
+        self._node = self._hub.run(ConsumerNode, self._hub, options, role)
+        for name in names:
+            self._hub.run(self._node.subscribe, name)
+
+    def subscribe(self, topic: str | bytes) -> None:
+        """Consume ``topic`` too."""
+        self._check_open()
+        self._hub.run(self._node.subscribe, check_topic(topic))
+
+    def unsubscribe(self, topic: str | bytes) -> None:
+        """Stop consuming ``topic``; what has arrived of it is still handed out."""
+        self._check_open()
+        self._hub.run(self._node.unsubscribe, check_topic(topic))
+
+    def __iter__(self) -> Iterator[Record]:
+        while self._more(None):
+            yield from self._records
+
+    def __next__(self) -> Record:
+        while True:
+            for record in self._records:
+                return record
+            if not self._more(None):
+                raise StopIteration
+
+    def poll(self, timeout: float = 0.0, max_records: int = 500) -> list[Record]:
+        """The records at hand, at most ``max_records``; waits up to ``timeout`` seconds for the first one."""
+        self._check_open()
+        if max_records < 1:
+            raise ValueError(f"max_records is at least 1, not {max_records!r}")
+        deadline = time.monotonic() + timeout
+        records: list[Record] = []
+        while len(records) < max_records:
+            records.extend(islice(self._records, max_records - len(records)))
+            if len(records) < max_records and not self._more(0.0 if records else deadline - time.monotonic()):
+                break
+        return records
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """Ranges that no longer existed anywhere when this consumer came to them, the newest last."""
+        return list(self._node.gaps)
+
+    def close(self) -> None:
+        """Leave the mesh. Iterations end; records not yet taken are dropped. Closing twice is allowed."""
+        if not self._node.closed:
+            self._hub.run(self._node.close)
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Consumer {self.address}>"
+
+    def _check_open(self) -> None:
+        self._hub.check()
+        if self._node.closed:
+            raise ConsumerClosedError(f"the consumer {self.address} is closed")
+
+    def _more(self, timeout: float | None) -> bool:
+        """Make ``_records`` the next run's records; False when none came in time or none will come."""
+        node = self._node
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not node.closed:
+            run = node.take()
+            if run is not None:
+                self._records = _records_of(run)
+                return True
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            self._hub.check()
+            node.wait(left)
+        return False
+
+
+def _check_sequence(number: int) -> int:
+    if not isinstance(number, int) or number < 0:
+        raise ValueError(f"a start sequence is an int, 0 or more, not {number!r}")
+    return number
+
+
+def _records_of(run: Deliver) -> Iterator[Record]:
+    # A producer sends one kind of message for life (design 4.1), so the first one of a run tells.
+    if is_batch(run.contents[0]):
+        return _batches(run)
+    return raw_records(run.topic, run.address, run.first, run.contents)
+
+
+def _batches(run: Deliver) -> Iterator[Record]:
+    for sequence, content in enumerate(run.contents, run.first):
+        try:
+            records = batch_records(run.topic, run.address, sequence, content)
+        except BatchError as error:
+            log.warning("%s partition %s: message %d is dropped: %s", topic_name(run.topic), run.address, sequence, error)
+            continue
+        yield from records
+
+
+class ConsumerNode(Node):
+    """A consumer role on an endpoint; hub side, but for ``take`` and ``wait``."""
+
+    hello_id = b"W"
+
+    def __init__(self, hub: Hub, options: EndpointOptions, role: ConsumerRole) -> None:
+        self.closed = False
+        self.gaps: deque[Gap] = deque(maxlen=GAPS_KEPT)
+        self._hub = hub
+        self._role = role
+        self._inbox: deque[Deliver] = deque()
+        self._waiter: Waiter | None = None
+        self._records = self._bytes = 0  # in the inbox, or taken and not yet reported back
+        self._taken_records = self._taken_bytes = 0  # touched by the user's thread only
+        self._endpoint = Endpoint.shared(hub, options)
+        self._endpoint.attach(self)
+        self._carry(role.start())
+        self._carry(role.set_room(time.monotonic(), ROOM_RECORDS, ROOM_BYTES))
+
+    # -- the user's thread ----------------------------------------------------------------------
+
+    def take(self) -> Deliver | None:
+        """The next run, or None."""
+        try:
+            run = self._inbox.popleft()
+        except IndexError:
+            return None
+        self._taken_records += len(run.contents)
+        self._taken_bytes += sum(map(len, run.contents))
+        # Room is given back in large pieces, or when there is nothing left to wait for.
+        if not self._inbox or self._taken_records > ROOM_RECORDS // 4 or self._taken_bytes > ROOM_BYTES // 4:
+            self._hub.post(self._give_room, self._taken_records, self._taken_bytes)
+            self._taken_records = self._taken_bytes = 0
+        return run
+
+    def wait(self, timeout: float | None) -> None:
+        """Wait for a run, for the end, or for the timeout."""
+        waiter = self._waiter = Waiter()
+        if not self._inbox and not self.closed:
+            waiter.wait(timeout)
+        self._waiter = None
+        waiter.close()
+
+    # -- the hub --------------------------------------------------------------------------------
+
+    def subscribe(self, topic: bytes) -> None:
+        self._carry(self._role.subscribe(time.monotonic(), topic))
+
+    def unsubscribe(self, topic: bytes) -> None:
+        self._carry(self._role.unsubscribe(time.monotonic(), topic))
+
+    def on_run(self, run: Run) -> None:
+        self._carry(self._role.receive_run(time.monotonic(), run))
+
+    def on_command(self, command: Command) -> None:
+        self._carry(self._role.receive(time.monotonic(), command))
+
+    def on_subscription(self, prefix: bytes) -> None:
+        self._carry(self._role.peer_subscribed(time.monotonic(), prefix))
+
+    def tick(self, now: float) -> None:
+        self._carry(self._role.tick(now))
+
+    def close(self) -> None:
+        self.closed = True
+        self._endpoint.detach(self)
+        self._wake()
+
+    def _give_room(self, records: int, size: int) -> None:
+        self._records -= records
+        self._bytes -= size
+        self._set_room()
+
+    def _set_room(self) -> None:
+        if not self.closed:
+            room = max(0, ROOM_RECORDS - self._records), max(0, ROOM_BYTES - self._bytes)
+            self._carry(self._role.set_room(time.monotonic(), *room))
+
+    def _carry(self, outputs: Iterable[Any]) -> None:
+        to_publish = []
+        delivered = False
+        for output in outputs:
+            if isinstance(output, Deliver):
+                self._records += len(output.contents)
+                self._bytes += sum(map(len, output.contents))
+                self._inbox.append(output)
+                delivered = True
+            elif isinstance(output, Gap):
+                self.gaps.append(output)
+                log.warning(
+                    "topic %s partition %s: records %d to %d no longer exist",
+                    topic_name(output.topic), output.address.decode(), output.first, output.next - 1,
+                )
+            else:
+                to_publish.append(output)
+        if to_publish:
+            self._endpoint.publish(self, to_publish)
+        if delivered:
+            self._wake()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            waiter.set()

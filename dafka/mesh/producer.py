@@ -1,0 +1,247 @@
+"""Producer: publishes records to one topic, on a partition of its own, and keeps them until stores have them.
+
+``send`` runs in the caller's thread and only hands over; the hub numbers the records, publishes them and
+serves what is fetched. Both sides of the hand-over are bounded: what waits for the hub, and what the role
+keeps until it is acknowledged. At either bound ``send`` waits, which is the mesh pushing back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Any
+
+import gevent
+import gevent.event
+from gevent import monkey
+
+from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name, tower_addresses
+from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node
+from dafka.mesh.hub import Hub, Waiter, get_hub
+from dafka.protocol.commands import Command
+from dafka.protocol.errors import DafkaError
+from dafka.protocol.framing import Framing
+from dafka.roles.producer import ProducerRole
+
+RUN_RECORDS = 1000  # records published before the hub turns to something else
+PENDING_RECORDS = 10_000  # records on their way into the hub
+PENDING_BYTES = 16 * 1024 * 1024
+RETAINED_BYTES = 64 * 1024 * 1024  # contents kept for stores and consumers that may still fetch them
+CLOSE_TIMEOUT = 10.0  # seconds that close() waits for acknowledgements by default
+
+_Lock = monkey.get_original("threading", "Lock")
+
+
+class ProducerClosedError(DafkaError):
+    """The producer has been closed."""
+
+
+class SendTimeoutError(DafkaError, TimeoutError):
+    """There was no room for a record within the time given: acknowledgements do not keep up."""
+
+
+class UnacknowledgedError(DafkaError, TimeoutError):
+    """Records that the configured number of stores has not acknowledged in time.
+
+    ``topic``, ``partition`` and the sequences ``first`` to ``last`` (both included) say which.
+    """
+
+    def __init__(self, topic: str, partition: str, first: int, last: int, timeout: float | None) -> None:
+        self.topic, self.partition, self.first, self.last = topic, partition, first, last
+        super().__init__(
+            f"{last - first + 1} records of topic {topic!r}, partition {partition}, sequences {first} to {last}, "
+            f"were not acknowledged by enough stores within {timeout} s"
+        )
+
+
+class Producer:
+    """A producer of raw records on the mesh (46/DAFKA). Thread safe.
+
+    ``topic``: str or bytes of 1 to 255 octets. ``tower``: a :class:`dafka.Tower`, a pair of addresses or
+    several pairs. ``address``: the partition's name, a fresh UUID unless given; only one producer may ever
+    use it. ``min_stores``: distinct stores that must have acknowledged a record before it is forgotten; 0
+    asks for none and keeps what memory allows for consumers. ``head_interval``: seconds between HEADs.
+    ``framing``: what to write, see :class:`dafka.protocol.framing.Framing`. ``bind``: the interface that
+    peers connect to. Raises :class:`InvalidTopicError`, :class:`InvalidAddressError`.
+    """
+
+    def __init__(
+        self,
+        topic: str | bytes,
+        *,
+        tower: TowerLike = None,
+        address: str | None = None,
+        min_stores: int = 1,
+        head_interval: float = 1.0,
+        framing: Framing = Framing.LIBDAFKA,
+        bind: str = "127.0.0.1",
+    ) -> None:
+        octets = check_topic(topic)
+        if not isinstance(min_stores, int) or min_stores < 0:
+            raise ValueError(f"min_stores is a number of stores, 0 or more, not {min_stores!r}")
+        if not head_interval > 0:
+            raise ValueError(f"head_interval is a time in seconds above 0, not {head_interval!r}")
+        self.topic = topic_name(octets)
+        self._hub = get_hub()
+        self._lock = _Lock()
+        self._closed = False
+        self._next = 0
+        options = EndpointOptions(tower_addresses(tower), bind=bind, framing=framing)
+        role = ProducerRole(
+            octets,
+            check_address(address) if address is not None else new_address(),
+            min_stores=min_stores,
+            head_interval=head_interval,
+        )
+        self.address = role.address.decode()
+        self._node = self._hub.run(ProducerNode, self._hub, options, role, head_interval)
+
+    def send(self, value: bytes, timeout: float | None = None) -> int:
+        """Publish one record and return its sequence.
+
+        Returns as soon as the record is handed over; waits only while there is no room, at most
+        ``timeout`` seconds. Raises TypeError for anything but bytes, :class:`SendTimeoutError`,
+        :class:`ProducerClosedError`.
+        """
+        if type(value) is not bytes:
+            if not isinstance(value, (bytearray, memoryview, bytes)):
+                raise TypeError(f"a record's value is bytes, not {type(value).__name__}")
+            value = bytes(value)
+        node = self._node
+        if node.full:
+            self._wait_for_room(timeout)
+        with self._lock:
+            if self._closed:
+                raise ProducerClosedError(f"the producer of topic {self.topic!r} is closed")
+            sequence = self._next
+            self._next = sequence + 1
+            node.pending.append(value)
+            node.pending_bytes += len(value)
+        if not node.signalled:
+            node.signalled = True
+            self._hub.post(node.drain)
+        return sequence
+
+    @property
+    def unacknowledged(self) -> int:
+        """Records sent that the configured number of stores has not acknowledged yet."""
+        return self._node.unacknowledged()
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until ``min_stores`` stores have acknowledged everything sent so far.
+
+        Raises :class:`UnacknowledgedError` after ``timeout`` seconds (None: waits for ever).
+        """
+        self._hub.run(self._node.flush, self._next, timeout)
+
+    def close(self, timeout: float | None = CLOSE_TIMEOUT) -> None:
+        """:meth:`flush`, then leave the mesh, also when the flush fails.
+
+        Raises :class:`UnacknowledgedError`, which says what stores did not acknowledge. Closing twice is
+        allowed.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        try:
+            self.flush(timeout)
+        finally:
+            self._hub.run(self._node.close)
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, exc_type: object, *exc_info: object) -> None:
+        # An error in the block must not be hidden behind a wait that fails for the same reason.
+        self.close(CLOSE_TIMEOUT if exc_type is None else 0.0)
+
+    def __repr__(self) -> str:
+        return f"<Producer topic={self.topic!r} partition={self.address}>"
+
+    def _wait_for_room(self, timeout: float | None) -> None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self._node.full and not self._closed:
+            self._hub.check()
+            waiter = Waiter()
+            self._node.waiting.append(waiter)
+            self._hub.post(self._node.drain)
+            left = None if deadline is None else deadline - time.monotonic()
+            done = waiter.wait(left) if left is None or left > 0 else False
+            waiter.close()
+            if not done and self._node.full:
+                raise SendTimeoutError(
+                    f"no room for a record of topic {self.topic!r} within {timeout} s: "
+                    f"{self.unacknowledged} records wait for acknowledgement"
+                )
+
+
+class ProducerNode(Node):
+    """A producer role on an endpoint; hub side, but for the fields that :meth:`Producer.send` fills."""
+
+    def __init__(self, hub: Hub, options: EndpointOptions, role: ProducerRole, head_interval: float) -> None:
+        self.tick_interval = head_interval / 2
+        self.pending: deque[bytes] = deque()
+        self.pending_bytes = 0
+        self.signalled = False
+        self.full = False
+        self.waiting: deque[Waiter] = deque()
+        self._hub = hub
+        self._role = role
+        self._progress = gevent.event.Event()
+        self._endpoint = Endpoint.shared(hub, options)
+        self._endpoint.attach(self)
+        self._endpoint.publish(self, role.start())
+
+    def drain(self) -> None:
+        """Publish what waits, a run at a time, as long as the role has room for it."""
+        self.signalled = False
+        role, pending = self._role, self.pending
+        if pending and role.retained_bytes < RETAINED_BYTES:
+            contents = [pending.popleft() for _ in range(min(len(pending), RUN_RECORDS))]
+            self.pending_bytes -= sum(map(len, contents))
+            self._endpoint.publish(self, (role.publish(time.monotonic(), contents),))
+            if pending:
+                self.signalled = True
+                self._hub.post(self.drain)
+        self._measure()
+
+    def _measure(self) -> None:
+        self.full = len(self.pending) >= PENDING_RECORDS or self.pending_bytes >= PENDING_BYTES
+        if not self.full:
+            while self.waiting:
+                self.waiting.popleft().set()
+
+    def unacknowledged(self) -> int:
+        return self._role.unacknowledged + len(self.pending)
+
+    def on_command(self, command: Command) -> None:
+        self._carry(self._role.receive(time.monotonic(), command))
+
+    def tick(self, now: float) -> None:
+        self._carry(self._role.tick(now))
+
+    def _carry(self, outputs: list[Any]) -> None:
+        self._endpoint.publish(self, outputs)
+        self._progress.set()
+        if self.pending and not self.signalled:
+            self.signalled = True
+            self._hub.post(self.drain)
+
+    def flush(self, end: int, timeout: float | None) -> None:
+        """Wait as a green thread until everything below sequence ``end`` is acknowledged."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        role = self._role
+        while role.first_unacknowledged < end:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise UnacknowledgedError(
+                    topic_name(role.topic), role.address.decode(), role.first_unacknowledged, end - 1, timeout
+                )
+            self._progress.clear()
+            self._progress.wait(left)
+
+    def close(self) -> None:
+        self._endpoint.detach(self)
+        while self.waiting:
+            self.waiting.popleft().set()

@@ -1,0 +1,74 @@
+"""Record: what a native consumer hands to its user, made from the runs that its role delivers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import repeat
+from typing import NamedTuple
+
+from dafka.mesh.address import topic_name
+from dafka.protocol.batch import BatchError, is_batch
+from dafka.protocol.batch_reader import decode_batch
+
+
+class Record(NamedTuple):
+    """One record of a topic.
+
+    ``partition`` is the address of the producer that wrote it and ``sequence`` the number of the Dafka
+    message that carried it. A message of a C or Java node, or of :class:`dafka.Producer`, is one record:
+    ``offset`` equals ``sequence``, ``value`` is the content, ``key`` and ``timestamp`` are None. A message
+    of a broker is a Kafka record batch: its records share the ``sequence`` and have an ``offset`` each;
+    ``timestamp`` is in milliseconds since the epoch.
+    """
+
+    topic: str
+    partition: str
+    sequence: int
+    offset: int
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Iterable[tuple[str, bytes | None]]
+
+
+_make = partial(tuple.__new__, Record)
+
+
+def raw_records(topic: bytes, address: bytes, first: int, contents: list[bytes]) -> Iterator[Record]:
+    """Records of consecutive raw messages, the first with sequence ``first``; C-level loops only."""
+    sequences = range(first, first + len(contents))
+    return map(
+        _make,
+        zip(
+            repeat(topic_name(topic)),
+            repeat(address.decode()),
+            sequences,
+            sequences,
+            repeat(None),
+            repeat(None),
+            contents,
+            repeat(()),
+        ),
+    )
+
+
+def batch_records(topic: bytes, address: bytes, sequence: int, content: bytes) -> Iterator[Record]:
+    """Records of one message that holds a record batch; raises :class:`BatchError`."""
+    columns = decode_batch(content)
+    return map(
+        _make,
+        zip(
+            repeat(topic_name(topic)),
+            repeat(address.decode()),
+            repeat(sequence),
+            columns.offsets,
+            columns.timestamps,
+            columns.keys,
+            columns.values,
+            columns.headers,
+        ),
+    )
+
+
+__all__ = ["BatchError", "Record", "batch_records", "is_batch", "raw_records"]

@@ -1,0 +1,99 @@
+"""A raw ZeroMQ socket under gevent: read until empty, sent without blocking, its descriptor watched.
+
+Measured here with 100-byte records over loopback: pyzmq's own ``recv_multipart`` and ``send_multipart``
+reach 230 000 to 360 000 messages/s, the methods of its backend class called directly 660 000 and a
+million; ``zmq.green`` 70 000. So the two loops below call the backend's methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import gevent
+import zmq
+from zmq import DONTWAIT, RCVMORE, SNDMORE
+
+
+class Socket:
+    """A ZeroMQ socket of the hub. ``on_ready`` is called in the hub's loop when there may be news."""
+
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], kind: int, on_ready: Callable[[], object], water_mark: int
+    ) -> None:
+        self._socket = context.socket(kind)
+        self._socket.setsockopt(zmq.SNDHWM, water_mark)
+        self._socket.setsockopt(zmq.RCVHWM, water_mark)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._send = super(zmq.Socket, self._socket).send
+        self._recv = super(zmq.Socket, self._socket).recv
+        self._get = super(zmq.Socket, self._socket).get
+        self._watcher = gevent.get_hub().loop.io(self._socket.getsockopt(zmq.FD), 1)
+        self._watcher.start(on_ready)
+        self.closed = False
+
+    def set(self, option: int, value: int | bytes) -> None:
+        """Set a socket option."""
+        self._socket.setsockopt(option, value)
+
+    def bind(self, address: str) -> str:
+        """Bind and return the address as bound (``*`` or ``0`` as port becomes a number)."""
+        self._socket.bind(address)
+        return str(self._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode())
+
+    def bind_free_port(self, host: str) -> int:
+        """Bind a free TCP port of an interface and return its number."""
+        return int(self.bind(f"tcp://{host}:*").rpartition(":")[2])
+
+    def connect(self, address: str) -> None:
+        """Connect; ZeroMQ does so in the background, again and again."""
+        self._socket.connect(address)
+
+    def disconnect(self, address: str) -> None:
+        """Undo :meth:`connect`."""
+        self._socket.disconnect(address)
+
+    def readable(self) -> bool:
+        """Whether a message waits. Asking may use up the descriptor's edge."""
+        return bool(self._get(zmq.EVENTS) & zmq.POLLIN)
+
+    def receive(self, limit: int) -> list[list[bytes]]:
+        """The waiting messages, at most ``limit``, each as its list of frames."""
+        recv, get = self._recv, self._get
+        messages: list[list[bytes]] = []
+        append = messages.append
+        try:
+            for _ in range(limit):
+                frame = recv(DONTWAIT)
+                if not get(RCVMORE):
+                    append([frame])
+                    continue
+                frames = [frame, recv(DONTWAIT)]
+                while get(RCVMORE):
+                    frames.append(recv(DONTWAIT))
+                append(frames)
+        except zmq.Again:
+            pass
+        return messages
+
+    def receive_frames(self) -> list[zmq.Frame] | None:
+        """One message as frame objects, which know the peer's address; None if there is none."""
+        try:
+            return self._socket.recv_multipart(DONTWAIT, copy=False)
+        except zmq.Again:
+            return None
+
+    def send_messages(self, messages: Iterable[list[bytes]]) -> None:
+        """Send messages. A publisher drops what a peer has no room for; it never blocks."""
+        send = self._send
+        for frames in messages:
+            for frame in frames[:-1]:
+                send(frame, SNDMORE | DONTWAIT)
+            send(frames[-1], DONTWAIT)
+
+    def close(self, linger_ms: int = 0) -> None:
+        """Close; what is queued goes on being sent in the background for ``linger_ms``."""
+        if not self.closed:
+            self.closed = True
+            self._watcher.stop()
+            self._watcher.close()
+            self._socket.close(linger=linger_ms)

@@ -1,0 +1,194 @@
+"""Store: keeps every partition it hears of, acknowledges what it has committed, serves what is fetched."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import gevent
+import gevent.event
+
+from dafka.log import Log, LogPartition
+from dafka.mesh.address import TowerLike, check_address, new_address, tower_addresses
+from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node
+from dafka.mesh.hub import Hub, get_hub
+from dafka.mesh.writer import Writer
+from dafka.protocol.commands import Command
+from dafka.protocol.framing import Framing
+from dafka.protocol.runs import Run
+from dafka.roles.outputs import Append, Serve
+from dafka.roles.store import StoreRole
+
+SERVE_RECORDS = 1000  # records sent before another request or green thread has its turn
+SERVE_BYTES = 1024 * 1024
+SERVE_REQUESTS = 1000  # fetches that wait to be served; more are dropped, their senders ask again
+
+
+class Store:
+    """A store of the mesh (46/DAFKA) on a folder. Runs from its construction until :meth:`close`.
+
+    ``path``: its folder, created if missing; one process at a time. ``durability``: what an
+    acknowledgement promises, ``"process"`` (the record survives the death of this process) or ``"power"``
+    (it survives a power cut). ``tower``, ``address``, ``framing``, ``bind`` as for
+    :class:`dafka.Producer`. Raises the log's errors: :class:`dafka.log.LogLockedError`,
+    :class:`dafka.log.LogVersionError`, :class:`dafka.log.NotALogError`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        tower: TowerLike = None,
+        address: str | None = None,
+        durability: str = "process",
+        framing: Framing = Framing.LIBDAFKA,
+        bind: str = "127.0.0.1",
+    ) -> None:
+        self._hub = get_hub()
+        octets = check_address(address) if address is not None else new_address()
+        options = EndpointOptions(tower_addresses(tower), bind=bind, framing=framing)
+        self.address = octets.decode()
+        self.path = os.fspath(path)
+        self._node = self._hub.run(_open, self._hub, options, self.path, durability, octets)
+
+    def heads(self) -> dict[tuple[bytes, str], int]:
+        """The last committed sequence of every partition, by (topic, producer's address)."""
+        return self._hub.run(self._node.heads)
+
+    def close(self) -> None:
+        """Commit what has arrived, leave the mesh and close the folder."""
+        self._hub.run(_close, self._node)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Store {self.path!r} {self.address}>"
+
+
+def _open(hub: Hub, options: EndpointOptions, path: str, durability: str, address: bytes) -> StoreNode:
+    log = Log(path, durability=durability)
+    try:
+        return StoreNode(hub, Endpoint.shared(hub, options), log, Writer(hub, log), address)
+    except BaseException:
+        log.close()
+        raise
+
+
+def _close(node: StoreNode) -> None:
+    if node.closed:
+        return
+    node.close()
+    node.writer.close()
+    node.log.close()
+
+
+class StoreNode(Node):
+    """A store role on an endpoint and a log; hub side. The broker uses it with its own log and writer."""
+
+    hello_id = b"L"
+
+    def __init__(self, hub: Hub, endpoint: Endpoint, log: Log, writer: Writer, address: bytes) -> None:
+        self.log = log
+        self.writer = writer
+        self.closed = False
+        self.endpoint = endpoint
+        known = {
+            (partition.topic, partition.address): (partition.first_sequence, partition.next_sequence)
+            for partition in log.partitions()
+        }
+        self.role = StoreRole(address, known)
+        self._requests: deque[Serve] = deque()
+        self._wake = gevent.event.Event()
+        endpoint.attach(self)
+        endpoint.publish(self, self.role.start())
+        self._server = hub.spawn(self._serve)
+
+    def heads(self) -> dict[tuple[bytes, str], int]:
+        return {
+            (partition.topic, partition.address.decode()): partition.next_sequence - 1
+            for partition in self.log.partitions()
+            if partition.next_sequence
+        }
+
+    def on_run(self, run: Run) -> None:
+        self._carry(self.role.receive_run(time.monotonic(), run))
+
+    def on_command(self, command: Command) -> None:
+        self._carry(self.role.receive(time.monotonic(), command))
+
+    def on_subscription(self, prefix: bytes) -> None:
+        self._carry(self.role.peer_subscribed(time.monotonic(), prefix))
+
+    def tick(self, now: float) -> None:
+        self._carry(self.role.tick(now))
+
+    def close(self) -> None:
+        """Leave the mesh. The log and its writer belong to the caller."""
+        self.closed = True
+        self.endpoint.detach(self)
+        self._wake.set()
+
+    def _carry(self, outputs: Iterable[Any]) -> None:
+        to_publish = []
+        for output in outputs:
+            if isinstance(output, Append):
+                self._append(output)
+            elif isinstance(output, Serve):
+                if len(self._requests) < SERVE_REQUESTS:
+                    self._requests.append(output)
+                    self._wake.set()
+            else:
+                to_publish.append(output)
+        if to_publish:
+            self.endpoint.publish(self, to_publish)
+
+    def _append(self, append: Append) -> None:
+        partition = self.log.partition(append.topic, append.address)
+
+        def committed(error: Exception | None) -> None:
+            now = time.monotonic()
+            if self.closed:
+                return
+            if error is None:
+                end = append.first + len(append.contents)
+                self._carry(self.role.stored(now, append.topic, append.address, end))
+            else:
+                self._carry(self.role.not_stored(now, append.topic, append.address))
+
+        self.writer.append(partition, append.contents, committed)
+
+    def _serve(self) -> None:
+        while not self.closed:
+            if not self._requests:
+                self._wake.clear()
+                self._wake.wait()
+                continue
+            request = self._requests.popleft()
+            rest = self._serve_some(request)
+            if rest is not None:
+                self._requests.append(rest)  # behind the others: a long catch-up does not starve them
+            gevent.sleep(0)
+
+    def _serve_some(self, request: Serve) -> Serve | None:
+        partition = self.log.find(request.topic, request.address)
+        if partition is None:
+            return None
+        first, contents = self._read(partition, request)
+        if not contents:
+            return None
+        run = Run(request.recipient, request.address, request.topic, first, contents)
+        self.endpoint.publish(self, (run,))
+        served = first + len(contents)
+        left = request.first + request.count - served
+        return request._replace(first=served, count=left) if left > 0 else None
+
+    def _read(self, partition: LogPartition, request: Serve) -> tuple[int, list[bytes]]:
+        count = min(request.count, SERVE_RECORDS)
+        return self.log.read(partition, request.first, count=count, max_bytes=SERVE_BYTES)

@@ -1,0 +1,147 @@
+"""Tower: where nodes find each other. It hears their beacons and tells them to everybody; no records pass.
+
+The wire side is in ``wire/README``: nodes publish four-frame beacons to the tower's first address and
+subscribe to three-frame ones from its second; every new connection there gets the welcome message ``W``,
+upon which a node says its beacon at once instead of at its next interval.
+"""
+
+from __future__ import annotations
+
+import socket as sockets
+from collections import Counter
+
+import gevent
+import gevent.event
+import zmq
+
+from dafka.mesh.hub import get_hub
+from dafka.mesh.sockets import Socket
+from dafka.protocol.beacons import WELCOME, NodeBeacon, decode_beacon, encode_beacon
+from dafka.protocol.errors import DafkaError, MalformedMessage
+from dafka.roles.tower import TowerRole
+
+ROUND_BEACONS = 1000
+HIGH_WATER_MARK = 10_000
+
+
+class TowerBindError(DafkaError, OSError):
+    """A tower's address that cannot be bound."""
+
+
+class Tower:
+    """A tower in this process, on loopback and free ports unless told otherwise.
+
+    ``publish_to``: the address that nodes publish beacons to; ``subscribe_from``: the one they subscribe
+    to. The C daemon's are ``tcp://*:5556`` and ``tcp://*:5557``. A tower runs from its construction until
+    :meth:`close`; ``with Tower() as tower:`` closes it. Raises :class:`TowerBindError`.
+    """
+
+    def __init__(self, publish_to: str = "tcp://127.0.0.1:*", subscribe_from: str = "tcp://127.0.0.1:*") -> None:
+        self._hub = get_hub()
+        self._node = self._hub.run(_TowerNode, publish_to, subscribe_from)
+
+    @property
+    def addresses(self) -> tuple[str, str]:
+        """The pair that nodes take as ``tower=``: (publish to, subscribe from)."""
+        return self._node.addresses
+
+    @property
+    def discarded(self) -> dict[str, int]:
+        """How many malformed beacons arrived, by cause."""
+        return dict(self._node.discarded)
+
+    def close(self) -> None:
+        """Stop; nodes keep the connections they have and can find no new ones here."""
+        self._hub.run(self._node.close)
+
+    def __enter__(self) -> Tower:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Tower {self.addresses[0]} {self.addresses[1]}>"
+
+
+class _TowerNode:
+    """The sockets of a tower; hub side."""
+
+    def __init__(self, publish_to: str, subscribe_from: str) -> None:
+        hub = get_hub()
+        self.discarded: Counter[str] = Counter()
+        self._ready = gevent.event.Event()
+        self._in = Socket(hub.context, zmq.SUB, self._ready.set, HIGH_WATER_MARK)
+        self._out = Socket(hub.context, zmq.XPUB, self._ready.set, HIGH_WATER_MARK)
+        try:
+            self._in.set(zmq.SUBSCRIBE, b"B")
+            self._out.set(zmq.XPUB_WELCOME_MSG, WELCOME)
+            bound = self._bind(self._in, publish_to), self._bind(self._out, subscribe_from)
+        except BaseException:
+            self._in.close()
+            self._out.close()
+            raise
+        self.addresses = (reachable(bound[0]), reachable(bound[1]))
+        interface = b"127.0.0.1" if "//127.0.0.1:" in bound[0] else first_interface().encode()
+        self._role = TowerRole(interface)
+        self._green = hub.spawn(self._loop)
+
+    @staticmethod
+    def _bind(socket: Socket, address: str) -> str:
+        try:
+            return socket.bind(address)
+        except zmq.ZMQError as error:
+            raise TowerBindError(f"a tower cannot bind {address!r}: {error}") from error
+
+    def _loop(self) -> None:
+        while True:
+            busy = False
+            for _ in range(ROUND_BEACONS):
+                frames = self._in.receive_frames()
+                if frames is None:
+                    break
+                busy = True
+                self._hear(frames)
+            busy = bool(self._out.receive(ROUND_BEACONS)) or busy  # subscriptions, of no interest here
+            if busy:
+                gevent.sleep(0)
+            else:
+                self._ready.wait()
+                self._ready.clear()
+
+    def _hear(self, frames: list[zmq.Frame]) -> None:
+        try:
+            beacon = decode_beacon([frame.bytes for frame in frames])
+        except MalformedMessage as error:
+            self.discarded[error.cause] += 1
+            return
+        if not isinstance(beacon, NodeBeacon):
+            self.discarded["not-a-node-beacon"] += 1
+            return
+        try:
+            peer = frames[0].get("Peer-Address")
+        except zmq.ZMQError:
+            peer = ""  # inproc and ipc have none
+        answer = self._role.receive(beacon, peer)
+        if answer is not None:
+            self._out.send_messages((encode_beacon(answer),))
+
+    def close(self) -> None:
+        self._green.kill(block=False)
+        self._in.close()
+        self._out.close()
+
+
+def reachable(bound: str) -> str:
+    """A bound address as one to connect to: a wildcard interface becomes loopback."""
+    return bound.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//127.0.0.1:")
+
+
+def first_interface() -> str:
+    """This machine's own address on the network, 127.0.0.1 if it has none. Nothing is sent."""
+    with sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # a documentation address: connecting UDP only picks a route
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"

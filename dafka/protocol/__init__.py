@@ -1,0 +1,1 @@
+"""Bytes <-> objects: commands, the two framings, beacons, record batches. No I/O."""

@@ -1,0 +1,133 @@
+"""Kafka record batches (magic 2): the header, and the few things done to a batch without opening it.
+
+A batch is kept, sent and served as the bytes it came in. Base offset and leader epoch stand before the
+checksummed part, so a broker numbers a batch by writing its first octets. Layout: Kafka protocol guide,
+"Record Batch"; CRC-32C over everything from the attributes on.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from dafka.protocol.errors import DafkaError
+
+MAGIC = 2
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_OCTETS = HEADER.size  # 61
+_PREFIX_OCTETS = 12  # base offset and length; the length counts what follows it
+_CRC_END = 21  # where the checksummed part begins
+_NUMBERING = struct.Struct(">qii")
+
+CODECS = {None: 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+CODEC_NAMES = {number: name for name, number in CODECS.items()}
+COMPRESSION_MASK = 0x07
+TIMESTAMP_TYPE_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+
+
+class BatchError(DafkaError, ValueError):
+    """Bytes that are no record batch, or one that is damaged; ``cause`` is a short word for counting."""
+
+    def __init__(self, cause: str, detail: str = "") -> None:
+        self.cause = cause
+        super().__init__(f"record batch: {cause}" + (f": {detail}" if detail else ""))
+
+
+class BatchHeader(NamedTuple):
+    """The fields of a batch's header, as the Kafka protocol names them."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        """Octets of the whole batch."""
+        return self.length + _PREFIX_OCTETS
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last record's."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> str | None:
+        """The codec's name in Kafka's configuration; raises BatchError for an unknown one."""
+        number = self.attributes & COMPRESSION_MASK
+        if number not in CODEC_NAMES:
+            raise BatchError("codec", f"unknown compression codec {number}")
+        return CODEC_NAMES[number]
+
+    @property
+    def timestamp_type(self) -> int:
+        """0: CreateTime, 1: LogAppendTime (all records then have the maximum timestamp)."""
+        return 1 if self.attributes & TIMESTAMP_TYPE_BIT else 0
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds a transaction marker and no user's records."""
+        return bool(self.attributes & CONTROL_BIT)
+
+
+def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
+    """The header of the batch at ``position``. Checks nothing but that there are enough octets."""
+    try:
+        return BatchHeader._make(HEADER.unpack_from(buffer, position))
+    except struct.error as error:
+        raise BatchError("short", f"{len(buffer) - position} octets, a header has {HEADER_OCTETS}") from error
+
+
+def check_batch(content: bytes) -> BatchHeader:
+    """The header of ``content`` if it is exactly one whole, undamaged batch; raises BatchError if not."""
+    header = read_header(content)
+    if header.magic != MAGIC:
+        raise BatchError("magic", f"magic {header.magic}, only {MAGIC} is supported")
+    if header.size != len(content):
+        raise BatchError("length", f"says {header.size} octets, has {len(content)}")
+    if crc32c(memoryview(content)[_CRC_END:]) != header.crc:
+        raise BatchError("crc", "the checksum does not match")
+    if header.count < 0 or header.last_offset_delta < 0 or header.count > header.last_offset_delta + 1:
+        raise BatchError("count", f"{header.count} records with last offset delta {header.last_offset_delta}")
+    return header
+
+
+def is_batch(content: bytes) -> bool:
+    """Whether a message's content is a record batch and not raw bytes (design 4.1)."""
+    if len(content) < HEADER_OCTETS or content[16] != MAGIC:
+        return False
+    if int.from_bytes(content[8:12], "big") + _PREFIX_OCTETS != len(content):
+        return False
+    return int.from_bytes(content[17:21], "big") == crc32c(memoryview(content)[_CRC_END:])
+
+
+def with_offset(batch: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
+    """The same batch with its base offset and leader epoch set; both are outside the checksum."""
+    length = int.from_bytes(batch[8:12], "big")
+    return _NUMBERING.pack(base_offset, length, leader_epoch) + batch[16:]
+
+
+def split_batches(buffer: bytes) -> list[bytes]:
+    """The batches of a Kafka record set, which stand one behind the other. Raises BatchError."""
+    batches = []
+    position, end = 0, len(buffer)
+    while position < end:
+        header = read_header(buffer, position)
+        if header.length < HEADER_OCTETS - _PREFIX_OCTETS or position + header.size > end:
+            raise BatchError("length", f"says {header.size} octets, {end - position} are left")
+        batches.append(buffer[position : position + header.size])
+        position += header.size
+    return batches

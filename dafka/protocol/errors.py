@@ -1,0 +1,15 @@
+"""The errors every layer shares."""
+
+from __future__ import annotations
+
+
+class DafkaError(Exception):
+    """Base of all errors that are Dafka's own."""
+
+
+class MalformedMessage(DafkaError, ValueError):  # noqa: N818 - the specification's term
+    """Bytes that are no message of the protocol. Receivers discard them and count them by ``cause``."""
+
+    def __init__(self, cause: str, detail: str = "") -> None:
+        self.cause = cause
+        super().__init__(f"{cause}: {detail}" if detail else cause)

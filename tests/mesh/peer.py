@@ -1,0 +1,99 @@
+"""A peer of the mesh written with plain pyzmq and nothing of Dafka's but the protocol.
+
+It stands where a C or Java node would: it beacons, connects to whom the tower names, is subscribed to
+everything, and says what a test has it say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import zmq
+
+from dafka.protocol.beacons import NodeBeacon, TowerBeacon, decode_beacon, encode_beacon
+from dafka.protocol.commands import Command
+from dafka.protocol.errors import MalformedMessage
+from dafka.protocol.framing import Framing, decode, encode
+
+ADDRESS = b"FEDCBA9876543210FEDCBA9876543210"
+
+
+class Peer:
+    def __init__(self, tower: tuple[str, str], framing: Framing = Framing.LIBDAFKA) -> None:
+        self.framing = framing
+        self.heard: list[Command] = []
+        self.subscriptions: set[bytes] = set()
+        self.connected: set[bytes] = set()
+        self._context = zmq.Context()
+        self._publisher = self._context.socket(zmq.XPUB)
+        self._publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
+        self.port = self._publisher.bind_to_random_port("tcp://127.0.0.1")
+        self._subscriber = self._context.socket(zmq.SUB)
+        self._subscriber.subscribe(b"")
+        self._beacons_out = self._context.socket(zmq.PUB)
+        self._beacons_out.connect(tower[0])
+        self._beacons_in = self._context.socket(zmq.SUB)
+        self._beacons_in.subscribe(b"B")
+        self._beacons_in.connect(tower[1])
+        self._next_beacon = 0.0
+        self._poller = zmq.Poller()
+        for socket in (self._publisher, self._subscriber, self._beacons_in):
+            self._poller.register(socket, zmq.POLLIN)
+
+    def send(self, command: Command) -> None:
+        self.send_frames(encode(command, self.framing))
+
+    def send_frames(self, frames: list[bytes]) -> None:
+        self._publisher.send_multipart(frames)
+
+    def until(self, condition: Callable[[], object], seconds: float = 5.0) -> None:
+        """Take part in the mesh until ``condition()`` holds."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {seconds} s; heard {self.heard}"
+            self.pump(0.02)
+
+    def receive(self, kind: type, seconds: float = 5.0) -> Command:
+        """The next command of this kind; what comes before it is left for later calls."""
+        self.until(lambda: any(isinstance(command, kind) for command in self.heard), seconds)
+        found = next(command for command in self.heard if isinstance(command, kind))
+        self.heard.remove(found)
+        return found
+
+    def meet(self, *prefixes: bytes) -> None:
+        """Wait until a node has connected both ways and has these subscriptions."""
+        self.until(lambda: self.connected and self.subscriptions.issuperset(prefixes))
+
+    def pump(self, seconds: float) -> None:
+        now = time.monotonic()
+        if now >= self._next_beacon:
+            self._next_beacon = now + 0.2
+            beacon = NodeBeacon(ADDRESS, b"127.0.0.1", self.port)
+            self._beacons_out.send_multipart(encode_beacon(beacon))
+        ready = dict(self._poller.poll(seconds * 1000))
+        if self._beacons_in in ready:
+            beacon = decode_beacon(self._beacons_in.recv_multipart())
+            assert isinstance(beacon, TowerBeacon)
+            if beacon.address != ADDRESS and beacon.endpoint not in self.connected:
+                self.connected.add(beacon.endpoint)
+                self._subscriber.connect(beacon.endpoint.decode())
+        if self._publisher in ready:
+            message = self._publisher.recv()
+            change = self.subscriptions.add if message[:1] == b"\x01" else self.subscriptions.discard
+            change(message[1:])
+        if self._subscriber in ready:
+            frames = self._subscriber.recv_multipart()
+            try:
+                self.heard.append(decode(frames))
+            except MalformedMessage as error:
+                raise AssertionError(f"a node sent {frames}") from error
+
+    def close(self) -> None:
+        self._context.destroy(linger=0)
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
