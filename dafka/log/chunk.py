@@ -22,8 +22,8 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Iterable
-from itertools import accumulate, chain, repeat
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, islice, repeat
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -36,8 +36,8 @@ KIND_NAMES = {RAW: "raw", BATCH: "batch"}
 Stamps = list[tuple[int, int]]
 """(number of messages, timestamp in ms), in the order of the messages."""
 
-MESSAGE_MEMORY = 48
-"""What a message takes in memory besides its bytes: the bytes object and its place in a list."""
+MESSAGE_MEMORY = {RAW: 48, BATCH: 168}
+"""Bytes of memory a message takes besides its own: the object, its place in a list, a batch's three numbers."""
 
 _KEY = struct.Struct(">cIQQqqqIB")
 _HEAD = struct.Struct("<BBHII")
@@ -82,23 +82,33 @@ class Chunk:
         self.first = first
         self.contents = contents
         self.stamps = stamps
-        self.memory = size + MESSAGE_MEMORY * len(contents)
+        self.memory = size + MESSAGE_MEMORY[kind] * len(contents)
         self._columns: tuple[list[int], list[int], list[int]] | None = None
 
-    def offsets(self) -> tuple[Iterable[int], list[int] | range, list[int]]:
-        """(base offset, next offset, timestamp) of each message, as three columns."""
+    def offsets(self) -> tuple[Sequence[int], Sequence[int]]:
+        """(base offset, next offset) of each message, as two columns."""
+        if self.kind == RAW:
+            first, count = self.first, len(self.contents)
+            return range(first, first + count), range(first + 1, first + count + 1)
+        bases, ends, _ = self._headers()
+        return bases, ends
+
+    def timestamps(self, start: int, count: int) -> Iterable[int]:
+        """Timestamps in ms of ``count`` messages from position ``start`` on; a batch's is its largest."""
+        if self.kind == BATCH:
+            return self._headers()[2][start : start + count]
+        if len(self.stamps) == 1:
+            return repeat(self.stamps[0][1], count)
+        return islice(chain.from_iterable(repeat(time, number) for number, time in self.stamps), start, start + count)
+
+    def _headers(self) -> tuple[list[int], list[int], list[int]]:
         if self._columns is None:
-            if self.kind == BATCH:
-                headers = [read_header(content) for content in self.contents]
-                self._columns = (
-                    [header.base_offset for header in headers],
-                    [header.next_offset for header in headers],
-                    [header.max_timestamp for header in headers],
-                )
-            else:
-                first, count = self.first, len(self.contents)
-                times = list(chain.from_iterable(repeat(time, number) for number, time in self.stamps))
-                return range(first, first + count), range(first + 1, first + count + 1), times
+            headers = [read_header(content) for content in self.contents]
+            self._columns = (
+                [header.base_offset for header in headers],
+                [header.next_offset for header in headers],
+                [header.max_timestamp for header in headers],
+            )
         return self._columns
 
 

@@ -63,8 +63,18 @@ class ChunkIndex:
         return self._ends[-1] if self._ends else 0
 
     @property
+    def firsts(self) -> Sequence[int]:
+        """First sequence of each chunk."""
+        return self._firsts
+
+    @property
+    def nexts(self) -> Sequence[int]:
+        """The sequence behind the last one of each chunk."""
+        return self._nexts
+
+    @property
     def sizes(self) -> Sequence[int]:
-        """Sizes of the stored values in bytes."""
+        """Size of each chunk's value in bytes."""
         return self._sizes
 
     def at_sequence(self, sequence: int) -> int:

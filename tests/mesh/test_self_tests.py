@@ -12,7 +12,7 @@ def test_consumer_earliest_triggered_by_head_message():
     with Tower() as tower, Peer(tower.addresses) as peer:
         # GIVEN a dafka consumer, both peers connected to each other
         with Consumer(tower=tower, offset_reset="earliest") as consumer:
-            peer.meet()
+            meet(peer, consumer)
             # WHEN consumer subscribes to topic 'hello'
             consumer.subscribe("hello")
             # THEN the consumer will send a GET_HEADS msg for the topic 'hello'
@@ -33,7 +33,7 @@ def test_consumer_earliest_triggered_by_head_message():
 def test_consumer_earliest_triggered_by_record_message():
     with Tower() as tower, Peer(tower.addresses) as peer:
         with Consumer(tower=tower, offset_reset="earliest") as consumer:
-            peer.meet()
+            meet(peer, consumer)
             consumer.subscribe("hello")
             assert peer.receive(commands.GetHeads).topic == b"hello"
             peer.meet(b"Mhello", b"Hhello")
@@ -99,6 +99,12 @@ def test_store_fetches_from_the_producer_and_serves_when_the_producer_is_gone(tm
             # Starting a consumer and check that consumer recv all 3 messages
             with Consumer(["TEST"], tower=tower, offset_reset="earliest") as consumer:
                 assert [next(consumer).value for _ in range(3)] == [b"1", b"2", b"3"]
+
+
+def meet(peer: Peer, consumer: Consumer) -> None:
+    """Both peers are connected to each other: the peer's subscription to everything has arrived too."""
+    peer.meet()
+    peer.until(lambda: b"" in consumer._node._endpoint._heard)
 
 
 def wait_until_published(producer: Producer) -> None:

@@ -28,7 +28,7 @@ from kafka.errors import IllegalStateError
 from kafka.structs import TopicPartition
 
 from dafka.mesh.hub import Hub, Waiter
-from dafka.protocol.batch import encode_batch
+from dafka.protocol.batch_writer import encode_batch
 
 log = logging.getLogger(__name__)
 
@@ -218,6 +218,8 @@ class PartitionQueue:
                 batch = self.open
             records = batch.records
             index = len(records)
+            if not index:
+                batch.created = monotonic()
             records.append(record)
             batch.room -= size
         return batch, index, sealed

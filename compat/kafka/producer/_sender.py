@@ -15,9 +15,10 @@ sealed and not yet acknowledged. (kafka-python 3 has no ``buffer_memory``; Kafka
 
 from __future__ import annotations
 
+import atexit
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
@@ -63,9 +64,9 @@ class Sender:
         self.records_failed = 0
         self.bytes_sent = 0
         self.batches_sent = 0
-        self._ended = gevent.event.Event()
+        self.ended = False
+        self.at_exit: Callable[[], None] | None = None  # registered with atexit until the sender ends
         self._event = gevent.event.Event()
-        self._client = client
         self._hub.post(self._start)
 
     def _new_queue(self, partition: TopicPartition) -> PartitionQueue:
@@ -75,11 +76,14 @@ class Sender:
 
     def opened(self, batch: Batch) -> None:
         """A batch has got its first record."""
-        batch.created = monotonic()
         self.incomplete[batch] = None
+        if batch.done:
+            del self.incomplete[batch]
         self.ready.append(batch.queue)
         if self.asleep:
             self.wake()
+        if self.ended:  # a send() that overlapped with close()
+            self._hub.post(self._start)
 
     def sealed(self, batch: Batch) -> None:
         """A batch is full: encode it and pass it on."""
@@ -161,13 +165,10 @@ class Sender:
         self.closing = True
         self.wake()
 
-    def abandon(self, error: Exception) -> None:
-        """Give up what is still waiting: its futures fail with ``error``."""
-        self._hub.run(self._abandon, error)
-
     # -- in the hub -------------------------------------------------------------------------------
 
     def _start(self) -> None:
+        self.ended = False
         self._hub.spawn(self._run)
 
     def _run(self) -> None:
@@ -182,6 +183,9 @@ class Sender:
                 self._produce(work)
                 continue
             if self.closing and not self._pending and self._close_queues():
+                self.ended = True
+                if self.at_exit is not None:
+                    atexit.unregister(self.at_exit)
                 return
             now = monotonic()
             if now >= next_refresh:
@@ -317,12 +321,3 @@ class Sender:
         # Whoever passed the producer's check just before it was closed may still have appended.
         closed = [queue.close_if_empty() for queue in self.topics.queues()]
         return all(closed)
-
-    def _abandon(self, error: Exception) -> None:
-        for queue in self.topics.queues():
-            queue.seal_open()
-            queue.closed = True
-            while queue.sealed:
-                self._resolve(queue.sealed.popleft(), -1, -1, error)
-        self._pending.clear()
-        self.wake()

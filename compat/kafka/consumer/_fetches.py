@@ -1,0 +1,163 @@
+"""Getting batches from the broker, and handing out their records partition by partition.
+
+A fetch asks for every partition that can be fetched and has nothing buffered, in one crossing to the
+hub; it waits there for as long as the caller may wait. Partitions are handed out in the order in which
+they were fetched, each until its buffer is empty; an emptied one goes to the end of the order, so that
+none starves.
+"""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic
+from typing import Any
+
+import gevent
+from kafka.consumer.fetcher import ConsumerRecord
+from kafka.consumer.subscription_state import SubscriptionState
+from kafka.errors import (
+    OffsetOutOfRangeError,
+    RetriableError,
+    TopicAuthorizationFailedError,
+)
+from kafka.structs import OffsetAndMetadata, TopicPartition
+
+from compat.kafka._client import Client
+from compat.kafka.consumer._records import PartitionBuffer
+from dafka.broker.interface import FetchFrom
+
+log = logging.getLogger(__name__)
+
+
+class Fetches:
+    """The batches that a consumer has fetched and not handed out yet."""
+
+    def __init__(self, client: Client, subscription: SubscriptionState, config: dict[str, Any]) -> None:
+        self._client = client
+        self._subscription = subscription
+        self._config = config
+        self._buffers: dict[TopicPartition, PartitionBuffer] = {}
+        self._fetching: gevent.Greenlet | None = None
+        self._retry_at = 0.0
+        self.stale_metadata = False  # a fetch has found a partition gone
+        self.records_taken = 0
+        self.bytes_fetched = 0
+        self.fetches = 0
+
+    # -- handing out -----------------------------------------------------------------------------
+
+    def take(self, limit: int) -> tuple[TopicPartition, list[ConsumerRecord]] | None:
+        """Up to ``limit`` records of one partition from its position on, which is left as it is.
+
+        Raises what :meth:`PartitionBuffer.take` raises.
+        """
+        assignment = self._subscription.assignment
+        finished = []
+        try:
+            for partition, buffer in self._buffers.items():
+                state = assignment.get(partition)
+                if state is None or state.position is None:
+                    finished.append(partition)
+                    continue
+                if not state.is_fetchable():
+                    continue
+                config = self._config
+                position = state.position.offset
+                rows, end = buffer.take(
+                    position, limit, config["key_deserializer"], config["value_deserializer"]
+                )
+                if rows:
+                    self.records_taken += len(rows)
+                    return partition, rows
+                if end != position:
+                    state.position = OffsetAndMetadata(end, "", -1)
+                finished.append(partition)
+                self._subscription.move_partition_to_end(partition)
+        finally:
+            for partition in finished:
+                self._buffers.pop(partition, None)
+        return None
+
+    # -- fetching --------------------------------------------------------------------------------
+
+    def fetch(self, seconds: float) -> bool:
+        """Fetch, waiting up to ``seconds`` for data; False if there is no partition to fetch from.
+
+        Raises:
+            OffsetOutOfRangeError: a position outside of the partition, and no reset policy.
+            TopicAuthorizationFailedError, KafkaError: what the broker says about a partition.
+        """
+        if monotonic() < self._retry_at:
+            return False
+        config = self._config
+        wanted = {}
+        for partition in self._subscription.fetchable_partitions():
+            if partition not in self._buffers:
+                offset = self._subscription.position(partition).offset
+                wanted[tuple(partition)] = FetchFrom(offset, config["max_partition_fetch_bytes"])
+        if not wanted:
+            return False
+        self.fetches += 1
+        answers = self._client.call(
+            self._fetch_in_hub,
+            wanted,
+            min(seconds, config["fetch_max_wait_ms"] / 1000),
+            config["fetch_min_bytes"],
+            config["fetch_max_bytes"],
+        )
+        failure = None
+        for key, answer in answers.items():
+            try:
+                self._accept(TopicPartition(*key), wanted[key].offset, answer)
+            except Exception as error:
+                failure = failure or error  # the other partitions' data is not lost for it
+        if failure is not None:
+            raise failure
+        return True
+
+    def _fetch_in_hub(self, wanted: Any, seconds: float, min_bytes: int, max_bytes: int) -> Any:
+        self._fetching = gevent.getcurrent()
+        try:
+            return self._client.broker.fetch(
+                wanted, max_wait=seconds, min_bytes=min_bytes, max_bytes=max_bytes
+            )
+        except gevent.GreenletExit:
+            return {}
+        finally:
+            self._fetching = None
+
+    def interrupt(self) -> None:
+        """End a fetch that waits; for any thread."""
+        self._client.hub.post(self._interrupt)
+
+    def _interrupt(self) -> None:
+        if self._fetching is not None:
+            self._fetching.kill(block=False)
+
+    def _accept(self, partition: TopicPartition, offset: int, answer: Any) -> None:
+        state = self._subscription.assignment.get(partition)
+        if state is None or state.position is None or state.position.offset != offset:
+            return
+        error = answer.error
+        if error is None:
+            if answer.high_watermark >= 0:
+                state.highwater = answer.high_watermark
+            if answer.batches:
+                self.bytes_fetched += sum(map(len, answer.batches))
+                self._buffers[partition] = PartitionBuffer(partition, offset, answer.batches)
+            return
+        error_type = error if isinstance(error, type) else type(error)
+        self._subscription.move_partition_to_end(partition)
+        if error_type is OffsetOutOfRangeError:
+            if not self._subscription.has_default_offset_reset_policy():
+                raise OffsetOutOfRangeError({partition: offset})
+            log.info("offset %d is out of range for %s; resetting", offset, partition)
+            self._subscription.request_offset_reset(partition)
+        elif error_type is TopicAuthorizationFailedError:
+            raise TopicAuthorizationFailedError({partition.topic})
+        elif issubclass(error_type, RetriableError):
+            log.debug("fetching %s: %s", partition, error_type.__name__)
+            self._retry_at = monotonic() + self._config["retry_backoff_ms"] / 1000
+            self.stale_metadata = True
+        else:
+            raise error_type("Unexpected error while fetching data")

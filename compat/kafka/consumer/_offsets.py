@@ -1,0 +1,275 @@
+"""A consumer's positions: where they come from when it has none, and committing them for its group.
+
+A partition without a position starts at its group's committed offset; without one, where
+``auto_offset_reset`` says; with neither, ``NoOffsetForPartitionError``. The states in between are kept by
+kafka-python's ``SubscriptionState``.
+
+Automatic commits happen in the consumer's own calls, as in kafka-python: in a poll after
+``auto_commit_interval_ms``, before an assignment changes, and when it closes. What they commit are the
+positions, that is what was returned to the program so far.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from time import monotonic
+from typing import Any
+
+from kafka.consumer.subscription_state import SubscriptionState
+from kafka.errors import CommitFailedError, RetriableError
+from kafka.future import Future
+from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from kafka.util import Timer
+
+from compat.kafka._client import Client
+from compat.kafka.consumer._membership import SoleMember
+from dafka.broker.interface import CommittedOffset
+
+log = logging.getLogger(__name__)
+
+Offsets = dict[TopicPartition, OffsetAndMetadata]
+
+
+class Positions:
+    """Finds, resets and commits the positions of one consumer."""
+
+    def __init__(
+        self, client: Client, subscription: SubscriptionState, member: SoleMember, config: dict[str, Any]
+    ) -> None:
+        self._client = client
+        self._subscription = subscription
+        self._member = member
+        self._config = config
+        self._group_id = config["group_id"]
+        self._interval = config["auto_commit_interval_ms"] / 1000
+        self._next_commit = monotonic() + self._interval
+        self._completed: deque[tuple[Callable[..., Any], Offsets, Any]] = deque()
+
+    # -- finding and resetting -----------------------------------------------------------------
+
+    def resolve(self) -> bool:
+        """Give every assigned partition a position; whether all have one now.
+
+        Raises:
+            NoOffsetForPartitionError: neither a committed offset nor a reset policy.
+        """
+        subscription = self._subscription
+        if subscription.has_all_fetch_positions():
+            return True
+        missing = subscription.missing_fetch_positions()
+        if missing and self._group_id is not None:
+            for partition, committed in self.fetch_committed(missing).items():
+                subscription.seek(partition, committed.offset)
+        subscription.reset_missing_positions()
+        waiting = subscription.partitions_needing_reset()
+        if waiting:
+            self._reset(waiting)
+        return subscription.has_all_fetch_positions()
+
+    def _reset(self, partitions: set[TopicPartition]) -> None:
+        subscription = self._subscription
+        strategies = {partition: subscription.assignment[partition].reset_strategy for partition in partitions}
+        answers = self._list_offsets(strategies)
+        for partition, answer in answers.items():
+            if answer.error is None:
+                subscription.seek(partition, answer.offset)
+                continue
+            error = _as_exception(answer.error, partition)
+            if not isinstance(error, RetriableError):
+                raise error
+            subscription.reset_failed([partition], monotonic() + self._config["retry_backoff_ms"] / 1000)
+            self._member.changed()
+
+    def _list_offsets(self, timestamps: dict[TopicPartition, int]) -> dict[TopicPartition, Any]:
+        answers = self._client.call(
+            self._client.broker.list_offsets,
+            {tuple(partition): int(timestamp) for partition, timestamp in timestamps.items()},
+        )
+        return {partition: answers[tuple(partition)] for partition in timestamps}
+
+    def offsets_at(
+        self, timestamps: dict[TopicPartition, int], timeout_ms: float | None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first offset at or after each timestamp (-1: the end, -2: the beginning), None if none.
+
+        Raises:
+            KafkaTimeoutError: a partition stayed unknown for ``timeout_ms``.
+        """
+        timer = Timer(timeout_ms, f"Failed to get offsets by timestamps in {timeout_ms} ms")
+        found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+        missing = dict(timestamps)
+        while missing:
+            for partition, answer in self._list_offsets(missing).items():
+                if answer.error is None:
+                    del missing[partition]
+                    exists = answer.offset is not None and answer.offset >= 0
+                    found[partition] = (
+                        OffsetAndTimestamp(answer.offset, answer.timestamp, -1) if exists else None
+                    )
+                    continue
+                error = _as_exception(answer.error, partition)
+                if not isinstance(error, RetriableError):
+                    raise error
+            if missing:
+                self._back_off(timer)
+                timer.maybe_raise()
+        return found
+
+    def _back_off(self, timer: Timer) -> None:
+        seconds = self._config["retry_backoff_ms"] / 1000
+        if timer.timeout_secs is not None:
+            seconds = min(seconds, timer.timeout_secs)
+        waiter = self._client.hub.waiter()
+        try:
+            waiter.wait(seconds)
+        finally:
+            waiter.close()
+
+    # -- committed offsets -----------------------------------------------------------------------
+
+    def fetch_committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """What the group has committed, for those partitions that it has committed something for."""
+        wanted = [tuple(partition) for partition in partitions]
+        if not wanted:
+            return {}
+        answers = self._client.call(self._client.broker.fetch_offsets, self._group_id, wanted)
+        return {
+            TopicPartition(*key): OffsetAndMetadata(found.offset, found.metadata or "", found.leader_epoch)
+            for key, found in answers.items()
+            if found is not None and found.offset >= 0
+        }
+
+    def commit(self, offsets: Offsets, timeout_ms: float | None) -> None:
+        """Commit and wait for it, repeating it while the error is one that passes.
+
+        Raises:
+            TypeError: not ``{TopicPartition: OffsetAndMetadata}``.
+            CommitFailedError: subscribed to topics, but without an assignment.
+            KafkaTimeoutError: the error did not pass within ``timeout_ms`` (``request_timeout_ms``).
+        """
+        _check_offsets(offsets)
+        self.call_back()
+        if not offsets:
+            return
+        timeout_ms = self._config["request_timeout_ms"] if timeout_ms is None else timeout_ms
+        timer = Timer(timeout_ms, f"Failed to commit offsets in {timeout_ms} ms")
+        self._check_membership()
+        while True:
+            error = self._first_error(self._client.call(self._commit_in_hub, offsets))
+            if error is None:
+                return
+            if not isinstance(error, RetriableError):
+                raise error
+            log.debug("committing %s: %r", offsets, error)
+            self._back_off(timer)
+            timer.maybe_raise()
+
+    def commit_async(self, offsets: Offsets, callback: Callable[..., Any] | None) -> Future:
+        """Commit without waiting; the callback is called in a later poll or commit of the consumer.
+
+        Raises:
+            TypeError: not ``{TopicPartition: OffsetAndMetadata}``.
+        """
+        self.call_back()
+        _check_offsets(offsets)
+        if callback is None:
+            callback = self._config["default_offset_commit_callback"] or _log_commit
+        future = Future()
+        future.add_both(lambda outcome: self._completed.append((callback, offsets, outcome)))
+        try:
+            self._check_membership()
+        except CommitFailedError as error:
+            return future.failure(error)
+        if not offsets:
+            return future.success(None)
+        hub = self._client.hub
+        hub.post(hub.spawn, self._commit_for, future, dict(offsets))
+        return future
+
+    def _commit_for(self, future: Future, offsets: Offsets) -> None:
+        try:
+            error = self._first_error(self._commit_in_hub(offsets))
+        except Exception as raised:
+            error = raised
+        if error is None:
+            future.success(None)
+        else:
+            future.failure(error)
+
+    def _commit_in_hub(self, offsets: Offsets) -> Any:
+        return self._client.broker.commit_offsets(
+            self._group_id,
+            {
+                tuple(partition): CommittedOffset(committed.offset, committed.metadata, committed.leader_epoch)
+                for partition, committed in offsets.items()
+            },
+        )
+
+    def _check_membership(self) -> None:
+        if self._subscription.partitions_auto_assigned() and not self._member.joined:
+            raise CommitFailedError(
+                "Offset commit cannot be completed since the consumer is not part of an active group for "
+                "auto partition assignment; call poll() first"
+            )
+
+    @staticmethod
+    def _first_error(answers: dict[Any, Any]) -> Exception | None:
+        for key, error in answers.items():
+            if error is not None:
+                return _as_exception(error, key)
+        return None
+
+    def call_back(self) -> None:
+        """Call the callbacks of asynchronous commits that have ended since."""
+        completed = self._completed
+        while completed:
+            callback, offsets, outcome = completed.popleft()
+            callback(offsets, outcome)
+
+    # -- automatic commits -----------------------------------------------------------------------
+
+    def commit_is_due(self) -> bool:
+        """Whether the interval of automatic commits has passed, or callbacks wait to be called."""
+        return bool(self._completed) or (self._config["enable_auto_commit"] and monotonic() >= self._next_commit)
+
+    def auto_commit(self) -> None:
+        """Commit without waiting if the interval has passed, and call what has ended since."""
+        self.call_back()
+        if self._config["enable_auto_commit"] and monotonic() >= self._next_commit:
+            self.auto_commit_now()
+
+    def auto_commit_now(self) -> None:
+        """Commit without waiting, if commits are automatic."""
+        if self._config["enable_auto_commit"]:
+            self._next_commit = monotonic() + self._interval
+            self.commit_async(self._subscription.all_consumed_offsets(), None)
+
+    def auto_commit_and_wait(self, timeout_ms: float | None = None) -> None:
+        """Commit and wait for it, if commits are automatic; a failure is only logged."""
+        if not self._config["enable_auto_commit"]:
+            return
+        self._next_commit = monotonic() + self._interval
+        offsets = self._subscription.all_consumed_offsets()
+        if not offsets:
+            return
+        try:
+            self.commit(offsets, timeout_ms)
+        except Exception:
+            log.exception("Offset commit failed: This is likely to cause duplicate message delivery")
+
+
+def _check_offsets(offsets: Any) -> None:
+    keys_right = all(isinstance(partition, TopicPartition) for partition in offsets)
+    if not keys_right or not all(isinstance(committed, OffsetAndMetadata) for committed in offsets.values()):
+        raise TypeError("offsets must be dict[TopicPartition, OffsetAndMetadata]")
+
+
+def _as_exception(error: Any, *args: Any) -> Exception:
+    return error(*args) if isinstance(error, type) else error
+
+
+def _log_commit(offsets: Offsets, outcome: Any) -> None:
+    if isinstance(outcome, Exception):
+        log.warning("Auto offset commit failed: %r", outcome)

@@ -1,0 +1,563 @@
+"""``KafkaConsumer``: kafka-python's consumer over a broker in this process.
+
+It runs in the caller's thread and is not thread safe, as kafka-python's; only ``close`` may come from
+another thread. Subscription state is kafka-python's ``SubscriptionState``. Batches are fetched by
+:mod:`~compat.kafka.consumer._fetches`, turned into records by :mod:`~compat.kafka.consumer._records`,
+positions found and committed by :mod:`~compat.kafka.consumer._offsets`, partitions assigned by
+:mod:`~compat.kafka.consumer._membership`.
+
+Iterating hands out a *chunk*, the rows of (part of) one batch, through a C iterator; what happens for
+every record is to note it as the last one. The partition's position follows from that record when
+somebody wants to know it (:meth:`KafkaConsumer._settle`), so every method that reads or changes positions
+settles first, and every method that changes what is consumed drops the rest of the chunk: it is still in
+the buffer, and comes again if the position still leads there.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Iterable, Iterator
+from time import monotonic
+from typing import Any
+
+import kafka.consumer.group as _theirs
+from kafka.consumer.fetcher import ConsumerRecord
+from kafka.consumer.subscription_state import SubscriptionState
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.errors import IllegalStateError, KafkaConfigurationError
+from kafka.future import Future
+from kafka.protocol.consumer import IsolationLevel, OffsetResetStrategy
+from kafka.serializer import Deserializer, DeserializeWrapper
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from kafka.util import Timer, ensure_valid_topic_name
+
+from compat.kafka._client import Client, add_gauges, cut_off_in_child, metrics_by_group, new_metrics
+from compat.kafka._mirror import counterpart_names
+from compat.kafka.consumer._fetches import Fetches
+from compat.kafka.consumer._membership import SoleMember, partitions_of
+from compat.kafka.consumer._offsets import Positions
+
+log = logging.getLogger(__name__)
+
+IDLE_PAUSE = 0.05  # seconds between looks when there is no partition to wait for
+
+
+class KafkaConsumer:
+    """Reads records of topics of a broker in this process.
+
+    The configuration keys and their defaults are kafka-python's. Of those that describe a network
+    connection only ``bootstrap_servers`` and ``bootstrap_timeout_ms`` matter here.
+
+    Raises:
+        KafkaConfigurationError: unknown keys, or settings that contradict each other.
+        KafkaTimeoutError: no broker at ``bootstrap_servers``.
+    """
+
+    DEFAULT_CONFIG = dict(_theirs.KafkaConsumer.DEFAULT_CONFIG)
+    DEFAULT_SESSION_TIMEOUT_MS_PRE_KIP_735 = _theirs.KafkaConsumer.DEFAULT_SESSION_TIMEOUT_MS_PRE_KIP_735
+
+    def __init__(self, *topics: str, **configs: Any) -> None:
+        self._closed = True  # until everything below has succeeded
+        unknown = set(configs).difference(self.DEFAULT_CONFIG)
+        if unknown:
+            raise KafkaConfigurationError(f"Unrecognized configs: {unknown}")
+        self.config = copy.copy(self.DEFAULT_CONFIG)
+        self.config.update(configs)
+        self._check_config()
+        self._metrics = new_metrics(self.config) if self.config["metrics_enabled"] else None
+        self._client = Client(self.config, "KafkaConsumer")
+        if self.config["group_instance_id"] is not None and self.config["group_id"] is None:
+            raise KafkaConfigurationError("group_instance_id requires group_id")
+        self._subscription = SubscriptionState(self.config["auto_offset_reset"])
+        self._prepare_reading()
+        self._prepare_group()
+        self._fetches = Fetches(self._client, self._subscription, self.config)
+        self._member = SoleMember(self._client, self._subscription, self.config)
+        self._positions = Positions(self._client, self._subscription, self._member, self.config)
+        self._register_metrics()
+        self._chunk: Iterator[ConsumerRecord] = iter(())
+        self._chunk_state: Any = None  # the state of the chunk's partition
+        self._last: ConsumerRecord | None = None  # the chunk's last record that was handed out
+        self._closed = False
+        cut_off_in_child(self)
+        if topics:
+            for topic in topics:
+                ensure_valid_topic_name(topic)
+            self._subscription.subscribe(topics=topics)
+
+    def _check_config(self) -> None:
+        config = self.config
+        renamed = {"smallest": "earliest", "largest": "latest"}.get(config["auto_offset_reset"])
+        if renamed:
+            log.warning("use auto_offset_reset=%s (%s is deprecated)", renamed, config["auto_offset_reset"])
+            config["auto_offset_reset"] = renamed
+        idle, request = config["connections_max_idle_ms"], config["request_timeout_ms"]
+        if not config["fetch_max_wait_ms"] < request < idle:
+            raise KafkaConfigurationError(
+                f"connections_max_idle_ms ({idle}) must be larger than request_timeout_ms ({request}) which "
+                f"must be larger than fetch_max_wait_ms ({config['fetch_max_wait_ms']})."
+            )
+
+    def _prepare_reading(self) -> None:
+        for key in ("key_deserializer", "value_deserializer"):
+            if self.config[key] is not None and not isinstance(self.config[key], Deserializer):
+                warnings.warn(
+                    f"{key} does not implement kafka.serializer.Deserializer", DeprecationWarning, stacklevel=3
+                )
+                self.config[key] = DeserializeWrapper(self.config[key])
+        try:
+            IsolationLevel.build_from(self.config["isolation_level"])
+        except ValueError:
+            raise KafkaConfigurationError("Unrecognized isolation_level") from None
+
+    def _prepare_group(self) -> None:
+        """Check the assignors as the group protocol will need them, and switch off commits without a group."""
+        config = self.config
+        strategy = config["partition_assignment_strategy"]
+        if config["group_id"] is not None and not strategy:
+            raise KafkaConfigurationError("Coordinator requires assignors")
+        if config["enable_auto_commit"] and config["group_id"] is None:
+            log.warning("group_id is None: disabling auto-commit.")
+            config["enable_auto_commit"] = False
+        assignors = [one if isinstance(one, AbstractPartitionAssignor) else one() for one in strategy]
+        if assignors and not set.intersection(*(set(one.supported_protocols()) for one in assignors)):
+            raise KafkaConfigurationError(
+                f"Specified partition_assignment_strategy assignors {[one.name for one in assignors]} do not "
+                "support a common RebalanceProtocol. Mixing EAGER and COOPERATIVE assignors in a single "
+                "consumer is not supported."
+            )
+
+    def _register_metrics(self) -> None:
+        if self._metrics is None:
+            return
+        fetches, subscription = self._fetches, self._subscription
+        tags = {"client-id": self.config["client_id"]}
+        prefix = self.config["metric_group_prefix"]
+        gauges = {
+            "records-consumed-total": ("records handed out", lambda: fetches.records_taken),
+            "bytes-consumed-total": ("octets of fetched batches", lambda: fetches.bytes_fetched),
+            "fetch-total": ("fetches", lambda: fetches.fetches),
+        }
+        add_gauges(self._metrics, f"{prefix}-fetch-manager-metrics", tags, gauges)
+        assigned = ("partitions assigned", lambda: len(subscription.assignment))
+        add_gauges(self._metrics, f"{prefix}-coordinator-metrics", tags, {"assigned-partitions": assigned})
+
+    # -- subscribing and assigning -----------------------------------------------------------------
+
+    def subscribe(self, topics: Any = (), pattern: str | None = None, listener: Any = None) -> None:
+        """Read all partitions of the topics, or of those whose name matches ``pattern`` (a regular expression).
+
+        Raises:
+            IllegalStateError: both topics and pattern, or ``assign`` was used before.
+            ValueError: neither, or an illegal topic name.
+            TypeError: topics are not a sequence of strings, or listener is no rebalance listener.
+        """
+        self._drop_chunk()
+        self._subscription.subscribe(topics=topics, pattern=pattern, listener=listener)
+        self._member.changed()
+
+    def subscription(self) -> set[str] | None:
+        """The topics subscribed to; None without a subscription."""
+        topics = self._subscription.subscription
+        return None if topics is None else topics.copy()
+
+    def unsubscribe(self) -> None:
+        """End the subscription or assignment; positions are committed if commits are automatic."""
+        self._drop_chunk()
+        self._auto_commit_before_leaving()
+        self._subscription.unsubscribe()
+        self._member.leave()
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions; none ends the assignment.
+
+        Raises:
+            IllegalStateError: ``subscribe`` was used before.
+        """
+        if not partitions:
+            self.unsubscribe()
+            return
+        self._drop_chunk()
+        self._auto_commit_before_leaving()
+        self._subscription.assign_from_user(partitions)
+        for partition in partitions:
+            ensure_valid_topic_name(partition.topic)
+
+    def _auto_commit_before_leaving(self) -> None:
+        if self._subscription.assignment and (
+            self._member.joined or not self._subscription.partitions_auto_assigned()
+        ):
+            self._positions.auto_commit_now()
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions that are read."""
+        return self._subscription.assigned_partitions()
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """A snapshot of this consumer's membership in its group."""
+        return self._member.metadata()
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def __iter__(self) -> KafkaConsumer:
+        return self
+
+    def __next__(self) -> ConsumerRecord:
+        for record in self._chunk:  # the quickest way to take one, or to find that there is none
+            self._last = record
+            return record
+        return self._next_of_next_chunk()
+
+    def _next_of_next_chunk(self) -> ConsumerRecord:
+        self._settle()
+        if self._closed:
+            raise StopIteration("KafkaConsumer closed")
+        timeout_ms = self.config["consumer_timeout_ms"]
+        deadline = monotonic() + timeout_ms / 1000 if timeout_ms >= 0 else float("inf")
+        while True:
+            taken = self._round(deadline, self.config["max_poll_records"])
+            if taken is not None:
+                partition, records = taken
+                self._chunk_state = self._subscription.assignment[partition]
+                self._chunk = iter(records)
+                self._last = next(self._chunk)
+                return self._last
+            if self._closed or monotonic() >= deadline:
+                raise StopIteration()
+
+    def poll(
+        self, timeout_ms: float = 0, max_records: int | None = None, update_offsets: bool = True
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Records by partition, at most ``max_records`` (``max_poll_records``) of them.
+
+        Waits up to ``timeout_ms`` for the first one. ``update_offsets=False`` leaves the positions.
+
+        Raises:
+            ValueError: a negative timeout, or ``max_records`` below 1.
+            TypeError: ``max_records`` is no int.
+            IllegalStateError: the consumer is closed.
+            NoOffsetForPartitionError, OffsetOutOfRangeError: with ``auto_offset_reset="none"``.
+        """
+        if timeout_ms < 0:
+            raise ValueError("Timeout must not be negative")
+        if max_records is None:
+            max_records = self.config["max_poll_records"]
+        if not isinstance(max_records, int):
+            raise TypeError("max_records must be an integer")
+        if max_records <= 0:
+            raise ValueError("max_records must be positive")
+        if self._closed:
+            raise self._client.closed_error("KafkaConsumer is closed")
+        self._drop_chunk()
+        deadline = monotonic() + timeout_ms / 1000
+        records: dict[TopicPartition, list[ConsumerRecord]] = {}
+        before: dict[TopicPartition, OffsetAndMetadata] = {}
+        while not self._closed:
+            taken = self._round(deadline, max_records)
+            while taken is not None:
+                partition, rows = taken
+                state = self._subscription.assignment[partition]
+                before.setdefault(partition, state.position)
+                state.position = _behind(rows[-1])
+                records.setdefault(partition, []).extend(rows)
+                max_records -= len(rows)
+                taken = self._take_more(max_records)
+            if records or monotonic() >= deadline:
+                break
+        if not update_offsets:
+            for partition, position in before.items():
+                self._subscription.assignment[partition].position = position
+        return records
+
+    def _take_more(self, limit: int) -> Any:
+        """Buffered records for a poll that has some; an error waits for the next poll."""
+        if limit <= 0:
+            return None
+        try:
+            return self._fetches.take(limit)
+        except Exception:
+            log.debug("left to the next poll", exc_info=True)
+            return None
+
+    def _round(self, deadline: float, limit: int) -> tuple[TopicPartition, list[ConsumerRecord]] | None:
+        """One round of what a poll does: commits, membership, positions, and records of one partition."""
+        if self._positions.commit_is_due():
+            self._positions.auto_commit()
+        if self._fetches.stale_metadata:
+            self._fetches.stale_metadata = False
+            self._member.changed()
+        if self._member.due():
+            self._member.poll(self._positions.auto_commit_and_wait)
+        taken = self._fetches.take(limit)
+        if taken is not None:
+            return taken
+        self._positions.resolve()
+        seconds = max(deadline - monotonic(), 0.0)
+        if self._fetches.fetch(seconds):
+            return self._fetches.take(limit)
+        if seconds > 0 and not self._closed:
+            self._pause(min(seconds, IDLE_PAUSE))
+        return None
+
+    def _pause(self, seconds: float) -> None:
+        waiter = self._client.hub.waiter()
+        try:
+            waiter.wait(seconds)
+        finally:
+            waiter.close()
+
+    def _settle(self) -> None:
+        """Bring the position of the partition that is being iterated up to date."""
+        last, self._last = self._last, None
+        if last is not None and self._chunk_state.has_valid_position:
+            self._chunk_state.position = _behind(last)
+
+    def _drop_chunk(self) -> None:
+        self._settle()
+        self._chunk = iter(())
+
+    # -- positions ---------------------------------------------------------------------------------
+
+    def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int | None:
+        """The offset of the next record of the partition; None if it is not known within ``timeout_ms``.
+
+        Raises:
+            TypeError: not a TopicPartition.
+            IllegalStateError: not assigned.
+        """
+        self._check_assigned(partition)
+        self._settle()
+        timer = Timer(timeout_ms)
+        state = self._subscription.assignment[partition]
+        while not self._positions.resolve() and state.position is None and not timer.expired:
+            left = timer.timeout_secs
+            self._pause(IDLE_PAUSE if left is None else min(left, IDLE_PAUSE))
+        return None if state.position is None else state.position.offset
+
+    def highwater(self, partition: TopicPartition) -> int | None:
+        """The offset behind the partition's last record, as of the last fetch; None before the first."""
+        self._check_assigned(partition)
+        return self._subscription.assignment[partition].highwater
+
+    def _check_assigned(self, partition: TopicPartition) -> None:
+        if not isinstance(partition, TopicPartition):
+            raise TypeError("partition must be a TopicPartition namedtuple")
+        if not self._subscription.is_assigned(partition):
+            raise IllegalStateError("Partition is not assigned")
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Continue at ``offset``.
+
+        Raises:
+            TypeError: not a TopicPartition.
+            ValueError: not an int of 0 or more, or a partition that is not assigned.
+        """
+        if not isinstance(partition, TopicPartition):
+            raise TypeError("partition must be a TopicPartition namedtuple")
+        if not isinstance(offset, int) or offset < 0:
+            raise ValueError("Offset must be int >= 0")
+        if partition not in self._subscription.assigned_partitions():
+            raise ValueError("Unassigned partition")
+        self._drop_chunk()
+        self._subscription.assignment[partition].seek(offset)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Continue at the first record there is, in these or all partitions.
+
+        Raises:
+            TypeError: not TopicPartitions.
+            ValueError: not assigned.
+        """
+        self._seek_to(OffsetResetStrategy.EARLIEST, partitions)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Continue behind the last record there is, in these or all partitions; raises as its sibling."""
+        self._seek_to(OffsetResetStrategy.LATEST, partitions)
+
+    def _seek_to(self, strategy: Any, partitions: tuple[TopicPartition, ...]) -> None:
+        _check_partitions(partitions)
+        assigned = self._subscription.assigned_partitions()
+        for partition in partitions:
+            if partition not in assigned:
+                raise ValueError(f"Unassigned partition: {partition}")
+        if not assigned:
+            raise ValueError("No partitions are currently assigned")
+        self._drop_chunk()
+        for partition in partitions or assigned:
+            self._subscription.request_offset_reset(partition, strategy)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Return no records of these partitions until ``resume``."""
+        _check_partitions(partitions)
+        self._drop_chunk()
+        for partition in partitions:
+            self._subscription.pause(partition)
+
+    def paused(self) -> set[TopicPartition]:
+        """The partitions that are paused."""
+        return self._subscription.paused_partitions()
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Go on with partitions that were paused."""
+        _check_partitions(partitions)
+        for partition in partitions:
+            self._subscription.resume(partition)
+
+    # -- committing --------------------------------------------------------------------------------
+
+    def commit(
+        self, offsets: dict[TopicPartition, OffsetAndMetadata] | None = None, timeout_ms: float | None = None
+    ) -> None:
+        """Commit these offsets, or the positions, for the group, and wait for it.
+
+        Raises:
+            IllegalStateError: no ``group_id``.
+            TypeError: not ``{TopicPartition: OffsetAndMetadata}``.
+            CommitFailedError: subscribed, but without an assignment yet.
+            KafkaTimeoutError: not within ``timeout_ms`` (default ``request_timeout_ms``).
+        """
+        self._positions.commit(self._offsets_to_commit(offsets), timeout_ms)
+
+    def commit_async(self, offsets: Any = None, callback: Any = None) -> Future:
+        """Commit without waiting; ``callback(offsets, None or exception)`` comes in a later poll or commit."""
+        return self._positions.commit_async(self._offsets_to_commit(offsets), callback)
+
+    def _offsets_to_commit(self, offsets: Any) -> Any:
+        self._check_group()
+        self._settle()
+        return self._subscription.all_consumed_offsets() if offsets is None else offsets
+
+    def committed(
+        self, partition: TopicPartition, metadata: bool = False, timeout_ms: float | None = None
+    ) -> int | OffsetAndMetadata | None:
+        """The offset the group has committed, with its metadata if asked; None if there is none.
+
+        Raises:
+            IllegalStateError: no ``group_id``.
+            TypeError: not a TopicPartition.
+        """
+        self._check_group()
+        if not isinstance(partition, TopicPartition):
+            raise TypeError("partition must be a TopicPartition namedtuple")
+        found = self._positions.fetch_committed([partition]).get(partition)
+        if found is None:
+            return None
+        return found if metadata else found.offset
+
+    def _check_group(self) -> None:
+        if self.config["group_id"] is None:
+            raise IllegalStateError("Requires group_id")
+
+    # -- about topics and offsets --------------------------------------------------------------------
+
+    def topics(self) -> set[str]:
+        """The names of all topics."""
+        return set(partitions_of(self._client.call(self._client.broker.metadata, None)))
+
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        """The numbers of a topic's partitions; empty if there is no such topic."""
+        known = self._member.partitions_for_topic(topic)
+        if known is None:
+            known = partitions_of(self._client.call(self._client.broker.metadata, None)).get(topic)
+        return set(known or ())
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset there is of each partition.
+
+        Raises:
+            KafkaTimeoutError: a partition was not found within ``timeout_ms`` (``request_timeout_ms``).
+        """
+        return self._edge_offsets(partitions, OffsetResetStrategy.EARLIEST, timeout_ms)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset behind the last record of each partition; raises as ``beginning_offsets``."""
+        return self._edge_offsets(partitions, OffsetResetStrategy.LATEST, timeout_ms)
+
+    def _edge_offsets(self, partitions: Any, which: Any, timeout_ms: float | None) -> dict[TopicPartition, int]:
+        timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
+        found = self._positions.offsets_at({partition: which for partition in partitions}, timeout_ms)
+        return {partition: offset.offset for partition, offset in found.items() if offset is not None}
+
+    def offsets_for_times(
+        self, timestamps: dict[TopicPartition, int], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after a time in ms since the epoch, by partition; None if there is none.
+
+        Raises:
+            ValueError: a negative time.
+            KafkaTimeoutError: a partition was not found within ``timeout_ms`` (``request_timeout_ms``).
+        """
+        timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
+        wanted = {partition: int(timestamp) for partition, timestamp in timestamps.items()}
+        for partition, timestamp in wanted.items():
+            if timestamp < 0:
+                raise ValueError(
+                    f"The target time for partition {partition} is {timestamp}. The target time cannot be negative."
+                )
+        return self._positions.offsets_at(wanted, timeout_ms)
+
+    # -- connection and closing ----------------------------------------------------------------------
+
+    def bootstrap_connected(self) -> bool:
+        """Whether the broker can be called."""
+        return self._client.connected()
+
+    def bootstrap(self, timeout_ms: float | None = None, refresh: bool = False) -> None:
+        """Nothing to do: the broker was found when the consumer was made."""
+
+    def metrics(self, raw: bool = False) -> dict[Any, Any] | None:
+        """Figures about this consumer, ``{group: {name: value}}``; None if metrics are not enabled."""
+        return metrics_by_group(self._metrics, raw)
+
+    def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:
+        """Commit positions (if commits are automatic and ``autocommit``), tell the listener, and end.
+
+        May be called from another thread than the one that reads, whose wait it ends.
+        """
+        if self._closed:
+            return
+        self._drop_chunk()
+        self._closed = True
+        self._fetches.interrupt()
+        try:
+            if autocommit:
+                timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
+                self._positions.auto_commit_and_wait(timeout_ms)
+            self._member.close()
+        finally:
+            if self._metrics is not None:
+                self._metrics.close()
+            for key in ("key_deserializer", "value_deserializer"):
+                close = getattr(self.config[key], "close", None)
+                if close is not None:
+                    close()
+
+    def _cut_off(self) -> None:
+        self._closed = True
+        self._last = None
+        self._chunk = iter(())
+
+    def __enter__(self) -> KafkaConsumer:
+        return self
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        # After an exception the last record may not have been processed: its offset is not committed.
+        self.close(autocommit=exc_type is None)
+
+
+def _behind(record: ConsumerRecord) -> OffsetAndMetadata:
+    return OffsetAndMetadata(record.offset + 1, "", record.leader_epoch)
+
+
+def _check_partitions(partitions: tuple[Any, ...]) -> None:
+    if not all(isinstance(partition, TopicPartition) for partition in partitions):
+        raise TypeError("partitions must be TopicPartition namedtuples")
+
+
+__getattr__ = counterpart_names(__name__)

@@ -1,0 +1,569 @@
+"""``KafkaProducer``: kafka-python's producer over a broker in this process.
+
+What runs for every record is :meth:`KafkaProducer.send`, in the caller's thread: checks, serializers,
+partition, and one append under the partition's lock. Everything that happens once for a batch is
+elsewhere: batches and their encoding in :mod:`compat.kafka.producer._batches`, the green thread that
+hands them to the broker in :mod:`compat.kafka.producer._sender`.
+
+Callbacks of futures run on the hub's thread, as kafka-python runs them on its sender's: they must be
+short, may ``send``, and must not wait for records.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import warnings
+from random import random
+from time import monotonic, time
+from typing import Any
+
+import kafka.producer.kafka as _theirs
+from kafka.codec import has_gzip, has_lz4, has_snappy, has_zstd
+from kafka.errors import (
+    BrokerResponseError,
+    IllegalStateError,
+    KafkaConfigurationError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    RetriableError,
+    TopicAuthorizationFailedError,
+    UnsupportedVersionError,
+)
+from kafka.partitioner import DefaultPartitioner, Partitioner
+from kafka.producer.future import FutureRecordMetadata
+from kafka.record.default_records import DefaultRecordBatchBuilder
+from kafka.serializer import Serializer, SerializeWrapper
+from kafka.structs import TopicPartition
+from kafka.util import ensure_valid_topic_name
+
+from compat.kafka._client import Client, add_gauges, cut_off_in_child, metrics_by_group, new_metrics
+from compat.kafka._mirror import counterpart_names
+from compat.kafka.producer._batches import Batch, PartitionQueue
+from compat.kafka.producer._future import RecordFuture
+from compat.kafka.producer._sender import Sender
+from compat.kafka.producer._topics import ClusterView, Topic
+
+log = logging.getLogger(__name__)
+
+EXIT_TIMEOUT = 5.0  # seconds that the interpreter's exit waits for a live producer's records
+
+# Octets a record takes in a batch besides its key and value: length, attributes, timestamp and offset
+# deltas, lengths of key and value, number of headers. Long values have up to three more.
+_RECORD_OVERHEAD = 11
+# A record whose estimate is further than this from max_request_size cannot be over it.
+_SIZE_MARGIN = 128
+_INT64 = range(-(2**63), 2**63)
+
+_CODECS = {None: lambda: True, "gzip": has_gzip, "snappy": has_snappy, "lz4": has_lz4, "zstd": has_zstd}
+
+_new_future = object.__new__
+
+
+class KafkaProducer:
+    """Publishes records to topics of a broker in this process. Safe for use by many threads.
+
+    The configuration keys and their defaults are kafka-python's. Of those that describe a network
+    connection only ``bootstrap_servers`` and ``bootstrap_timeout_ms`` matter here.
+
+    Raises:
+        ValueError: unknown keys, or an unknown ``compression_type``.
+        RuntimeError: the library of the compression type is not installed.
+        KafkaConfigurationError: settings that contradict each other.
+        KafkaTimeoutError: no broker at ``bootstrap_servers``.
+        UnsupportedVersionError: a ``transactional_id``; the broker has no transactions.
+    """
+
+    DEFAULT_CONFIG = dict(_theirs.KafkaProducer.DEFAULT_CONFIG)
+    DEPRECATED_CONFIGS = _theirs.KafkaProducer.DEPRECATED_CONFIGS
+
+    def __init__(self, **configs: Any) -> None:
+        self._closed = True  # until everything below has succeeded; __del__ looks at it
+        given = set(configs)
+        self.config = {key: configs.pop(key, default) for key, default in self.DEFAULT_CONFIG.items()}
+        for key in ("key_serializer", "value_serializer"):
+            if self.config[key] is not None and not isinstance(self.config[key], Serializer):
+                warnings.warn(
+                    f"{key} does not implement kafka.serializer.Serializer", DeprecationWarning, stacklevel=2
+                )
+                self.config[key] = SerializeWrapper(self.config[key])
+        for key in self.DEPRECATED_CONFIGS:
+            if key in configs:
+                configs.pop(key)
+                warnings.warn(f"Deprecated Producer config: {key}", DeprecationWarning, stacklevel=2)
+        if configs:
+            raise ValueError(f"Unrecognized configs: {configs}")
+        if self.config["client_id"] is None:
+            number = _theirs.PRODUCER_CLIENT_ID_SEQUENCE.increment()
+            self.config["client_id"] = f"kafka-python-producer-{number}"
+        if self.config["acks"] == "all":
+            self.config["acks"] = -1
+        self._metrics = new_metrics(self.config) if self.config["metrics_enabled"] else None
+        self._client = Client(self.config, "KafkaProducer")
+        self._check_compression()
+        self._check_idempotence(given)
+        if self.config["delivery_timeout_ms"] < self.config["linger_ms"] + self.config["request_timeout_ms"]:
+            raise KafkaConfigurationError(
+                "Must set delivery_timeout_ms higher than linger_ms + request_timeout_ms"
+            )
+        if self.config["transactional_id"]:
+            raise UnsupportedVersionError(
+                f"transactional_id={self.config['transactional_id']!r}: this broker has no transactions; "
+                "leave transactional_id out"
+            )
+        self._pid = os.getpid()
+        self._sender = Sender(self._client, self.config)
+        self._topics = self._sender.topics
+        self._cluster = ClusterView(self._topics)
+        self._serializes = any(self.config[key] is not None for key in ("key_serializer", "value_serializer"))
+        self._partitions_itself = type(self.config["partitioner"]) is DefaultPartitioner
+        self._certainly_small = self.config["max_request_size"] - _SIZE_MARGIN
+        self._register_metrics()
+        self._closed = False
+        self._sender.at_exit = _finish_at_exit(self._sender, self._pid)
+        atexit.register(self._sender.at_exit)
+        cut_off_in_child(self)
+
+    def _check_compression(self) -> None:
+        codec = self.config["compression_type"]
+        if codec not in _CODECS:
+            raise ValueError(f"Not supported codec: {codec}")
+        if not _CODECS[codec]():
+            raise RuntimeError(f"Libraries for {codec} compression codec not found")
+
+    def _check_idempotence(self, given: set[str]) -> None:
+        """Refuse or resolve settings that idempotence excludes, by the rules of KIP-679."""
+        config = self.config
+        explicit = "enable_idempotence" in given
+        if not config["enable_idempotence"] and config["transactional_id"]:
+            raise KafkaConfigurationError("Cannot set transactional_id without enable_idempotence.")
+        if config["transactional_id"]:
+            explicit = True
+        if not config["enable_idempotence"]:
+            return
+        conflicts = []
+        if config["acks"] != -1:
+            conflicts.append(f"acks={config['acks']!r}")
+        if config["retries"] == 0:
+            conflicts.append("retries=0")
+        if config["max_in_flight_requests_per_connection"] > 5:
+            in_flight = config["max_in_flight_requests_per_connection"]
+            conflicts.append(f"max_in_flight_requests_per_connection={in_flight!r}")
+        if not conflicts:
+            return
+        if explicit:
+            raise KafkaConfigurationError(
+                f"enable_idempotence=True is incompatible with user-provided {', '.join(conflicts)}"
+            )
+        log.warning("%s: idempotence is off because of %s", self, ", ".join(conflicts))
+        config["enable_idempotence"] = False
+
+    def _register_metrics(self) -> None:
+        if self._metrics is None:
+            return
+        sender = self._sender
+        gauges = {
+            "record-send-total": ("records acknowledged", lambda: sender.records_sent),
+            "record-error-total": ("records that failed", lambda: sender.records_failed),
+            "byte-total": ("octets of acknowledged batches, before compression", lambda: sender.bytes_sent),
+            "batch-total": ("batches acknowledged", lambda: sender.batches_sent),
+            "incomplete-batches": ("batches under way", lambda: len(sender.incomplete)),
+        }
+        add_gauges(self._metrics, "producer-metrics", {"client-id": self.config["client_id"]}, gauges)
+
+    # -- sending ----------------------------------------------------------------------------------
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        headers: list[tuple[str, bytes]] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> FutureRecordMetadata:
+        """Append a record to its partition's open batch; returns before it is stored.
+
+        Arguments:
+            topic: where to; created on first use if the broker and ``allow_auto_create_topics`` say so.
+            value, key: octets, or what the serializers make octets of. At least one is not None.
+            headers: pairs of a string and octets.
+            partition: its number; chosen by the partitioner if None.
+            timestamp_ms: milliseconds since the epoch; now if None.
+
+        Returns:
+            A future for the record's ``RecordMetadata``.
+
+        Raises:
+            ValueError: neither key nor value; an illegal topic name; no such partition.
+            TypeError: headers, or serialized key or value, or timestamp of a wrong type.
+            MessageSizeTooLargeError: larger than ``max_request_size``.
+            KafkaTimeoutError: within ``max_block_ms`` the topic did not appear, or too much is under way.
+            IllegalStateError: the producer is closed.
+        """
+        # This is the hottest path of the producer: it avoids calls, and what is rare is in other methods.
+        if self._closed:
+            raise self._client.closed_error("KafkaProducer already closed!")
+        if value is None and key is None:
+            raise ValueError("Need at least one: key or value")
+        header_size = -1
+        if headers is not None:
+            header_size = _check_headers(headers)
+        key_bytes, value_bytes = (key, value) if not self._serializes else self._serialize(
+            topic, headers, key, value
+        )
+        if key_bytes is None:
+            key_size = -1
+            size = _RECORD_OVERHEAD
+        else:
+            if type(key_bytes) is not bytes:
+                key_bytes = _as_bytes(key_bytes, "key")
+            key_size = len(key_bytes)
+            size = _RECORD_OVERHEAD + key_size
+        if value_bytes is None:
+            value_size = -1
+        else:
+            if type(value_bytes) is not bytes:
+                value_bytes = _as_bytes(value_bytes, "value")
+            value_size = len(value_bytes)
+            size += value_size
+
+        known = self._topics.get(topic)
+        if known is None:
+            try:
+                known = self._await_topic(topic, self.config["max_block_ms"])
+            except BrokerResponseError as error:
+                log.error("%s: no metadata of topic %s: %s", self, topic, error)
+                return _failed_future(topic, partition, error, (key_size, value_size, header_size))
+        if partition is None and self._partitions_itself:
+            if key_bytes is None:
+                queue = known.queues[int(random() * known.count)]
+            else:
+                queue = known.queue_of_key(key_bytes) or known.hash_key(key_bytes)
+        else:
+            queue = self._choose_queue(topic, known, partition, key, value, key_bytes, value_bytes, size)
+
+        if headers:
+            size += header_size + 4 * len(headers)
+            headers = list(headers)
+        if size > self._certainly_small:
+            self._check_size(key_bytes, value_bytes, headers)
+        if timestamp_ms is None:
+            timestamp_ms = int(time() * 1000)
+        elif type(timestamp_ms) is not int or timestamp_ms not in _INT64:
+            raise TypeError(timestamp_ms)
+
+        with queue.lock:
+            batch = queue.open
+            records = batch.records
+            index = len(records)
+            if index and batch.room >= size:
+                records.append((timestamp_ms, key_bytes, value_bytes, headers or ()))
+                batch.room -= size
+            else:
+                index = 0
+        if not index:
+            batch, index = self._append_first(queue, (timestamp_ms, key_bytes, value_bytes, headers or ()), size)
+
+        # What RecordFuture(batch, (...)) does, without the call.
+        future = _new_future(RecordFuture)
+        future._produce_future = batch
+        future.args = (index, timestamp_ms, None, key_size, value_size, header_size)
+        return future
+
+    def _append_first(self, queue: PartitionQueue, record: Any, size: int) -> tuple[Batch, int]:
+        """Append a record that does not simply join the open batch."""
+        sender = self._sender
+        if sender.full:
+            sender.await_room(self.config["max_block_ms"])
+        batch, index, sealed = queue.append(record, size)
+        if sealed is not None:
+            sender.sealed(sealed)
+        if not index:
+            sender.opened(batch)
+        return batch, index
+
+    def _serialize(self, topic: str, headers: Any, key: Any, value: Any) -> tuple[Any, Any]:
+        headers = [] if headers is None else headers
+        key_serializer = self.config["key_serializer"]
+        value_serializer = self.config["value_serializer"]
+        if key_serializer is not None:
+            key = _apply_serializer(key_serializer, topic, headers, key)
+        if value_serializer is not None:
+            value = _apply_serializer(value_serializer, topic, headers, value)
+        return key, value
+
+    def _check_size(self, key: bytes | None, value: bytes | None, headers: Any) -> None:
+        size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, value, headers or [])
+        if size > self.config["max_request_size"]:
+            raise MessageSizeTooLargeError(
+                f"The message is {size} bytes when serialized which is larger than the maximum request "
+                f"size you have configured with the max_request_size configuration "
+                f"({self.config['max_request_size']})"
+            )
+
+    # -- topics and partitions ---------------------------------------------------------------------
+
+    def _await_topic(self, topic: str, max_block_ms: float) -> Topic:
+        """Metadata of a topic that is not known yet, created if it may be.
+
+        Raises:
+            TypeError, ValueError: not a legal topic name.
+            KafkaTimeoutError: the topic did not appear in time.
+            BrokerResponseError: the broker refuses it for good.
+        """
+        ensure_valid_topic_name(topic)
+        deadline = monotonic() + max_block_ms / 1000
+        while True:
+            metadata = self._client.call(
+                self._sender.refresh, [topic], self.config["allow_auto_create_topics"]
+            )
+            known = self._topics.get(topic)
+            if known is not None:
+                return known
+            found = metadata.topics.get(topic)
+            error = None if found is None or found.error is None else _as_exception(found.error, topic)
+            if isinstance(error, TopicAuthorizationFailedError):
+                raise TopicAuthorizationFailedError({topic})
+            if error is not None and not isinstance(error, RetriableError):
+                raise error
+            left = deadline - monotonic()
+            if left <= 0:
+                raise KafkaTimeoutError(
+                    f"Failed to update metadata after {max_block_ms / 1000:.1f} secs: topic {topic!r} has no "
+                    "partition that can be written to"
+                )
+            self._pause(min(left, self.config["retry_backoff_ms"] / 1000))
+
+    def _pause(self, seconds: float) -> None:
+        waiter = self._client.hub.waiter()
+        try:
+            waiter.wait(seconds)
+        finally:
+            waiter.close()
+
+    def _choose_queue(
+        self, topic: str, known: Topic, partition: Any, key: Any, value: Any, key_bytes: Any, value_bytes: Any,
+        size: int,
+    ) -> PartitionQueue:  # fmt: skip
+        """The queue of an explicit partition, or of the one a custom partitioner chooses."""
+        if partition is not None:
+            if partition < 0:
+                raise ValueError("partition must be >= 0")
+            queue = known.by_number.get(partition)
+            if queue is None:
+                raise ValueError(f"Unrecognized partition {partition} for topic {topic}")
+            return queue
+        partitioner = self.config["partitioner"]
+        queue = self._ask_partitioner(topic, key, value, key_bytes, value_bytes)
+        # KIP-480: a sticky partitioner moves on with the record that would need a new batch.
+        rotate = getattr(partitioner, "on_new_batch", None)
+        if rotate is not None and key_bytes is None and not queue.has_room(size):
+            rotate(topic, self._cluster, queue.partition.partition)
+            queue = self._ask_partitioner(topic, key, value, key_bytes, value_bytes)
+        return queue
+
+    def _ask_partitioner(
+        self, topic: str, key: Any, value: Any, key_bytes: Any, value_bytes: Any
+    ) -> PartitionQueue:
+        partitioner = self.config["partitioner"]
+        if isinstance(partitioner, Partitioner):
+            partition = partitioner.partition(topic, key, key_bytes, value, value_bytes, self._cluster)
+        else:
+            warnings.warn(
+                "partitioner does not implement kafka.partitioner.Partitioner", DeprecationWarning, stacklevel=4
+            )
+            partition = partitioner.partition(topic, key_bytes, self._cluster)
+        if partition is None:
+            raise ValueError(f"Partitioner did not assign a partition for topic {topic}!")
+        known = self._topics.get(topic)
+        queue = None if known is None else known.by_number.get(partition)
+        if queue is None:
+            raise ValueError(f"Unrecognized partition {partition} for topic {topic}")
+        return queue
+
+    def partitions_for(self, topic: str) -> set[int]:
+        """Numbers of the topic's partitions that can be written to; waits up to ``max_block_ms`` for it."""
+        known = self._topics.get(topic)
+        if known is None:
+            if self._closed:
+                raise self._client.closed_error("KafkaProducer already closed!")
+            known = self._await_topic(topic, self.config["max_block_ms"])
+        return set(known.by_number)
+
+    # -- flush and close ---------------------------------------------------------------------------
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send what is buffered, whatever ``linger_ms`` says, and wait until its outcome is known.
+
+        Raises:
+            KafkaTimeoutError: it was not within ``timeout`` seconds.
+            IllegalStateError: called from a callback, which would wait for itself.
+        """
+        self._sender.flush(timeout)
+
+    def close(self, timeout: float | None = None, null_logger: bool = False) -> None:
+        """Send what is buffered, wait for its outcome at most ``timeout`` seconds, and end.
+
+        From a callback it does not wait. ``null_logger`` is accepted and has no effect.
+
+        Raises:
+            ValueError: a negative timeout.
+            KafkaTimeoutError: records are still under way; the producer stays open.
+        """
+        if self._closed:
+            return
+        if timeout is None:
+            timeout = threading.TIMEOUT_MAX
+        if not 0 <= timeout <= threading.TIMEOUT_MAX:
+            raise ValueError(f"Invalid timeout: {timeout}")
+        if not self._client.hub.here:
+            self._sender.flush(timeout)
+        self._end()
+        for key in ("key_serializer", "value_serializer"):
+            close = getattr(self.config[key], "close", None)
+            if close is not None:
+                close()
+
+    def _end(self) -> None:
+        self._closed = True
+        self._sender.close()
+        if self._metrics is not None:
+            self._metrics.close()
+
+    def __del__(self) -> None:
+        # The garbage collector may run this anywhere, so it does not wait. The sender sends what is left.
+        if not getattr(self, "_closed", True) and os.getpid() == self._pid:
+            try:
+                self._end()
+            except Exception:
+                log.debug("closing a forgotten producer failed", exc_info=True)
+
+    def _cut_off(self) -> None:
+        self._closed = True
+
+    def __enter__(self) -> KafkaProducer:
+        return self
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        self.close()
+
+    # -- everything else ---------------------------------------------------------------------------
+
+    def bootstrap_connected(self) -> bool:
+        """Whether the broker can be called."""
+        return self._client.connected()
+
+    def metrics(self, raw: bool = False) -> dict[Any, Any] | None:
+        """Figures about this producer, ``{group: {name: value}}``; None if metrics are not enabled."""
+        return metrics_by_group(self._metrics, raw)
+
+    @classmethod
+    def max_usable_produce_magic(cls, api_version: tuple[int, ...]) -> int:
+        """The record format that a broker of this version takes: 2 for all since 0.11."""
+        return _theirs.KafkaProducer.max_usable_produce_magic(api_version)
+
+    def init_transactions(self) -> None:
+        """Not available: see :meth:`_refuse_transactions`."""
+        self._refuse_transactions()
+
+    def begin_transaction(self) -> None:
+        """Not available: see :meth:`_refuse_transactions`."""
+        self._refuse_transactions()
+
+    def send_offsets_to_transaction(self, offsets: Any, group_metadata: Any) -> None:
+        """Not available: see :meth:`_refuse_transactions`."""
+        self._refuse_transactions()
+
+    def commit_transaction(self) -> None:
+        """Not available: see :meth:`_refuse_transactions`."""
+        self._refuse_transactions()
+
+    def abort_transaction(self) -> None:
+        """Not available: see :meth:`_refuse_transactions`."""
+        self._refuse_transactions()
+
+    def _refuse_transactions(self) -> None:
+        """Raise what kafka-python raises for a producer without ``transactional_id``.
+
+        One with it cannot be made: the broker has no transactions.
+        """
+        raise IllegalStateError("Transactional method invoked on a producer without transactional_id")
+
+    def __str__(self) -> str:
+        config = self.config
+        return (
+            f"<KafkaProducer client_id={config.get('client_id')} "
+            f"transactional_id={config.get('transactional_id')}>"
+        )
+
+
+def _finish_at_exit(sender: Sender, pid: int) -> Any:
+    """What the interpreter's exit calls for a producer that is still open; it does not keep it alive."""
+
+    def finish() -> None:
+        if os.getpid() != pid:
+            return
+        try:
+            sender.flush(EXIT_TIMEOUT)
+        except Exception as error:
+            log.warning("records were lost at exit: %s", error)
+
+    return finish
+
+
+def _check_headers(headers: Any) -> int:
+    """The octets of all headers, -1 if there are none.
+
+    Raises:
+        TypeError: not a list of pairs of a string and octets.
+    """
+    if not isinstance(headers, list):
+        raise TypeError("headers must be list-type")
+    for item in headers:
+        if not (
+            isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], bytes)
+        ):
+            raise TypeError("All headers items must be (str, bytes) tuples")
+    return sum(len(name.encode()) + len(value) for name, value in headers) if headers else -1
+
+
+def _as_bytes(serialized: Any, what: str) -> bytes:
+    """Octets of its own for a batch: a buffer may change before it is encoded."""
+    if type(serialized) in (bytearray, memoryview):
+        return bytes(serialized)
+    raise TypeError(f"Unsupported type for serialized {what}: {type(serialized)}")
+
+
+_warned_of_old_serializer = False
+
+
+def _apply_serializer(serializer: Any, topic: str, headers: Any, data: Any) -> Any:
+    try:
+        return serializer.serialize(topic, headers, data)
+    except TypeError:
+        # Serializers written for older versions take no headers; for any other TypeError this raises it again.
+        global _warned_of_old_serializer
+        if not _warned_of_old_serializer:
+            _warned_of_old_serializer = True
+            warnings.warn(
+                "serializer does not implement serialize(topic, headers, data)", DeprecationWarning, stacklevel=4
+            )
+        return serializer.serialize(topic, data)
+
+
+def _as_exception(error: Any, *args: Any) -> Exception:
+    return error(*args) if isinstance(error, type) else error
+
+
+def _failed_future(topic: str, partition: int | None, error: Exception, sizes: Any) -> RecordFuture:
+    """A future that has failed before there was a partition to send to."""
+    batch = Batch(PartitionQueue(None, TopicPartition(topic, partition), 0, None), 0)  # type: ignore[arg-type]
+    batch.error = error
+    batch.done = True
+    return RecordFuture(batch, (-1, None, None, *sizes))  # type: ignore[arg-type]
+
+
+__getattr__ = counterpart_names(__name__)

@@ -1,0 +1,59 @@
+"""Records on disk: what the mesh's stores and the broker's leaders keep, on diskcache.
+
+Theory of operation. A *write round* takes all that has arrived, for any number of partitions, and commits it
+in one transaction (:meth:`Log.write`); whoever waits is answered after that. The messages that one partition
+got in a round are one stored value, a *chunk*: a commit costs the same for one record and ten thousand, and
+so does a value. The key of a chunk says which sequences, offsets and times it holds. Opening a log reads the
+keys and builds an index of some 50 bytes a chunk; reading finds its chunk by bisection and takes it from the
+tail in memory or from disk, where its CRC-32C is checked. Rounds of single messages would leave too many
+chunks, so small neighbours are merged in the transaction that stores the newest (``growth.py``).
+
+Memory changes only after a commit, so it never shows what a crash can take back. A round that fails leaves
+everything as it was. One process has a folder open at a time (``lock.py``).
+
+Durability: ``'process'`` survives the death of the process at any instant; after a power loss the log may
+have lost its last rounds, never the middle. ``'power'`` survives that, too, and costs a sync in each commit.
+"""
+
+from __future__ import annotations
+
+from dafka.log.errors import (
+    AppendError,
+    DamagedError,
+    LogClosedError,
+    LogError,
+    LogForkedError,
+    LogLockedError,
+    LogOpenError,
+    LogReadError,
+    LogVersionError,
+    LogWriteError,
+    NotALogError,
+    TableValueError,
+)
+from dafka.log.log import Append, Durability, Log, TableValues
+from dafka.log.partition import LogPartition
+from dafka.log.round import WriteRound
+from dafka.log.table import Table
+
+__all__ = [
+    "Append",
+    "AppendError",
+    "DamagedError",
+    "Durability",
+    "Log",
+    "LogClosedError",
+    "LogError",
+    "LogForkedError",
+    "LogLockedError",
+    "LogOpenError",
+    "LogPartition",
+    "LogReadError",
+    "LogVersionError",
+    "LogWriteError",
+    "NotALogError",
+    "Table",
+    "TableValueError",
+    "TableValues",
+    "WriteRound",
+]

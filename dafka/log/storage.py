@@ -1,0 +1,204 @@
+"""The rows of a log on disk: a diskcache.Cache with the settings of a database instead of a cache's.
+
+Only here is diskcache touched, through its public interface. Facts about it that shape this file
+(diskcache 5.6.3):
+
+- By default it evicts, culls, and puts large values into loose files. All of that is off: every value is a
+  row of one SQLite database in WAL mode, so a transaction covers everything, and nothing is ever dropped.
+- ``iterkeys()`` is in key order but asks with an ``OR`` that SQLite answers by scanning the index from its
+  start for every 100 keys: 100 000 keys take 2.5 s. Iterating the cache itself pages by row number: 0.2 s.
+- ``transact`` may leave SQLite's transaction open when COMMIT fails, and a ROLLBACK that fails hides the
+  first error. So after any error the connection is closed: that ends the transaction for certain, and the
+  next use opens a new one. ``retry=True`` would try for ever on any error and is never used.
+- BEGIN turns every error of SQLite into ``Timeout`` and keeps the cause in ``__context__``.
+- Each thread has a connection of its own. A small page cache serves, since the log keeps its own tail.
+- ``auto_vacuum`` cannot be changed later. INCREMENTAL costs some 5 % of writing large values and lets
+  retention give space back without rewriting the file; FULL (diskcache's default) would move pages about
+  in the commit of every round that merges chunks.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import diskcache
+
+from dafka.log.errors import DamagedError, LogOpenError, LogReadError, LogVersionError, LogWriteError, NotALogError
+from dafka.log.limits import BUSY_SECONDS, LAYOUT
+from dafka.log.lock import LOCK_NAME
+
+LAYOUT_KEY = "layout"
+SYNCHRONOUS = {"process": 1, "power": 2}  # SQLite's NORMAL and FULL
+
+_DATABASE = diskcache.core.DBNAME
+_SETTINGS = {
+    "eviction_policy": "none",
+    "cull_limit": 0,
+    "size_limit": 2**62,
+    "statistics": 0,
+    "tag_index": 0,
+    "disk_min_file_size": 2**62,
+    "sqlite_auto_vacuum": 2,
+    "sqlite_cache_size": -2048,  # KiB
+    "sqlite_journal_mode": "wal",
+    "sqlite_journal_size_limit": 16 * 1024 * 1024,  # what is left of the WAL after a very large round
+    "sqlite_mmap_size": 0,
+    "sqlite_synchronous": 1,
+}
+
+
+class Storage:
+    """The rows in ``folder``, created where there are none. Its caller holds the folder's lock."""
+
+    def __init__(self, folder: str, durability: str) -> None:
+        self.folder = folder
+        try:
+            new = _layout(folder) is None
+            # diskcache writes its settings one by one: not with a sync of the disk for each
+            self._cache: Any = diskcache.Cache(folder, timeout=BUSY_SECONDS, **_SETTINGS)
+            if new:
+                self._cache.set(LAYOUT_KEY, LAYOUT)
+            self._cache.reset("sqlite_synchronous", SYNCHRONOUS[durability])
+            if new and durability == "power":
+                _sync_folders(folder)
+        except (sqlite3.Error, diskcache.Timeout, OSError) as error:
+            raise _opening(folder, error) from error
+
+    def keys(self) -> Iterator[object]:
+        """All keys, in no order that means anything. Reads no values."""
+        try:
+            yield from self._cache
+        except sqlite3.Error as error:
+            raise self._reading(error, "the index") from error
+
+    def get(self, key: bytes, place: str) -> object:
+        """The value of ``key`` or None; ``place`` says in errors what was to be read."""
+        try:
+            return self._cache.get(key)
+        except (sqlite3.Error, OSError) as error:
+            raise self._reading(error, place) from error
+
+    def holds(self, key: bytes) -> bool:
+        try:
+            return key in self._cache
+        except (sqlite3.Error, OSError) as error:
+            raise self._reading(error, "the index") from error
+
+    def commit(self, deleted: Iterable[bytes], stored: Iterable[tuple[bytes, bytes]]) -> None:
+        """Delete and store in one transaction. Raises LogWriteError; then nothing of it is visible."""
+        cache = self._cache
+        try:
+            with cache.transact():
+                for key in deleted:
+                    cache.delete(key)
+                for key, value in stored:
+                    cache.set(key, value)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, sqlite3.Error | diskcache.Timeout | OSError | OverflowError | MemoryError):
+                raise LogWriteError(
+                    self.folder,
+                    f"a round could not be written to the log {self.folder}: {_cause(error)}; nothing of it was "
+                    "stored. Free disk space or repair the folder, and append again",
+                ) from error
+            raise
+
+    def close(self) -> None:
+        """Close the calling thread's connection; the next call here opens another one."""
+        try:
+            self._cache.close()
+        except sqlite3.Error as error:
+            raise LogWriteError(self.folder, f"the log {self.folder} could not be closed: {error}") from error
+
+    def _reading(self, error: Exception, place: str) -> LogReadError | DamagedError:
+        if isinstance(error, sqlite3.OperationalError | OSError):
+            return LogReadError(self.folder, f"{place} in the log {self.folder} could not be read: {error}")
+        return DamagedError(self.folder, f"{place} in the log {self.folder} is damaged: {error}", place)
+
+
+def refuse_foreign(folder: str) -> None:
+    """Raise NotALogError if ``folder`` holds anything that is not a log's; touches nothing."""
+    try:
+        names = set(os.listdir(folder))
+    except NotADirectoryError:
+        raise NotALogError(folder, f"{folder} is not a folder; a log needs a folder of its own") from None
+    except OSError as error:
+        raise _opening(folder, error) from error
+    if not names or LOCK_NAME in names:
+        return  # a log's lock is made before anything else
+    if _DATABASE not in names:
+        others = ", ".join(sorted(names)[:3])
+        raise NotALogError(
+            folder, f"{folder} is not a log: it holds {others}; give the log an empty or a new folder"
+        )
+    try:
+        if _layout(folder) is None:
+            raise NotALogError(folder, f"{folder} is not a log: its {_DATABASE} is not one of Dafka's")
+    except sqlite3.Error as error:
+        raise _opening(folder, error) from error
+
+
+def _layout(folder: str) -> int | None:
+    """The layout of the log in ``folder``, or None if there is none yet; writes nothing.
+
+    Looked up before diskcache opens the database, since diskcache writes its settings into whatever it
+    opens. A process that died while creating a log leaves a database without rows: that is none yet.
+    """
+    path = os.path.join(folder, _DATABASE)
+    if not os.path.exists(path) or os.path.getsize(path) == 0:
+        return None
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+    try:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'Cache'").fetchall():
+            return None
+        rows = connection.execute("SELECT value FROM Cache WHERE key = ? AND raw = 1", (LAYOUT_KEY,)).fetchall()
+        if not rows:
+            if connection.execute("SELECT 1 FROM Cache LIMIT 1").fetchall():
+                raise NotALogError(folder, f"{folder} is not a log: its {_DATABASE} is not one of Dafka's")
+            return None
+    finally:
+        connection.close()
+    found = rows[0][0]
+    if found != LAYOUT:
+        newer = isinstance(found, int) and found > LAYOUT
+        raise LogVersionError(
+            folder,
+            f"the log {folder} has layout {found!r} and this version of dafka reads layout {LAYOUT}"
+            + ("; it was written by a newer one: upgrade dafka" if newer else ""),
+            found,
+            LAYOUT,
+        )
+    return LAYOUT
+
+
+def _opening(folder: str, error: BaseException) -> LogOpenError | NotALogError | DamagedError:
+    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+        if "not a database" in str(error):
+            return NotALogError(folder, f"{folder} is not a log: its {_DATABASE} is not a SQLite database")
+        return DamagedError(folder, f"the database of the log {folder} is damaged: {error}", "the database")
+    return LogOpenError(
+        folder,
+        f"the log {folder} cannot be opened: {_cause(error)}; "
+        "check that the folder exists or can be made, and that this user may write to it",
+    )
+
+
+def _cause(error: BaseException) -> str:
+    """What happened; for diskcache's Timeout, what SQLite said."""
+    if isinstance(error, diskcache.Timeout):
+        said = error.__context__
+        return f"no write transaction could be started ({said or 'another program holds the database'})"
+    return str(error) or type(error).__name__
+
+
+def _sync_folders(folder: str) -> None:
+    """Make the new files' names survive a power loss, too."""
+    for path in (folder, os.path.dirname(os.path.abspath(folder))):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,117 @@
+"""Tables: small named values next to the records, written in the same transactions.
+
+The broker keeps its topics and the groups' offsets here. A value is JSON (None, bool, int, float, str, list,
+dict with str keys; tuples come back as lists) or bytes; None deletes. The keys are read when the log opens,
+a value when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from crc32c import crc32c
+
+TABLE_TAG = b"t"
+_JSON, _BYTES = b"j", b"b"
+
+
+class Table:
+    """The values of one table as they were last committed. Write through :meth:`dafka.log.Log.write`."""
+
+    def __init__(self, name: str, load: Callable[[str, str], bytes]) -> None:
+        self.name = name
+        self._load = load
+        self._stored: dict[str, bytes | None] = {}  # None: on disk, not read yet
+        self._sorted: list[str] | None = None
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of ``key``, each time a fresh object. Raises DamagedError."""
+        if key not in self._stored:
+            return default
+        stored = self._stored[key]
+        if stored is None:
+            stored = self._stored[key] = self._load(self.name, key)
+        return decode_value(stored)
+
+    def items(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
+        """(key, value) of all keys that begin with ``prefix``, in the order of the keys."""
+        if self._sorted is None:
+            self._sorted = sorted(self._stored)
+        keys = self._sorted
+        for position in range(bisect_left(keys, prefix), len(keys)):
+            key = keys[position]
+            if not key.startswith(prefix):
+                return
+            if key in self._stored:
+                yield key, self.get(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._stored
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._stored))
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def put_stored(self, key: str, stored: bytes | None) -> None:
+        """Note a committed value (None: it is on disk); the log's own."""
+        if key not in self._stored:
+            self._sorted = None
+        self._stored[key] = stored
+
+    def drop(self, key: str) -> None:
+        """Note a committed deletion; the log's own."""
+        if key in self._stored:
+            del self._stored[key]
+            self._sorted = None
+
+    def forget_value(self, key: str) -> None:
+        """Read the value again from disk when it is next asked for; the log's own."""
+        if key in self._stored:
+            self._stored[key] = None
+
+
+def pack_key(table: str, key: str) -> bytes:
+    """The row of a table's key. Raises ValueError for a name over 255 bytes."""
+    name = table.encode("utf-8", "surrogatepass")
+    if len(name) > 255:
+        raise ValueError(f"the name of a table has at most 255 bytes, {table[:40]!r}... has {len(name)}")
+    return TABLE_TAG + bytes([len(name)]) + name + key.encode("utf-8", "surrogatepass")
+
+
+def unpack_key(row: bytes) -> tuple[str, str]:
+    """(table, key); raises ValueError for anything that :func:`pack_key` did not make."""
+    if len(row) < 2 or len(row) < 2 + row[1]:
+        raise ValueError(f"a table's key of {len(row)} bytes")
+    end = 2 + row[1]
+    return row[2:end].decode("utf-8", "surrogatepass"), row[end:].decode("utf-8", "surrogatepass")
+
+
+def encode_value(value: object) -> bytes:
+    """A kind octet and the value. Raises TypeError or ValueError for what a table does not hold."""
+    if isinstance(value, bytes):
+        return _BYTES + value
+    return _JSON + json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def decode_value(stored: bytes) -> Any:
+    return stored[1:] if stored[:1] == _BYTES else json.loads(stored[1:])
+
+
+def seal(row: bytes, stored: bytes) -> bytes:
+    """The value as it goes to disk: with the CRC-32C of row and value behind it."""
+    return stored + crc32c(stored, crc32c(row)).to_bytes(4, "little")
+
+
+def unseal(row: bytes, value: object) -> bytes:
+    """The other way; raises ValueError if the value is missing or damaged."""
+    if type(value) is not bytes or len(value) < 5:
+        raise ValueError(f"its value is missing or too short (found {type(value).__name__})")
+    stored = value[:-4]
+    if crc32c(stored, crc32c(row)).to_bytes(4, "little") != value[-4:] or stored[:1] not in (_JSON, _BYTES):
+        raise ValueError("its checksum (CRC-32C) does not match its bytes")
+    return stored

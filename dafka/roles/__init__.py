@@ -1,0 +1,1 @@
+"""What each kind of node decides: plain state machines, no sockets, no threads, no clock."""

@@ -1,0 +1,159 @@
+"""Nodes on real sockets: routing by exact topic, framings, malformed input, joining and leaving."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from mesh.peer import ADDRESS, Peer
+
+from dafka import Consumer, Producer, Tower
+from dafka.mesh.address import InvalidAddressError, InvalidTopicError
+from dafka.mesh.consumer import ConsumerClosedError
+from dafka.mesh.producer import ProducerClosedError, UnacknowledgedError
+from dafka.mesh.tower import TowerBindError
+from dafka.protocol import commands
+from dafka.protocol.framing import Framing, encode
+
+
+def test_a_topic_that_only_starts_with_the_one_asked_for_is_not_delivered():
+    with Tower() as tower, Peer(tower.addresses) as peer, Consumer(["hello"], tower=tower) as consumer:
+        peer.meet(b"Mhello")
+        peer.send(commands.Record(ADDRESS, b"hello2", 0, b"not asked for"))
+        peer.send(commands.Record(ADDRESS, b"hello", 0, b"asked for"))
+        (record,) = consumer.poll(5.0)
+        assert (record.topic, record.value) == ("hello", b"asked for")
+
+
+@pytest.mark.parametrize("framing", Framing)
+def test_a_node_reads_both_framings_and_writes_the_configured_one(framing):
+    with (
+        Tower() as tower,
+        Peer(tower.addresses, framing) as peer,
+        Consumer(["in"], tower=tower, framing=framing) as consumer,
+        Producer("out", tower=tower, framing=framing, min_stores=0) as producer,
+    ):
+        for spoken in Framing:
+            peer.meet(b"Min")
+            sequence = list(Framing).index(spoken)
+            peer.send_frames(encode(commands.Record(ADDRESS, b"in", sequence, b"said"), spoken))
+            assert consumer.poll(5.0)[0].value == b"said"
+        producer.send(b"heard")
+        record = peer.receive(commands.Record)
+        assert (record.topic, record.content, record.address) == (b"out", b"heard", producer.address.encode())
+
+
+def test_malformed_frames_are_discarded_and_counted_and_what_follows_is_heard():
+    with Tower() as tower, Peer(tower.addresses) as peer, Consumer(["hello"], tower=tower) as consumer:
+        peer.meet(b"Mhello")
+        good = encode(commands.Record(ADDRESS, b"hello", 0, b"good"))
+        for frames in (
+            [good[0]],  # no content
+            [*good, b"one too many", b"two"],
+            [good[0][:-3], b"short"],
+            [good[0].replace(b"\0\x01 ", b"\0\x02 "), b"version"],
+            [b"Mhello"],
+            [b"Mhello", b"\xaa\xa0M\x01", b"signature"],
+            good,
+        ):
+            peer.send_frames(frames)
+        assert [record.value for record in consumer.poll(5.0)] == [b"good"]
+        discarded = consumer._node._endpoint.discarded
+        assert sum(discarded.values()) == 6, discarded
+
+
+def test_two_consumers_of_one_process_both_get_every_record():
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0) as producer,
+        Consumer(["hello"], tower=tower, offset_reset="earliest") as first,
+        Consumer(["hello"], tower=tower, offset_reset="earliest") as second,
+    ):
+        for number in range(100):
+            producer.send(b"%d" % number)
+        for consumer in (first, second):
+            assert [int(next(consumer).value) for _ in range(100)] == list(range(100))
+
+
+def test_a_consumer_starts_where_it_is_told_to():
+    with Tower() as tower, Producer("hello", tower=tower, min_stores=0) as producer:
+        for number in range(10):
+            producer.send(b"%d" % number)
+        with Consumer(["hello"], tower=tower, offset_reset="earliest", start={producer.address: 7}) as consumer:
+            assert [next(consumer).sequence for _ in range(3)] == [7, 8, 9]
+
+
+def test_a_slow_consumer_gets_everything_in_the_end(monkeypatch):
+    monkeypatch.setattr("dafka.mesh.consumer.ROOM_RECORDS", 100)
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0) as producer,
+        Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
+    ):
+        for number in range(5000):
+            producer.send(b"%d" % number)
+        assert [int(next(consumer).value) for _ in range(5000)] == list(range(5000))
+
+
+def test_closing_a_consumer_ends_an_iteration_in_another_thread():
+    with Tower() as tower:
+        consumer = Consumer(["hello"], tower=tower)
+        seen: list[object] = []
+        thread = threading.Thread(target=lambda: seen.extend(consumer))
+        thread.start()
+        consumer.close()
+        thread.join(5)
+        assert not thread.is_alive()
+        assert seen == []
+        with pytest.raises(ConsumerClosedError):
+            consumer.poll()
+
+
+def test_a_producer_says_what_was_not_acknowledged():
+    with Tower() as tower:
+        producer = Producer("hello", tower=tower)
+        for _ in range(3):
+            producer.send(b"kept")
+        with pytest.raises(UnacknowledgedError, match=r"3 records of topic 'hello'.*sequences 0 to 2") as caught:
+            producer.close(timeout=0.05)
+        assert (caught.value.first, caught.value.last) == (0, 2)
+        with pytest.raises(ProducerClosedError):
+            producer.send(b"too late")
+
+
+@pytest.mark.parametrize("topic", ["", "x" * 256, b"", 7])
+def test_illegal_topics_are_named(topic):
+    with Tower() as tower:
+        with pytest.raises(InvalidTopicError):
+            Producer(topic, tower=tower)
+        with pytest.raises(InvalidTopicError):
+            Consumer([topic], tower=tower)
+
+
+def test_topics_may_be_any_octets():
+    name = bytes(range(256))[1:]
+    with (
+        Tower() as tower,
+        Producer(name, tower=tower, min_stores=0) as producer,
+        Consumer([name], tower=tower, offset_reset="earliest") as consumer,
+    ):
+        producer.send(b"value")
+        record = next(consumer)
+        assert record.topic.encode("utf-8", "surrogateescape") == name
+
+
+@pytest.mark.parametrize("value", ["text", None, 5])
+def test_values_are_bytes(value):
+    with Tower() as tower, Producer("hello", tower=tower) as producer, pytest.raises(TypeError):
+        producer.send(value)
+
+
+@pytest.mark.parametrize("tower", ["tcp://127.0.0.1:5556", ("here", "there"), (("tcp://a:1", "x"),), ()])
+def test_towers_are_pairs_of_addresses(tower):
+    with pytest.raises(InvalidAddressError):
+        Consumer(["hello"], tower=tower)
+
+
+def test_a_tower_whose_address_is_taken_says_which():
+    with Tower() as tower, pytest.raises(TowerBindError, match=tower.addresses[0]):
+        Tower(tower.addresses[0])
