@@ -10,7 +10,11 @@ SASL, proxies, reconnecting) is accepted and has no effect inside one process.
 
 from __future__ import annotations
 
+import logging
+
 from compat.kafka import _mirror
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _mirror.install()
 

@@ -29,13 +29,12 @@ API_VERSION = (4, 0)
 class Client:
     """A connection to a broker of this process, and the metrics about its use."""
 
-    def __init__(self, config: dict[str, Any], name: str) -> None:
-        """Connect as the configuration says; ``name`` is the client's class, for messages.
+    def __init__(self, config: dict[str, Any]) -> None:
+        """Connect as the configuration says.
 
         Raises:
             KafkaTimeoutError: no such broker within ``bootstrap_timeout_ms``.
         """
-        self.name = name
         timeout_ms = config["bootstrap_timeout_ms"]
         try:
             connection = dafka.broker.connect(
@@ -106,7 +105,10 @@ def new_metrics(config: dict[str, Any]) -> Metrics:
     return Metrics(metric_config, [reporter() for reporter in config["metric_reporters"]])
 
 
-def add_gauges(metrics: Metrics, group: str, tags: dict[str, str], gauges: dict[str, tuple[str, Any]]) -> None:
+Gauges = dict[str, tuple[str, Callable[[], float]]]
+
+
+def add_gauges(metrics: Metrics, group: str, tags: dict[str, str], gauges: Gauges) -> None:
     """Register figures that are read only when somebody asks: ``{name: (description, read)}``.
 
     Counting per record would cost more than the record; ours count per batch.

@@ -274,9 +274,14 @@ def get_hub() -> Hub:
         with _creating:
             if _hub is None:
                 _hub = Hub()
-                atexit.register(_hub.stop)
             hub = _hub
     return hub
+
+
+@atexit.register  # at import: whoever uses the hub registers later, and so is called before it stops
+def _stop_at_exit() -> None:
+    if _hub is not None:
+        _hub.stop()
 
 
 def _forget_after_fork() -> None:

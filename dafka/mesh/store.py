@@ -129,6 +129,12 @@ class StoreNode(Node):
     def tick(self, now: float) -> None:
         self._carry(self.role.tick(now))
 
+    def lead(self, run: Run) -> None:
+        """Publish what this process itself has appended and committed; from now on it is served from here."""
+        now = time.monotonic()
+        self.role.stored(now, run.topic, run.address, run.next)  # nobody waits for the ACK
+        self.endpoint.publish(self, (run,))
+
     def close(self) -> None:
         """Leave the mesh. The log and its writer belong to the caller."""
         self.closed = True
@@ -162,7 +168,7 @@ class StoreNode(Node):
             else:
                 self._carry(self.role.not_stored(now, append.topic, append.address))
 
-        self.writer.append(partition, append.contents, committed)
+        self.writer.append(partition, append.first, append.contents, committed)
 
     def _serve(self) -> None:
         while not self.closed:

@@ -70,6 +70,7 @@ class _TowerNode:
     def __init__(self, publish_to: str, subscribe_from: str) -> None:
         hub = get_hub()
         self.discarded: Counter[str] = Counter()
+        self._closed = False
         self._ready = gevent.event.Event()
         self._in = Socket(hub.context, zmq.SUB, self._ready.set, HIGH_WATER_MARK)
         self._out = Socket(hub.context, zmq.XPUB, self._ready.set, HIGH_WATER_MARK)
@@ -94,7 +95,7 @@ class _TowerNode:
             raise TowerBindError(f"a tower cannot bind {address!r}: {error}") from error
 
     def _loop(self) -> None:
-        while True:
+        while not self._closed:
             busy = False
             for _ in range(ROUND_BEACONS):
                 frames = self._in.receive_frames()
@@ -127,6 +128,7 @@ class _TowerNode:
             self._out.send_messages((encode_beacon(answer),))
 
     def close(self) -> None:
+        self._closed = True  # a kill alone comes too late for a loop that is about to go on
         self._green.kill(block=False)
         self._in.close()
         self._out.close()

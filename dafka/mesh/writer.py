@@ -19,19 +19,25 @@ import gevent.event
 
 from dafka.log import Log, LogClosedError, LogPartition
 from dafka.mesh.hub import Hub
+from dafka.protocol.errors import DafkaError
 
-log_ = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Done = Callable[[Exception | None], None]
+Number = Callable[[int, int], tuple[list[bytes], int]]
 
 ROUND_BYTES = 16 * 1024 * 1024  # contents that one transaction takes at most
 CHUNK_BYTES = 1024 * 1024  # contents that go into one stored value at most; reading costs whole values
 CHUNK_MESSAGES = 65536
 
 
+class OutOfSequenceError(DafkaError):
+    """Messages that do not continue their partition."""
+
+
 class _Append(NamedTuple):
     partition: LogPartition | None
-    contents: list[bytes]
+    number: Number
     values: Mapping[tuple[str, str], object]
     done: Done
     size: int
@@ -48,13 +54,33 @@ class Writer:
         self._listeners: list[Callable[[set[LogPartition]], None]] = []
         self._green = hub.spawn(self._rounds)
 
-    def append(self, partition: LogPartition, contents: list[bytes], done: Done) -> None:
-        """Have ``contents`` appended to ``partition``; ``done(error or None)`` follows the commit."""
-        self._add(_Append(partition, contents, {}, done, sum(map(len, contents))))
+    def append(self, partition: LogPartition, first: int, contents: list[bytes], done: Done) -> None:
+        """Have messages that carry their numbers appended; ``done(error or None)`` follows the commit.
+
+        ``first`` is the first one's sequence. If the partition does not stand there when the round is put
+        together, because an earlier round failed, ``done`` gets :class:`OutOfSequenceError`.
+        """
+
+        def number(sequence: int, offset: int) -> tuple[list[bytes], int]:
+            if sequence != first:
+                raise OutOfSequenceError(
+                    f"messages from {first} on cannot be appended to {partition!r}, which stands at {sequence}"
+                )
+            return contents, offset
+
+        self._add(_Append(partition, number, {}, done, sum(map(len, contents))))
+
+    def append_numbered(self, partition: LogPartition, number: Number, size: int, done: Done) -> None:
+        """Have messages appended that get their numbers when the round is put together.
+
+        ``number(sequence, offset)`` gets the partition's next sequence and offset and returns the messages
+        and the offset behind them. ``size`` is about how many octets they have.
+        """
+        self._add(_Append(partition, number, {}, done, size))
 
     def put(self, values: Mapping[tuple[str, str], object], done: Done) -> None:
         """Have table values written (``{(table, key): value}``, None deletes) in the next round."""
-        self._add(_Append(None, [], values, done, 0))
+        self._add(_Append(None, _nothing, values, done, 0))
 
     def put_and_wait(self, values: Mapping[tuple[str, str], object]) -> None:
         """:meth:`put`, and wait as a green thread for the commit; raises what the log raised."""
@@ -100,35 +126,68 @@ class Writer:
         return waiting
 
     def _round(self, appends: list[_Append]) -> None:
-        by_partition: dict[LogPartition, list[bytes]] = {}
+        growing: dict[LogPartition, _Growth] = {}
         values: dict[tuple[str, str], object] = {}
+        taken: list[_Append] = []
         for append in appends:
             if append.partition is not None:
-                contents = by_partition.get(append.partition)
-                if contents is None:
-                    by_partition[append.partition] = list(append.contents)
-                else:
-                    contents.extend(append.contents)
+                growth = growing.get(append.partition)
+                if growth is None:
+                    growth = _Growth(append.partition.next_sequence, append.partition.next_offset)
+                try:
+                    growth.add(append.number)
+                except Exception as failure:
+                    self._tell(append, failure)
+                    continue
+                growing[append.partition] = growth
             values.update(append.values)
-        chunks = [
-            (partition, chunk)
-            for partition, contents in by_partition.items()
-            for chunk in _chunks(contents)
-        ]
-        error: Exception | None = None
-        try:
-            self.log.write(chunks, values)
-        except Exception as failure:
-            error = failure
-        for append in appends:
-            try:
-                append.done(error)
-            except Exception:
-                log_.exception("a callback after a commit failed")
-        if error is None and by_partition:
-            grown = set(by_partition)
+            taken.append(append)
+        error = self._commit(growing, values)
+        for append in taken:
+            self._tell(append, error)
+        if error is None and growing:
+            grown = set(growing)
             for listener in self._listeners:
                 listener(grown)
+
+    def _commit(
+        self, growing: Mapping[LogPartition, _Growth], values: Mapping[tuple[str, str], object]
+    ) -> Exception | None:
+        chunks = [
+            (partition, chunk) for partition, growth in growing.items() for chunk in _chunks(growth.contents)
+        ]
+        try:
+            self.log.write(chunks, values)
+        except Exception as error:
+            return error
+        return None
+
+    @staticmethod
+    def _tell(append: _Append, error: Exception | None) -> None:
+        try:
+            append.done(error)
+        except Exception:
+            logger.exception("a callback after a commit failed")
+
+
+class _Growth:
+    """What one partition gets in a round, and where it stands behind that."""
+
+    __slots__ = ("contents", "offset", "sequence")
+
+    def __init__(self, sequence: int, offset: int) -> None:
+        self.contents: list[bytes] = []
+        self.sequence = sequence
+        self.offset = offset
+
+    def add(self, number: Number) -> None:
+        contents, self.offset = number(self.sequence, self.offset)
+        self.contents += contents
+        self.sequence += len(contents)
+
+
+def _nothing(sequence: int, offset: int) -> tuple[list[bytes], int]:
+    return [], offset
 
 
 def _chunks(contents: list[bytes]) -> list[list[bytes]]:

@@ -67,9 +67,7 @@ class SoleMember:
         subscription = self._subscription
         pattern = subscription.subscribed_pattern
         names = None if pattern is not None else sorted(subscription.subscription or ())
-        metadata = self._client.call(
-            self._client.broker.metadata, names, pattern is None and self._create
-        )
+        metadata = self._client.call(self._client.broker.metadata, names, pattern is None and self._create)
         self._partitions = partitions_of(metadata)
         if pattern is not None:
             matching = {topic for topic in self._partitions if pattern.match(topic)}

@@ -70,8 +70,8 @@ class Positions:
 
     def _reset(self, partitions: set[TopicPartition]) -> None:
         subscription = self._subscription
-        strategies = {partition: subscription.assignment[partition].reset_strategy for partition in partitions}
-        answers = self._list_offsets(strategies)
+        assignment = subscription.assignment
+        answers = self._list_offsets({one: assignment[one].reset_strategy for one in partitions})
         for partition, answer in answers.items():
             if answer.error is None:
                 subscription.seek(partition, answer.offset)
@@ -202,8 +202,8 @@ class Positions:
         return self._client.broker.commit_offsets(
             self._group_id,
             {
-                tuple(partition): CommittedOffset(committed.offset, committed.metadata, committed.leader_epoch)
-                for partition, committed in offsets.items()
+                tuple(partition): CommittedOffset(offset, metadata, leader_epoch)
+                for partition, (offset, metadata, leader_epoch) in offsets.items()
             },
         )
 
@@ -232,7 +232,9 @@ class Positions:
 
     def commit_is_due(self) -> bool:
         """Whether the interval of automatic commits has passed, or callbacks wait to be called."""
-        return bool(self._completed) or (self._config["enable_auto_commit"] and monotonic() >= self._next_commit)
+        if self._completed:
+            return True
+        return self._config["enable_auto_commit"] and monotonic() >= self._next_commit
 
     def auto_commit(self) -> None:
         """Commit without waiting if the interval has passed, and call what has ended since."""

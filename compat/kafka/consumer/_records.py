@@ -81,7 +81,9 @@ class PartitionBuffer:
         self._header, self._columns = header, columns
         return columns
 
-    def _rows(self, first: int, last: int, key_deserializer: Any, value_deserializer: Any) -> list[ConsumerRecord]:
+    def _rows(
+        self, first: int, last: int, key_deserializer: Any, value_deserializer: Any
+    ) -> list[ConsumerRecord]:
         header, columns = self._header, self._columns
         assert header is not None and columns is not None
         if first or last < len(columns.offsets):
@@ -134,7 +136,7 @@ def _sizes(column: list[bytes | None]) -> Any:
 
 def _header_sizes(column: list[list[tuple[str, bytes | None]]]) -> list[int]:
     return [
-        sum(len(name.encode()) + (0 if value is None else len(value)) for name, value in headers) if headers else -1
+        sum(len(name.encode()) + len(value or b"") for name, value in headers) if headers else -1
         for headers in column
     ]
 
@@ -146,6 +148,8 @@ def _deserialize(deserializer: Any, topic: str, headers: Any, column: list[bytes
         return list(map(deserializer.fn, column))
     try:
         return list(map(deserializer.deserialize, repeat(topic), headers, column))
-    except TypeError:
-        # Deserializers written for older versions take no headers; any other TypeError is raised again.
-        return list(map(deserializer.deserialize, repeat(topic), column))
+    except TypeError as error:
+        try:
+            return list(map(deserializer.deserialize, repeat(topic), column))  # one for older versions
+        except TypeError:
+            raise error from None

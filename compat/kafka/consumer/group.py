@@ -15,26 +15,23 @@ the buffer, and comes again if the position still leads there.
 
 from __future__ import annotations
 
-import copy
 import logging
-import warnings
 from collections.abc import Iterable, Iterator
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
 import kafka.consumer.group as _theirs
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.consumer.subscription_state import SubscriptionState
-from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from kafka.errors import IllegalStateError, KafkaConfigurationError
+from kafka.errors import IllegalStateError
 from kafka.future import Future
-from kafka.protocol.consumer import IsolationLevel, OffsetResetStrategy
-from kafka.serializer import Deserializer, DeserializeWrapper
+from kafka.protocol.consumer import OffsetResetStrategy
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from kafka.util import Timer, ensure_valid_topic_name
 
 from compat.kafka._client import Client, add_gauges, cut_off_in_child, metrics_by_group, new_metrics
 from compat.kafka._mirror import counterpart_names
+from compat.kafka.consumer._config import check_config, read_config
 from compat.kafka.consumer._fetches import Fetches
 from compat.kafka.consumer._membership import SoleMember, partitions_of
 from compat.kafka.consumer._offsets import Positions
@@ -55,24 +52,16 @@ class KafkaConsumer:
         KafkaTimeoutError: no broker at ``bootstrap_servers``.
     """
 
-    DEFAULT_CONFIG = dict(_theirs.KafkaConsumer.DEFAULT_CONFIG)
+    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(_theirs.KafkaConsumer.DEFAULT_CONFIG)
     DEFAULT_SESSION_TIMEOUT_MS_PRE_KIP_735 = _theirs.KafkaConsumer.DEFAULT_SESSION_TIMEOUT_MS_PRE_KIP_735
 
     def __init__(self, *topics: str, **configs: Any) -> None:
         self._closed = True  # until everything below has succeeded
-        unknown = set(configs).difference(self.DEFAULT_CONFIG)
-        if unknown:
-            raise KafkaConfigurationError(f"Unrecognized configs: {unknown}")
-        self.config = copy.copy(self.DEFAULT_CONFIG)
-        self.config.update(configs)
-        self._check_config()
+        self.config = read_config(self.DEFAULT_CONFIG, configs)
         self._metrics = new_metrics(self.config) if self.config["metrics_enabled"] else None
-        self._client = Client(self.config, "KafkaConsumer")
-        if self.config["group_instance_id"] is not None and self.config["group_id"] is None:
-            raise KafkaConfigurationError("group_instance_id requires group_id")
+        self._client = Client(self.config)
+        check_config(self.config)
         self._subscription = SubscriptionState(self.config["auto_offset_reset"])
-        self._prepare_reading()
-        self._prepare_group()
         self._fetches = Fetches(self._client, self._subscription, self.config)
         self._member = SoleMember(self._client, self._subscription, self.config)
         self._positions = Positions(self._client, self._subscription, self._member, self.config)
@@ -86,48 +75,6 @@ class KafkaConsumer:
             for topic in topics:
                 ensure_valid_topic_name(topic)
             self._subscription.subscribe(topics=topics)
-
-    def _check_config(self) -> None:
-        config = self.config
-        renamed = {"smallest": "earliest", "largest": "latest"}.get(config["auto_offset_reset"])
-        if renamed:
-            log.warning("use auto_offset_reset=%s (%s is deprecated)", renamed, config["auto_offset_reset"])
-            config["auto_offset_reset"] = renamed
-        idle, request = config["connections_max_idle_ms"], config["request_timeout_ms"]
-        if not config["fetch_max_wait_ms"] < request < idle:
-            raise KafkaConfigurationError(
-                f"connections_max_idle_ms ({idle}) must be larger than request_timeout_ms ({request}) which "
-                f"must be larger than fetch_max_wait_ms ({config['fetch_max_wait_ms']})."
-            )
-
-    def _prepare_reading(self) -> None:
-        for key in ("key_deserializer", "value_deserializer"):
-            if self.config[key] is not None and not isinstance(self.config[key], Deserializer):
-                warnings.warn(
-                    f"{key} does not implement kafka.serializer.Deserializer", DeprecationWarning, stacklevel=3
-                )
-                self.config[key] = DeserializeWrapper(self.config[key])
-        try:
-            IsolationLevel.build_from(self.config["isolation_level"])
-        except ValueError:
-            raise KafkaConfigurationError("Unrecognized isolation_level") from None
-
-    def _prepare_group(self) -> None:
-        """Check the assignors as the group protocol will need them, and switch off commits without a group."""
-        config = self.config
-        strategy = config["partition_assignment_strategy"]
-        if config["group_id"] is not None and not strategy:
-            raise KafkaConfigurationError("Coordinator requires assignors")
-        if config["enable_auto_commit"] and config["group_id"] is None:
-            log.warning("group_id is None: disabling auto-commit.")
-            config["enable_auto_commit"] = False
-        assignors = [one if isinstance(one, AbstractPartitionAssignor) else one() for one in strategy]
-        if assignors and not set.intersection(*(set(one.supported_protocols()) for one in assignors)):
-            raise KafkaConfigurationError(
-                f"Specified partition_assignment_strategy assignors {[one.name for one in assignors]} do not "
-                "support a common RebalanceProtocol. Mixing EAGER and COOPERATIVE assignors in a single "
-                "consumer is not supported."
-            )
 
     def _register_metrics(self) -> None:
         if self._metrics is None:
@@ -147,7 +94,7 @@ class KafkaConsumer:
     # -- subscribing and assigning -----------------------------------------------------------------
 
     def subscribe(self, topics: Any = (), pattern: str | None = None, listener: Any = None) -> None:
-        """Read all partitions of the topics, or of those whose name matches ``pattern`` (a regular expression).
+        """Read all partitions of the topics, or of those whose name matches the regular expression.
 
         Raises:
             IllegalStateError: both topics and pattern, or ``assign`` was used before.
@@ -421,7 +368,7 @@ class KafkaConsumer:
         self._positions.commit(self._offsets_to_commit(offsets), timeout_ms)
 
     def commit_async(self, offsets: Any = None, callback: Any = None) -> Future:
-        """Commit without waiting; ``callback(offsets, None or exception)`` comes in a later poll or commit."""
+        """Commit without waiting; a later poll or commit calls ``callback(offsets, None or exception)``."""
         return self._positions.commit_async(self._offsets_to_commit(offsets), callback)
 
     def _offsets_to_commit(self, offsets: Any) -> Any:
@@ -479,9 +426,11 @@ class KafkaConsumer:
         """The offset behind the last record of each partition; raises as ``beginning_offsets``."""
         return self._edge_offsets(partitions, OffsetResetStrategy.LATEST, timeout_ms)
 
-    def _edge_offsets(self, partitions: Any, which: Any, timeout_ms: float | None) -> dict[TopicPartition, int]:
+    def _edge_offsets(
+        self, partitions: Any, which: Any, timeout_ms: float | None
+    ) -> dict[TopicPartition, int]:
         timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
-        found = self._positions.offsets_at({partition: which for partition in partitions}, timeout_ms)
+        found = self._positions.offsets_at(dict.fromkeys(partitions, which), timeout_ms)
         return {partition: offset.offset for partition, offset in found.items() if offset is not None}
 
     def offsets_for_times(
@@ -498,7 +447,8 @@ class KafkaConsumer:
         for partition, timestamp in wanted.items():
             if timestamp < 0:
                 raise ValueError(
-                    f"The target time for partition {partition} is {timestamp}. The target time cannot be negative."
+                    f"The target time for partition {partition} is {timestamp}. "
+                    "The target time cannot be negative."
                 )
         return self._positions.offsets_at(wanted, timeout_ms)
 

@@ -263,5 +263,3 @@ class PartitionQueue:
             self.open.room = -1
             self.open.records = [(0, None, None, ())]
             return True
-
-

@@ -261,8 +261,8 @@ class Sender:
             answer = answers.get(tuple(queue.partition))
             failure = None if answer is None else answer.error
             if failure is not None:
-                error = failure() if isinstance(failure, type) else failure
-                if isinstance(error, UnknownTopicOrPartitionError) or getattr(error, "invalid_metadata", False):
+                error = failure(*([answer.detail] if answer.detail else []))
+                if failure.invalid_metadata or failure is UnknownTopicOrPartitionError:
                     unknown.append(queue.partition.topic)
                 self._fail(queue, batches, error)
             elif answer is None or self._acks == 0:

@@ -18,33 +18,31 @@ import threading
 import warnings
 from random import random
 from time import monotonic, time
-from typing import Any
+from typing import Any, ClassVar
 
 import kafka.producer.kafka as _theirs
-from kafka.codec import has_gzip, has_lz4, has_snappy, has_zstd
 from kafka.errors import (
     BrokerResponseError,
     IllegalStateError,
-    KafkaConfigurationError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
     RetriableError,
     TopicAuthorizationFailedError,
-    UnsupportedVersionError,
 )
 from kafka.partitioner import DefaultPartitioner, Partitioner
 from kafka.producer.future import FutureRecordMetadata
 from kafka.record.default_records import DefaultRecordBatchBuilder
-from kafka.serializer import Serializer, SerializeWrapper
 from kafka.structs import TopicPartition
 from kafka.util import ensure_valid_topic_name
 
 from compat.kafka._client import Client, add_gauges, cut_off_in_child, metrics_by_group, new_metrics
 from compat.kafka._mirror import counterpart_names
 from compat.kafka.producer._batches import Batch, PartitionQueue
+from compat.kafka.producer._config import check_config, read_config
 from compat.kafka.producer._future import RecordFuture
 from compat.kafka.producer._sender import Sender
 from compat.kafka.producer._topics import ClusterView, Topic
+from compat.kafka.producer._values import apply_serializer, as_bytes, headers_size
 
 log = logging.getLogger(__name__)
 
@@ -56,8 +54,6 @@ _RECORD_OVERHEAD = 11
 # A record whose estimate is further than this from max_request_size cannot be over it.
 _SIZE_MARGIN = 128
 _INT64 = range(-(2**63), 2**63)
-
-_CODECS = {None: lambda: True, "gzip": has_gzip, "snappy": has_snappy, "lz4": has_lz4, "zstd": has_zstd}
 
 _new_future = object.__new__
 
@@ -76,43 +72,16 @@ class KafkaProducer:
         UnsupportedVersionError: a ``transactional_id``; the broker has no transactions.
     """
 
-    DEFAULT_CONFIG = dict(_theirs.KafkaProducer.DEFAULT_CONFIG)
+    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(_theirs.KafkaProducer.DEFAULT_CONFIG)
     DEPRECATED_CONFIGS = _theirs.KafkaProducer.DEPRECATED_CONFIGS
 
     def __init__(self, **configs: Any) -> None:
         self._closed = True  # until everything below has succeeded; __del__ looks at it
         given = set(configs)
-        self.config = {key: configs.pop(key, default) for key, default in self.DEFAULT_CONFIG.items()}
-        for key in ("key_serializer", "value_serializer"):
-            if self.config[key] is not None and not isinstance(self.config[key], Serializer):
-                warnings.warn(
-                    f"{key} does not implement kafka.serializer.Serializer", DeprecationWarning, stacklevel=2
-                )
-                self.config[key] = SerializeWrapper(self.config[key])
-        for key in self.DEPRECATED_CONFIGS:
-            if key in configs:
-                configs.pop(key)
-                warnings.warn(f"Deprecated Producer config: {key}", DeprecationWarning, stacklevel=2)
-        if configs:
-            raise ValueError(f"Unrecognized configs: {configs}")
-        if self.config["client_id"] is None:
-            number = _theirs.PRODUCER_CLIENT_ID_SEQUENCE.increment()
-            self.config["client_id"] = f"kafka-python-producer-{number}"
-        if self.config["acks"] == "all":
-            self.config["acks"] = -1
+        self.config = read_config(self.DEFAULT_CONFIG, self.DEPRECATED_CONFIGS, configs)
         self._metrics = new_metrics(self.config) if self.config["metrics_enabled"] else None
-        self._client = Client(self.config, "KafkaProducer")
-        self._check_compression()
-        self._check_idempotence(given)
-        if self.config["delivery_timeout_ms"] < self.config["linger_ms"] + self.config["request_timeout_ms"]:
-            raise KafkaConfigurationError(
-                "Must set delivery_timeout_ms higher than linger_ms + request_timeout_ms"
-            )
-        if self.config["transactional_id"]:
-            raise UnsupportedVersionError(
-                f"transactional_id={self.config['transactional_id']!r}: this broker has no transactions; "
-                "leave transactional_id out"
-            )
+        self._client = Client(self.config)
+        check_config(self.config, given, str(self))
         self._pid = os.getpid()
         self._sender = Sender(self._client, self.config)
         self._topics = self._sender.topics
@@ -125,40 +94,6 @@ class KafkaProducer:
         self._sender.at_exit = _finish_at_exit(self._sender, self._pid)
         atexit.register(self._sender.at_exit)
         cut_off_in_child(self)
-
-    def _check_compression(self) -> None:
-        codec = self.config["compression_type"]
-        if codec not in _CODECS:
-            raise ValueError(f"Not supported codec: {codec}")
-        if not _CODECS[codec]():
-            raise RuntimeError(f"Libraries for {codec} compression codec not found")
-
-    def _check_idempotence(self, given: set[str]) -> None:
-        """Refuse or resolve settings that idempotence excludes, by the rules of KIP-679."""
-        config = self.config
-        explicit = "enable_idempotence" in given
-        if not config["enable_idempotence"] and config["transactional_id"]:
-            raise KafkaConfigurationError("Cannot set transactional_id without enable_idempotence.")
-        if config["transactional_id"]:
-            explicit = True
-        if not config["enable_idempotence"]:
-            return
-        conflicts = []
-        if config["acks"] != -1:
-            conflicts.append(f"acks={config['acks']!r}")
-        if config["retries"] == 0:
-            conflicts.append("retries=0")
-        if config["max_in_flight_requests_per_connection"] > 5:
-            in_flight = config["max_in_flight_requests_per_connection"]
-            conflicts.append(f"max_in_flight_requests_per_connection={in_flight!r}")
-        if not conflicts:
-            return
-        if explicit:
-            raise KafkaConfigurationError(
-                f"enable_idempotence=True is incompatible with user-provided {', '.join(conflicts)}"
-            )
-        log.warning("%s: idempotence is off because of %s", self, ", ".join(conflicts))
-        config["enable_idempotence"] = False
 
     def _register_metrics(self) -> None:
         if self._metrics is None:
@@ -210,23 +145,23 @@ class KafkaProducer:
             raise ValueError("Need at least one: key or value")
         header_size = -1
         if headers is not None:
-            header_size = _check_headers(headers)
-        key_bytes, value_bytes = (key, value) if not self._serializes else self._serialize(
-            topic, headers, key, value
+            header_size = headers_size(headers)
+        key_bytes, value_bytes = (
+            (key, value) if not self._serializes else self._serialize(topic, headers, key, value)
         )
         if key_bytes is None:
             key_size = -1
             size = _RECORD_OVERHEAD
         else:
             if type(key_bytes) is not bytes:
-                key_bytes = _as_bytes(key_bytes, "key")
+                key_bytes = as_bytes(key_bytes, "key")
             key_size = len(key_bytes)
             size = _RECORD_OVERHEAD + key_size
         if value_bytes is None:
             value_size = -1
         else:
             if type(value_bytes) is not bytes:
-                value_bytes = _as_bytes(value_bytes, "value")
+                value_bytes = as_bytes(value_bytes, "value")
             value_size = len(value_bytes)
             size += value_size
 
@@ -265,7 +200,8 @@ class KafkaProducer:
             else:
                 index = 0
         if not index:
-            batch, index = self._append_first(queue, (timestamp_ms, key_bytes, value_bytes, headers or ()), size)
+            record = (timestamp_ms, key_bytes, value_bytes, headers or ())
+            batch, index = self._append_first(queue, record, size)
 
         # What RecordFuture(batch, (...)) does, without the call.
         future = _new_future(RecordFuture)
@@ -290,9 +226,9 @@ class KafkaProducer:
         key_serializer = self.config["key_serializer"]
         value_serializer = self.config["value_serializer"]
         if key_serializer is not None:
-            key = _apply_serializer(key_serializer, topic, headers, key)
+            key = apply_serializer(key_serializer, topic, headers, key)
         if value_serializer is not None:
-            value = _apply_serializer(value_serializer, topic, headers, value)
+            value = apply_serializer(value_serializer, topic, headers, value)
         return key, value
 
     def _check_size(self, key: bytes | None, value: bytes | None, headers: Any) -> None:
@@ -345,9 +281,16 @@ class KafkaProducer:
             waiter.close()
 
     def _choose_queue(
-        self, topic: str, known: Topic, partition: Any, key: Any, value: Any, key_bytes: Any, value_bytes: Any,
+        self,
+        topic: str,
+        known: Topic,
+        partition: Any,
+        key: Any,
+        value: Any,
+        key_bytes: Any,
+        value_bytes: Any,
         size: int,
-    ) -> PartitionQueue:  # fmt: skip
+    ) -> PartitionQueue:
         """The queue of an explicit partition, or of the one a custom partitioner chooses."""
         if partition is not None:
             if partition < 0:
@@ -372,9 +315,8 @@ class KafkaProducer:
         if isinstance(partitioner, Partitioner):
             partition = partitioner.partition(topic, key, key_bytes, value, value_bytes, self._cluster)
         else:
-            warnings.warn(
-                "partitioner does not implement kafka.partitioner.Partitioner", DeprecationWarning, stacklevel=4
-            )
+            message = "partitioner does not implement kafka.partitioner.Partitioner"
+            warnings.warn(message, DeprecationWarning, stacklevel=4)
             partition = partitioner.partition(topic, key_bytes, self._cluster)
         if partition is None:
             raise ValueError(f"Partitioner did not assign a partition for topic {topic}!")
@@ -512,46 +454,6 @@ def _finish_at_exit(sender: Sender, pid: int) -> Any:
             log.warning("records were lost at exit: %s", error)
 
     return finish
-
-
-def _check_headers(headers: Any) -> int:
-    """The octets of all headers, -1 if there are none.
-
-    Raises:
-        TypeError: not a list of pairs of a string and octets.
-    """
-    if not isinstance(headers, list):
-        raise TypeError("headers must be list-type")
-    for item in headers:
-        if not (
-            isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], bytes)
-        ):
-            raise TypeError("All headers items must be (str, bytes) tuples")
-    return sum(len(name.encode()) + len(value) for name, value in headers) if headers else -1
-
-
-def _as_bytes(serialized: Any, what: str) -> bytes:
-    """Octets of its own for a batch: a buffer may change before it is encoded."""
-    if type(serialized) in (bytearray, memoryview):
-        return bytes(serialized)
-    raise TypeError(f"Unsupported type for serialized {what}: {type(serialized)}")
-
-
-_warned_of_old_serializer = False
-
-
-def _apply_serializer(serializer: Any, topic: str, headers: Any, data: Any) -> Any:
-    try:
-        return serializer.serialize(topic, headers, data)
-    except TypeError:
-        # Serializers written for older versions take no headers; for any other TypeError this raises it again.
-        global _warned_of_old_serializer
-        if not _warned_of_old_serializer:
-            _warned_of_old_serializer = True
-            warnings.warn(
-                "serializer does not implement serialize(topic, headers, data)", DeprecationWarning, stacklevel=4
-            )
-        return serializer.serialize(topic, data)
 
 
 def _as_exception(error: Any, *args: Any) -> Exception:

@@ -1,0 +1,72 @@
+"""A consumer's configuration: kafka-python's keys, and what it says about values that do not fit."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.errors import KafkaConfigurationError
+from kafka.protocol.consumer import IsolationLevel
+from kafka.serializer import Deserializer, DeserializeWrapper
+
+log = logging.getLogger(__name__)
+
+
+def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with the defaults filled in.
+
+    Raises:
+        KafkaConfigurationError: unknown keys, or timeouts that do not go together.
+    """
+    unknown = set(configs).difference(defaults)
+    if unknown:
+        raise KafkaConfigurationError(f"Unrecognized configs: {unknown}")
+    config = {**defaults, **configs}
+    renamed = {"smallest": "earliest", "largest": "latest"}.get(config["auto_offset_reset"])
+    if renamed:
+        log.warning("use auto_offset_reset=%s (%s is deprecated)", renamed, config["auto_offset_reset"])
+        config["auto_offset_reset"] = renamed
+    idle, request = config["connections_max_idle_ms"], config["request_timeout_ms"]
+    if not config["fetch_max_wait_ms"] < request < idle:
+        raise KafkaConfigurationError(
+            f"connections_max_idle_ms ({idle}) must be larger than request_timeout_ms ({request}) which "
+            f"must be larger than fetch_max_wait_ms ({config['fetch_max_wait_ms']})."
+        )
+    return config
+
+
+def check_config(config: dict[str, Any]) -> None:
+    """Refuse what does not go together, wrap plain deserializers, and switch off commits without a group.
+
+    The assignors are checked as the group protocol needs them.
+
+    Raises:
+        KafkaConfigurationError: an unknown isolation level, or settings that contradict each other.
+    """
+    if config["group_instance_id"] is not None and config["group_id"] is None:
+        raise KafkaConfigurationError("group_instance_id requires group_id")
+    for key in ("key_deserializer", "value_deserializer"):
+        if config[key] is not None and not isinstance(config[key], Deserializer):
+            warnings.warn(
+                f"{key} does not implement kafka.serializer.Deserializer", DeprecationWarning, stacklevel=4
+            )
+            config[key] = DeserializeWrapper(config[key])
+    try:
+        IsolationLevel.build_from(config["isolation_level"])
+    except ValueError:
+        raise KafkaConfigurationError("Unrecognized isolation_level") from None
+    strategy = config["partition_assignment_strategy"]
+    if config["group_id"] is not None and not strategy:
+        raise KafkaConfigurationError("Coordinator requires assignors")
+    if config["enable_auto_commit"] and config["group_id"] is None:
+        log.warning("group_id is None: disabling auto-commit.")
+        config["enable_auto_commit"] = False
+    assignors = [one if isinstance(one, AbstractPartitionAssignor) else one() for one in strategy]
+    if assignors and not set.intersection(*(set(one.supported_protocols()) for one in assignors)):
+        raise KafkaConfigurationError(
+            f"Specified partition_assignment_strategy assignors {[one.name for one in assignors]} do not "
+            "support a common RebalanceProtocol. Mixing EAGER and COOPERATIVE assignors in a single "
+            "consumer is not supported."
+        )

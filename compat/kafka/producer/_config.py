@@ -1,0 +1,105 @@
+"""A producer's configuration: kafka-python's keys, and what it says about values that do not fit.
+
+Nothing here depends on the broker; the order of the checks is kafka-python's, so that of several mistakes
+the same one is reported.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+import kafka.producer.kafka as _theirs
+from kafka.codec import has_gzip, has_lz4, has_snappy, has_zstd
+from kafka.errors import KafkaConfigurationError, UnsupportedVersionError
+from kafka.serializer import Serializer, SerializeWrapper
+
+log = logging.getLogger(__name__)
+
+_CODECS = {None: lambda: True, "gzip": has_gzip, "snappy": has_snappy, "lz4": has_lz4, "zstd": has_zstd}
+
+
+def read_config(
+    defaults: dict[str, Any], deprecated: tuple[str, ...], configs: dict[str, Any]
+) -> dict[str, Any]:
+    """The configuration with the defaults filled in; ``configs`` is emptied.
+
+    Raises:
+        ValueError: unknown keys.
+    """
+    config = {key: configs.pop(key, default) for key, default in defaults.items()}
+    for key in ("key_serializer", "value_serializer"):
+        if config[key] is not None and not isinstance(config[key], Serializer):
+            warnings.warn(
+                f"{key} does not implement kafka.serializer.Serializer", DeprecationWarning, stacklevel=3
+            )
+            config[key] = SerializeWrapper(config[key])
+    for key in deprecated:
+        if key in configs:
+            configs.pop(key)
+            warnings.warn(f"Deprecated Producer config: {key}", DeprecationWarning, stacklevel=3)
+    if configs:
+        raise ValueError(f"Unrecognized configs: {configs}")
+    if config["client_id"] is None:
+        config["client_id"] = f"kafka-python-producer-{_theirs.PRODUCER_CLIENT_ID_SEQUENCE.increment()}"
+    if config["acks"] == "all":
+        config["acks"] = -1
+    return config
+
+
+def check_config(config: dict[str, Any], given: set[str], name: str) -> None:
+    """Refuse what does not go together; ``given`` are the keys the program has set.
+
+    Raises:
+        ValueError, RuntimeError: see :func:`check_compression`.
+        KafkaConfigurationError: settings that contradict each other.
+        UnsupportedVersionError: a ``transactional_id``.
+    """
+    check_compression(config)
+    check_idempotence(config, given, name)
+    if config["delivery_timeout_ms"] < config["linger_ms"] + config["request_timeout_ms"]:
+        raise KafkaConfigurationError(
+            "Must set delivery_timeout_ms higher than linger_ms + request_timeout_ms"
+        )
+    if config["transactional_id"]:
+        raise UnsupportedVersionError(
+            f"transactional_id={config['transactional_id']!r}: this broker has no transactions; "
+            "leave transactional_id out"
+        )
+
+
+def check_compression(config: dict[str, Any]) -> None:
+    """Raise ValueError for an unknown codec, RuntimeError for one whose library is missing."""
+    codec = config["compression_type"]
+    if codec not in _CODECS:
+        raise ValueError(f"Not supported codec: {codec}")
+    if not _CODECS[codec]():
+        raise RuntimeError(f"Libraries for {codec} compression codec not found")
+
+
+def check_idempotence(config: dict[str, Any], given: set[str], name: str) -> None:
+    """Refuse or resolve settings that idempotence excludes, by the rules of KIP-679."""
+    explicit = "enable_idempotence" in given
+    if not config["enable_idempotence"] and config["transactional_id"]:
+        raise KafkaConfigurationError("Cannot set transactional_id without enable_idempotence.")
+    if config["transactional_id"]:
+        explicit = True
+    if not config["enable_idempotence"]:
+        return
+    conflicts = []
+    if config["acks"] != -1:
+        conflicts.append(f"acks={config['acks']!r}")
+    if config["retries"] == 0:
+        conflicts.append("retries=0")
+    if config["max_in_flight_requests_per_connection"] > 5:
+        in_flight = config["max_in_flight_requests_per_connection"]
+        conflicts.append(f"max_in_flight_requests_per_connection={in_flight!r}")
+    if not conflicts:
+        return
+    if explicit:
+        raise KafkaConfigurationError(
+            f"enable_idempotence=True is incompatible with user-provided {', '.join(conflicts)}"
+        )
+    log.warning("%s: idempotence is off because of %s", name, ", ".join(conflicts))
+    config["enable_idempotence"] = False

@@ -1,0 +1,46 @@
+"""Keys, values and headers of a record on their way from the program to octets."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+
+def headers_size(headers: Any) -> int:
+    """The octets of all headers, -1 if there are none.
+
+    Raises:
+        TypeError: not a list of pairs of a string and octets.
+    """
+    if not isinstance(headers, list):
+        raise TypeError("headers must be list-type")
+    for item in headers:
+        if (
+            not isinstance(item, tuple)
+            or len(item) != 2
+            or not isinstance(item[0], str)
+            or not (isinstance(item[1], bytes))
+        ):
+            raise TypeError("All headers items must be (str, bytes) tuples")
+    return sum(len(name.encode()) + len(value) for name, value in headers) if headers else -1
+
+
+def as_bytes(serialized: Any, what: str) -> bytes:
+    """Octets of its own for a batch: a buffer may change before it is encoded."""
+    if type(serialized) in (bytearray, memoryview):
+        return bytes(serialized)
+    raise TypeError(f"Unsupported type for serialized {what}: {type(serialized)}")
+
+
+def apply_serializer(serializer: Any, topic: str, headers: Any, data: Any) -> Any:
+    """What the serializer makes of ``data``; serializers written for older versions take no headers."""
+    try:
+        return serializer.serialize(topic, headers, data)
+    except TypeError as error:
+        try:
+            serialized = serializer.serialize(topic, data)
+        except TypeError:
+            raise error from None  # it was not about the number of arguments
+        message = "serializer does not implement serialize(topic, headers, data)"
+        warnings.warn(message, DeprecationWarning, stacklevel=4)
+        return serialized

@@ -1,0 +1,194 @@
+"""The one interface of a broker: Kafka's operations as plain methods on plain values.
+
+Everything that speaks Kafka stands on it: the facade in the same process calls it through the hub, the wire
+listener decodes requests into the same calls, and a remote broker is the same interface over TCP. There is
+no second path to the data.
+
+Every method runs in the hub and may wait as a green thread. Topics are str, partitions are numbers, and
+``(topic, partition)`` is a plain pair (a kafka-python ``TopicPartition`` is one, too). A request for several
+things is answered for each of them: ``error`` is a class of ``kafka.errors``, or None. What a method raises
+itself concerns the broker as a whole: :class:`dafka.broker.errors.BrokerStoppedError`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from kafka.errors import KafkaError
+
+TopicPartition = tuple[str, int]
+Error = type[KafkaError]
+
+LATEST = -1  # a timestamp of list_offsets: the offset behind the last record
+EARLIEST = -2  # ... the first record that exists
+MAX_TIMESTAMP = -3  # ... the first record with the largest timestamp of the partition
+
+NO_OFFSET = -1
+
+
+class PartitionMetadata(NamedTuple):
+    """A partition of a topic: ``address`` names the Dafka producer that writes it.
+
+    ``writable`` is False for the partition of a native producer: only that producer writes it.
+    """
+
+    number: int
+    address: str
+    writable: bool
+
+
+class TopicMetadata(NamedTuple):
+    """A topic with its partitions in the order of their numbers; ``error`` if there is none of that name."""
+
+    name: str
+    topic_id: UUID
+    error: Error | None
+    partitions: list[PartitionMetadata]
+
+
+class Metadata(NamedTuple):
+    """What the broker has. ``brokers`` are (node id, host, port)."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: list[tuple[int, str, int]]
+    topics: dict[str, TopicMetadata]
+
+
+class TopicSpec(NamedTuple):
+    """A topic to be created. ``partitions`` -1: the broker's default. ``configs`` are Kafka's, as text."""
+
+    partitions: int = -1
+    configs: Mapping[str, str] = {}  # noqa: RUF012 - never written to
+
+
+class Produced(NamedTuple):
+    """The outcome for one partition of a produce.
+
+    ``base_offset`` is the offset of the first record; ``timestamp`` (ms) is -1 where records keep the time
+    that their producer gave them; ``detail`` says in words what is wrong.
+    """
+
+    error: Error | None
+    base_offset: int = NO_OFFSET
+    timestamp: int = -1
+    log_start_offset: int = NO_OFFSET
+    detail: str = ""
+
+
+class FetchFrom(NamedTuple):
+    """Where to read on, and how many bytes of batches at most; one batch comes whatever its size."""
+
+    offset: int
+    max_bytes: int
+
+
+class Fetched(NamedTuple):
+    """What was read from one partition: whole batches, the first being the one that holds the offset asked
+    for. ``high_watermark`` is the offset behind the last committed record. With OffsetOutOfRangeError both
+    limits are filled in."""
+
+    error: Error | None
+    high_watermark: int
+    log_start_offset: int
+    batches: list[bytes]
+
+
+class ListedOffset(NamedTuple):
+    """An offset and the timestamp (ms) of its record; -1 and -1 if no record is that late."""
+
+    error: Error | None
+    offset: int = NO_OFFSET
+    timestamp: int = -1
+
+
+class CommittedOffset(NamedTuple):
+    """A group's position in a partition: the offset of the next record it wants."""
+
+    offset: int
+    metadata: str | None = ""
+    leader_epoch: int = -1
+
+
+class BrokerInterface(ABC):
+    """A broker. See the module for what all methods have in common."""
+
+    @abstractmethod
+    def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
+        """Brokers, and the topics of these names (None: all).
+
+        A topic that does not exist is created with the default number of partitions if ``create`` is set
+        and the broker allows that; otherwise it is there with UnknownTopicOrPartitionError. An illegal name
+        has InvalidTopicError.
+        """
+
+    @abstractmethod
+    def create_topics(self, topics: Mapping[str, TopicSpec]) -> dict[str, Error | None]:
+        """Create topics.
+
+        Errors: InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError, KafkaStorageError.
+        """
+
+    @abstractmethod
+    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
+        """Raise the number of writable partitions of topics to these totals.
+
+        New partitions stand behind all that the topic has. Errors: UnknownTopicOrPartitionError,
+        InvalidPartitionsError (not more than there are), KafkaStorageError.
+        """
+
+    @abstractmethod
+    def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
+        """Delete topics with their records. Errors: UnknownTopicOrPartitionError, KafkaStorageError."""
+
+    @abstractmethod
+    def produce(
+        self, batches: Mapping[TopicPartition, Sequence[bytes]], acks: int = -1
+    ) -> dict[TopicPartition, Produced]:
+        """Append record batches (magic 2, with any base offset) and return after the commit.
+
+        ``acks`` 0 returns when the batches are numbered; 1 and -1 mean the same here. What comes for one
+        partition is taken as a whole or not at all. Errors: UnknownTopicOrPartitionError,
+        NotLeaderForPartitionError (not writable), CorruptRecordError, InvalidRecordError (no batch, or an
+        empty one), MessageSizeTooLargeError, InvalidRequiredAcksError, KafkaStorageError (not written).
+        """
+
+    @abstractmethod
+    def fetch(
+        self,
+        partitions: Mapping[TopicPartition, FetchFrom],
+        *,
+        max_wait: float,
+        min_bytes: int,
+        max_bytes: int,
+    ) -> dict[TopicPartition, Fetched]:
+        """Read batches; waits until there are ``min_bytes``, or an error, for at most ``max_wait`` seconds.
+
+        Answered are the partitions with data or an error; all of them when the time is over. Partitions are
+        read in the order given until ``max_bytes`` are reached; the first batch of all comes whatever its
+        size. Errors: UnknownTopicOrPartitionError, OffsetOutOfRangeError, KafkaStorageError (unreadable),
+        CorruptRecordError (damaged on disk).
+        """
+
+    @abstractmethod
+    def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
+        """The first offset with that timestamp (ms) or a later one; or LATEST, EARLIEST, MAX_TIMESTAMP."""
+
+    @abstractmethod
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, Error | None]:
+        """Note a group's positions, durably.
+
+        Errors: InvalidGroupIdError, UnknownTopicOrPartitionError, OffsetMetadataTooLargeError,
+        KafkaStorageError.
+        """
+
+    @abstractmethod
+    def fetch_offsets(
+        self, group: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """A group's positions in these partitions (None: all); only those it has committed."""

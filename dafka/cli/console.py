@@ -1,0 +1,81 @@
+"""``dafka produce`` and ``dafka consume``, the console tools console_producer and console_consumer."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from dafka.cli.options import TopicName, tower_options
+from dafka.mesh.consumer import Consumer
+from dafka.mesh.producer import Producer, UnacknowledgedError
+
+
+class StartAt(click.ParamType):
+    """``earliest``, ``latest`` or a sequence."""
+
+    name = "earliest|latest|SEQUENCE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        if isinstance(value, int) or value in ("earliest", "latest"):
+            return value
+        if not value.isdigit():
+            self.fail(f"{value!r} is neither earliest, latest nor a sequence", param, ctx)
+        return int(value)
+
+
+@click.command()
+@click.argument("topic", type=TopicName())
+@click.option("--stores", default=1, show_default=True, type=click.IntRange(0),
+              help="How many stores must acknowledge a record.")
+@click.option("--timeout", default=10.0, show_default=True, help="Seconds to wait for acknowledgements at the end.")
+@tower_options
+def produce(topic: bytes, stores: int, timeout: float, sub: str, pub: str, bind: str) -> None:
+    """Publish each line of standard input as a record of TOPIC.
+
+    At the end of the input, or on Ctrl-C, it waits for the stores; what they have not acknowledged by then is
+    reported, and the exit status is 1.
+    """
+    producer = Producer(topic, tower=(sub, pub), min_stores=stores, bind=bind)
+    try:
+        for line in sys.stdin.buffer:
+            producer.send(line.rstrip(b"\r\n"))
+    except KeyboardInterrupt:
+        click.echo(err=True)
+    try:
+        producer.close(timeout)
+    except UnacknowledgedError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@click.command()
+@click.argument("topic", type=TopicName())
+@click.option("--from", "start", default="latest", show_default=True, type=StartAt(),
+              help="Where to start in partitions not read before; a SEQUENCE goes with --partition.")
+@click.option("--partition", metavar="ADDRESS", help="Only the records of this producer.")
+@click.option("--count", type=click.IntRange(1), help="End after so many records.")
+@tower_options
+def consume(
+    topic: bytes, start: str | int, partition: str | None, count: int | None, sub: str, pub: str, bind: str
+) -> None:
+    """Print the records of TOPIC, one a line."""
+    starts: dict[str, int] = {}
+    if isinstance(start, int):
+        if partition is None:
+            raise click.UsageError("--from SEQUENCE says where to start in one partition: give --partition too")
+        starts[partition] = start
+    reset = start if isinstance(start, str) else "earliest"
+    output = sys.stdout.buffer
+    left = count
+    with Consumer([topic], tower=(sub, pub), offset_reset=reset, start=starts, bind=bind) as consumer:
+        try:
+            while left is None or left > 0:
+                records = consumer.poll(timeout=1.0, max_records=min(1000, left or 1000))
+                wanted = [record for record in records if partition in (None, record.partition)]
+                output.write(b"".join((record.value or b"") + b"\n" for record in wanted))
+                output.flush()
+                if left is not None:
+                    left -= len(wanted)
+        except KeyboardInterrupt:
+            click.echo(err=True)
