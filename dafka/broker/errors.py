@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from kafka.errors import KafkaError
+
 from dafka.protocol.errors import DafkaError
 
 
-class BrokerStoppedError(DafkaError):
-    """The broker has been stopped, or was not started yet."""
+class BrokerStoppedError(DafkaError, KafkaError):
+    """The broker has been stopped, or was not started yet. A KafkaError, and not one to try again after."""

@@ -134,9 +134,9 @@ class BrokerInterface(ABC):
 
     @abstractmethod
     def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
-        """Raise the number of writable partitions of topics to these totals.
+        """Raise the number of partitions of topics to these totals, those of native producers counted.
 
-        New partitions stand behind all that the topic has. Errors: UnknownTopicOrPartitionError,
+        The new ones stand behind all that the topic has. Errors: UnknownTopicOrPartitionError,
         InvalidPartitionsError (not more than there are), KafkaStorageError.
         """
 

@@ -1,4 +1,4 @@
-"""The ``dafka`` command: the daemons and console tools of a mesh, with the behaviour and defaults of the C ones."""
+"""The ``dafka`` command: daemons and console tools of a mesh, with the C ones' behaviour and defaults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class _Group(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DAFKA"})
+@click.group(
+    cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DAFKA"}
+)
 @click.version_option(dafka.__version__, message="%(prog)s %(version)s")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens to standard error.")
 def main(verbose: bool) -> None:
@@ -33,7 +35,9 @@ def main(verbose: bool) -> None:
     Every option can also be set in the environment: DAFKA_STORE_PUB is --pub of `dafka store`.
     """
     level = logging.DEBUG if verbose else logging.WARNING
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
     # SIGTERM ends a tool as Ctrl-C does: through its with blocks.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 

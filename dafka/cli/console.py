@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dafka.cli.options import TopicName, tower_options
+from dafka.cli.options import TopicName, ended_by_signal, tower_options
 from dafka.mesh.consumer import Consumer
 from dafka.mesh.producer import Producer, UnacknowledgedError
 
@@ -27,9 +27,16 @@ class StartAt(click.ParamType):
 
 @click.command()
 @click.argument("topic", type=TopicName())
-@click.option("--stores", default=1, show_default=True, type=click.IntRange(0),
-              help="How many stores must acknowledge a record.")
-@click.option("--timeout", default=10.0, show_default=True, help="Seconds to wait for acknowledgements at the end.")
+@click.option(
+    "--stores",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="How many stores must acknowledge a record.",
+)
+@click.option(
+    "--timeout", default=10.0, show_default=True, help="Seconds to wait for acknowledgements at the end."
+)
 @tower_options
 def produce(topic: bytes, stores: int, timeout: float, sub: str, pub: str, bind: str) -> None:
     """Publish each line of standard input as a record of TOPIC.
@@ -38,11 +45,9 @@ def produce(topic: bytes, stores: int, timeout: float, sub: str, pub: str, bind:
     reported, and the exit status is 1.
     """
     producer = Producer(topic, tower=(sub, pub), min_stores=stores, bind=bind)
-    try:
+    with ended_by_signal():
         for line in sys.stdin.buffer:
             producer.send(line.rstrip(b"\r\n"))
-    except KeyboardInterrupt:
-        click.echo(err=True)
     try:
         producer.close(timeout)
     except UnacknowledgedError as error:
@@ -51,8 +56,14 @@ def produce(topic: bytes, stores: int, timeout: float, sub: str, pub: str, bind:
 
 @click.command()
 @click.argument("topic", type=TopicName())
-@click.option("--from", "start", default="latest", show_default=True, type=StartAt(),
-              help="Where to start in partitions not read before; a SEQUENCE goes with --partition.")
+@click.option(
+    "--from",
+    "start",
+    default="latest",
+    show_default=True,
+    type=StartAt(),
+    help="Where to start in partitions not read before; a SEQUENCE goes with --partition.",
+)
 @click.option("--partition", metavar="ADDRESS", help="Only the records of this producer.")
 @click.option("--count", type=click.IntRange(1), help="End after so many records.")
 @tower_options
@@ -63,19 +74,19 @@ def consume(
     starts: dict[str, int] = {}
     if isinstance(start, int):
         if partition is None:
-            raise click.UsageError("--from SEQUENCE says where to start in one partition: give --partition too")
+            raise click.UsageError(
+                "--from SEQUENCE says where to start in one partition: give --partition too"
+            )
         starts[partition] = start
     reset = start if isinstance(start, str) else "earliest"
     output = sys.stdout.buffer
     left = count
-    with Consumer([topic], tower=(sub, pub), offset_reset=reset, start=starts, bind=bind) as consumer:
-        try:
-            while left is None or left > 0:
-                records = consumer.poll(timeout=1.0, max_records=min(1000, left or 1000))
-                wanted = [record for record in records if partition in (None, record.partition)]
-                output.write(b"".join((record.value or b"") + b"\n" for record in wanted))
-                output.flush()
-                if left is not None:
-                    left -= len(wanted)
-        except KeyboardInterrupt:
-            click.echo(err=True)
+    mesh = {"tower": (sub, pub), "bind": bind}
+    with ended_by_signal(), Consumer([topic], offset_reset=reset, start=starts, **mesh) as consumer:
+        while left is None or left > 0:
+            records = consumer.poll(timeout=1.0, max_records=min(1000, left or 1000))
+            wanted = [record for record in records if partition in (None, record.partition)]
+            output.write(b"".join((record.value or b"") + b"\n" for record in wanted))
+            output.flush()
+            if left is not None:
+                left -= len(wanted)

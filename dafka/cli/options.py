@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
@@ -28,8 +29,12 @@ class TopicName(click.ParamType):
 def tower_options(command: F) -> F:
     """``--pub``, ``--sub`` and ``--bind`` of a node; passed on as ``tower`` addresses and ``bind``."""
     options = [
-        click.option("--sub", default=DEFAULT_TOWER[0], show_default=True, help="Where the tower takes beacons."),
-        click.option("--pub", default=DEFAULT_TOWER[1], show_default=True, help="Where the tower gives beacons."),
+        click.option(
+            "--sub", default=DEFAULT_TOWER[0], show_default=True, help="Where the tower takes beacons."
+        ),
+        click.option(
+            "--pub", default=DEFAULT_TOWER[1], show_default=True, help="Where the tower gives beacons."
+        ),
         click.option("--bind", default="*", show_default=True, help="Interface that peers connect to."),
     ]
     for option in reversed(options):
@@ -37,10 +42,16 @@ def tower_options(command: F) -> F:
     return command
 
 
-def wait_for_signal() -> None:
-    """Return when the process is told to end (SIGINT or SIGTERM)."""
+@contextmanager
+def ended_by_signal() -> Iterator[None]:
+    """SIGINT and SIGTERM end the block quietly, wherever in it the program is."""
     try:
-        while True:
-            signal.pause()
+        yield
     except KeyboardInterrupt:
         click.echo(err=True)
+
+
+def wait_for_signal() -> None:
+    """Wait until a signal raises, in short sleeps: one just before a long one would be slept over."""
+    while True:
+        time.sleep(0.2)

@@ -24,7 +24,7 @@ def read_catalogue(storage: Storage) -> Catalogue:
     """Read all keys. Raises DamagedError for one that cannot be ours or does not fit the others."""
     catalogue = Catalogue()
     chunks: defaultdict[bytes, list[bytes]] = defaultdict(list)
-    for key in storage.keys():
+    for key in storage:
         if type(key) is not bytes:
             if key != LAYOUT_KEY:
                 raise _damaged(storage, f"key {key!r}", "no log has such a key")

@@ -23,7 +23,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain, islice, repeat
+from itertools import accumulate, chain, islice, pairwise, repeat
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -37,7 +37,7 @@ Stamps = list[tuple[int, int]]
 """(number of messages, timestamp in ms), in the order of the messages."""
 
 MESSAGE_MEMORY = {RAW: 48, BATCH: 168}
-"""Bytes of memory a message takes besides its own: the object, its place in a list, a batch's three numbers."""
+"""Bytes of memory a message takes besides its own: objects, places in lists, a batch's three numbers."""
 
 _KEY = struct.Struct(">cIQQqqqIB")
 _HEAD = struct.Struct("<BBHII")
@@ -99,7 +99,8 @@ class Chunk:
             return self._headers()[2][start : start + count]
         if len(self.stamps) == 1:
             return repeat(self.stamps[0][1], count)
-        return islice(chain.from_iterable(repeat(time, number) for number, time in self.stamps), start, start + count)
+        times = chain.from_iterable(repeat(time, number) for number, time in self.stamps)
+        return islice(times, start, start + count)
 
     def _headers(self) -> tuple[list[int], list[int], list[int]]:
         if self._columns is None:
@@ -159,7 +160,7 @@ def decode_chunk(key: bytes, value: object) -> Chunk:
     ends = list(accumulate(lengths, initial=contents_at))
     if ends[-1] != size or count != known.next - known.first or kind != known.kind:
         raise ValueError("its lengths do not add up to its size, or it is not what its key says")
-    contents = [value[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    contents = [value[start:end] for start, end in pairwise(ends)]
     return Chunk(kind, known.first, contents, list(zip(counts, times, strict=True)), len(value))
 
 

@@ -29,6 +29,10 @@ class NewChunk(NamedTuple):
     contents: list[bytes]
     stamps: Stamps
 
+    def loaded(self) -> StoredChunk:
+        """The chunk as a reader wants it."""
+        return StoredChunk(self.key.kind, self.key.first, self.contents, self.stamps, self.key.size)
+
 
 Load = Callable[[LogPartition, int], StoredChunk]
 
@@ -68,7 +72,7 @@ class Growth:
             stamps = []
         size = value_size(sum(map(len, contents)), len(contents), len(stamps))
         if size > CHUNK_BYTES:
-            raise self._error(0, f"{size} bytes in one round, one value takes {CHUNK_BYTES}; append fewer at once")
+            raise self._error(0, f"{size} bytes at once, a value has at most {CHUNK_BYTES}; append fewer")
         key = ChunkKey(self.number, first, end, base, next_offset, time, size, self._kind)
         self.added.append(NewChunk(key, list(contents), stamps))
         self._next_sequence, self._next_offset = end, next_offset

@@ -17,7 +17,9 @@ from dafka.log.chunk import ChunkKey
 class ChunkIndex:
     """The chunks of partition ``number``, first to last."""
 
-    __slots__ = ("_bases", "_ends", "_firsts", "_nexts", "_peaks", "_sizes", "_times", "bytes", "kind", "number")
+    __slots__ = (
+        "_bases", "_ends", "_firsts", "_nexts", "_peaks", "_sizes", "_times", "bytes", "kind", "number",
+    )  # fmt: skip
 
     def __init__(self, number: int = -1) -> None:
         self.number = number
@@ -94,8 +96,8 @@ class ChunkIndex:
         for _, first, next_, base, end, time, size, kind in keys:
             if self._nexts and (first < self._nexts[-1] or base < self._ends[-1] or kind != self.kind):
                 raise ValueError(
-                    f"sequences {first} to {next_ - 1} (offsets {base} to {end - 1}) overlap the chunk that ends "
-                    f"before sequence {self._nexts[-1]} (offset {self._ends[-1]}), or are of another kind"
+                    f"sequences {first} to {next_ - 1} (offsets {base} to {end - 1}) overlap the chunk "
+                    f"before them (to {self._nexts[-1] - 1}, {self._ends[-1] - 1}), or are of another kind"
                 )
             self.kind = kind
             self._firsts.append(first)

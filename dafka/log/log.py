@@ -5,18 +5,13 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 from types import TracebackType
 from typing import Literal
 
 from dafka.log.catalogue import read_catalogue
-from dafka.log.chunk import Chunk, decode_chunk
 from dafka.log.errors import (
-    DamagedError,
     LogClosedError,
-    LogError,
     LogForkedError,
     LogOpenError,
     LogWriteError,
@@ -27,17 +22,14 @@ from dafka.log.growth import Growth
 from dafka.log.limits import NAME_BYTES, TABLE_VALUE_BYTES, TAIL_BYTES
 from dafka.log.lock import FolderLock
 from dafka.log.partition import LogPartition
+from dafka.log.reader import Reader, damaged
 from dafka.log.round import Rows, WriteRound
 from dafka.log.storage import SYNCHRONOUS, Storage, refuse_foreign
 from dafka.log.table import Table, encode_value, pack_key, seal, unseal
-from dafka.log.tail import ChunkCache
-from dafka.log.timestamps import first_record_since
 
 Append = tuple[LogPartition, list[bytes]] | tuple[LogPartition, list[bytes], int]
 TableValues = Mapping[tuple[str, str], object]
 Durability = Literal["process", "power"]
-
-_FIT_STEP = 64  # messages looked at first when as many as fit into a number of bytes are wanted
 
 
 class Log:
@@ -73,9 +65,6 @@ class Log:
         self._closed: type[LogClosedError] | None = None
         self._round: WriteRound | None = None
         self._doubtful: bytes | None = None
-        # Half for what was written, half for what was read: a reader of old records leaves the tail alone.
-        self._tail = ChunkCache(tail_bytes - tail_bytes // 2)
-        self._read = ChunkCache(tail_bytes // 2)
         self._lock = _take(self.path)
         try:
             self._storage = Storage(self.path, durability)
@@ -87,6 +76,7 @@ class Log:
         except BaseException:
             self._lock.release()
             raise
+        self._reader = Reader(self._storage, tail_bytes)
         self._partitions = {
             (partition.topic, partition.address): partition for partition in catalogue.partitions.values()
         }
@@ -127,7 +117,7 @@ class Log:
         return list(self._partitions.values())
 
     def table(self, name: str) -> Table:
-        """The table ``name``; there is nothing to create. Raises TableValueError for a name over 255 bytes."""
+        """The table ``name``; nothing needs creating. Raises TableValueError for a name over 255 bytes."""
         self._check_open()
         table = self._tables.get(name)
         if table is None:
@@ -174,15 +164,16 @@ class Log:
                 if not contents:
                     continue
                 if partition.number < 0:
-                    growth = Growth(self.path, partition, number, self._load)
+                    growth = Growth(self.path, partition, number, self._reader.load)
                     number += 1
                 else:
-                    growth = Growth(self.path, partition, partition.number, self._load)
+                    growth = Growth(self.path, partition, partition.number, self._reader.load)
                 growths[partition] = growth
             if contents:
                 growth.append(contents, rest[0] if rest else None, now)
         encoded, rows = self._encode(values) if values else ({}, ([], []))
         self._round = WriteRound(self._storage, growths.values(), encoded, rows, self._finish)
+        self._reader.replaced = self._round.replaced
         return self._round
 
     def _check_writable(self) -> None:
@@ -212,7 +203,8 @@ class Log:
             try:
                 content = encoded[table, key] = encode_value(value)
             except (TypeError, ValueError, RecursionError) as error:
-                raise TableValueError(self.path, f"table {table!r}, key {key!r} cannot hold this: {error}") from error
+                message = f"table {table!r}, key {key!r} cannot hold this value: {error}"
+                raise TableValueError(self.path, message) from error
             if len(content) > TABLE_VALUE_BYTES:
                 raise TableValueError(
                     self.path,
@@ -230,6 +222,7 @@ class Log:
 
     def _finish(self, round_: WriteRound) -> None:
         self._round = None
+        self._reader.replaced = {}
         if not round_.committed:
             if round_.attempted:
                 if round_.growths:
@@ -246,16 +239,15 @@ class Log:
                 self._unwritten.pop((partition.topic, partition.address), None)
             index.drop_last(len(index) - growth.kept)
             index.extend(chunk.key for chunk in growth.added)
-            for key, contents, stamps in growth.added:
-                self._tail.put(key.pack(), Chunk(key.kind, key.first, contents, stamps, key.size))
+            for chunk in growth.added:
+                self._reader.remember(chunk.key.pack(), chunk.loaded())
         for row in round_.replaced:
-            self._tail.drop(row)
-            self._read.drop(row)
-        for (table, key), value in round_.values.items():
+            self._reader.forget(row)
+        for (table, name), value in round_.values.items():
             if value is None:
-                self.table(table).drop(key)
+                self.table(table).drop(name)
             else:
-                self.table(table).put_stored(key, value)
+                self.table(table).put_stored(name, value)
 
     # Reading
 
@@ -269,32 +261,7 @@ class Log:
         DamagedError or LogReadError only if nothing could be read before that place.
         """
         self._check_open()
-        index = partition.index
-        position = index.at_sequence(sequence)
-        start = sequence
-        taken: list[bytes] = []
-        while position < len(index) and len(taken) < count and (max_bytes > 0 or not taken):
-            try:
-                chunk = self._load(partition, position)
-            except LogError:
-                if taken:
-                    break
-                raise
-            if not taken:
-                start = max(start, chunk.first)
-            elif chunk.first != start + len(taken):
-                break
-            skip = start + len(taken) - chunk.first
-            stop = min(len(chunk.contents), skip + count - len(taken))
-            fitting, size = _fitting(chunk.contents, skip, stop, max_bytes)
-            if not fitting and not taken:
-                fitting = 1
-            taken += chunk.contents[skip : skip + fitting]
-            max_bytes -= size
-            if skip + fitting < stop:
-                break
-            position += 1
-        return start, taken
+        return self._reader.read(partition, sequence, count, max_bytes)
 
     def read_offsets(
         self, partition: LogPartition, offset: int, *, max_bytes: int
@@ -307,57 +274,12 @@ class Log:
         before that place.
         """
         self._check_open()
-        index = partition.index
-        position = index.at_offset(offset)
-        taken: list[tuple[int, int, bytes]] = []
-        while position < len(index) and (max_bytes > 0 or not taken):
-            try:
-                chunk = self._load(partition, position)
-            except LogError:
-                if taken:
-                    break
-                raise
-            bases, ends = chunk.offsets()
-            skip = 0 if taken else bisect_right(ends, offset)
-            fitting, size = _fitting(chunk.contents, skip, len(chunk.contents), max_bytes)
-            if not fitting and not taken:
-                fitting = 1
-            stop = skip + fitting
-            taken += zip(bases[skip:stop], chunk.timestamps(skip, fitting), chunk.contents[skip:stop], strict=True)
-            max_bytes -= size
-            if stop < len(chunk.contents):
-                break
-            position += 1
-        return taken
+        return self._reader.read_offsets(partition, offset, max_bytes)
 
     def offset_for_timestamp(self, partition: LogPartition, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp in ms) of the first record with that timestamp or a later one, or None."""
         self._check_open()
-        index = partition.index
-        for position in range(index.at_timestamp(timestamp_ms), len(index)):
-            found = first_record_since(self._load(partition, position), timestamp_ms)
-            if found is not None:
-                return found
-        return None
-
-    def _load(self, partition: LogPartition, position: int) -> Chunk:
-        known = partition.index[position]
-        key = known.pack()
-        chunk = self._tail.get(key) or self._read.get(key)
-        if chunk is None and self._round is not None:
-            chunk = self._round.replaced.get(key)
-        if chunk is None:
-            place = (
-                f"sequences {known.first} to {known.next - 1} of topic {partition.topic!r} "
-                f"of {partition.address!r}"
-            )
-            value = self._storage.get(key, place)
-            try:
-                chunk = decode_chunk(key, value)
-            except ValueError as error:
-                raise self._damaged(place, error) from error
-            self._read.put(key, chunk)
-        return chunk
+        return self._reader.offset_for_timestamp(partition, timestamp_ms)
 
     def _load_value(self, table: str, key: str) -> bytes:
         self._check_open()
@@ -366,12 +288,7 @@ class Log:
         try:
             return unseal(row, self._storage.get(row, place))
         except ValueError as error:
-            raise self._damaged(place, error) from error
-
-    def _damaged(self, place: str, error: ValueError) -> DamagedError:
-        return DamagedError(
-            self.path, f"{place} in the log {self.path} is damaged: {error}; what is behind it can be read", place
-        )
+            raise damaged(self.path, place, error) from error
 
     # Closing
 
@@ -380,8 +297,7 @@ class Log:
         if self._closed is None:
             self._closed = LogClosedError
             _open_logs.discard(self)
-            self._tail.clear()
-            self._read.clear()
+            self._reader.clear()
             try:
                 self._storage.close()
             finally:
@@ -418,7 +334,7 @@ class Log:
 def _take(path: str) -> FolderLock:
     """Make the folder if there is none, see that it is ours, and lock it."""
     if os.path.expandvars(path) != path:
-        raise LogOpenError(path, f"{path!r} names an environment variable, which diskcache would put in its place")
+        raise LogOpenError(path, f"{path!r} names an environment variable, which diskcache would replace")
     try:
         os.makedirs(path, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
@@ -430,22 +346,6 @@ def _take(path: str) -> FolderLock:
         return FolderLock(path)
     except OSError as error:
         raise LogOpenError(path, f"the log {path} cannot be locked: {error}") from error
-
-
-def _fitting(contents: list[bytes], start: int, stop: int, room: int) -> tuple[int, int]:
-    """How many of ``contents[start:stop]`` fit into ``room`` bytes together, and their size."""
-    fitting = size = 0
-    step = _FIT_STEP
-    while start + fitting < stop:
-        part = contents[start + fitting : min(stop, start + fitting + step)]
-        sizes = list(accumulate(map(len, part), initial=size))
-        if sizes[-1] > room:
-            more = bisect_right(sizes, room) - 1
-            return fitting + more, sizes[more]
-        fitting += len(part)
-        size = sizes[-1]
-        step *= 2
-    return fitting, size
 
 
 _open_logs: weakref.WeakSet[Log] = weakref.WeakSet()

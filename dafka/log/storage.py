@@ -26,7 +26,14 @@ from typing import Any
 
 import diskcache
 
-from dafka.log.errors import DamagedError, LogOpenError, LogReadError, LogVersionError, LogWriteError, NotALogError
+from dafka.log.errors import (
+    DamagedError,
+    LogOpenError,
+    LogReadError,
+    LogVersionError,
+    LogWriteError,
+    NotALogError,
+)
 from dafka.log.limits import BUSY_SECONDS, LAYOUT
 from dafka.log.lock import LOCK_NAME
 
@@ -49,6 +56,8 @@ _SETTINGS = {
     "sqlite_synchronous": 1,
 }
 
+_FAILURES = (sqlite3.Error, diskcache.Timeout, OSError, OverflowError, MemoryError)
+
 
 class Storage:
     """The rows in ``folder``, created where there are none. Its caller holds the folder's lock."""
@@ -67,7 +76,7 @@ class Storage:
         except (sqlite3.Error, diskcache.Timeout, OSError) as error:
             raise _opening(folder, error) from error
 
-    def keys(self) -> Iterator[object]:
+    def __iter__(self) -> Iterator[object]:
         """All keys, in no order that means anything. Reads no values."""
         try:
             yield from self._cache
@@ -98,11 +107,11 @@ class Storage:
                     cache.set(key, value)
         except BaseException as error:
             self.close()
-            if isinstance(error, sqlite3.Error | diskcache.Timeout | OSError | OverflowError | MemoryError):
+            if isinstance(error, _FAILURES):
                 raise LogWriteError(
                     self.folder,
-                    f"a round could not be written to the log {self.folder}: {_cause(error)}; nothing of it was "
-                    "stored. Free disk space or repair the folder, and append again",
+                    f"a round could not be written to the log {self.folder}: {_cause(error)}; nothing of it "
+                    "was stored. Free disk space or repair the folder, and append again",
                 ) from error
             raise
 
@@ -154,7 +163,8 @@ def _layout(folder: str) -> int | None:
     try:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'Cache'").fetchall():
             return None
-        rows = connection.execute("SELECT value FROM Cache WHERE key = ? AND raw = 1", (LAYOUT_KEY,)).fetchall()
+        select = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
+        rows = connection.execute(select, (LAYOUT_KEY,)).fetchall()
         if not rows:
             if connection.execute("SELECT 1 FROM Cache LIMIT 1").fetchall():
                 raise NotALogError(folder, f"{folder} is not a log: its {_DATABASE} is not one of Dafka's")

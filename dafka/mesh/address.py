@@ -47,7 +47,9 @@ def check_topic(topic: str | bytes) -> bytes:
         raise InvalidTopicError(f"a topic is a str or bytes, not {type(topic).__name__}: {topic!r}")
     octets = topic.encode("utf-8", "surrogateescape") if isinstance(topic, str) else topic
     if not 0 < len(octets) <= TOPIC_BYTES:
-        raise InvalidTopicError(f"a topic has 1 to {TOPIC_BYTES} octets, this one has {len(octets)}: {topic!r}")
+        raise InvalidTopicError(
+            f"a topic has 1 to {TOPIC_BYTES} octets, this one has {len(octets)}: {topic!r}"
+        )
     return octets
 
 
@@ -74,4 +76,6 @@ def tower_addresses(tower: TowerLike) -> tuple[tuple[str, str], ...]:
 
 
 def _is_pair(value: object) -> bool:
-    return isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(part, str) for part in value)
+    return (
+        isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(part, str) for part in value)
+    )

@@ -14,13 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name, tower_addresses
-from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node
+from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name
+from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
 from dafka.mesh.hub import Hub, Waiter, get_hub
 from dafka.mesh.record import BatchError, Record, batch_records, is_batch, raw_records
 from dafka.protocol.commands import Command
 from dafka.protocol.errors import DafkaError
-from dafka.protocol.framing import Framing
 from dafka.protocol.runs import Run
 from dafka.roles.consumer import ConsumerRole
 from dafka.roles.outputs import Deliver, Gap
@@ -42,7 +41,7 @@ class Consumer:
     ``topics``: names to subscribe to at once. ``offset_reset``: where a partition starts that no start is
     given for, ``"earliest"`` at the first record that exists, ``"latest"`` at the first one published after
     subscribing. ``start``: sequences to start at, by partition (a producer's address). ``tower``,
-    ``address``, ``framing``, ``bind`` as for :class:`dafka.Producer`.
+    ``address`` and further keywords as for :class:`dafka.Producer`.
 
     Iterating blocks until the next record comes and ends when the consumer is closed;
     :meth:`poll` has a timeout. Raises :class:`InvalidTopicError`, :class:`InvalidAddressError`, ValueError.
@@ -56,17 +55,18 @@ class Consumer:
         offset_reset: str = "latest",
         start: Mapping[str, int] | None = None,
         address: str | None = None,
-        framing: Framing = Framing.LIBDAFKA,
-        bind: str = "127.0.0.1",
+        **mesh: Any,
     ) -> None:
         if isinstance(topics, (str, bytes)):
             raise TypeError(f"topics is a list of names, not the single name {topics!r}")
         if offset_reset not in ("earliest", "latest"):
             raise ValueError(f"offset_reset is 'earliest' or 'latest', not {offset_reset!r}")
         names = [check_topic(topic) for topic in topics]
-        starts = {check_address(partition): _check_sequence(number) for partition, number in (start or {}).items()}
+        starts = {
+            check_address(partition): _check_sequence(number) for partition, number in (start or {}).items()
+        }
         octets = check_address(address) if address is not None else new_address()
-        options = EndpointOptions(tower_addresses(tower), bind=bind, framing=framing)
+        options = mesh_options(tower, **mesh)
         self.address = octets.decode()
         self._records: Iterator[Record] = iter(())
         self._hub = get_hub()
@@ -168,7 +168,13 @@ def _batches(run: Deliver) -> Iterator[Record]:
         try:
             records = batch_records(run.topic, run.address, sequence, content)
         except BatchError as error:
-            log.warning("%s partition %s: message %d is dropped: %s", topic_name(run.topic), run.address, sequence, error)
+            log.warning(
+                "%s partition %s: message %d is dropped: %s",
+                topic_name(run.topic),
+                run.address,
+                sequence,
+                error,
+            )
             continue
         yield from records
 
@@ -264,7 +270,10 @@ class ConsumerNode(Node):
                 self.gaps.append(output)
                 log.warning(
                     "topic %s partition %s: records %d to %d no longer exist",
-                    topic_name(output.topic), output.address.decode(), output.first, output.next - 1,
+                    topic_name(output.topic),
+                    output.address.decode(),
+                    output.first,
+                    output.next - 1,
                 )
             else:
                 to_publish.append(output)

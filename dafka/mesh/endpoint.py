@@ -25,7 +25,7 @@ import gevent
 import gevent.event
 import zmq
 
-from dafka.mesh.address import new_address
+from dafka.mesh.address import TowerLike, new_address, tower_addresses
 from dafka.mesh.hub import Hub
 from dafka.mesh.sockets import Socket
 from dafka.protocol.beacons import WELCOME, NodeBeacon, TowerBeacon, decode_beacon, encode_beacon
@@ -39,7 +39,7 @@ from dafka.roles.peers import PeersRole
 log = logging.getLogger(__name__)
 
 ROUND_MESSAGES = 1000  # messages read before the loop lets other green threads run
-HIGH_WATER_MARK = 100_000  # messages a socket queues for one peer before it drops
+HIGH_WATER_MARK = 100_000
 LINGER_MS = 1000  # how long closed sockets go on sending in the background
 
 
@@ -47,7 +47,8 @@ class EndpointOptions(NamedTuple):
     """Settings of an endpoint; nodes with equal settings share one.
 
     ``towers``: pairs of (address nodes publish to, address nodes subscribe from). ``bind``: the interface
-    that peers connect to; ``*`` listens on all. Times in seconds.
+    that peers connect to; ``*`` listens on all. Times in seconds. ``high_water_mark``: messages that a socket
+    queues for one peer before it drops.
     """
 
     towers: tuple[tuple[str, str], ...]
@@ -55,6 +56,33 @@ class EndpointOptions(NamedTuple):
     framing: Framing = Framing.LIBDAFKA
     beacon_interval: float = 1.0
     beacon_timeout: float = 4.0
+    high_water_mark: int = HIGH_WATER_MARK
+
+
+def mesh_options(
+    tower: TowerLike = None,
+    *,
+    bind: str = "127.0.0.1",
+    framing: Framing | str = Framing.LIBDAFKA,
+    beacon_interval: float = 1.0,
+    beacon_timeout: float = 4.0,
+    high_water_mark: int = HIGH_WATER_MARK,
+) -> EndpointOptions:
+    """The options of an endpoint as users give them to a node; see :class:`EndpointOptions`.
+
+    ``tower``: a :class:`dafka.Tower`, a pair of addresses or several pairs; None is where the C daemon
+    listens. Raises :class:`InvalidAddressError`, and ValueError for any other value that cannot be.
+    """
+    if not 0 < beacon_interval < beacon_timeout:
+        raise ValueError(
+            f"beacon_interval is above 0 and below beacon_timeout, not {beacon_interval!r} s "
+            f"with a timeout of {beacon_timeout!r} s"
+        )
+    if not isinstance(high_water_mark, int) or high_water_mark < 1:
+        raise ValueError(f"high_water_mark is a number of messages, 1 or more, not {high_water_mark!r}")
+    return EndpointOptions(
+        tower_addresses(tower), bind, Framing(framing), beacon_interval, beacon_timeout, high_water_mark
+    )
 
 
 class Node:
@@ -105,13 +133,13 @@ class Endpoint:
         self._ready = gevent.event.Event()
         self._ticking: dict[float, gevent.Greenlet] = {}
 
-        context = hub.context
-        self._publisher = Socket(context, zmq.XPUB, self._ready.set, HIGH_WATER_MARK)
+        context, water_mark = hub.context, options.high_water_mark
+        self._publisher = Socket(context, zmq.XPUB, self._ready.set, water_mark)
         self._publisher.set(zmq.XPUB_VERBOSE, 1)
         port = self._publisher.bind_free_port(options.bind)
-        self._subscriber = Socket(context, zmq.SUB, self._ready.set, HIGH_WATER_MARK)
-        self._beacon_out = Socket(context, zmq.PUB, self._ready.set, HIGH_WATER_MARK)
-        self._beacon_in = Socket(context, zmq.SUB, self._ready.set, HIGH_WATER_MARK)
+        self._subscriber = Socket(context, zmq.SUB, self._ready.set, water_mark)
+        self._beacon_out = Socket(context, zmq.PUB, self._ready.set, water_mark)
+        self._beacon_in = Socket(context, zmq.SUB, self._ready.set, water_mark)
         for prefix in (b"B", WELCOME):
             self._beacon_in.set(zmq.SUBSCRIBE, prefix)
         for publish_to, subscribe_from in options.towers:
@@ -270,7 +298,7 @@ class Endpoint:
 
     def _read_subscriptions(self) -> bool:
         messages = self._publisher.receive(ROUND_MESSAGES)
-        for (message, *_rest) in messages:
+        for message, *_rest in messages:
             prefix = message[1:]
             if message[:1] == b"\x01":
                 self._heard.add(prefix)

@@ -15,12 +15,11 @@ import gevent
 import gevent.event
 from gevent import monkey
 
-from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name, tower_addresses
-from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node
+from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name
+from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
 from dafka.mesh.hub import Hub, Waiter, get_hub
 from dafka.protocol.commands import Command
 from dafka.protocol.errors import DafkaError
-from dafka.protocol.framing import Framing
 from dafka.roles.producer import ProducerRole
 
 RUN_RECORDS = 1000  # records published before the hub turns to something else
@@ -49,20 +48,20 @@ class UnacknowledgedError(DafkaError, TimeoutError):
     def __init__(self, topic: str, partition: str, first: int, last: int, timeout: float | None) -> None:
         self.topic, self.partition, self.first, self.last = topic, partition, first, last
         super().__init__(
-            f"{last - first + 1} records of topic {topic!r}, partition {partition}, sequences {first} to {last}, "
-            f"were not acknowledged by enough stores within {timeout} s"
+            f"{last - first + 1} records of topic {topic!r}, partition {partition}, sequences {first} to "
+            f"{last}, were not acknowledged by enough stores within {timeout} s"
         )
 
 
 class Producer:
     """A producer of raw records on the mesh (46/DAFKA). Thread safe.
 
-    ``topic``: str or bytes of 1 to 255 octets. ``tower``: a :class:`dafka.Tower`, a pair of addresses or
-    several pairs. ``address``: the partition's name, a fresh UUID unless given; only one producer may ever
-    use it. ``min_stores``: distinct stores that must have acknowledged a record before it is forgotten; 0
-    asks for none and keeps what memory allows for consumers. ``head_interval``: seconds between HEADs.
-    ``framing``: what to write, see :class:`dafka.protocol.framing.Framing`. ``bind``: the interface that
-    peers connect to. Raises :class:`InvalidTopicError`, :class:`InvalidAddressError`.
+    ``topic``: str or bytes of 1 to 255 octets. ``tower`` and further keywords (``bind``, ``framing``,
+    ``beacon_interval``, ...): see :func:`dafka.mesh.endpoint.mesh_options`. ``address``: the partition's
+    name, a fresh UUID unless given; only one producer may ever use it. ``min_stores``: distinct stores that
+    must have acknowledged a record before it is forgotten; 0 asks for none and keeps what memory allows for
+    consumers. ``head_interval``: seconds between HEADs. Raises :class:`InvalidTopicError`,
+    :class:`InvalidAddressError`.
     """
 
     def __init__(
@@ -73,8 +72,7 @@ class Producer:
         address: str | None = None,
         min_stores: int = 1,
         head_interval: float = 1.0,
-        framing: Framing = Framing.LIBDAFKA,
-        bind: str = "127.0.0.1",
+        **mesh: Any,
     ) -> None:
         octets = check_topic(topic)
         if not isinstance(min_stores, int) or min_stores < 0:
@@ -86,7 +84,7 @@ class Producer:
         self._lock = _Lock()
         self._closed = False
         self._next = 0
-        options = EndpointOptions(tower_addresses(tower), bind=bind, framing=framing)
+        options = mesh_options(tower, **mesh)
         role = ProducerRole(
             octets,
             check_address(address) if address is not None else new_address(),

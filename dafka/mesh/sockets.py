@@ -18,7 +18,11 @@ class Socket:
     """A ZeroMQ socket of the hub. ``on_ready`` is called in the hub's loop when there may be news."""
 
     def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], kind: int, on_ready: Callable[[], object], water_mark: int
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        kind: int,
+        on_ready: Callable[[], object],
+        water_mark: int,
     ) -> None:
         self._socket = context.socket(kind)
         self._socket.setsockopt(zmq.SNDHWM, water_mark)

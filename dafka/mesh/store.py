@@ -12,12 +12,11 @@ import gevent
 import gevent.event
 
 from dafka.log import Log, LogPartition
-from dafka.mesh.address import TowerLike, check_address, new_address, tower_addresses
-from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node
+from dafka.mesh.address import TowerLike, check_address, new_address
+from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
 from dafka.mesh.hub import Hub, get_hub
 from dafka.mesh.writer import Writer
 from dafka.protocol.commands import Command
-from dafka.protocol.framing import Framing
 from dafka.protocol.runs import Run
 from dafka.roles.outputs import Append, Serve
 from dafka.roles.store import StoreRole
@@ -32,7 +31,7 @@ class Store:
 
     ``path``: its folder, created if missing; one process at a time. ``durability``: what an
     acknowledgement promises, ``"process"`` (the record survives the death of this process) or ``"power"``
-    (it survives a power cut). ``tower``, ``address``, ``framing``, ``bind`` as for
+    (it survives a power cut). ``tower``, ``address`` and further keywords as for
     :class:`dafka.Producer`. Raises the log's errors: :class:`dafka.log.LogLockedError`,
     :class:`dafka.log.LogVersionError`, :class:`dafka.log.NotALogError`.
     """
@@ -44,12 +43,11 @@ class Store:
         tower: TowerLike = None,
         address: str | None = None,
         durability: str = "process",
-        framing: Framing = Framing.LIBDAFKA,
-        bind: str = "127.0.0.1",
+        **mesh: Any,
     ) -> None:
         self._hub = get_hub()
         octets = check_address(address) if address is not None else new_address()
-        options = EndpointOptions(tower_addresses(tower), bind=bind, framing=framing)
+        options = mesh_options(tower, **mesh)
         self.address = octets.decode()
         self.path = os.fspath(path)
         self._node = self._hub.run(_open, self._hub, options, self.path, durability, octets)

@@ -36,7 +36,9 @@ class Tower:
     :meth:`close`; ``with Tower() as tower:`` closes it. Raises :class:`TowerBindError`.
     """
 
-    def __init__(self, publish_to: str = "tcp://127.0.0.1:*", subscribe_from: str = "tcp://127.0.0.1:*") -> None:
+    def __init__(
+        self, publish_to: str = "tcp://127.0.0.1:*", subscribe_from: str = "tcp://127.0.0.1:*"
+    ) -> None:
         self._hub = get_hub()
         self._node = self._hub.run(_TowerNode, publish_to, subscribe_from)
 

@@ -64,7 +64,8 @@ class Writer:
         def number(sequence: int, offset: int) -> tuple[list[bytes], int]:
             if sequence != first:
                 raise OutOfSequenceError(
-                    f"messages from {first} on cannot be appended to {partition!r}, which stands at {sequence}"
+                    f"messages from {first} on cannot be appended to {partition!r}, "
+                    f"which stands at {sequence}"
                 )
             return contents, offset
 

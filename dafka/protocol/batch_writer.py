@@ -91,7 +91,7 @@ def _write_plain(
     base = timestamps[0]
     table = VARINT
     lengths = list(map(len, values))
-    if count > TABLE_SIZE or max(lengths) > TABLE_SIZE - 32 or not 0 <= min(timestamps) - base:
+    if count > TABLE_SIZE or max(lengths) > TABLE_SIZE - 32 or not min(timestamps) - base >= 0:
         return None
     if max(timestamps) == base:
         deltas: Iterable[bytes] = repeat(b"\0\0")  # attributes and a delta of 0
@@ -118,7 +118,7 @@ def _write_plain(
     if max(totals) >= TABLE_SIZE:
         return None
     heads = [table[total] for total in totals]
-    rows = zip(heads, deltas, table, key_fields, value_fields, values, repeat(b"\0"))  # noqa: B905
+    rows = zip(heads, deltas, table, key_fields, value_fields, values, repeat(b"\0"))
     return b"".join(chain.from_iterable(rows))
 
 

@@ -36,7 +36,7 @@ class Fetch(NamedTuple):
     address: bytes
     topic: bytes
     sequence: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
 class Ack(NamedTuple):

@@ -7,7 +7,7 @@ class DafkaError(Exception):
     """Base of all errors that are Dafka's own."""
 
 
-class MalformedMessage(DafkaError, ValueError):  # noqa: N818 - the specification's term
+class MalformedMessage(DafkaError, ValueError):
     """Bytes that are no message of the protocol. Receivers discard them and count them by ``cause``."""
 
     def __init__(self, cause: str, detail: str = "") -> None:

@@ -90,7 +90,9 @@ def decode(frames: Sequence[bytes]) -> Command:
 def string(value: bytes) -> bytes:
     """A string field: one length octet and at most 255 octets."""
     if len(value) > STRING_OCTETS:
-        raise ValueError(f"a string on the wire has at most {STRING_OCTETS} octets, not {len(value)}: {value[:40]!r}...")
+        raise ValueError(
+            f"a string on the wire has at most {STRING_OCTETS} octets, not {len(value)}: {value[:40]!r}..."
+        )
     return bytes((len(value),)) + value
 
 
@@ -219,11 +221,10 @@ def _named_topic_end(head: bytes) -> int:
     end = head.find(b"\0", 1)
     while end > 0:
         address_at = end + 2
-        if address_at < len(head):
+        if address_at < len(head) and end <= STRING_OCTETS + 1:
             subject_at = address_at + 1 + head[address_at]
-            if subject_at < len(head) and head[subject_at] == end - 1:
-                if head[subject_at + 1 : subject_at + end] == head[1:end]:
-                    return end
+            if head[subject_at : subject_at + end] == bytes((end - 1,)) + head[1:end]:
+                return end
         end = head.find(b"\0", end + 1)
     return head.find(b"\0", 1)  # malformed one way or another: let the fields say how
 

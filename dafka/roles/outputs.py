@@ -55,7 +55,7 @@ class Serve(NamedTuple):
     topic: bytes
     address: bytes
     first: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
 class Connect(NamedTuple):

@@ -25,7 +25,9 @@ from dafka.roles.outputs import Output, Subscribe
 class ProducerRole:
     """One partition, named by ``address``. ``head_interval`` in seconds."""
 
-    def __init__(self, topic: bytes, address: bytes, *, min_stores: int = 1, head_interval: float = 1.0) -> None:
+    def __init__(
+        self, topic: bytes, address: bytes, *, min_stores: int = 1, head_interval: float = 1.0
+    ) -> None:
         self.topic = topic
         self.address = address
         self.next_sequence = 0
@@ -124,7 +126,8 @@ class ProducerRole:
         runs: list[Output] = []
         begin = size = 0
         for position, content in enumerate(contents):
-            if position > begin and (position - begin >= ANSWER_RECORDS or size + len(content) > ANSWER_BYTES):
+            full = position - begin >= ANSWER_RECORDS or size + len(content) > ANSWER_BYTES
+            if full and position > begin:
                 runs.append(Run(recipient, self.address, self.topic, first + begin, contents[begin:position]))
                 begin, size = position, 0
             size += len(content)

@@ -19,8 +19,12 @@ ENVIRONMENT = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
 @contextmanager
 def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [*DAFKA, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env=ENVIRONMENT,
+        [*DAFKA, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
     )
     try:
         yield process

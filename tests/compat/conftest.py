@@ -52,7 +52,7 @@ def new_consumer(broker: Broker) -> Iterator[Callable[..., KafkaConsumer]]:
     made: list[KafkaConsumer] = []
 
     def make(*topics: str, **config: Any) -> KafkaConsumer:
-        config = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 500, **config}
+        config = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 250, **config}
         made.append(KafkaConsumer(*topics, bootstrap_servers=broker.bootstrap_servers, **config))
         return made[-1]
 

@@ -79,7 +79,9 @@ def test_a_consumer_starts_where_it_is_told_to():
     with Tower() as tower, Producer("hello", tower=tower, min_stores=0) as producer:
         for number in range(10):
             producer.send(b"%d" % number)
-        with Consumer(["hello"], tower=tower, offset_reset="earliest", start={producer.address: 7}) as consumer:
+        with Consumer(
+            ["hello"], tower=tower, offset_reset="earliest", start={producer.address: 7}
+        ) as consumer:
             assert [next(consumer).sequence for _ in range(3)] == [7, 8, 9]
 
 
@@ -114,7 +116,9 @@ def test_a_producer_says_what_was_not_acknowledged():
         producer = Producer("hello", tower=tower)
         for _ in range(3):
             producer.send(b"kept")
-        with pytest.raises(UnacknowledgedError, match=r"3 records of topic 'hello'.*sequences 0 to 2") as caught:
+        with pytest.raises(
+            UnacknowledgedError, match=r"3 records of topic 'hello'.*sequences 0 to 2"
+        ) as caught:
             producer.close(timeout=0.05)
         assert (caught.value.first, caught.value.last) == (0, 2)
         with pytest.raises(ProducerClosedError):

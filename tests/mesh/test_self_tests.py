@@ -9,43 +9,48 @@ from dafka.protocol import commands
 
 
 def test_consumer_earliest_triggered_by_head_message():
-    with Tower() as tower, Peer(tower.addresses) as peer:
-        # GIVEN a dafka consumer, both peers connected to each other
-        with Consumer(tower=tower, offset_reset="earliest") as consumer:
-            meet(peer, consumer)
-            # WHEN consumer subscribes to topic 'hello'
-            consumer.subscribe("hello")
-            # THEN the consumer will send a GET_HEADS msg for the topic 'hello'
-            assert peer.receive(commands.GetHeads).topic == b"hello"
-            peer.meet(b"Mhello", b"Hhello")
-            # WHEN a HEAD msg with sequence larger 0 is sent on topic 'hello'
-            peer.send(commands.Head(ADDRESS, b"hello", 1))
-            # THEN the consumer will send a FETCH msg for the topic 'hello'
-            fetch = peer.receive(commands.Fetch)
-            assert (fetch.topic, fetch.sequence, fetch.partition) == (b"hello", 0, ADDRESS)
-            # WHEN a RECORD msg with sequence 0 and content 'CONTENT' is send on topic 'hello'
-            peer.send(commands.Record(ADDRESS, b"hello", 0, b"CONTENT"))
-            # THEN a consumer msg is sent to the user with topic 'hello' and content 'CONTENT'
-            (record,) = consumer.poll(5.0)
-            assert (record.topic, record.value) == ("hello", b"CONTENT")
+    with (
+        Tower() as tower,
+        Peer(tower.addresses) as peer,
+        Consumer(tower=tower, offset_reset="earliest") as consumer,
+    ):
+        meet(peer, consumer)
+        # WHEN consumer subscribes to topic 'hello'
+        consumer.subscribe("hello")
+        # THEN the consumer will send a GET_HEADS msg for the topic 'hello'
+        assert peer.receive(commands.GetHeads).topic == b"hello"
+        peer.meet(b"Mhello", b"Hhello")
+        # WHEN a HEAD msg with sequence larger 0 is sent on topic 'hello'
+        peer.send(commands.Head(ADDRESS, b"hello", 1))
+        # THEN the consumer will send a FETCH msg for the topic 'hello'
+        fetch = peer.receive(commands.Fetch)
+        assert (fetch.topic, fetch.sequence, fetch.partition) == (b"hello", 0, ADDRESS)
+        # WHEN a RECORD msg with sequence 0 and content 'CONTENT' is send on topic 'hello'
+        peer.send(commands.Record(ADDRESS, b"hello", 0, b"CONTENT"))
+        # THEN a consumer msg is sent to the user with topic 'hello' and content 'CONTENT'
+        (record,) = consumer.poll(5.0)
+        assert (record.topic, record.value) == ("hello", b"CONTENT")
 
 
 def test_consumer_earliest_triggered_by_record_message():
-    with Tower() as tower, Peer(tower.addresses) as peer:
-        with Consumer(tower=tower, offset_reset="earliest") as consumer:
-            meet(peer, consumer)
-            consumer.subscribe("hello")
-            assert peer.receive(commands.GetHeads).topic == b"hello"
-            peer.meet(b"Mhello", b"Hhello")
-            # WHEN a RECORD msg with sequence larger 0 is sent on topic 'hello'
-            peer.send(commands.Record(ADDRESS, b"hello", 1, b"CONTENT"))
-            # THEN the consumer will send a FETCH msg for the topic 'hello'
-            fetch = peer.receive(commands.Fetch)
-            assert (fetch.topic, fetch.sequence) == (b"hello", 0)
-            # WHEN a RECORD msg with sequence 0 and content 'CONTENT' is send on topic 'hello'
-            peer.send(commands.Record(ADDRESS, b"hello", 0, b"CONTENT"))
-            # THEN a consumer msg is sent to the user
-            assert consumer.poll(5.0)[0].value == b"CONTENT"
+    with (
+        Tower() as tower,
+            Peer(tower.addresses) as peer,
+        Consumer(tower=tower, offset_reset="earliest") as consumer,
+    ):
+        meet(peer, consumer)
+        consumer.subscribe("hello")
+        assert peer.receive(commands.GetHeads).topic == b"hello"
+        peer.meet(b"Mhello", b"Hhello")
+        # WHEN a RECORD msg with sequence larger 0 is sent on topic 'hello'
+        peer.send(commands.Record(ADDRESS, b"hello", 1, b"CONTENT"))
+        # THEN the consumer will send a FETCH msg for the topic 'hello'
+        fetch = peer.receive(commands.Fetch)
+        assert (fetch.topic, fetch.sequence) == (b"hello", 0)
+        # WHEN a RECORD msg with sequence 0 and content 'CONTENT' is send on topic 'hello'
+        peer.send(commands.Record(ADDRESS, b"hello", 0, b"CONTENT"))
+        # THEN a consumer msg is sent to the user
+        assert consumer.poll(5.0)[0].value == b"CONTENT"
 
 
 def test_producer_and_store_with_a_consumer_that_starts_at_the_earliest_record(tmp_path):

@@ -1,9 +1,8 @@
 """Getting batches from the broker, and handing out their records partition by partition.
 
 A fetch asks for every partition that can be fetched and has nothing buffered, in one crossing to the
-hub; it waits there for as long as the caller may wait. Partitions are handed out in the order in which
-they were fetched, each until its buffer is empty; an emptied one goes to the end of the order, so that
-none starves.
+hub; it waits there for as long as the caller may wait. Partitions are handed out in turn, (part of) a
+batch from each, so that none starves.
 """
 
 from __future__ import annotations
@@ -68,6 +67,7 @@ class Fetches:
                 )
                 if rows:
                     self.records_taken += len(rows)
+                    self._buffers[partition] = self._buffers.pop(partition)
                     return partition, rows
                 if end != position:
                     state.position = OffsetAndMetadata(end, "", -1)

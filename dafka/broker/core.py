@@ -1,0 +1,380 @@
+"""The embedded broker: the broker interface on a log and a node of the mesh, in one process. Hub side.
+
+Everything durable goes through one writer, so that produce calls, the records of native producers, committed
+offsets and changes of topics share transactions. After a commit the leaders publish and answer, and fetches
+that wait for a partition that has grown are woken.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+
+import gevent
+import gevent.event
+from kafka.errors import (
+    CorruptRecordError,
+    InvalidRequiredAcksError,
+    InvalidTopicError,
+    KafkaStorageError,
+    NotLeaderForPartitionError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
+
+from dafka.broker.errors import BrokerStoppedError
+from dafka.broker.fetching import Fetch
+from dafka.broker.interface import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    BrokerInterface,
+    CommittedOffset,
+    Error,
+    Fetched,
+    FetchFrom,
+    ListedOffset,
+    Metadata,
+    PartitionMetadata,
+    Produced,
+    TopicMetadata,
+    TopicPartition,
+    TopicSpec,
+)
+from dafka.broker.leader import Leader, Request, Share, check_batches
+from dafka.broker.limits import PENDING_BYTES
+from dafka.broker.node import BrokerNode
+from dafka.broker.offsets import GroupOffsets
+from dafka.broker.topics import Partition, Topic, TopicTable, is_legal
+from dafka.log import DamagedError, Durability, Log, LogError, LogPartition
+from dafka.mesh.address import new_address
+from dafka.mesh.endpoint import Endpoint, EndpointOptions
+from dafka.mesh.hub import Hub
+from dafka.mesh.writer import Writer
+
+log = logging.getLogger(__name__)
+
+NODE_ID = 0
+IDENTITY = "broker"  # the table of what this broker is called
+_LAST_TIMESTAMP = 2**63 - 1
+_NO_ID = uuid.UUID(int=0)
+
+
+class EmbeddedBroker(BrokerInterface):
+    """A broker on the folder ``path``, on the mesh that ``options`` name, running from construction on.
+
+    ``host`` and ``port`` are what clients are told. Raises the log's errors; see :class:`dafka.Broker`.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        path: str | os.PathLike[str],
+        options: EndpointOptions,
+        host: str,
+        port: int,
+        *,
+        default_partitions: int = 1,
+        auto_create_topics: bool = True,
+        durability: Durability = "process",
+    ) -> None:
+        self.hub = hub
+        self.host = host
+        self.port = port
+        self._auto_create = auto_create_topics
+        self._stopping = False
+        self._stopped = gevent.event.Event()
+        self._fetches: set[Fetch] = set()
+        self._pending_bytes = 0
+        self._less_pending = gevent.event.Event()
+        self._strangers: set[LogPartition] = set()
+        self.log = Log(path, durability=durability)
+        try:
+            self.cluster_id, address = self._identity()
+            self._writer = Writer(hub, self.log)
+            self._topics = TopicTable(self.log, self._writer, default_partitions)
+            self._offsets = GroupOffsets(self.log, self._writer, self._topics)
+            self._writer.on_commit(self._committed)
+            self._topics.adopt(self.log.partitions())
+            self.node = BrokerNode(
+                hub, Endpoint.shared(hub, options), self.log, self._writer, address, self._topics
+            )
+        except BaseException:
+            self.log.close()
+            raise
+
+    def _identity(self) -> tuple[str, bytes]:
+        """The cluster's id and the store's address, which are the same each time the folder is opened."""
+        table = self.log.table(IDENTITY)
+        if "cluster_id" not in table:
+            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            address = new_address().decode()
+            self.log.write([], {(IDENTITY, "cluster_id"): cluster_id, (IDENTITY, "address"): address})
+        return str(table.get("cluster_id")), str(table.get("address")).encode()
+
+    # -- topics ---------------------------------------------------------------------------------
+
+    def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
+        self._check()
+        if topics is None:
+            found = {topic.name: _described(topic) for topic in self._topics}
+        else:
+            found = {name: self._describe(name, create and self._auto_create) for name in topics}
+        return Metadata(self.cluster_id, NODE_ID, [(NODE_ID, self.host, self.port)], found)
+
+    def _describe(self, name: str, create: bool) -> TopicMetadata:
+        topic = self._topics.get(name)
+        if topic is None and create:
+            error = self.create_topics({name: TopicSpec()})[name]
+            topic = self._topics.get(name)  # also if another caller was faster
+            if topic is None and error is not None:
+                return TopicMetadata(name, _NO_ID, error, [])
+        if topic is None:
+            error = UnknownTopicOrPartitionError if is_legal(name) else InvalidTopicError
+            return TopicMetadata(name, _NO_ID, error, [])
+        return _described(topic)
+
+    def create_topics(self, topics: Mapping[str, TopicSpec]) -> dict[str, Error | None]:
+        self._check()
+        answers: dict[str, Error | None] = {}
+        for name, spec in topics.items():
+            try:
+                legal = is_legal(name)
+                answers[name] = (
+                    self._topics.create(name, spec.partitions, spec.configs) if legal else InvalidTopicError
+                )
+            except LogError as error:
+                answers[name] = _storage_error("creating topic", name, error)
+        return answers
+
+    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
+        self._check()
+        answers: dict[str, Error | None] = {}
+        for name, total in totals.items():
+            try:
+                answers[name] = self._topics.extend(name, total)
+            except LogError as error:
+                answers[name] = _storage_error("adding partitions to topic", name, error)
+        return answers
+
+    def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
+        self._check()
+        answers: dict[str, Error | None] = {}
+        for name in names:
+            topic = self._topics.get(name)
+            if topic is None:
+                answers[name] = UnknownTopicOrPartitionError
+                continue
+            try:
+                deleted = self._topics.delete(name, self._offsets.rows_without(topic))
+            except LogError as error:
+                answers[name] = _storage_error("deleting topic", name, error)
+                continue
+            answers[name] = None if deleted is topic else UnknownTopicOrPartitionError
+            for partition in topic.partitions:
+                self.node.forget(partition)
+                _wake(partition)
+        return answers
+
+    # -- records --------------------------------------------------------------------------------
+
+    def produce(
+        self, batches: Mapping[TopicPartition, Sequence[bytes]], acks: int = -1
+    ) -> dict[TopicPartition, Produced]:
+        self._check()
+        while self._pending_bytes > PENDING_BYTES:
+            self._less_pending.clear()
+            self._less_pending.wait()
+            self._check()
+        request = Request()
+        shares: list[tuple[Leader, Share]] = []
+        for (name, number), contents in batches.items():
+            partition = self._topics.partition(name, number)
+            outcome: Share | Produced
+            if partition is None:
+                outcome = Produced(UnknownTopicOrPartitionError)
+            elif not partition.writable:
+                detail = f"only the native producer {partition.address!r} writes this partition"
+                outcome = Produced(NotLeaderForPartitionError, detail=detail)
+            elif acks not in (-1, 0, 1):
+                outcome = Produced(InvalidRequiredAcksError, detail=f"acks is -1, 0 or 1, not {acks}")
+            else:
+                outcome = check_batches(contents, request)
+                if isinstance(outcome, Share):
+                    shares.append((partition.leader or self._lead(partition), outcome))
+                    continue
+            request.answers[name, number] = outcome
+        request.left = len(shares)
+        for leader, share in shares:
+            self._pending_bytes += share.size
+            leader.take(share)
+        if acks == 0:
+            answers = {(leader.partition.topic.name, leader.partition.number): Produced(None) for leader, _ in shares}
+            return answers | request.answers
+        if request.left:
+            request.ready.wait()
+        return request.answers
+
+    def _lead(self, partition: Partition) -> Leader:
+        partition.leader = Leader(partition, self._writer, self.node.publish_committed, self._settled)
+        return partition.leader
+
+    def _settled(self, size: int) -> None:
+        self._pending_bytes -= size
+        if self._pending_bytes <= PENDING_BYTES:
+            self._less_pending.set()
+
+    def fetch(
+        self,
+        partitions: Mapping[TopicPartition, FetchFrom],
+        *,
+        max_wait: float,
+        min_bytes: int,
+        max_bytes: int,
+    ) -> dict[TopicPartition, Fetched]:
+        self._check()
+        fetch = Fetch(self.log, self._topics, partitions, min_bytes, max_bytes)
+        self._fetches.add(fetch)
+        try:
+            return fetch.run(max_wait)
+        finally:
+            self._fetches.discard(fetch)
+            self._check()
+
+    def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
+        self._check()
+        return {
+            (name, number): self._list_offset(self._topics.partition(name, number), timestamp)
+            for (name, number), timestamp in timestamps.items()
+        }
+
+    def _list_offset(self, partition: Partition | None, timestamp: int) -> ListedOffset:
+        if partition is None:
+            return ListedOffset(UnknownTopicOrPartitionError)
+        if timestamp == LATEST:
+            return ListedOffset(None, partition.high_watermark)
+        if timestamp == EARLIEST:
+            return ListedOffset(None, partition.log_start)
+        if timestamp < 0 and timestamp != MAX_TIMESTAMP:
+            return ListedOffset(UnsupportedVersionError)
+        try:
+            found = self._latest_time(partition) if timestamp < 0 else self._since(partition, timestamp)
+        except DamagedError:
+            return ListedOffset(CorruptRecordError)
+        except LogError as error:
+            return ListedOffset(_storage_error("looking for a timestamp in", partition.topic.name, error))
+        return ListedOffset(None, *found) if found is not None else ListedOffset(None)
+
+    def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
+        found = self.log.offset_for_timestamp(partition.stored, timestamp)
+        if found is None or found[0] >= partition.floor:
+            return found
+        # Below the floor are a deleted topic's records. Only native partitions have one, and theirs rise
+        # with time: the first record above it is the answer.
+        rest = self.log.read_offsets(partition.stored, partition.floor, max_bytes=0)
+        return (rest[0][0], rest[0][1]) if rest else None
+
+    def _latest_time(self, partition: Partition) -> tuple[int, int] | None:
+        """The first record with the partition's largest timestamp, by bisection over the timestamps."""
+        found = self._since(partition, 0)
+        low, high = (found[1] if found else 0), _LAST_TIMESTAMP
+        while found is not None and low < high:
+            middle = (low + high + 1) // 2
+            later = self._since(partition, middle)
+            if later is None:
+                high = middle - 1
+            else:
+                found, low = later, max(middle, later[1])
+        return found
+
+    # -- groups ---------------------------------------------------------------------------------
+
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, Error | None]:
+        self._check()
+        return self._offsets.commit(group, offsets)
+
+    def fetch_offsets(
+        self, group: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        self._check()
+        return self._offsets.fetch(group, partitions)
+
+    # -- life -----------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether calls are answered."""
+        return not self._stopping
+
+    def stop(self) -> None:
+        """Commit what has been accepted, leave the mesh and close the log; waits as a green thread.
+
+        Waiting fetches end, and every later call, with BrokerStoppedError. A second call waits for the
+        first one.
+        """
+        if self._stopping:
+            self._stopped.wait()
+            return
+        self._stopping = True
+        try:
+            for fetch in list(self._fetches):
+                fetch.abandon()
+            while self._pending_bytes:
+                self._less_pending.clear()
+                self._less_pending.wait()
+            self.node.close()
+            self._writer.close()
+            self.log.close()
+        finally:
+            self._stopped.set()
+
+    def _check(self) -> None:
+        if self._stopping:
+            self.hub.check()
+            raise BrokerStoppedError(f"the broker {self.host}:{self.port} on {self.log.path} has been stopped")
+
+    def _committed(self, grown: set[LogPartition]) -> None:
+        """Listener of the writer: called in its green thread after each commit, must not wait."""
+        for stored in grown:
+            partition = self._topics.of_log(stored)
+            if partition is not None:
+                if partition.fetches:
+                    _wake(partition)
+            elif not self._strangers:
+                self._strangers.add(stored)
+                self.hub.spawn(self._adopt)
+            else:
+                self._strangers.add(stored)
+
+    def _adopt(self) -> None:
+        strangers, self._strangers = self._strangers, set()
+        try:
+            for topic in self._topics.adopt(strangers):
+                log.info("topic %r has %d partitions", topic.name, len(topic.partitions))
+        except LogError as error:
+            # Nothing is lost: the records are in the log, and their next commit brings them here again.
+            log.error("native partitions could not be registered: %s", error)
+
+
+def _described(topic: Topic) -> TopicMetadata:
+    partitions = [
+        PartitionMetadata(partition.number, partition.address.decode("latin-1"), partition.writable)
+        for partition in topic.partitions
+    ]
+    return TopicMetadata(topic.name, topic.topic_id, None, partitions)
+
+
+def _wake(partition: Partition) -> None:
+    for fetch in list(partition.fetches):
+        fetch.partition_grew(partition)
+
+
+def _storage_error(doing: str, name: str, error: LogError) -> Error:
+    log.error("%s %r failed: %s", doing, name, error)
+    return KafkaStorageError

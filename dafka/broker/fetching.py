@@ -1,0 +1,191 @@
+"""Fetch: reading batches from several partitions, and waiting for more without asking again and again.
+
+A fetch reads what there is. If that is not enough it registers with its partitions and sleeps until one of
+them grows, and then reads on in that one, from where it had come to: every batch is read once, however
+often the fetch wakes up.
+
+Batches are served as they lie in the log, as the same objects. Messages of a native producer are no batches
+(design 4.1); they are put into some on the way out, with their sequence as offset and the time of storing
+as timestamp.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import itemgetter
+
+import gevent
+import gevent.event
+from kafka.errors import (
+    CorruptRecordError,
+    KafkaStorageError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.interface import NO_OFFSET, Error, Fetched, FetchFrom, TopicPartition
+from dafka.broker.limits import YIELD_BYTES
+from dafka.broker.topics import Partition, TopicTable
+from dafka.log import DamagedError, Log, LogClosedError, LogError
+from dafka.protocol.batch import read_header
+from dafka.protocol.batch_writer import encode_batch
+
+RAW_RECORDS = 1000  # messages of a native producer put into one batch at most
+
+_timestamp = itemgetter(1)
+_content = itemgetter(2)
+
+
+class _Reading:
+    """How far a fetch has come in one partition."""
+
+    __slots__ = ("batches", "error", "limit", "offset", "partition", "start")
+
+    def __init__(self, partition: Partition | None, wanted: FetchFrom) -> None:
+        self.partition = partition
+        self.start = self.offset = wanted.offset
+        self.limit = wanted.max_bytes
+        self.batches: list[bytes] = []
+        self.error: Error | None = None
+
+    def answer(self) -> Fetched:
+        partition = self.partition
+        if partition is None:
+            return Fetched(self.error, NO_OFFSET, NO_OFFSET, [])
+        return Fetched(self.error, partition.high_watermark, partition.log_start, self.batches)
+
+
+class Fetch:
+    """One fetch of the partitions ``wanted``. Hub side; :meth:`run` waits as a green thread."""
+
+    def __init__(
+        self,
+        log: Log,
+        topics: TopicTable,
+        wanted: Mapping[TopicPartition, FetchFrom],
+        min_bytes: int,
+        max_bytes: int,
+    ) -> None:
+        self._log = log
+        self._min_bytes = min_bytes
+        self._left = max_bytes
+        self._taken = 0
+        self._since_yield = 0
+        self._failed = False
+        self._readings = {
+            key: _Reading(topics.partition(key[0], key[1]), from_) for key, from_ in wanted.items()
+        }
+        self._grown: set[Partition] = set()
+        self._wake = gevent.event.Event()
+
+    def run(self, max_wait: float) -> dict[TopicPartition, Fetched]:
+        """Read, wait while it is too little, and answer."""
+        readings = self._readings
+        self._read(readings.values())
+        if not self._enough and max_wait > 0:
+            self._wait(time.monotonic() + max_wait)
+        if not self._enough or self._min_bytes <= 0:
+            return {key: reading.answer() for key, reading in readings.items()}
+        return {
+            key: reading.answer()
+            for key, reading in readings.items()
+            if reading.batches or reading.error is not None
+        }
+
+    def partition_grew(self, partition: Partition) -> None:
+        """Called after each commit of a partition that this fetch waits for, and when it is deleted."""
+        self._grown.add(partition)
+        self._wake.set()
+
+    def abandon(self) -> None:
+        """End the waiting: the broker stops."""
+        self._failed = True
+        self._wake.set()
+
+    @property
+    def _enough(self) -> bool:
+        return self._failed or self._taken >= self._min_bytes or (self._left <= 0 < self._taken)
+
+    def _wait(self, deadline: float) -> None:
+        by_partition: dict[Partition, list[_Reading]] = {}
+        for reading in self._readings.values():
+            if reading.partition is not None:
+                by_partition.setdefault(reading.partition, []).append(reading)
+        for partition in by_partition:
+            partition.fetches.add(self)
+        try:
+            while not self._enough:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._wake.wait(left):
+                    return
+                self._wake.clear()
+                grown, self._grown = self._grown, set()
+                self._read(reading for partition in grown for reading in by_partition[partition])
+        finally:
+            for partition in by_partition:
+                partition.fetches.discard(self)
+
+    def _read(self, readings: Iterable[_Reading]) -> None:
+        for reading in readings:
+            error = _check(reading)
+            room = self._left > 0 and (reading.limit > 0 or not reading.batches)
+            if error is None and (room or not self._taken):
+                try:
+                    self._read_on(reading)
+                except LogClosedError:
+                    raise
+                except DamagedError:
+                    error = CorruptRecordError
+                except LogError:
+                    error = KafkaStorageError
+            if error is not None and not reading.batches:
+                reading.error = error
+                self._failed = True
+            if self._since_yield > YIELD_BYTES:
+                self._since_yield = 0
+                gevent.sleep(0)
+
+    def _read_on(self, reading: _Reading) -> None:
+        partition = reading.partition
+        assert partition is not None
+        stored = partition.stored
+        if reading.offset >= stored.next_offset:
+            return
+        limit = min(reading.limit, self._left)
+        messages = self._log.read_offsets(stored, reading.offset, max_bytes=limit)
+        if not messages:
+            return
+        if stored.kind == "raw":
+            batches = _in_batches(messages)
+            reading.offset = messages[-1][0] + 1
+        else:
+            batches = list(map(_content, messages))
+            reading.offset = read_header(batches[-1]).next_offset
+        size = sum(map(len, batches))
+        reading.batches += batches
+        reading.limit -= size
+        self._left -= size
+        self._taken += size
+        self._since_yield += size
+
+
+def _check(reading: _Reading) -> Error | None:
+    partition = reading.partition
+    if partition is None or partition.topic.deleted:
+        return UnknownTopicOrPartitionError
+    if not partition.log_start <= reading.offset <= partition.high_watermark:
+        return OffsetOutOfRangeError
+    return None
+
+
+def _in_batches(messages: list[tuple[int, int, bytes]]) -> list[bytes]:
+    """Raw messages (sequence, timestamp in ms, content) as batches; one timestamp in each (LogAppendTime)."""
+    batches = []
+    for timestamp, group in groupby(messages, _timestamp):
+        same = list(group)
+        for begin in range(0, len(same), RAW_RECORDS):
+            records = [(timestamp, None, content, ()) for _, _, content in same[begin : begin + RAW_RECORDS]]
+            batches.append(encode_batch(records, base_offset=same[begin][0], timestamp_type=1))
+    return batches

@@ -1,0 +1,88 @@
+"""The broker on the mesh: a store that also speaks for the leaders.
+
+The store role keeps what native producers publish and answers FETCH and GET-HEADS for everything in the log,
+the leaders' partitions included. The leaders' own records do not come in from the mesh. So whatever arrives
+under a leader's address is somebody else's mistake, and is dropped: it would be appended to a partition that
+only the leader numbers.
+
+All HEADs come from one tick, a slice of the leaders at a time, so that ten thousand partitions make a
+steady trickle and not a burst every second.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+
+from dafka.broker.limits import HEAD_INTERVAL
+from dafka.broker.topics import Partition, TopicTable
+from dafka.log import Log
+from dafka.mesh.endpoint import Endpoint
+from dafka.mesh.hub import Hub
+from dafka.mesh.store import StoreNode
+from dafka.mesh.writer import Writer
+from dafka.protocol.commands import Command, Head, Trimmed
+from dafka.protocol.runs import Run
+
+
+class BrokerNode(StoreNode):
+    """A store on the broker's log that publishes what the broker's leaders have committed."""
+
+    def __init__(
+        self, hub: Hub, endpoint: Endpoint, log: Log, writer: Writer, address: bytes, topics: TopicTable
+    ) -> None:
+        self.discarded: Counter[str] = Counter()
+        self._topics = topics
+        self._heading: list[Partition] = [
+            partition
+            for topic in topics
+            for partition in topic.partitions
+            if partition.writable and partition.stored.next_sequence
+        ]
+        self._headed = 0
+        super().__init__(hub, endpoint, log, writer, address)
+
+    def publish_committed(self, partition: Partition, first: int, contents: list[bytes]) -> None:
+        """Publish what a leader has committed, from sequence ``first`` on."""
+        topic, address = partition.topic.octets, partition.address
+        if not first:
+            self._heading.append(partition)
+        # The role learns of the commit first: whoever hears the record may fetch at once. Its ACK is for
+        # a producer on the mesh, which a leader is not.
+        self.role.stored(time.monotonic(), topic, address, first + len(contents))
+        self.endpoint.publish(self, (Run(None, address, topic, first, contents),))
+
+    def forget(self, partition: Partition) -> None:
+        """A topic was deleted: no more HEADs, and a FETCH is told that the records are gone."""
+        self.role.trimmed(partition.topic.octets, partition.address, partition.stored.next_sequence)
+        if partition in self._heading:
+            self._heading.remove(partition)
+
+    def on_run(self, run: Run) -> None:
+        if self._topics.leads(run.topic, run.address):
+            self.discarded["leader-address"] += len(run.contents)
+        else:
+            super().on_run(run)
+
+    def on_command(self, command: Command) -> None:
+        if isinstance(command, (Head, Trimmed)) and self._topics.leads(command.topic, command.address):
+            self.discarded["leader-address"] += 1
+        else:
+            super().on_command(command)
+
+    def tick(self, now: float) -> None:
+        super().tick(now)
+        heading = self._heading
+        if not heading:
+            return
+        count = math.ceil(len(heading) * self.tick_interval / HEAD_INTERVAL)
+        due = [heading[(self._headed + step) % len(heading)] for step in range(min(count, len(heading)))]
+        self._headed = (self._headed + len(due)) % len(heading)
+        self.endpoint.publish(
+            self,
+            [
+                Head(partition.address, partition.topic.octets, partition.stored.next_sequence - 1)
+                for partition in due
+            ],
+        )

@@ -1,0 +1,95 @@
+"""Offsets that consumer groups have committed: one small value for each group and partition, in the log's
+table ``offsets``.
+
+The key is the length of the group's name, the name, the topic's id and the partition's number, so that a
+group is found by prefix whatever its name looks like, and a topic that was deleted and created again starts
+without offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from uuid import UUID
+
+from kafka.errors import (
+    InvalidGroupIdError,
+    KafkaStorageError,
+    OffsetMetadataTooLargeError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.interface import CommittedOffset, Error, TopicPartition
+from dafka.broker.limits import OFFSET_METADATA_MAX_BYTES
+from dafka.broker.topics import Rows, Topic, TopicTable
+from dafka.log import Log, LogError
+from dafka.mesh.writer import Writer
+
+OFFSETS = "offsets"
+
+
+class GroupOffsets:
+    """The committed offsets of all groups."""
+
+    def __init__(self, log: Log, writer: Writer, topics: TopicTable) -> None:
+        self._table = log.table(OFFSETS)
+        self._writer = writer
+        self._topics = topics
+
+    def commit(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, Error | None]:
+        """Write a group's offsets in one round; waits as a green thread for the commit."""
+        if not isinstance(group, str) or not group:
+            return dict.fromkeys(offsets, InvalidGroupIdError)
+        answers: dict[TopicPartition, Error | None] = {}
+        rows: Rows = {}
+        for (name, number), committed in offsets.items():
+            partition = self._topics.partition(name, number)
+            if partition is None:
+                answers[name, number] = UnknownTopicOrPartitionError
+            elif len((committed.metadata or "").encode("utf-8", "surrogatepass")) > OFFSET_METADATA_MAX_BYTES:
+                answers[name, number] = OffsetMetadataTooLargeError
+            else:
+                answers[name, number] = None
+                rows[OFFSETS, _key(group, partition.topic, number)] = list(committed)
+        if rows:
+            try:
+                self._writer.put_and_wait(rows)
+            except LogError:
+                return {key: error or KafkaStorageError for key, error in answers.items()}
+        return answers
+
+    def fetch(
+        self, group: str, partitions: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What a group has committed for these partitions, or for all."""
+        if partitions is None:
+            return dict(self._all(group))
+        answers = {}
+        for name, number in partitions:
+            topic = self._topics.get(name)
+            row = None if topic is None else self._table.get(_key(group, topic, number))
+            if row is not None:
+                answers[name, number] = CommittedOffset(*row)
+        return answers
+
+    def rows_without(self, topic: Topic) -> Rows:
+        """The rows that delete what every group has committed for a topic."""
+        infix = f"/{topic.topic_id.hex}/"
+        return {(OFFSETS, key): None for key in self._table if infix in key[-44:]}
+
+    def _all(self, group: str) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
+        prefix = _prefix(group)
+        for key, row in self._table.items(prefix):
+            topic_id, _, number = key[len(prefix) :].partition("/")
+            topic = self._topics.by_id(UUID(hex=topic_id))
+            if topic is not None:
+                yield (topic.name, int(number)), CommittedOffset(*row)
+
+
+def _prefix(group: str) -> str:
+    return f"{len(group)}:{group}/"
+
+
+def _key(group: str, topic: Topic, number: int) -> str:
+    return f"{_prefix(group)}{topic.topic_id.hex}/{number}"

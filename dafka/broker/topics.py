@@ -1,0 +1,317 @@
+"""The broker's topics: which partitions each has, and which Dafka producer writes each of them.
+
+A topic is an ordered list of partitions, and a partition's number is its place in that list for good. Most
+are *led*: the broker's own producers write them, with an address that follows from the topic's id and the
+partition's number (UUIDv5), so a topic that is deleted and created again has new addresses and nothing of
+the old one comes back. The others belong to native producers of the mesh. They are appended behind what is
+there, in the order in which they were first stored.
+
+Everything is kept in the log's tables and changes in memory only after the commit, one change at a time:
+
+- ``topics``: name -> id, configs, and the led partitions as ranges [first number, count];
+- ``natives``: topic id / number -> [address, first offset that counts];
+- ``deleted``: address / topic name -> the offset below which a deleted topic's records lie, -1 for all.
+
+A native partition is first stored by the store role and registered afterwards. A crash in between loses
+nothing: opening the table registers what the log has and the table has not, in the order of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid4, uuid5
+
+from gevent.lock import BoundedSemaphore
+from kafka.errors import InvalidPartitionsError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from kafka.util import ensure_valid_topic_name
+
+from dafka.broker.interface import Error
+from dafka.broker.limits import PARTITIONS_PER_TOPIC
+from dafka.log import Log, LogPartition
+from dafka.mesh.writer import Writer
+
+if TYPE_CHECKING:
+    from dafka.broker.fetching import Fetch
+    from dafka.broker.leader import Leader
+
+TOPICS, NATIVES, DELETED = "topics", "natives", "deleted"
+FOR_GOOD = -1
+
+Rows = dict[tuple[str, str], object]
+
+
+class Partition:
+    """One partition of a topic. ``stored`` is what the log has of it, ``fetches`` those that wait for more."""
+
+    __slots__ = ("address", "fetches", "floor", "leader", "number", "stored", "topic", "writable")
+
+    def __init__(
+        self, topic: Topic, number: int, address: bytes, stored: LogPartition, *, writable: bool, floor: int = 0
+    ) -> None:
+        self.topic = topic
+        self.number = number
+        self.address = address
+        self.writable = writable
+        self.stored = stored
+        self.floor = floor  # what is below belongs to a topic of this name that was deleted
+        self.leader: Leader | None = None
+        self.fetches: set[Fetch] = set()
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset behind the last committed record."""
+        return self.stored.next_offset
+
+    @property
+    def log_start(self) -> int:
+        """The offset of the first record that exists."""
+        return max(self.stored.first_offset, self.floor)
+
+
+class Topic:
+    """A topic; ``octets`` is its name as it goes on the wire."""
+
+    __slots__ = ("configs", "deleted", "name", "octets", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: UUID, configs: Mapping[str, str]) -> None:
+        self.name = name
+        self.octets = name.encode()
+        self.topic_id = topic_id
+        self.configs = dict(configs)
+        self.partitions: list[Partition] = []
+        self.deleted = False
+
+    def row(self) -> dict[str, object]:
+        """What the table holds of it."""
+        led: list[list[int]] = []
+        for partition in self.partitions:
+            if not partition.writable:
+                continue
+            if led and led[-1][0] + led[-1][1] == partition.number:
+                led[-1][1] += 1
+            else:
+                led.append([partition.number, 1])
+        return {"id": self.topic_id.hex, "configs": self.configs, "led": led}
+
+
+class TopicTable:
+    """All topics of one log. Methods that change something wait as green threads for their commit.
+
+    They raise what the log raises when it cannot write, and nothing has changed then.
+    """
+
+    def __init__(self, log: Log, writer: Writer, default_partitions: int) -> None:
+        self._log = log
+        self._writer = writer
+        self._default_partitions = default_partitions
+        self._topics: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+        self._by_names: dict[tuple[bytes, bytes], Partition] = {}
+        self._changing = BoundedSemaphore(1)
+        for name, row in log.table(TOPICS).items():
+            self._load(name, row)
+
+    # -- looking up -----------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter([topic for topic in self._topics.values() if not topic.deleted])
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of that name."""
+        topic = self._topics.get(name)
+        return None if topic is None or topic.deleted else topic
+
+    def by_id(self, topic_id: UUID) -> Topic | None:
+        """The topic with that id."""
+        return self._by_id.get(topic_id)
+
+    def partition(self, name: str, number: int) -> Partition | None:
+        """A partition by topic and number."""
+        topic = self._topics.get(name)
+        if topic is None or topic.deleted or not 0 <= number < len(topic.partitions):
+            return None
+        return topic.partitions[number]
+
+    def of_log(self, stored: LogPartition) -> Partition | None:
+        """The partition whose records ``stored`` is."""
+        return self._by_names.get((stored.topic, stored.address))
+
+    def leads(self, topic: bytes, address: bytes) -> bool:
+        """Whether ``address`` is a leader of this broker: nobody else writes that partition."""
+        partition = self._by_names.get((topic, address))
+        return partition is not None and partition.writable
+
+    # -- changing -------------------------------------------------------------------------------
+
+    def create(self, name: str, count: int = -1, configs: Mapping[str, str] | None = None) -> Error | None:
+        """Create a topic with ``count`` led partitions (-1: the default). The name has been checked."""
+        count = self._default_partitions if count == -1 else count
+        if not 0 < count <= PARTITIONS_PER_TOPIC:
+            return InvalidPartitionsError
+        with self._changing:
+            if name in self._topics:
+                return TopicAlreadyExistsError
+            topic = self._new_topic(name, count, configs or {})
+            self._writer.put_and_wait({(TOPICS, name): topic.row()})
+            self._add(topic)
+        return None
+
+    def extend(self, name: str, total: int) -> Error | None:
+        """Add led partitions to a topic until it has ``total`` partitions, native ones counted."""
+        with self._changing:
+            topic = self._topics.get(name)
+            if topic is None:
+                return UnknownTopicOrPartitionError
+            first = len(topic.partitions)
+            if not first < total <= PARTITIONS_PER_TOPIC:
+                return InvalidPartitionsError
+            # Prepared on the side: what is seen of the topic changes only with the commit.
+            extended = Topic(topic.name, topic.topic_id, topic.configs)
+            extended.partitions = [*topic.partitions, *self._led(topic, range(first, total))]
+            self._writer.put_and_wait({(TOPICS, name): extended.row()})
+            topic.partitions = extended.partitions
+            self._add(topic)
+        return None
+
+    def adopt(self, candidates: Iterable[LogPartition]) -> list[Topic]:
+        """Register native partitions that are in the log and in no topic yet; the topics that have grown.
+
+        A topic that does not exist is created with the default partitions in front. Topics that Kafka has
+        no legal name for stay with the mesh.
+        """
+        with self._changing:
+            grown: dict[str, Topic] = {}
+            added: list[Partition] = []
+            rows: Rows = {}
+            for stored in sorted(candidates, key=lambda stored: stored.number):
+                name = _kafka_name(stored.topic)
+                if name is None or self.of_log(stored) is not None:
+                    continue
+                floor = self._log.table(DELETED).get(_deleted_key(stored.address, name), 0)
+                if floor == FOR_GOOD or stored.next_offset <= floor:
+                    continue
+                topic = grown.get(name)
+                if topic is None:
+                    known = self._topics.get(name)
+                    if known is None:
+                        topic = self._new_topic(name, self._default_partitions, {})
+                        rows[TOPICS, name] = topic.row()
+                    else:
+                        topic = Topic(name, known.topic_id, known.configs)
+                        topic.partitions = list(known.partitions)
+                    grown[name] = topic
+                number = len(topic.partitions)
+                native = Partition(topic, number, stored.address, stored, writable=False, floor=floor)
+                topic.partitions.append(native)
+                added.append(native)
+                rows[NATIVES, _native_key(topic, number)] = [stored.address.decode("latin-1"), floor]
+            if not added:
+                return []
+            self._writer.put_and_wait(rows)
+            return [self._take_over(topic) for topic in grown.values()]
+
+    def delete(self, name: str, more: Rows) -> Topic | None:
+        """Forget a topic, and write ``more`` rows with that; the topic, or None if there is none.
+
+        The log cannot drop records yet, so they stay on disk; nothing here leads to them any more.
+        """
+        with self._changing:
+            topic = self._topics.get(name)
+            if topic is None:
+                return None
+            rows: Rows = {(TOPICS, name): None, **more}
+            for partition in topic.partitions:
+                if not partition.writable:
+                    rows[NATIVES, _native_key(topic, partition.number)] = None
+                    floor = partition.high_watermark
+                elif partition.leader is None and not partition.high_watermark:
+                    continue
+                else:
+                    floor = FOR_GOOD
+                rows[DELETED, _deleted_key(partition.address, name)] = floor
+            topic.deleted = True  # from here on nothing more is appended or read
+            try:
+                self._writer.put_and_wait(rows)
+            except BaseException:
+                topic.deleted = False
+                raise
+            del self._topics[name]
+            del self._by_id[topic.topic_id]
+            for partition in topic.partitions:
+                del self._by_names[topic.octets, partition.address]
+            return topic
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def _load(self, name: str, row: dict[str, object]) -> None:
+        topic = Topic(name, UUID(hex=str(row["id"])), row["configs"])  # type: ignore[arg-type]
+        partitions = [
+            partition
+            for first, count in row["led"]  # type: ignore[attr-defined]
+            for partition in self._led(topic, range(first, first + count))
+        ]
+        for key, (address, floor) in self._log.table(NATIVES).items(topic.topic_id.hex + "/"):
+            octets = str(address).encode("latin-1")
+            stored = self._log.partition(topic.octets, octets)
+            number = int(key.rpartition("/")[2])
+            partitions.append(Partition(topic, number, octets, stored, writable=False, floor=floor))
+        topic.partitions = sorted(partitions, key=lambda partition: partition.number)
+        self._add(topic)
+
+    def _new_topic(self, name: str, count: int, configs: Mapping[str, str]) -> Topic:
+        topic = Topic(name, uuid4(), configs)
+        topic.partitions = self._led(topic, range(count))
+        return topic
+
+    def _led(self, topic: Topic, numbers: Iterable[int]) -> list[Partition]:
+        return [
+            Partition(topic, number, address, self._log.partition(topic.octets, address), writable=True)
+            for number in numbers
+            for address in (leader_address(topic.topic_id, number),)
+        ]
+
+    def _take_over(self, topic: Topic) -> Topic:
+        known = self._topics.get(topic.name)
+        if known is None:
+            return self._add(topic)
+        for partition in topic.partitions:
+            partition.topic = known
+        known.partitions = topic.partitions
+        return self._add(known)
+
+    def _add(self, topic: Topic) -> Topic:
+        self._topics[topic.name] = self._by_id[topic.topic_id] = topic
+        for partition in topic.partitions:
+            self._by_names[topic.octets, partition.address] = partition
+        return topic
+
+
+def leader_address(topic_id: UUID, number: int) -> bytes:
+    """The address of the Dafka producer that leads a partition: UUIDv5 of topic id and number."""
+    return uuid5(topic_id, str(number)).hex.upper().encode()
+
+
+def is_legal(name: object) -> bool:
+    """Whether Kafka allows a topic of that name."""
+    try:
+        ensure_valid_topic_name(name)
+    except (TypeError, ValueError):
+        return False
+    return not str(name).endswith("\n")  # kafka-python's pattern lets a newline at the end pass
+
+
+def _kafka_name(octets: bytes) -> str | None:
+    try:
+        name = octets.decode("ascii")
+    except UnicodeDecodeError:
+        return None
+    return name if is_legal(name) else None
+
+
+def _native_key(topic: Topic, number: int) -> str:
+    return f"{topic.topic_id.hex}/{number}"
+
+
+def _deleted_key(address: bytes, name: str) -> str:
+    return f"{address.decode('latin-1')}/{name}"

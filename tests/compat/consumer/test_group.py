@@ -1,0 +1,612 @@
+"""What ``KafkaConsumer`` promises: which records come, in which order, and where its position is."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+import kafka
+import pytest
+
+from compat.kafka import (
+    ConsumerRebalanceListener,
+    KafkaAdminClient,
+    KafkaConsumer,
+    KafkaProducer,
+    OffsetAndMetadata,
+    TopicPartition,
+)
+from compat.kafka.consumer.fetcher import ConsumerRecord
+from compat.kafka.errors import (
+    IllegalStateError,
+    KafkaTimeoutError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+)
+from compat.kafka.serializer import Deserializer, JsonSerializer
+from compat.kafka.structs import OffsetAndTimestamp
+from dafka.broker import Broker
+
+Consumers = Callable[..., KafkaConsumer]
+T0 = TopicPartition("t", 0)
+
+
+def fill(producer: KafkaProducer, topic: str, values: Iterable[int], **where: int) -> None:
+    for value in values:
+        producer.send(topic, b"%d" % value, **where)
+    producer.flush(10)
+
+
+def numbers(records: Iterable[ConsumerRecord]) -> list[int]:
+    return [int(record.value) for record in records]
+
+
+def polled(consumer: KafkaConsumer, **arguments: int) -> list[int]:
+    return numbers(record for records in consumer.poll(**arguments).values() for record in records)
+
+
+def take(consumer: KafkaConsumer, count: int) -> list[int]:
+    return numbers(next(consumer) for _ in range(count))
+
+
+# -- records -----------------------------------------------------------------------------------------
+
+
+def test_a_record_has_every_field_of_kafka_pythons(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    producer.send("t", b"value", key=b"key", headers=[("h", b"12")], timestamp_ms=99).get(10)
+    (record,) = list(new_consumer("t"))
+    assert type(record) is ConsumerRecord is kafka.consumer.fetcher.ConsumerRecord
+    assert record == ConsumerRecord(
+        "t", 0, 0, 0, 99, 0, b"key", b"value", [("h", b"12")], None, 3, 5, 3
+    )
+
+
+def test_iterating_yields_everything_in_order_over_batches(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", range(1000))
+    assert numbers(new_consumer("t")) == list(range(1000))
+
+
+def test_the_iterator_is_the_consumer_and_goes_on_where_it_stopped(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", range(10))
+    consumer = new_consumer("t")
+    assert iter(consumer) is consumer
+    assert take(consumer, 3) == [0, 1, 2]
+    assert numbers(consumer) == list(range(3, 10))
+    fill(producer, "t", [10])
+    assert numbers(consumer) == [10]
+
+
+def test_a_new_record_wakes_a_waiting_iterator(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    producer.partitions_for("t")
+    consumer = new_consumer("t", consumer_timeout_ms=10_000)
+    timer = threading.Timer(0.1, fill, (producer, "t", [7]))
+    timer.start()
+    start = time.monotonic()
+    assert take(consumer, 1) == [7]
+    assert time.monotonic() - start < 3
+    timer.join()
+
+
+def test_consumer_timeout_ends_the_iteration_and_it_can_begin_again(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    producer.partitions_for("t")
+    consumer = new_consumer("t", consumer_timeout_ms=50)
+    start = time.monotonic()
+    assert list(consumer) == []
+    assert time.monotonic() - start < 3
+    fill(producer, "t", [1])
+    assert numbers(consumer) == [1]
+
+
+# -- poll --------------------------------------------------------------------------------------------
+
+
+def test_poll_returns_at_most_max_records(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", range(1000))
+    consumer = new_consumer("t", max_poll_records=300)
+    sizes = [len(polled(consumer, timeout_ms=1000)) for _ in range(4)]
+    assert sizes == [300, 300, 300, 100]
+    consumer.seek(T0, 0)
+    assert polled(consumer, timeout_ms=1000, max_records=5) == [0, 1, 2, 3, 4]
+    assert consumer.position(T0) == 5
+
+
+def test_poll_groups_records_by_partition(
+    producer: KafkaProducer, new_consumer: Consumers, four: str
+) -> None:
+    for number in range(4):
+        fill(producer, four, [number], partition=number)
+    consumer = new_consumer(four)
+    seen: dict[TopicPartition, list[int]] = {}
+    deadline = time.monotonic() + 10
+    while len(seen) < 4 and time.monotonic() < deadline:
+        seen |= {one: numbers(records) for one, records in consumer.poll(timeout_ms=100).items()}
+    assert seen == {TopicPartition(four, number): [number] for number in range(4)}
+
+
+def test_poll_without_waiting_returns_at_once(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    producer.partitions_for("t")
+    consumer = new_consumer("t")
+    start = time.monotonic()
+    assert consumer.poll() == {}
+    assert time.monotonic() - start < 1
+
+
+def test_poll_waits_as_long_as_it_was_told(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    producer.partitions_for("t")
+    consumer = new_consumer("t")
+    start = time.monotonic()
+    assert consumer.poll(timeout_ms=200) == {}
+    assert 0.19 <= time.monotonic() - start < 3
+
+
+def test_no_partition_starves(producer: KafkaProducer, new_consumer: Consumers, four: str) -> None:
+    for number in range(4):
+        fill(producer, four, range(2000), partition=number)
+    consumer = new_consumer(four, max_poll_records=100, max_partition_fetch_bytes=20_000)
+    seen = [next(iter(consumer.poll(timeout_ms=1000))).partition for _ in range(16)]
+    assert set(seen) == {0, 1, 2, 3}
+
+
+def test_polling_and_iterating_can_be_mixed(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", range(10))
+    consumer = new_consumer("t")
+    assert take(consumer, 2) == [0, 1]
+    assert polled(consumer, timeout_ms=1000, max_records=3) == [2, 3, 4]
+    assert numbers(consumer) == [5, 6, 7, 8, 9]
+
+
+def test_poll_without_updating_offsets_returns_the_same_again(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", range(3))
+    consumer = new_consumer("t")
+    assert numbers(consumer.poll(1000, update_offsets=False)[T0]) == [0, 1, 2]
+    assert consumer.position(T0) == 0
+    assert polled(consumer, timeout_ms=1000) == [0, 1, 2]
+
+
+# -- positions ---------------------------------------------------------------------------------------
+
+
+def test_the_position_follows_the_records_that_were_yielded(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", range(10))
+    consumer = new_consumer("t")
+    assert take(consumer, 4) == [0, 1, 2, 3]
+    assert consumer.position(T0) == 4
+    assert take(consumer, 1) == [4]
+    assert consumer.position(T0) == 5
+    assert consumer.highwater(T0) == 10
+
+
+def test_seeking_during_iteration_takes_effect_with_the_next_record(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", range(300))
+    consumer = new_consumer("t")
+    assert take(consumer, 2) == [0, 1]
+    consumer.seek(T0, 250)
+    assert take(consumer, 1) == [250]
+    consumer.seek(T0, 1)
+    assert take(consumer, 2) == [1, 2]
+    consumer.seek_to_end()
+    assert consumer.position(T0) == 300
+    assert list(consumer) == []
+    consumer.seek_to_beginning(T0)
+    assert take(consumer, 1) == [0]
+
+
+def test_pausing_during_iteration_takes_effect_with_the_next_record(
+    producer: KafkaProducer, new_consumer: Consumers, four: str
+) -> None:
+    for number in range(2):
+        fill(producer, four, range(number * 100, number * 100 + 50), partition=number)
+    consumer = new_consumer(four, consumer_timeout_ms=200)
+    first = next(consumer)
+    paused = TopicPartition(four, first.partition)
+    consumer.pause(paused)
+    assert consumer.paused() == {paused}
+    assert {record.partition for record in consumer} == {1 - first.partition}
+    assert consumer.position(paused) == 1
+    consumer.resume(paused)
+    assert [record.offset for record in consumer] == list(range(1, 50))
+
+
+def test_unsubscribing_during_iteration_ends_it(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", range(10))
+    consumer = new_consumer("t", consumer_timeout_ms=50)
+    take(consumer, 2)
+    consumer.unsubscribe()
+    assert list(consumer) == []
+    assert consumer.subscription() is None and consumer.assignment() == set()
+
+
+def test_latest_starts_behind_what_is_there(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", range(5))
+    consumer = new_consumer("t", auto_offset_reset="latest", consumer_timeout_ms=3000)
+    assert consumer.poll() == {}
+    fill(producer, "t", [5])
+    assert take(consumer, 1) == [5]
+
+
+def test_without_reset_policy_a_missing_position_is_an_error(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", range(5))
+    consumer = new_consumer("t", auto_offset_reset="none")
+    with pytest.raises(NoOffsetForPartitionError):
+        consumer.poll(1000)
+    consumer.seek(T0, 3)
+    assert numbers(consumer) == [3, 4]
+
+
+def test_an_offset_out_of_range_is_reset_or_an_error(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", range(5))
+    resetting = new_consumer()
+    resetting.assign([T0])
+    resetting.seek(T0, 100)
+    assert numbers(resetting) == [0, 1, 2, 3, 4]
+    strict = new_consumer(auto_offset_reset="none")
+    strict.assign([T0])
+    strict.seek(T0, 100)
+    with pytest.raises(OffsetOutOfRangeError) as raised:
+        strict.poll(1000)
+    assert raised.value.args == ({T0: 100},)
+
+
+def test_offsets_are_looked_up_by_edge_and_time(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    for number in range(5):
+        producer.send("t", b"v", timestamp_ms=1000 + number * 10)
+    producer.flush(10)
+    consumer = new_consumer()
+    assert consumer.beginning_offsets([T0]) == {T0: 0}
+    assert consumer.end_offsets([T0]) == {T0: 5}
+    found = consumer.offsets_for_times({T0: 1015})[T0]
+    assert isinstance(found, OffsetAndTimestamp) and (found.offset, found.timestamp) == (2, 1020)
+    assert consumer.offsets_for_times({T0: 5000}) == {T0: None}
+    assert consumer.end_offsets([]) == {}
+
+
+def test_offsets_of_an_unknown_partition_are_a_timeout(new_consumer: Consumers) -> None:
+    with pytest.raises(KafkaTimeoutError):
+        new_consumer().end_offsets([TopicPartition("nothing", 0)], timeout_ms=50)
+
+
+# -- subscriptions -----------------------------------------------------------------------------------
+
+
+def test_a_subscribed_topic_may_come_later(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    consumer = new_consumer("t", allow_auto_create_topics=False, consumer_timeout_ms=5000)
+    assert consumer.poll() == {}
+    fill(producer, "t", [1])
+    assert take(consumer, 1) == [1]
+
+
+def test_subscribing_creates_the_topic_where_that_is_allowed(new_consumer: Consumers) -> None:
+    consumer = new_consumer("fresh")
+    consumer.poll()
+    assert consumer.assignment() == {TopicPartition("fresh", 0)}
+    assert consumer.topics() == {"fresh"}
+
+
+def test_a_pattern_matches_topics_now_and_later(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "log-a", [1])
+    fill(producer, "other", [2])
+    consumer = new_consumer(consumer_timeout_ms=3000)
+    consumer.subscribe(pattern="^log-")
+    assert take(consumer, 1) == [1]
+    assert consumer.subscription() == {"log-a"}
+    fill(producer, "log-b", [3])
+    assert take(consumer, 1) == [3]
+
+
+def test_new_partitions_are_read(producer: KafkaProducer, new_consumer: Consumers, broker: Broker) -> None:
+    fill(producer, "t", [0])
+    consumer = new_consumer("t", consumer_timeout_ms=5000)
+    assert take(consumer, 1) == [0]
+    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
+        admin.create_partitions({"t": 2})
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as later:
+        later.send("t", b"1", partition=1)
+    assert take(consumer, 1) == [1]
+
+
+def test_assigning_reads_just_those_partitions(
+    producer: KafkaProducer, new_consumer: Consumers, four: str
+) -> None:
+    for number in range(4):
+        fill(producer, four, [number], partition=number)
+    consumer = new_consumer()
+    consumer.assign([TopicPartition(four, 1), TopicPartition(four, 3)])
+    assert sorted(numbers(consumer)) == [1, 3]
+    consumer.assign([TopicPartition(four, 0)])
+    assert numbers(consumer) == [0]
+    assert consumer.assignment() == {TopicPartition(four, 0)}
+    consumer.assign([])
+    assert consumer.assignment() == set()
+
+
+def test_partitions_and_topics_are_listed(new_consumer: Consumers, four: str) -> None:
+    consumer = new_consumer()
+    assert consumer.partitions_for_topic(four) == {0, 1, 2, 3}
+    assert consumer.partitions_for_topic("nothing") == set()
+    assert consumer.topics() == {four}
+
+
+# -- groups and commits --------------------------------------------------------------------------------
+
+
+def test_a_group_goes_on_where_it_committed(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", range(10))
+    first = new_consumer("t", group_id="g", enable_auto_commit=False)
+    assert take(first, 4) == [0, 1, 2, 3]
+    assert first.committed(T0) is None
+    first.commit()
+    assert first.committed(T0) == 4
+    first.close()
+    second = new_consumer("t", group_id="g")
+    assert numbers(second) == [4, 5, 6, 7, 8, 9]
+
+
+def test_offsets_are_committed_with_metadata(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", range(3))
+    consumer = new_consumer(group_id="g")
+    consumer.assign([T0])
+    consumer.commit({T0: OffsetAndMetadata(2, "note", -1)})
+    assert consumer.committed(T0, metadata=True) == OffsetAndMetadata(2, "note", -1)
+    assert numbers(consumer) == [2]
+
+
+def test_closing_commits_what_was_yielded_and_no_more(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", range(300))
+    with new_consumer("t", group_id="g") as consumer:
+        take(consumer, 7)
+    assert take(new_consumer("t", group_id="g"), 1) == [7]
+
+
+def test_leaving_a_with_block_by_an_exception_commits_nothing(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", range(10))
+    with pytest.raises(ZeroDivisionError), new_consumer("t", group_id="g") as consumer:
+        take(consumer, 7)
+        raise ZeroDivisionError
+    assert take(new_consumer("t", group_id="g"), 1) == [0]
+
+
+def test_auto_commit_happens_at_its_interval(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", range(10))
+    consumer = new_consumer("t", group_id="g", auto_commit_interval_ms=20)
+    assert len(polled(consumer, timeout_ms=1000)) == 10
+    deadline = time.monotonic() + 10
+    while consumer.committed(T0) != 10 and time.monotonic() < deadline:
+        consumer.poll(timeout_ms=10)
+    assert consumer.committed(T0) == 10
+
+
+def test_without_a_group_nothing_is_committed(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    consumer = new_consumer("t")
+    assert consumer.config["enable_auto_commit"] is False
+    for commit in (consumer.commit, consumer.commit_async, lambda: consumer.committed(T0)):
+        with pytest.raises(IllegalStateError, match="group_id"):
+            commit()
+
+
+def test_asynchronous_commits_call_back_in_a_later_call(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", range(3))
+    consumer = new_consumer("t", group_id="g", enable_auto_commit=False)
+    take(consumer, 2)
+    seen: list[object] = []
+    threads: list[int] = []
+
+    def callback(offsets: object, outcome: object) -> None:
+        seen.append((offsets, outcome))
+        threads.append(threading.get_ident())
+
+    future = consumer.commit_async(callback=callback)
+    deadline = time.monotonic() + 10
+    while not seen and time.monotonic() < deadline:
+        consumer.poll(timeout_ms=10, max_records=1)
+    assert future.succeeded()
+    assert seen == [({T0: OffsetAndMetadata(2, "", 0)}, None)]
+    assert threads == [threading.get_ident()]
+    assert consumer.committed(T0) == 2
+
+
+class Recorder(ConsumerRebalanceListener):
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, set[TopicPartition]]] = []
+
+    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        self.calls.append(("revoked", set(revoked)))
+
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        self.calls.append(("assigned", set(assigned)))
+
+
+def test_a_listener_is_told_of_its_partitions(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", [1])
+    listener = Recorder()
+    consumer = new_consumer(group_id="g")
+    consumer.subscribe(["t"], listener=listener)
+    assert listener.calls == []
+    consumer.poll(1000)
+    assert listener.calls == [("revoked", set()), ("assigned", {T0})]
+    consumer.close()
+    assert listener.calls[2:] == [("revoked", {T0})]
+
+
+def test_a_listener_may_seek_and_commit(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", range(10))
+
+    class Seeking(Recorder):
+        def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+            for partition in assigned:
+                consumer.seek(partition, 6)
+
+    consumer = new_consumer(group_id="g")
+    consumer.subscribe(["t"], listener=Seeking())
+    assert numbers(consumer) == [6, 7, 8, 9]
+
+
+def test_a_listener_that_fails_is_reported_and_the_assignment_stands(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    class Failing(Recorder):
+        def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+            raise ZeroDivisionError
+
+    fill(producer, "t", [1])
+    consumer = new_consumer(group_id="g")
+    consumer.subscribe(["t"], listener=Failing())
+    with pytest.raises(kafka.errors.KafkaError, match="rebalance callback") as raised:
+        consumer.poll(1000)
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    assert numbers(consumer) == [1]
+
+
+def test_a_coroutine_listener_is_run(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    seen: list[object] = []
+
+    class Async(kafka.AsyncConsumerRebalanceListener):
+        async def on_partitions_revoked(self, revoked: object) -> None: ...
+
+        async def on_partitions_assigned(self, assigned: object) -> None:
+            seen.append(assigned)
+
+    fill(producer, "t", [1])
+    consumer = new_consumer(group_id="g")
+    consumer.subscribe(["t"], listener=Async())
+    consumer.poll(1000)
+    assert seen == [{T0}]
+
+
+def test_membership_is_described(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", [1])
+    assert new_consumer("t").group_metadata().group_id is None
+    consumer = new_consumer("t", group_id="g")
+    assert consumer.group_metadata().state == "<unjoined>"
+    consumer.poll(1000)
+    assert (consumer.group_metadata().group_id, consumer.group_metadata().state) == ("g", "<stable>")
+
+
+# -- deserializers -------------------------------------------------------------------------------------
+
+
+def test_deserializers_may_be_objects_and_functions(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    producer.send("t", b'{"a": [1]}', key=b"k").get(10)
+    with pytest.warns(DeprecationWarning, match="key_deserializer"):
+        consumer = new_consumer("t", key_deserializer=bytes.decode, value_deserializer=JsonSerializer())
+    (record,) = list(consumer)
+    assert (record.key, record.value) == ("k", {"a": [1]})
+    assert (record.serialized_key_size, record.serialized_value_size) == (1, 10)
+
+
+def test_a_deserializer_is_told_topic_and_headers_and_closed_with_the_consumer(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    class Spy(Deserializer):
+        closed = False
+
+        def deserialize(self, topic: str, headers: object, data: bytes) -> object:
+            return topic, headers, data
+
+        def close(self) -> None:
+            self.closed = True
+
+    producer.send("t", b"v", headers=[("h", b"1")]).get(10)
+    spy = Spy()
+    consumer = new_consumer("t", value_deserializer=spy)
+    assert next(consumer).value == ("t", [("h", b"1")], b"v")
+    consumer.close()
+    assert spy.closed
+
+
+def test_a_record_that_cannot_be_read_raises_in_its_turn_and_can_be_passed_over(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    for value in (b"1", b"2", b"{", b"4"):
+        producer.send("t", value)
+    producer.flush(10)
+    consumer = new_consumer("t", value_deserializer=JsonSerializer())
+    seen = []
+    with pytest.raises(ValueError, match="Expecting"):
+        for record in consumer:
+            seen.append(record.value)
+    assert seen == [1, 2]
+    assert consumer.position(T0) == 2
+    with pytest.raises(ValueError, match="Expecting"):
+        consumer.poll(1000)
+    consumer.seek(T0, 3)
+    assert [record.value for record in consumer] == [4]
+
+
+# -- closing -------------------------------------------------------------------------------------------
+
+
+def test_a_closed_consumer_says_so(new_consumer: Consumers) -> None:
+    consumer = new_consumer("t")
+    consumer.close()
+    consumer.close()
+    with pytest.raises(IllegalStateError, match="closed"):
+        consumer.poll()
+    assert list(consumer) == []
+
+
+@pytest.mark.parametrize("how", ["iterate", "poll"])
+def test_closing_from_another_thread_ends_the_wait(
+    producer: KafkaProducer, new_consumer: Consumers, how: str
+) -> None:
+    producer.partitions_for("t")
+    consumer = new_consumer("t", consumer_timeout_ms=float("inf"), fetch_max_wait_ms=20_000)
+    timer = threading.Timer(0.15, consumer.close)
+    timer.start()
+    start = time.monotonic()
+    assert (list(consumer) if how == "iterate" else list(consumer.poll(20_000))) == []
+    assert time.monotonic() - start < 5
+    timer.join()
+
+
+def test_metrics_count_records(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", range(5))
+    consumer = new_consumer("t")
+    assert len(list(consumer)) == 5
+    figures = consumer.metrics()
+    assert figures["consumer-fetch-manager-metrics"]["records-consumed-total"] == 5
+    assert figures["consumer-coordinator-metrics"]["assigned-partitions"] == 1
+    assert len(consumer.metrics(raw=True)) > 3
+    assert new_consumer(metrics_enabled=False).metrics() is None
+    assert consumer.bootstrap_connected()
+
+
+def test_read_committed_is_accepted(producer: KafkaProducer, new_consumer: Consumers) -> None:
+    fill(producer, "t", [1])
+    assert numbers(new_consumer("t", isolation_level="read_committed")) == [1]
+
+
+def test_the_first_record_of_a_new_group_comes_at_once(
+    producer: KafkaProducer, new_consumer: Consumers
+) -> None:
+    fill(producer, "t", [1])
+    consumer = new_consumer("t", group_id="new")
+    start = time.monotonic()
+    assert take(consumer, 1) == [1]
+    assert time.monotonic() - start < 1
+    assert re.match(r"kafka-python-\d", consumer.config["client_id"])
