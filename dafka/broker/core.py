@@ -21,7 +21,6 @@ from kafka.errors import (
     InvalidTopicError,
     KafkaStorageError,
     NotLeaderForPartitionError,
-    OffsetOutOfRangeError,
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
@@ -45,7 +44,7 @@ from dafka.broker.interface import (
     TopicPartition,
     TopicSpec,
 )
-from dafka.broker.leader import Leader, Request, Share, check_batches
+from dafka.broker.leader import Leaders, Request, Share, check_batches
 from dafka.broker.limits import PENDING_BYTES
 from dafka.broker.node import BrokerNode
 from dafka.broker.offsets import GroupOffsets
@@ -103,6 +102,7 @@ class EmbeddedBroker(BrokerInterface):
             self.node = BrokerNode(
                 hub, Endpoint.shared(hub, options), self.log, self._writer, address, self._topics
             )
+            self._leaders = Leaders(self._writer, self.node, self._settled)
         except BaseException:
             self.log.close()
             raise
@@ -176,8 +176,8 @@ class EmbeddedBroker(BrokerInterface):
                 continue
             answers[name] = None if deleted is topic else UnknownTopicOrPartitionError
             for partition in topic.partitions:
-                self.node.forget(partition)
                 _wake(partition)
+        self.node.forget_deleted()
         return answers
 
     # -- records --------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class EmbeddedBroker(BrokerInterface):
             self._less_pending.wait()
             self._check()
         request = Request()
-        shares: list[tuple[Leader, Share]] = []
+        shares: list[tuple[Partition, Share]] = []
         for (name, number), contents in batches.items():
             partition = self._topics.partition(name, number)
             outcome: Share | Produced
@@ -205,23 +205,19 @@ class EmbeddedBroker(BrokerInterface):
             else:
                 outcome = check_batches(contents, request)
                 if isinstance(outcome, Share):
-                    shares.append((partition.leader or self._lead(partition), outcome))
+                    shares.append((partition, outcome))
                     continue
             request.answers[name, number] = outcome
         request.left = len(shares)
-        for leader, share in shares:
+        for partition, share in shares:
             self._pending_bytes += share.size
-            leader.take(share)
+            self._leaders.append(partition, share)
         if acks == 0:
-            answers = {(leader.partition.topic.name, leader.partition.number): Produced(None) for leader, _ in shares}
-            return answers | request.answers
+            taken = {(partition.topic.name, partition.number): Produced(None) for partition, _ in shares}
+            return {**taken, **request.answers}
         if request.left:
             request.ready.wait()
         return request.answers
-
-    def _lead(self, partition: Partition) -> Leader:
-        partition.leader = Leader(partition, self._writer, self.node.publish_committed, self._settled)
-        return partition.leader
 
     def _settled(self, size: int) -> None:
         self._pending_bytes -= size
@@ -337,7 +333,7 @@ class EmbeddedBroker(BrokerInterface):
     def _check(self) -> None:
         if self._stopping:
             self.hub.check()
-            raise BrokerStoppedError(f"the broker {self.host}:{self.port} on {self.log.path} has been stopped")
+            raise BrokerStoppedError(f"the broker {self.host}:{self.port} on {self.log.path} is stopped")
 
     def _committed(self, grown: set[LogPartition]) -> None:
         """Listener of the writer: called in its green thread after each commit, must not wait."""
@@ -346,10 +342,9 @@ class EmbeddedBroker(BrokerInterface):
             if partition is not None:
                 if partition.fetches:
                     _wake(partition)
-            elif not self._strangers:
-                self._strangers.add(stored)
-                self.hub.spawn(self._adopt)
-            else:
+            elif self._topics.wants(stored):
+                if not self._strangers:
+                    self.hub.spawn(self._adopt)
                 self._strangers.add(stored)
 
     def _adopt(self) -> None:

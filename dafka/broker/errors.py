@@ -1,4 +1,4 @@
-"""What can go wrong with a broker as a whole; what concerns one topic or partition is a kafka.errors class."""
+"""What can go wrong with a whole broker; what concerns one topic or partition is a kafka.errors class."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from kafka.errors import KafkaError
 from dafka.protocol.errors import DafkaError
 
 
-class BrokerStoppedError(DafkaError, KafkaError):
+class BrokerStoppedError(DafkaError, KafkaError):  # type: ignore[misc] # kafka-python has no types
     """The broker has been stopped, or was not started yet. A KafkaError, and not one to try again after."""

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from kafka.errors import KafkaError
-
 TopicPartition = tuple[str, int]
-Error = type[KafkaError]
+Error = Any  # a class of kafka.errors, which has no types
 
 LATEST = -1  # a timestamp of list_offsets: the offset behind the last record
 EARLIEST = -2  # ... the first record that exists
@@ -62,7 +60,7 @@ class TopicSpec(NamedTuple):
     """A topic to be created. ``partitions`` -1: the broker's default. ``configs`` are Kafka's, as text."""
 
     partitions: int = -1
-    configs: Mapping[str, str] = {}  # noqa: RUF012 - never written to
+    configs: Mapping[str, str] = {}
 
 
 class Produced(NamedTuple):

@@ -1,15 +1,16 @@
-"""The leader: the Dafka producer inside the broker that writes one Kafka partition.
+"""Leaders: the Dafka producers inside the broker, each of which writes one Kafka partition.
 
 "The broker sequences" (design 4.2). A leader takes whole record batches, gives them their offsets, has them
 appended, and only after the commit are they published to the mesh and their clients answered: append,
 commit, publish. Nothing is seen outside that a crash can take back.
 
-Numbers are given when a round begins, and a leader has one round under way. What comes meanwhile gathers
-for the next. So a round that could not be written needs no undoing: the log still ends where it ended, and
-the next round begins there.
+Numbers are given when the writer puts a round together, so all that has come for a partition until then
+shares a round, and a round that could not be written needs no undoing: the log still ends where it ended,
+and the next round begins there.
 
-Unlike a mesh producer a leader retains nothing: whatever it has published is in the log, and the broker's
-store answers every FETCH and GET-HEADS for it.
+Unlike a mesh producer a leader has no state of its own and retains nothing. Its address is in the table of
+topics, its position is the end of its partition in the log, and the broker's store answers every FETCH and
+GET-HEADS for it.
 """
 
 from __future__ import annotations
@@ -26,18 +27,21 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.interface import Error, Produced
-from dafka.broker.limits import MESSAGE_MAX_BYTES, ROUND_BYTES
+from dafka.broker.interface import Produced
+from dafka.broker.limits import MESSAGE_MAX_BYTES
+from dafka.broker.node import BrokerNode
 from dafka.broker.topics import Partition
-from dafka.log import LogClosedError
 from dafka.mesh.writer import Writer
 from dafka.protocol.batch import BatchError, check_batch, with_offset
+from dafka.protocol.errors import DafkaError
 
 log = logging.getLogger(__name__)
 
-Publish = Callable[[Partition, int, list[bytes]], None]
-
 _DAMAGED = frozenset(("short", "length", "crc"))
+
+
+class TopicDeletedError(DafkaError):
+    """A topic was deleted while batches for it waited for their round."""
 
 
 class Share:
@@ -96,88 +100,54 @@ def check_batches(batches: Sequence[bytes], request: Request) -> Share | Produce
     return Share(batches, spans, size, request)
 
 
-class Leader:
-    """Numbers, appends and publishes what is produced to ``partition``.
+class Leaders:
+    """All leaders of a broker: appends what is produced and publishes what is committed.
 
-    ``publish(partition, first sequence, contents)`` follows each commit; ``settled(bytes)`` each round,
-    whatever became of it.
+    ``settled(bytes)`` follows each share, whatever became of it.
     """
 
-    __slots__ = ("_gathering", "_publish", "_settled", "_under_way", "_writer", "partition")
-
-    def __init__(
-        self, partition: Partition, writer: Writer, publish: Publish, settled: Callable[[int], None]
-    ) -> None:
-        self.partition = partition
+    def __init__(self, writer: Writer, node: BrokerNode, settled: Callable[[int], None]) -> None:
         self._writer = writer
-        self._publish = publish
+        self._node = node
         self._settled = settled
-        self._gathering: list[Share] = []
-        self._under_way = False
 
-    def take(self, share: Share) -> None:
+    def append(self, partition: Partition, share: Share) -> None:
         """Take a share; its request is answered after the commit."""
-        self._gathering.append(share)
-        if not self._under_way:
-            self._begin()
+        numbered: list[bytes] = []
+        key = (partition.topic.name, partition.number)
+        first = base = 0
 
-    def _begin(self) -> None:
-        """Number what has gathered and hand it over as one append."""
-        shares = self._next_round()
-        if self.partition.topic.deleted:
-            self._answer_all(shares, UnknownTopicOrPartitionError, "the topic was deleted")
-            return
-        stored = self.partition.stored
-        first, offset = stored.next_sequence, stored.next_offset
-        contents: list[bytes] = []
-        bases: list[int] = []
-        for share in shares:
-            bases.append(offset)
+        def number(sequence: int, offset: int) -> tuple[list[bytes], int]:
+            nonlocal first, base
+            if partition.topic.deleted:
+                raise TopicDeletedError(f"topic {key[0]!r} was deleted")
+            partition.begun = True
+            first, base = sequence, offset
             for content, span in zip(share.batches, share.spans, strict=True):
-                contents.append(with_offset(content, offset))
+                numbered.append(with_offset(content, offset))
                 offset += span
-        self._under_way = True
+            return numbered, offset
 
-        def committed(error: Exception | None) -> None:
-            self._under_way = False
+        def done(error: Exception | None) -> None:
             if error is None:
-                self._committed(shares, bases, first, contents)
+                self._publish(partition, first, numbered)
+                produced = Produced(None, base, -1, partition.log_start)
             else:
-                self._refused(shares, error)
-            if self._gathering and not self._under_way:
-                self._begin()
+                produced = _refused(key, error)
+            share.request.answer(key, produced)
+            self._settled(share.size)
 
-        self._writer.append(stored, contents, committed)
+        self._writer.append_numbered(partition.stored, number, share.size, done)
 
-    def _next_round(self) -> list[Share]:
-        gathered, size = self._gathering, 0
-        for count, share in enumerate(gathered):
-            size += share.size
-            if size > ROUND_BYTES and count:
-                self._gathering = gathered[count:]
-                return gathered[:count]
-        self._gathering = []
-        return gathered
-
-    def _committed(self, shares: list[Share], bases: list[int], first: int, contents: list[bytes]) -> None:
+    def _publish(self, partition: Partition, first: int, contents: list[bytes]) -> None:
         try:
-            self._publish(self.partition, first, contents)
-        except Exception:
-            log.exception("publishing %d batches of %r failed", len(contents), self.partition.topic.name)
-        key = (self.partition.topic.name, self.partition.number)
-        start = self.partition.log_start
-        for share, base in zip(shares, bases, strict=True):
-            share.request.answer(key, Produced(None, base, -1, start))
-            self._settled(share.size)
+            self._node.publish_committed(partition, first, contents)
+        except Exception:  # the client's records are safe, whatever happened to the mesh
+            log.exception("publishing %d batches of %r failed", len(contents), partition.topic.name)
 
-    def _refused(self, shares: list[Share], error: Exception) -> None:
-        if not isinstance(error, LogClosedError):
-            key = (self.partition.topic.name, self.partition.number)
-            log.error("%d produce requests to %s were not stored: %s", len(shares), key, error)
-        self._answer_all(shares, KafkaStorageError, str(error))
 
-    def _answer_all(self, shares: list[Share], error: Error, detail: str) -> None:
-        key = (self.partition.topic.name, self.partition.number)
-        for share in shares:
-            share.request.answer(key, Produced(error, detail=detail))
-            self._settled(share.size)
+def _refused(key: tuple[str, int], error: Exception) -> Produced:
+    if isinstance(error, TopicDeletedError):
+        return Produced(UnknownTopicOrPartitionError, detail=str(error))
+    log.error("record batches for %s were not stored: %s", key, error)
+    return Produced(KafkaStorageError, detail=str(error))

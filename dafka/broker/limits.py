@@ -11,9 +11,6 @@ OFFSET_METADATA_MAX_BYTES = 4096
 PARTITIONS_PER_TOPIC = 100_000
 """Numbered partitions of one topic."""
 
-ROUND_BYTES = 16 * 1024 * 1024
-"""Batches that one leader hands to the log at a time; what comes meanwhile waits for the next round."""
-
 PENDING_BYTES = 64 * 1024 * 1024
 """Batches of all leaders together that wait for their commit; produce waits when there are more."""
 

@@ -12,7 +12,6 @@ steady trickle and not a burst every second.
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 
 from dafka.broker.limits import HEAD_INTERVAL
@@ -42,22 +41,19 @@ class BrokerNode(StoreNode):
         ]
         self._headed = 0
         super().__init__(hub, endpoint, log, writer, address)
+        self.forget_deleted()
 
     def publish_committed(self, partition: Partition, first: int, contents: list[bytes]) -> None:
         """Publish what a leader has committed, from sequence ``first`` on."""
-        topic, address = partition.topic.octets, partition.address
         if not first:
             self._heading.append(partition)
-        # The role learns of the commit first: whoever hears the record may fetch at once. Its ACK is for
-        # a producer on the mesh, which a leader is not.
-        self.role.stored(time.monotonic(), topic, address, first + len(contents))
-        self.endpoint.publish(self, (Run(None, address, topic, first, contents),))
+        self.lead(Run(None, partition.address, partition.topic.octets, first, contents))
 
-    def forget(self, partition: Partition) -> None:
-        """A topic was deleted: no more HEADs, and a FETCH is told that the records are gone."""
-        self.role.trimmed(partition.topic.octets, partition.address, partition.stored.next_sequence)
-        if partition in self._heading:
-            self._heading.remove(partition)
+    def forget_deleted(self) -> None:
+        """Topics were deleted: no more HEADs for them, and a FETCH is told that the records are gone."""
+        self._heading = [partition for partition in self._heading if not partition.topic.deleted]
+        for topic, address, sequence in self._topics.gone():
+            self.role.trimmed(topic, address, sequence)
 
     def on_run(self, run: Run) -> None:
         if self._topics.leads(run.topic, run.address):

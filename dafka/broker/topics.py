@@ -10,7 +10,8 @@ Everything is kept in the log's tables and changes in memory only after the comm
 
 - ``topics``: name -> id, configs, and the led partitions as ranges [first number, count];
 - ``natives``: topic id / number -> [address, first offset that counts];
-- ``deleted``: address / topic name -> the offset below which a deleted topic's records lie, -1 for all.
+- ``deleted``: address / topic name -> [offset, sequence] that end what a deleted topic had; offset -1: its
+  leader's, so there will never be more.
 
 A native partition is first stored by the store role and registered afterwards. A crash in between loses
 nothing: opening the table registers what the log has and the table has not, in the order of the log.
@@ -33,7 +34,6 @@ from dafka.mesh.writer import Writer
 
 if TYPE_CHECKING:
     from dafka.broker.fetching import Fetch
-    from dafka.broker.leader import Leader
 
 TOPICS, NATIVES, DELETED = "topics", "natives", "deleted"
 FOR_GOOD = -1
@@ -42,12 +42,19 @@ Rows = dict[tuple[str, str], object]
 
 
 class Partition:
-    """One partition of a topic. ``stored`` is what the log has of it, ``fetches`` those that wait for more."""
+    """One partition of a topic. ``stored`` is what the log has of it, ``fetches`` wait for more of it."""
 
-    __slots__ = ("address", "fetches", "floor", "leader", "number", "stored", "topic", "writable")
+    __slots__ = ("address", "begun", "fetches", "floor", "number", "stored", "topic", "writable")
 
     def __init__(
-        self, topic: Topic, number: int, address: bytes, stored: LogPartition, *, writable: bool, floor: int = 0
+        self,
+        topic: Topic,
+        number: int,
+        address: bytes,
+        stored: LogPartition,
+        *,
+        writable: bool,
+        floor: int = 0,
     ) -> None:
         self.topic = topic
         self.number = number
@@ -55,7 +62,7 @@ class Partition:
         self.writable = writable
         self.stored = stored
         self.floor = floor  # what is below belongs to a topic of this name that was deleted
-        self.leader: Leader | None = None
+        self.begun = False  # whether its leader has had anything to append since the broker's start
         self.fetches: set[Fetch] = set()
 
     @property
@@ -142,6 +149,11 @@ class TopicTable:
         partition = self._by_names.get((topic, address))
         return partition is not None and partition.writable
 
+    def wants(self, stored: LogPartition) -> bool:
+        """Whether :meth:`adopt` would register a partition that is in no topic."""
+        name = _kafka_name(stored.topic)
+        return name is not None and 0 <= self._floor(stored, name) < stored.next_offset
+
     # -- changing -------------------------------------------------------------------------------
 
     def create(self, name: str, count: int = -1, configs: Mapping[str, str] | None = None) -> Error | None:
@@ -185,12 +197,10 @@ class TopicTable:
             added: list[Partition] = []
             rows: Rows = {}
             for stored in sorted(candidates, key=lambda stored: stored.number):
-                name = _kafka_name(stored.topic)
-                if name is None or self.of_log(stored) is not None:
+                if self.of_log(stored) is not None or not self.wants(stored):
                     continue
-                floor = self._log.table(DELETED).get(_deleted_key(stored.address, name), 0)
-                if floor == FOR_GOOD or stored.next_offset <= floor:
-                    continue
+                name = stored.topic.decode("ascii")
+                floor = self._floor(stored, name)
                 topic = grown.get(name)
                 if topic is None:
                     known = self._topics.get(name)
@@ -225,11 +235,12 @@ class TopicTable:
                 if not partition.writable:
                     rows[NATIVES, _native_key(topic, partition.number)] = None
                     floor = partition.high_watermark
-                elif partition.leader is None and not partition.high_watermark:
+                elif not partition.begun and not partition.high_watermark:
                     continue
                 else:
                     floor = FOR_GOOD
-                rows[DELETED, _deleted_key(partition.address, name)] = floor
+                row = [floor, partition.stored.next_sequence]
+                rows[DELETED, _deleted_key(partition.address, name)] = row
             topic.deleted = True  # from here on nothing more is appended or read
             try:
                 self._writer.put_and_wait(rows)
@@ -241,6 +252,12 @@ class TopicTable:
             for partition in topic.partitions:
                 del self._by_names[topic.octets, partition.address]
             return topic
+
+    def gone(self) -> Iterator[tuple[bytes, bytes, int]]:
+        """What deleted topics had, for the mesh: (topic, address, sequence of the first that counts)."""
+        for key, (_, sequence) in self._log.table(DELETED).items():
+            address, _, name = key.rpartition("/")
+            yield name.encode(), address.encode("latin-1"), sequence
 
     # -- rows -----------------------------------------------------------------------------------
 
@@ -258,6 +275,11 @@ class TopicTable:
             partitions.append(Partition(topic, number, octets, stored, writable=False, floor=floor))
         topic.partitions = sorted(partitions, key=lambda partition: partition.number)
         self._add(topic)
+
+    def _floor(self, stored: LogPartition, name: str) -> int:
+        """The offset below which the records of a partition belong to a deleted topic."""
+        row = self._log.table(DELETED).get(_deleted_key(stored.address, name))
+        return 0 if row is None else int(row[0])
 
     def _new_topic(self, name: str, count: int, configs: Mapping[str, str]) -> Topic:
         topic = Topic(name, uuid4(), configs)

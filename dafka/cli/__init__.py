@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import signal
-import sys
-
 import click
 
 import dafka
 from dafka.cli.console import consume, produce
 from dafka.cli.daemons import store, tower
+from dafka.cli.look import sniff, topics
+from dafka.cli.perf import perf
 from dafka.protocol.errors import DafkaError
 
 
@@ -20,7 +18,7 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except DafkaError as error:
+        except (DafkaError, ValueError, OSError) as error:
             raise click.ClickException(str(error)) from error
 
 
@@ -28,19 +26,13 @@ class _Group(click.Group):
     cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DAFKA"}
 )
 @click.version_option(dafka.__version__, message="%(prog)s %(version)s")
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens to standard error.")
-def main(verbose: bool) -> None:
+def main() -> None:
     """Dafka: decentralised streaming on ZeroMQ.
 
-    Every option can also be set in the environment: DAFKA_STORE_PUB is --pub of `dafka store`.
+    An option can also be set in the environment (DAFKA_STORE_PUB is --pub of `dafka store`) or in a
+    configuration file; the command line goes first, then the environment, then the file.
     """
-    level = logging.DEBUG if verbose else logging.WARNING
-    logging.basicConfig(
-        level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    # SIGTERM ends a tool as Ctrl-C does: through its with blocks.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-for _command in (tower, store, produce, consume):
+for _command in (tower, store, produce, consume, topics, sniff, perf):
     main.add_command(_command)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dafka.cli.options import TopicName, ended_by_signal, tower_options
+from dafka.cli.options import TopicName, ended_by_signal, mesh_arguments
 from dafka.mesh.consumer import Consumer
 from dafka.mesh.producer import Producer, UnacknowledgedError
 
@@ -34,22 +34,29 @@ class StartAt(click.ParamType):
     type=click.IntRange(0),
     help="How many stores must acknowledge a record.",
 )
-@click.option(
-    "--timeout", default=10.0, show_default=True, help="Seconds to wait for acknowledgements at the end."
-)
-@tower_options
-def produce(topic: bytes, stores: int, timeout: float, sub: str, pub: str, bind: str) -> None:
+@click.option("--timeout", default=10.0, show_default=True, help="Seconds to wait for them at the end.")
+@click.option("--head-interval", default=1000, show_default=True, help="Milliseconds between HEADs.")
+@click.option("--terminate-unacked", type=bool, default=False, help="Do not wait for stores at the end.")
+@mesh_arguments
+def produce(
+    topic: bytes,
+    stores: int,
+    timeout: float,
+    head_interval: int,
+    terminate_unacked: bool,
+    mesh: dict[str, Any],
+) -> None:
     """Publish each line of standard input as a record of TOPIC.
 
     At the end of the input, or on Ctrl-C, it waits for the stores; what they have not acknowledged by then is
     reported, and the exit status is 1.
     """
-    producer = Producer(topic, tower=(sub, pub), min_stores=stores, bind=bind)
+    producer = Producer(topic, min_stores=stores, head_interval=head_interval / 1000, **mesh)
     with ended_by_signal():
         for line in sys.stdin.buffer:
             producer.send(line.rstrip(b"\r\n"))
     try:
-        producer.close(timeout)
+        producer.close(0.0 if terminate_unacked else timeout)
     except UnacknowledgedError as error:
         raise click.ClickException(str(error)) from error
 
@@ -66,9 +73,9 @@ def produce(topic: bytes, stores: int, timeout: float, sub: str, pub: str, bind:
 )
 @click.option("--partition", metavar="ADDRESS", help="Only the records of this producer.")
 @click.option("--count", type=click.IntRange(1), help="End after so many records.")
-@tower_options
+@mesh_arguments
 def consume(
-    topic: bytes, start: str | int, partition: str | None, count: int | None, sub: str, pub: str, bind: str
+    topic: bytes, start: str | int, partition: str | None, count: int | None, mesh: dict[str, Any]
 ) -> None:
     """Print the records of TOPIC, one a line."""
     starts: dict[str, int] = {}
@@ -81,7 +88,6 @@ def consume(
     reset = start if isinstance(start, str) else "earliest"
     output = sys.stdout.buffer
     left = count
-    mesh = {"tower": (sub, pub), "bind": bind}
     with ended_by_signal(), Consumer([topic], offset_reset=reset, start=starts, **mesh) as consumer:
         while left is None or left > 0:
             records = consumer.poll(timeout=1.0, max_records=min(1000, left or 1000))

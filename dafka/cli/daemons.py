@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from dafka.cli.options import ended_by_signal, tower_options, wait_for_signal
+from dafka.cli.options import common_options, ended_by_signal, mesh_arguments, wait_for_signal
 from dafka.mesh.store import Store
 from dafka.mesh.tower import Tower
 
@@ -12,13 +14,12 @@ from dafka.mesh.tower import Tower
 @click.command()
 @click.option("--sub", default="tcp://*:5556", show_default=True, help="Where to take beacons from nodes.")
 @click.option("--pub", default="tcp://*:5557", show_default=True, help="Where to give beacons to nodes.")
+@common_options
 def tower(sub: str, pub: str) -> None:
     """Run a tower, where nodes find each other."""
     with ended_by_signal(), Tower(sub, pub) as running:
-        click.echo(
-            f"tower: nodes publish to {running.addresses[0]} and subscribe from {running.addresses[1]}",
-            err=True,
-        )
+        publish_to, subscribe_from = running.addresses
+        click.echo(f"tower: nodes publish to {publish_to} and subscribe from {subscribe_from}", err=True)
         wait_for_signal()
 
 
@@ -31,9 +32,9 @@ def tower(sub: str, pub: str) -> None:
     show_default=True,
     help="What an acknowledged record survives: the death of this process, or a power cut too.",
 )
-@tower_options
-def store(folder: str, durability: str, sub: str, pub: str, bind: str) -> None:
+@mesh_arguments
+def store(folder: str, durability: str, mesh: dict[str, Any]) -> None:
     """Run a store that keeps every partition it hears of in FOLDER."""
-    with ended_by_signal(), Store(folder, tower=(sub, pub), durability=durability, bind=bind) as running:
+    with ended_by_signal(), Store(folder, durability=durability, **mesh) as running:
         click.echo(f"store: {running.address} in {folder}", err=True)
         wait_for_signal()

@@ -1,17 +1,55 @@
-"""What the commands have in common: where the tower is, and waiting for the end."""
+"""What the commands have in common: options, the C daemons' configuration files, and how a tool ends."""
 
 from __future__ import annotations
 
+import logging
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import wraps
+from pathlib import Path
+from typing import Any
 
 import click
 
+from dafka.cli.zpl import ZplError, parse_zpl
 from dafka.mesh.address import DEFAULT_TOWER, InvalidTopicError, check_topic
+from dafka.mesh.endpoint import HIGH_WATER_MARK
+from dafka.protocol.framing import Framing
 
-F = TypeVar("F", bound=Callable[..., Any])
+Command = Callable[..., Any]
+
+# The options that a ZPL file sets, by the path that the C daemons read (wire/README).
+_NODE_PATHS = {
+    "pub": "beacon/pub_address",
+    "sub": "beacon/sub_address",
+    "beacon_interval": "beacon/interval",
+    "beacon_timeout": "beacon/timeout",
+}
+_PATHS: dict[str, dict[str, str]] = {
+    "tower": {"pub": "tower/pub_address", "sub": "tower/sub_address", "verbose": "tower/verbose"},
+    "store": {
+        **_NODE_PATHS,
+        "folder": "store/db",
+        "high_watermark": "store/high_watermark",
+        "verbose": "store/verbose",
+    },
+    "produce": {
+        **_NODE_PATHS,
+        "head_interval": "producer/head_interval",
+        "high_watermark": "producer/high_watermark",
+        "terminate_unacked": "producer/terminate_unacked",
+        "verbose": "producer/verbose",
+    },
+    "consume": {
+        **_NODE_PATHS,
+        "start": "consumer/offset/reset",
+        "high_watermark": "consumer/high_watermark",
+        "verbose": "consumer/verbose",
+    },
+}
 
 
 class TopicName(click.ParamType):
@@ -26,20 +64,77 @@ class TopicName(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
-def tower_options(command: F) -> F:
-    """``--pub``, ``--sub`` and ``--bind`` of a node; passed on as ``tower`` addresses and ``bind``."""
-    options = [
-        click.option(
-            "--sub", default=DEFAULT_TOWER[0], show_default=True, help="Where the tower takes beacons."
-        ),
-        click.option(
-            "--pub", default=DEFAULT_TOWER[1], show_default=True, help="Where the tower gives beacons."
-        ),
-        click.option("--bind", default="*", show_default=True, help="Interface that peers connect to."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+def common_options(command: Command) -> Command:
+    """``--config`` and ``--verbose``."""
+
+    @click.option(
+        "-c",
+        "--config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=_read_config,
+        help="A configuration file in ZPL, as the C daemons take it.",
+    )
+    @click.option("-v", "--verbose", is_flag=True, help="Log what happens to standard error.")
+    @wraps(command)
+    def wrapped(*args: Any, verbose: bool, **kwargs: Any) -> Any:
+        logging.basicConfig(
+            level=logging.DEBUG if verbose else logging.WARNING,
+            stream=sys.stderr,
+            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        )
+        # SIGTERM ends a tool as Ctrl-C does: through its with blocks.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        return command(*args, **kwargs)
+
+    return wrapped
+
+
+def mesh_arguments(command: Command) -> Command:
+    """The options of a node; the command gets them as ``mesh``, keywords for a class of dafka.mesh."""
+
+    @common_options
+    @click.option("--sub", default=DEFAULT_TOWER[0], show_default=True, help="Where the tower takes beacons.")
+    @click.option("--pub", default=DEFAULT_TOWER[1], show_default=True, help="Where the tower gives beacons.")
+    @click.option("--bind", default="*", show_default=True, help="Interface that peers connect to.")
+    @click.option("--beacon-interval", default=1000, show_default=True, help="Milliseconds between beacons.")
+    @click.option(
+        "--beacon-timeout", default=4000, show_default=True, help="Milliseconds until a peer is lost."
+    )
+    @click.option(
+        "--high-watermark", default=HIGH_WATER_MARK, show_default=True, help="Messages queued a peer."
+    )
+    @click.option(
+        "--framing",
+        type=click.Choice([framing.value for framing in Framing]),
+        default=Framing.LIBDAFKA.value,
+        show_default=True,
+        help="How to write commands; both framings are read.",
+    )
+    @wraps(command)
+    def wrapped(
+        *args: Any,
+        sub: str,
+        pub: str,
+        bind: str,
+        beacon_interval: int,
+        beacon_timeout: int,
+        high_watermark: int,
+        framing: str,
+        **kwargs: Any,
+    ) -> Any:
+        mesh = {
+            "tower": (sub, pub),
+            "bind": bind,
+            "beacon_interval": beacon_interval / 1000,
+            "beacon_timeout": beacon_timeout / 1000,
+            "high_water_mark": high_watermark,
+            "framing": framing,
+        }
+        return command(*args, mesh=mesh, **kwargs)
+
+    return wrapped
 
 
 @contextmanager
@@ -55,3 +150,15 @@ def wait_for_signal() -> None:
     """Wait until a signal raises, in short sleeps: one just before a long one would be slept over."""
     while True:
         time.sleep(0.2)
+
+
+def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
+    if value is None:
+        return
+    try:
+        values = parse_zpl(value.read_text())
+    except (ZplError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{value}: {error}", ctx, param) from error
+    paths = _PATHS.get(ctx.info_name or "", _NODE_PATHS)
+    found = {option: values[path] for option, path in paths.items() if path in values}
+    ctx.default_map = {**(ctx.default_map or {}), **found}

@@ -182,7 +182,7 @@ def _batches(run: Deliver) -> Iterator[Record]:
 class ConsumerNode(Node):
     """A consumer role on an endpoint; hub side, but for ``take`` and ``wait``."""
 
-    hello_id = b"W"
+    hello_ids = b"W"
 
     def __init__(self, hub: Hub, options: EndpointOptions, role: ConsumerRole) -> None:
         self.closed = False
@@ -194,8 +194,8 @@ class ConsumerNode(Node):
         self._records = self._bytes = 0  # in the inbox, or taken and not yet reported back
         self._taken_records = self._taken_bytes = 0  # touched by the user's thread only
         self._endpoint = Endpoint.shared(hub, options)
-        self._endpoint.attach(self)
         self._carry(role.start())
+        self._endpoint.attach(self)
         self._carry(role.set_room(time.monotonic(), ROOM_RECORDS, ROOM_BYTES))
 
     # -- the user's thread ----------------------------------------------------------------------

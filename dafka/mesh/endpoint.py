@@ -89,7 +89,7 @@ class Node:
     """What an endpoint calls on the nodes attached to it. Hub side; none of these may block."""
 
     tick_interval = 0.1  # seconds between calls of tick()
-    hello_id: bytes | None = None  # the ID octet of subscriptions this node wants to hear of
+    hello_ids = b""  # the ID octets of the subscriptions that this node wants to hear of
 
     def on_run(self, run: Run) -> None:
         """Consecutive records that match a subscription of this node."""
@@ -98,7 +98,7 @@ class Node:
         """Any other command that matches a subscription of this node."""
 
     def on_subscription(self, prefix: bytes) -> None:
-        """A peer subscribed to ``prefix``, which starts with :attr:`hello_id`."""
+        """A peer subscribed to ``prefix``, whose ID octet is in :attr:`hello_ids`."""
 
     def tick(self, now: float) -> None:
         """Time has passed."""
@@ -125,7 +125,8 @@ class Endpoint:
         self.discarded: Counter[str] = Counter()
         self.peers: set[bytes] = set()
         self._reader = RunReader()
-        self._nodes: list[Node] = []
+        self._nodes: dict[Node, set[bytes]] = {}  # each with its subscriptions
+        self._greeters: list[Node] = []  # those of the nodes that ask for subscriptions
         self._routes: dict[bytes, list[Node]] = {}
         self._heard: set[bytes] = set()  # prefixes that remote peers are subscribed to
         self._local: deque[tuple[Node | None, Run | Command]] = deque()
@@ -158,24 +159,27 @@ class Endpoint:
 
     def attach(self, node: Node) -> None:
         """Have ``node`` ticked and told of the subscriptions it asks for, those already there included."""
-        self._nodes.append(node)
+        self._nodes.setdefault(node, set())
         interval = node.tick_interval
         if interval not in self._ticking:
             self._ticking[interval] = self.hub.spawn(self._tick_nodes, interval)
-        if node.hello_id is not None:
+        if node.hello_ids:
+            self._greeters.append(node)
             for prefix in [*self._heard, *self._routes]:
-                if prefix.startswith(node.hello_id):
+                if prefix[:1] in node.hello_ids and prefix:
                     self._guard(node.on_subscription, prefix)
 
     def detach(self, node: Node) -> None:
         """Forget ``node`` and its subscriptions; the last one out closes the sockets."""
-        self._nodes.remove(node)
-        for prefix in [prefix for prefix, nodes in self._routes.items() if node in nodes]:
+        if node in self._greeters:
+            self._greeters.remove(node)
+        for prefix in list(self._nodes.get(node, ())):
             self._unsubscribe(node, prefix)
+        self._nodes.pop(node, None)
         if not self._nodes:
             self._close()
 
-    def publish(self, node: Node | None, outputs: Iterable[Any]) -> None:
+    def publish(self, node: Node, outputs: Iterable[Any]) -> None:
         """Carry out what a role has decided: send its commands and runs, change its subscriptions."""
         for output in outputs:
             kind = type(output)
@@ -194,7 +198,7 @@ class Endpoint:
         if self._publisher.readable():
             self._ready.set()
 
-    def _publish_run(self, node: Node | None, run: Run) -> None:
+    def _publish_run(self, node: Node, run: Run) -> None:
         topic = run_topic(run)
         if self._others(topic, node):
             self._to_local(node, run)
@@ -207,8 +211,7 @@ class Endpoint:
 
     # -- routing --------------------------------------------------------------------------------
 
-    def _subscribe(self, node: Node | None, prefix: bytes) -> None:
-        assert node is not None
+    def _subscribe(self, node: Node, prefix: bytes) -> None:
         nodes = self._routes.get(prefix)
         if nodes is None:
             self._routes[prefix] = [node]
@@ -216,11 +219,13 @@ class Endpoint:
             self._ready.set()
         elif node not in nodes:
             nodes.append(node)
+        self._nodes.setdefault(node, set()).add(prefix)
         self._tell_subscription(prefix, node)
 
-    def _unsubscribe(self, node: Node | None, prefix: bytes) -> None:
+    def _unsubscribe(self, node: Node, prefix: bytes) -> None:
         nodes = self._routes.get(prefix, [])
         if node in nodes:
+            self._nodes[node].discard(prefix)
             nodes.remove(node)
             if not nodes:
                 del self._routes[prefix]
@@ -229,10 +234,9 @@ class Endpoint:
                     self._ready.set()
 
     def _tell_subscription(self, prefix: bytes, origin: Node | None) -> None:
-        hello_id = prefix[:1]
-        if hello_id in b"LW" and len(prefix) > 1:
-            for node in self._nodes:
-                if node.hello_id == hello_id and node is not origin:
+        if prefix[:1] in b"GLW" and prefix:
+            for node in self._greeters:
+                if prefix[:1] in node.hello_ids and node is not origin:
                     self._guard(node.on_subscription, prefix)
 
     def _others(self, topic: bytes, origin: Node | None) -> bool:

@@ -188,8 +188,8 @@ class ProducerNode(Node):
         self._role = role
         self._progress = gevent.event.Event()
         self._endpoint = Endpoint.shared(hub, options)
-        self._endpoint.attach(self)
         self._endpoint.publish(self, role.start())
+        self._endpoint.attach(self)
 
     def drain(self) -> None:
         """Publish what waits, a run at a time, as long as the role has room for it."""

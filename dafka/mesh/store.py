@@ -90,7 +90,7 @@ def _close(node: StoreNode) -> None:
 class StoreNode(Node):
     """A store role on an endpoint and a log; hub side. The broker uses it with its own log and writer."""
 
-    hello_id = b"L"
+    hello_ids = b"LG"
 
     def __init__(self, hub: Hub, endpoint: Endpoint, log: Log, writer: Writer, address: bytes) -> None:
         self.log = log
@@ -104,8 +104,8 @@ class StoreNode(Node):
         self.role = StoreRole(address, known)
         self._requests: deque[Serve] = deque()
         self._wake = gevent.event.Event()
-        endpoint.attach(self)
         endpoint.publish(self, self.role.start())
+        endpoint.attach(self)
         self._server = hub.spawn(self._serve)
 
     def heads(self) -> dict[tuple[bytes, str], int]:

@@ -13,4 +13,5 @@ WINDOW_START = 10_000
 WINDOW_MAX = 100_000
 FETCH_TIMEOUT = 0.5  # seconds without a record after which a FETCH is sent again
 FETCH_TIMEOUT_MAX = 4.0
+HEADS_INTERVAL = 30.0  # seconds between a store's looks at what the other stores have
 ACK_REPEAT = 0.5  # seconds between ACKs for records that are stored already

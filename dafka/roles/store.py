@@ -12,6 +12,11 @@ What has been handed to the log is kept apart from what the log has committed: o
 acknowledged, told as a head, and served. An ACK that got lost would leave the producer waiting, so one is
 repeated when a HEAD or a record shows up that is stored already. A FETCH for records that retention has
 removed is answered with TRIMMED, our addition, or its sender would wait for ever.
+
+A store also follows what the other stores have, or partitions whose producer is gone would never reach a
+store that joins late. It asks them for the heads of all topics with a GET-HEADS whose topic is empty: every
+name begins with the empty one, so C stores, which compare prefixes, answer it too. It asks when a store
+subscribes, and again from time to time.
 """
 
 from __future__ import annotations
@@ -31,9 +36,10 @@ from dafka.protocol.commands import (
 )
 from dafka.protocol.runs import Run
 from dafka.roles.follower import Follower
-from dafka.roles.limits import ACK_REPEAT, PARTITIONS
+from dafka.roles.limits import ACK_REPEAT, HEADS_INTERVAL, PARTITIONS
 from dafka.roles.outputs import Append, Output, Serve, Subscribe
 
+ALL_TOPICS = b""
 _UNBOUNDED = 1 << 40  # the log is a store's room
 
 Key = tuple[bytes, bytes]  # topic, partition
@@ -59,12 +65,13 @@ class StoreRole:
         self._partitions: dict[Key, _Stored] = {}
         self._by_topic: dict[bytes, dict[bytes, _Stored]] = {}
         self._behind: dict[Key, _Stored] = {}
+        self._next_look: float | None = None
         for (topic, partition), (first, committed) in (partitions or {}).items():
             self._add(topic, partition, first, committed)
 
     def start(self) -> list[Output]:
         """The subscriptions of a store."""
-        own = [octet + self.address for octet in (b"D", b"W", b"T")]
+        own = [octet + self.address for octet in (b"D", b"E", b"W", b"T")]
         return [Subscribe(prefix) for prefix in (b"M", b"H", b"F", b"G", *own)]
 
     def receive_run(self, now: float, run: Run) -> list[Output]:
@@ -104,17 +111,18 @@ class StoreRole:
 
     def receive(self, now: float, command: Command) -> list[Output]:
         """Any other command."""
-        if isinstance(command, Head):
+        if isinstance(command, (Head, DirectHead)):
             stored = self._partition(command.topic, command.address)
             if stored is not None:
                 stored.follower.heard_of(command.sequence + 1)
                 if command.sequence < stored.committed:
-                    return self._ack_again(now, stored)
+                    return self._ack_again(now, stored) if isinstance(command, Head) else []
                 return self._ask(now, stored)
         elif isinstance(command, Fetch):
             return self._serve(command)
         elif isinstance(command, GetHeads):
-            return self._heads(command.address, (command.topic,))
+            topics = tuple(self._by_topic) if command.topic == ALL_TOPICS else (command.topic,)
+            return self._heads(command.address, topics) if command.address != self.address else []
         elif isinstance(command, ConsumerHello):
             return self._heads(command.address, command.topics)
         elif isinstance(command, Trimmed):
@@ -128,12 +136,20 @@ class StoreRole:
             stored.first = max(stored.first, first)
 
     def peer_subscribed(self, now: float, prefix: bytes) -> list[Output]:
-        """A peer subscribed to ``L`` and its own address: it is a consumer that wants to be greeted."""
+        """A peer subscribed to ``L`` and its own address: it is a consumer that wants to be greeted; or to
+        all GET-HEADS: it is another store."""
+        if prefix == b"G":
+            return [GetHeads(ALL_TOPICS, self.address)]
         return [StoreHello(prefix[1:], self.address)] if prefix[:1] == b"L" and len(prefix) > 1 else []
 
     def tick(self, now: float) -> list[Output]:
-        """Repeat the FETCHes that were not answered in time."""
-        return [output for stored in list(self._behind.values()) for output in self._ask(now, stored)]
+        """Repeat the FETCHes that were not answered in time; look at the other stores when it is time to."""
+        outputs = [output for stored in list(self._behind.values()) for output in self._ask(now, stored)]
+        if self._next_look is None or now >= self._next_look:
+            if self._next_look is not None:
+                outputs.append(GetHeads(ALL_TOPICS, self.address))
+            self._next_look = now + HEADS_INTERVAL
+        return outputs
 
     def _add(self, topic: bytes, address: bytes, first: int, committed: int) -> _Stored:
         stored = _Stored(topic, address, first, committed)

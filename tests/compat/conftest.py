@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-from dafka.broker import Broker
+from dafka import Broker
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from compat.kafka.errors import (
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
-from dafka.broker import Broker
+from dafka import Broker
 
 
 @pytest.fixture

@@ -84,6 +84,7 @@ def test_a_module_that_kafka_python_does_not_have_is_not_found() -> None:
 
 
 def test_submodules_can_be_imported_first() -> None:
-    code = "from compat.kafka.coordinator.assignors.range import RangePartitionAssignor as R; print(R.__module__)"
+    code = "from compat.kafka.coordinator.assignors.range import RangePartitionAssignor as Range;"
+    code += "print(Range.__module__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "kafka.coordinator.assignors.range"

@@ -27,7 +27,7 @@ from compat.kafka.errors import (
 )
 from compat.kafka.serializer import Deserializer, JsonSerializer
 from compat.kafka.structs import OffsetAndTimestamp
-from dafka.broker import Broker
+from dafka import Broker
 
 Consumers = Callable[..., KafkaConsumer]
 T0 = TopicPartition("t", 0)
@@ -58,9 +58,7 @@ def test_a_record_has_every_field_of_kafka_pythons(producer: KafkaProducer, new_
     producer.send("t", b"value", key=b"key", headers=[("h", b"12")], timestamp_ms=99).get(10)
     (record,) = list(new_consumer("t"))
     assert type(record) is ConsumerRecord is kafka.consumer.fetcher.ConsumerRecord
-    assert record == ConsumerRecord(
-        "t", 0, 0, 0, 99, 0, b"key", b"value", [("h", b"12")], None, 3, 5, 3
-    )
+    assert record == ConsumerRecord("t", 0, 0, 0, 99, 0, b"key", b"value", [("h", b"12")], None, 3, 5, 3)
 
 
 def test_iterating_yields_everything_in_order_over_batches(
@@ -508,9 +506,7 @@ def test_membership_is_described(producer: KafkaProducer, new_consumer: Consumer
 # -- deserializers -------------------------------------------------------------------------------------
 
 
-def test_deserializers_may_be_objects_and_functions(
-    producer: KafkaProducer, new_consumer: Consumers
-) -> None:
+def test_deserializers_may_be_objects_and_functions(producer: KafkaProducer, new_consumer: Consumers) -> None:
     producer.send("t", b'{"a": [1]}', key=b"k").get(10)
     with pytest.warns(DeprecationWarning, match="key_deserializer"):
         consumer = new_consumer("t", key_deserializer=bytes.decode, value_deserializer=JsonSerializer())

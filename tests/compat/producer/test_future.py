@@ -102,7 +102,9 @@ def test_a_callback_may_send(new_producer: Producers) -> None:
 
 
 @pytest.mark.parametrize("wait", ["get", "flush"])
-def test_a_callback_that_waits_for_a_record_is_told_that_it_cannot(new_producer: Producers, wait: str) -> None:
+def test_a_callback_that_waits_for_a_record_is_told_that_it_cannot(
+    new_producer: Producers, wait: str
+) -> None:
     producer = new_producer(linger_ms=5)
     raised: list[Exception] = []
     done = threading.Event()
@@ -165,7 +167,11 @@ def test_a_failed_record_raises_and_calls_errbacks(new_producer: Producers) -> N
 def test_only_the_producer_resolves_a_future(lingering: KafkaProducer) -> None:
     future = lingering.send("t", b"v")
     assert isinstance(future, RecordFuture)
-    for change in (lambda: future.success(1), lambda: future.failure(ValueError()), lambda: future.rebind(1, 2)):
+    for change in (
+        lambda: future.success(1),
+        lambda: future.failure(ValueError()),
+        lambda: future.rebind(1, 2),
+    ):
         with pytest.raises(IllegalStateError):
             change()
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import kafka.codec
 import pytest
@@ -180,7 +181,7 @@ def test_the_sticky_partitioner_moves_on_with_every_batch(new_producer: Producer
     random.seed(4)
     producer = new_producer(partitioner=StickyPartitioner(), linger_ms=50, batch_size=1000)
     partitions = [future.get(10).partition for future in [producer.send(four, b"x" * 90) for _ in range(90)]]
-    runs = 1 + sum(1 for one, other in zip(partitions, partitions[1:], strict=False) if one != other)
+    runs = 1 + sum(1 for one, other in pairwise(partitions) if one != other)
     assert set(partitions) == {0, 1, 2, 3} and runs < 30
 
 
@@ -239,7 +240,9 @@ def test_a_forgotten_producer_sends_what_it_has(new_consumer: Consumers, broker)
 
 
 @pytest.mark.parametrize("acks", [0, 1, -1, "all"])
-def test_every_setting_of_acks_delivers(new_producer: Producers, new_consumer: Consumers, acks: object) -> None:
+def test_every_setting_of_acks_delivers(
+    new_producer: Producers, new_consumer: Consumers, acks: object
+) -> None:
     producer = new_producer(acks=acks, enable_idempotence=False)
     metadata = producer.send("t", b"v").get(10)
     assert metadata.offset == (-1 if acks == 0 else 0)
@@ -279,7 +282,9 @@ def test_eight_threads_share_a_producer(new_producer: Producers, new_consumer: C
     producer = new_producer(batch_size=2000)
 
     def send(thread: int) -> list[int]:
-        futures = [producer.send(four, b"%d %d" % (thread, number), key=b"%d" % thread) for number in range(2000)]
+        futures = [
+            producer.send(four, b"%d %d" % (thread, number), key=b"%d" % thread) for number in range(2000)
+        ]
         return [future.get(20).offset for future in futures]
 
     with ThreadPoolExecutor(8) as pool:

@@ -25,7 +25,7 @@ Consumers = Callable[..., KafkaConsumer]
 
 
 class FaultyBroker:
-    """The real broker, but for the answers to produce that ``faults`` has: error classes, or seconds to wait."""
+    """The real broker, except that ``faults`` come first: classes of errors, or seconds to wait."""
 
     def __init__(self, producer: KafkaProducer, faults: list[Any]) -> None:
         self._broker = producer._sender._broker
@@ -48,7 +48,9 @@ class FaultyBroker:
         return self._broker.produce(batches, acks=acks)
 
 
-@pytest.mark.parametrize("error", [NotLeaderForPartitionError, NotEnoughReplicasError, UnknownTopicOrPartitionError])
+@pytest.mark.parametrize(
+    "error", [NotLeaderForPartitionError, NotEnoughReplicasError, UnknownTopicOrPartitionError]
+)
 def test_a_passing_error_is_retried_and_the_order_stays(
     new_producer: Producers, new_consumer: Consumers, error: type
 ) -> None:
@@ -79,9 +81,7 @@ def test_without_retries_the_first_error_counts(new_producer: Producers) -> None
 
 
 def test_delivery_gives_up_after_its_timeout(new_producer: Producers) -> None:
-    producer = new_producer(
-        delivery_timeout_ms=120, request_timeout_ms=100, retry_backoff_ms=30, linger_ms=0
-    )
+    producer = new_producer(delivery_timeout_ms=120, request_timeout_ms=100, retry_backoff_ms=30, linger_ms=0)
     producer.partitions_for("t")
     FaultyBroker(producer, [NotLeaderForPartitionError] * 1000)
     with pytest.raises((KafkaTimeoutError, NotLeaderForPartitionError)):

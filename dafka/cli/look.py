@@ -1,0 +1,70 @@
+"""``dafka topics`` and ``dafka sniff``: looking at a mesh from outside."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from dafka.cli.options import TopicName, ended_by_signal, mesh_arguments
+from dafka.mesh.address import topic_name
+from dafka.mesh.observer import Observer
+from dafka.protocol.commands import Command, DirectHead, Head
+from dafka.protocol.runs import Run
+
+_ALL = [bytes([octet]) for octet in b"MHDEFKGWLT"]
+_SHOWN = 60  # octets of a content that sniff shows
+
+
+@click.command()
+@click.argument("topic", type=TopicName(), required=False)
+@click.option("--seconds", default=2.0, show_default=True, help="How long to listen.")
+@mesh_arguments
+def topics(topic: bytes | None, seconds: float, mesh: dict[str, Any]) -> None:
+    """List the partitions of TOPIC, or of all topics, with their last sequence.
+
+    The stores are asked, and live producers say it by themselves at every interval.
+    """
+    heads: dict[tuple[bytes, bytes], int] = {}
+    deadline = time.monotonic() + seconds
+    with ended_by_signal(), Observer([b"H"], **mesh) as observer:
+        observer.ask_heads(topic or b"")
+        while (left := deadline - time.monotonic()) > 0:
+            for _, heard in observer.poll(left):
+                if isinstance(heard, (Head, DirectHead)) and topic in (None, heard.topic):
+                    key = heard.topic, heard.address
+                    heads[key] = max(heads.get(key, 0), heard.sequence)
+    for (name, address), sequence in sorted(heads.items()):
+        click.echo(f"{topic_name(name)}\t{address.decode()}\t{sequence}")
+
+
+@click.command()
+@click.option("--seconds", type=float, help="End after so long.")
+@mesh_arguments
+def sniff(seconds: float | None, mesh: dict[str, Any]) -> None:
+    """Print the commands that pass through the mesh, decoded, one a line."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    with ended_by_signal(), Observer(_ALL, **mesh) as observer:
+        while deadline is None or time.monotonic() < deadline:
+            for when, heard in observer.poll(0.2):
+                for line in _lines(heard):
+                    click.echo(f"{when:.3f} {line}")
+
+
+def _lines(heard: Run | Command) -> list[str]:
+    if not isinstance(heard, Run):
+        fields = zip(heard._fields, heard, strict=True)
+        return [f"{type(heard).__name__} " + " ".join(f"{name}={_text(value)}" for name, value in fields)]
+    name = "Record" if heard.recipient is None else f"DirectRecord recipient={_text(heard.recipient)}"
+    head = f"{name} address={_text(heard.address)} topic={_text(heard.topic)}"
+    return [
+        f"{head} sequence={sequence} size={len(content)} content={content[:_SHOWN]!r}"
+        for sequence, content in enumerate(heard.contents, heard.first)
+    ]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return topic_name(value)
+    return ",".join(map(_text, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,97 @@
+"""``dafka perf``: how fast this mesh is, measured as the C tools perf_store and perf_consumer do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import click
+
+from dafka.cli.options import ended_by_signal, mesh_arguments
+from dafka.mesh.consumer import Consumer
+from dafka.mesh.producer import Producer
+
+COUNT = click.argument("count", type=click.IntRange(1))
+SIZE = click.argument("size", type=click.IntRange(0))
+
+
+@click.group()
+def perf() -> None:
+    """Measure COUNT records of SIZE octets."""
+
+
+@perf.command("producer")
+@COUNT
+@SIZE
+@click.option("--topic", default="$PRODUCER_PERF", show_default=True)
+@click.option("--hold", type=float, default=0.0, help="Seconds to stay in the mesh afterwards.")
+@mesh_arguments
+def perf_producer(count: int, size: int, topic: str, hold: float, mesh: dict[str, Any]) -> None:
+    """Publish and ask no store for anything."""
+    value = b"x" * size
+    with ended_by_signal(), Producer(topic, min_stores=0, **mesh) as producer:
+        started = time.perf_counter()
+        for _ in range(count):
+            producer.send(value)
+        producer.flush()
+        _report("published", count, size, started)
+        time.sleep(hold)
+
+
+@perf.command("store")
+@COUNT
+@SIZE
+@mesh_arguments
+def perf_store(count: int, size: int, mesh: dict[str, Any]) -> None:
+    """Publish to $STORE_PERF and wait until a store has acknowledged everything."""
+    value = b"x" * size
+    with ended_by_signal(), Producer("$STORE_PERF", **mesh) as producer:
+        started = time.perf_counter()
+        for _ in range(count):
+            producer.send(value)
+        producer.flush()
+        _report("published, stored and acknowledged", count, size, started)
+
+
+@perf.command("consumer")
+@COUNT
+@SIZE
+@mesh_arguments
+def perf_consumer(count: int, size: int, mesh: dict[str, Any]) -> None:
+    """Consume from $CONSUMER_PERF, which another process publishes meanwhile."""
+    sub, pub = mesh["tower"]
+    command = [sys.executable, "-m", "dafka.cli", "perf", "producer", str(count), str(size)]
+    command += [
+        "--topic",
+        "$CONSUMER_PERF",
+        "--hold",
+        "3600",
+        "--sub",
+        sub,
+        "--pub",
+        pub,
+        "--bind",
+        mesh["bind"],
+    ]
+    with ended_by_signal(), Consumer(["$CONSUMER_PERF"], offset_reset="earliest", **mesh) as consumer:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            records = iter(consumer)
+            next(records)
+            started = time.perf_counter()
+            for _ in range(count - 1):
+                next(records)
+            _report("consumed", count, size, started)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _report(what: str, count: int, size: int, started: float) -> None:
+    seconds = time.perf_counter() - started
+    rate, megabytes = count / seconds, count * size / seconds / 1e6
+    click.echo(
+        f"{count} records of {size} octets {what} in {seconds:.2f} s: {rate:,.0f}/s, {megabytes:.1f} MB/s"
+    )

@@ -1,0 +1,238 @@
+"""The facade in somebody else's process: each case in a subprocess of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(code: str, *, embedded: Path | None = None, timeout: float = 30) -> str:
+    """Run a program; its standard output. It must end well and write nothing to standard error."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("DAFKA_EMBEDDED", None)
+    if embedded is not None:
+        environment["DAFKA_EMBEDDED"] = str(embedded)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=environment,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+COUNT = """
+from compat.kafka import KafkaConsumer
+consumer = KafkaConsumer("t", auto_offset_reset="earliest", consumer_timeout_ms=300)
+print(sum(1 for record in consumer))
+"""
+
+
+def test_records_that_were_not_flushed_are_sent_at_exit(tmp_path: Path) -> None:
+    run(
+        """
+        from compat.kafka import KafkaProducer
+        producer = KafkaProducer(linger_ms=60_000)
+        for number in range(5000):
+            producer.send("t", b"%d" % number)
+        """,
+        embedded=tmp_path,
+    )
+    assert run(COUNT, embedded=tmp_path) == "5000\n"
+
+
+def test_records_of_a_forgotten_producer_are_sent_at_exit(tmp_path: Path) -> None:
+    run(
+        """
+        from compat.kafka import KafkaProducer
+        def send():
+            producer = KafkaProducer(linger_ms=60_000)
+            for number in range(5000):
+                producer.send("t", b"%d" % number)
+        send()
+        """,
+        embedded=tmp_path,
+    )
+    assert run(COUNT, embedded=tmp_path) == "5000\n"
+
+
+def test_a_program_may_end_with_everything_open(tmp_path: Path) -> None:
+    out = run(
+        """
+        from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+        admin = KafkaAdminClient()
+        producer = KafkaProducer()
+        consumer = KafkaConsumer("t", group_id="g", auto_offset_reset="earliest")
+        producer.send("t", b"v")
+        print(next(consumer).value)
+        """,
+        embedded=tmp_path,
+    )
+    assert out == "b'v'\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_in_a_forked_child_clients_say_that_they_belong_to_the_parent() -> None:
+    out = run(
+        """
+        import os, sys
+        from compat.kafka import KafkaConsumer, KafkaProducer
+        from dafka import Broker
+        with Broker() as broker:
+            producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+            consumer = KafkaConsumer("t", bootstrap_servers=broker.bootstrap_servers,
+                                     auto_offset_reset="earliest", group_id="g")
+            for _ in range(10):
+                producer.send("t", b"v")
+            next(consumer)
+            pid = os.fork()
+            if pid == 0:
+                for use in (lambda: producer.send("t", b"v"), lambda: consumer.poll(),
+                            lambda: producer.flush(1), lambda: consumer.position(("t", 0))):
+                    try:
+                        use()
+                        print("nothing")
+                    except Exception as error:
+                        print(type(error).__name__)
+                print(len(list(consumer)))
+                sys.stdout.flush()
+                os._exit(0)
+            assert os.waitpid(pid, 0)[1] == 0
+            producer.send("t", b"v").get(10)
+            print(producer.metrics()["producer-metrics"]["record-send-total"])
+            consumer.close()
+            producer.close()
+        """
+    )
+    first, *rest = out.split()
+    assert first == "ForkedError"
+    assert rest[0] == "ForkedError" and rest[-1] == "11.0" and "0" in rest
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_ends_without_noise() -> None:
+    out = run(
+        """
+        import os, sys
+        from compat.kafka import KafkaProducer
+        from dafka import Broker
+        broker = Broker().start()
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, linger_ms=60_000)
+        future = producer.send("t", b"v")
+        if os.fork() == 0:
+            del producer, future
+            sys.exit(0)
+        os.wait()
+        producer.close()
+        print(future.get(1).offset)
+        broker.stop()
+        """
+    )
+    assert out.split()[-1] == "0"
+
+
+def test_in_a_patched_gevent_program_only_the_calling_greenlet_waits() -> None:
+    out = run(
+        """
+        from gevent import monkey
+        monkey.patch_all()
+        import gevent
+        from compat.kafka import KafkaConsumer, KafkaProducer
+        from dafka import Broker
+
+        ticks = 0
+        def tick():
+            global ticks
+            while True:
+                ticks += 1
+                gevent.sleep(0.005)
+
+        gevent.spawn(tick)
+        with Broker() as broker:
+            producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, linger_ms=200)
+            before = ticks
+            future = producer.send("t", b"v")
+            assert future.get(10).offset == 0
+            assert ticks - before > 10, ticks
+            with gevent.Timeout(0.05, False):
+                producer.send("t", b"w").get()
+                raise SystemExit("should have timed out")
+            consumer = KafkaConsumer("t", bootstrap_servers=broker.bootstrap_servers)
+            before = ticks
+            assert consumer.poll(200) == {}
+            assert ticks - before > 10, ticks
+            consumer.seek_to_beginning()
+            producer.flush()
+            values = []
+            def read():
+                for record in consumer:
+                    values.append(record.value)
+                    if len(values) == 202:
+                        return
+            reader = gevent.spawn(read)
+            senders = [gevent.spawn(lambda: [producer.send("t", b"x").get(10) for _ in range(2)])
+                       for _ in range(100)]
+            gevent.joinall([reader, *senders], timeout=20, raise_error=True)
+            print(len(values))
+            consumer.close()
+            producer.close()
+        """
+    )
+    assert out == "202\n"
+
+
+def test_from_asyncio_through_executors() -> None:
+    out = run(
+        """
+        import asyncio
+        from compat.kafka import KafkaConsumer, KafkaProducer
+        from dafka import Broker
+
+        async def main(address):
+            loop = asyncio.get_running_loop()
+            producer = await loop.run_in_executor(None, lambda: KafkaProducer(bootstrap_servers=address))
+            futures = [producer.send("t", b"%d" % number) for number in range(100)]
+            got = await asyncio.gather(*(loop.run_in_executor(None, one.get, 10) for one in futures))
+            consumer = KafkaConsumer("t", bootstrap_servers=address, auto_offset_reset="earliest")
+            records = await loop.run_in_executor(None, lambda: consumer.poll(5000))
+            print(len(got), sum(map(len, records.values())))
+            await loop.run_in_executor(None, producer.close)
+            consumer.close()
+
+        with Broker() as broker:
+            asyncio.run(main(broker.bootstrap_servers))
+        """
+    )
+    assert out == "100 100\n"
+
+
+def test_an_interrupted_wait_leaves_everything_usable() -> None:
+    out = run(
+        """
+        import _thread, threading
+        from compat.kafka import KafkaConsumer, KafkaProducer
+        from dafka import Broker
+        with Broker() as broker:
+            producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, linger_ms=60_000)
+            future = producer.send("t", b"v")
+            threading.Timer(0.1, _thread.interrupt_main).start()
+            try:
+                future.get(10)
+            except KeyboardInterrupt:
+                print("interrupted")
+            producer.flush(10)
+            print(future.get().offset)
+            producer.close()
+        """
+    )
+    assert out.startswith("interrupted\n")
