@@ -31,7 +31,7 @@ from dafka.broker.interface import Produced
 from dafka.broker.limits import MESSAGE_MAX_BYTES
 from dafka.broker.node import BrokerNode
 from dafka.broker.topics import Partition
-from dafka.mesh.writer import Writer
+from dafka.mesh.writer import Numbered, Writer
 from dafka.protocol.batch import BatchError, check_batch, with_offset
 from dafka.protocol.errors import DafkaError
 
@@ -117,7 +117,7 @@ class Leaders:
         key = (partition.topic.name, partition.number)
         first = base = 0
 
-        def number(sequence: int, offset: int) -> tuple[list[bytes], int]:
+        def number(sequence: int, offset: int) -> Numbered:
             nonlocal first, base
             if partition.topic.deleted:
                 raise TopicDeletedError(f"topic {key[0]!r} was deleted")
@@ -126,7 +126,7 @@ class Leaders:
             for content, span in zip(share.batches, share.spans, strict=True):
                 numbered.append(with_offset(content, offset))
                 offset += span
-            return numbered, offset
+            return Numbered(sequence, numbered, offset)
 
         def done(error: Exception | None) -> None:
             if error is None:

@@ -16,9 +16,9 @@ from dafka.mesh.address import TowerLike, check_address, new_address
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
 from dafka.mesh.hub import Hub, get_hub
 from dafka.mesh.writer import Writer
-from dafka.protocol.commands import Command
+from dafka.protocol.commands import Command, Trimmed
 from dafka.protocol.runs import Run
-from dafka.roles.outputs import Append, Serve
+from dafka.roles.outputs import Append, Begin, Serve
 from dafka.roles.store import StoreRole
 
 SERVE_RECORDS = 1000  # records sent before another request or green thread has its turn
@@ -102,6 +102,7 @@ class StoreNode(Node):
             for partition in log.partitions()
         }
         self.role = StoreRole(address, known)
+        self._begins: set[tuple[bytes, bytes]] = set()  # partitions whose next append leaves a gap
         self._requests: deque[Serve] = deque()
         self._wake = gevent.event.Event()
         endpoint.publish(self, self.role.start())
@@ -144,6 +145,8 @@ class StoreNode(Node):
         for output in outputs:
             if isinstance(output, Append):
                 self._append(output)
+            elif isinstance(output, Begin):
+                self._begins.add((output.topic, output.address))
             elif isinstance(output, Serve):
                 if len(self._requests) < SERVE_REQUESTS:
                     self._requests.append(output)
@@ -166,7 +169,9 @@ class StoreNode(Node):
             else:
                 self._carry(self.role.not_stored(now, append.topic, append.address))
 
-        self.writer.append(partition, append.first, append.contents, committed)
+        skip = (append.topic, append.address) in self._begins
+        self._begins.discard((append.topic, append.address))
+        self.writer.append(partition, append.first, append.contents, committed, skip=skip)
 
     def _serve(self) -> None:
         while not self.closed:
@@ -186,6 +191,10 @@ class StoreNode(Node):
             return None
         first, contents = self._read(partition, request)
         if not contents:
+            return None
+        if first != request.first:
+            gone = Trimmed(request.recipient, request.address, request.topic, first)
+            self.endpoint.publish(self, (gone,))
             return None
         run = Run(request.recipient, request.address, request.topic, first, contents)
         self.endpoint.publish(self, (run,))

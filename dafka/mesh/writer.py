@@ -17,18 +17,28 @@ from typing import NamedTuple
 import gevent
 import gevent.event
 
-from dafka.log import Log, LogClosedError, LogPartition
+from dafka.log import AppendError, Log, LogClosedError, LogPartition
 from dafka.mesh.hub import Hub
 from dafka.protocol.errors import DafkaError
 
 logger = logging.getLogger(__name__)
 
 Done = Callable[[Exception | None], None]
-Number = Callable[[int, int], tuple[list[bytes], int]]
 
 ROUND_BYTES = 16 * 1024 * 1024  # contents that one transaction takes at most
 CHUNK_BYTES = 1024 * 1024  # contents that go into one stored value at most; reading costs whole values
 CHUNK_MESSAGES = 65536
+
+
+class Numbered(NamedTuple):
+    """Messages with their place: the first one's sequence, the contents, and the offset behind the last."""
+
+    first: int
+    contents: list[bytes]
+    next_offset: int
+
+
+Number = Callable[[int, int], Numbered]
 
 
 class OutOfSequenceError(DafkaError):
@@ -54,28 +64,31 @@ class Writer:
         self._listeners: list[Callable[[set[LogPartition]], None]] = []
         self._green = hub.spawn(self._rounds)
 
-    def append(self, partition: LogPartition, first: int, contents: list[bytes], done: Done) -> None:
+    def append(
+        self, partition: LogPartition, first: int, contents: list[bytes], done: Done, *, skip: bool = False
+    ) -> None:
         """Have messages that carry their numbers appended; ``done(error or None)`` follows the commit.
 
         ``first`` is the first one's sequence. If the partition does not stand there when the round is put
-        together, because an earlier round failed, ``done`` gets :class:`OutOfSequenceError`.
+        together, because an earlier round failed, ``done`` gets :class:`OutOfSequenceError`; with ``skip``
+        it may stand below, and what lies between will never be there.
         """
 
-        def number(sequence: int, offset: int) -> tuple[list[bytes], int]:
-            if sequence != first:
+        def number(sequence: int, offset: int) -> Numbered:
+            if sequence > first or (sequence < first and not skip):
                 raise OutOfSequenceError(
                     f"messages from {first} on cannot be appended to {partition!r}, "
                     f"which stands at {sequence}"
                 )
-            return contents, offset
+            return Numbered(first, contents, offset)
 
         self._add(_Append(partition, number, {}, done, sum(map(len, contents))))
 
     def append_numbered(self, partition: LogPartition, number: Number, size: int, done: Done) -> None:
         """Have messages appended that get their numbers when the round is put together.
 
-        ``number(sequence, offset)`` gets the partition's next sequence and offset and returns the messages
-        and the offset behind them. ``size`` is about how many octets they have.
+        ``number(sequence, offset)`` gets the partition's next sequence and offset. ``size`` is about how many
+        octets the messages have.
         """
         self._add(_Append(partition, number, {}, done, size))
 
@@ -143,25 +156,32 @@ class Writer:
                 growing[append.partition] = growth
             values.update(append.values)
             taken.append(append)
-        error = self._commit(growing, values)
+        failed = self._commit(growing, values)
         for append in taken:
-            self._tell(append, error)
-        if error is None and growing:
-            grown = set(growing)
+            self._tell(append, failed.get(append.partition))
+        grown = {partition for partition in growing if partition not in failed}
+        if grown:
             for listener in self._listeners:
                 listener(grown)
 
     def _commit(
         self, growing: Mapping[LogPartition, _Growth], values: Mapping[tuple[str, str], object]
-    ) -> Exception | None:
-        chunks = [
-            (partition, chunk) for partition, growth in growing.items() for chunk in _chunks(growth.contents)
-        ]
+    ) -> dict[LogPartition | None, Exception]:
+        """Write a round; the errors by partition, and under None what became of the table values."""
+        chunks = {partition: growth.chunks(partition) for partition, growth in growing.items()}
         try:
-            self.log.write(chunks, values)
+            self.log.write([chunk for part in chunks.values() for chunk in part], values)
+        except AppendError as error:
+            if len(growing) <= 1 and not values:
+                return dict.fromkeys(growing, error)
+            # The messages of one partition are not what it holds. The others must not suffer from it.
+            failed: dict[LogPartition | None, Exception] = {}
+            for partition, growth in growing.items():
+                failed.update(self._commit({partition: growth}, {}))
+            return failed | (self._commit({}, values) if values else {})
         except Exception as error:
-            return error
-        return None
+            return dict.fromkeys([None, *growing], error)
+        return {}
 
     @staticmethod
     def _tell(append: _Append, error: Exception | None) -> None:
@@ -174,33 +194,41 @@ class Writer:
 class _Growth:
     """What one partition gets in a round, and where it stands behind that."""
 
-    __slots__ = ("contents", "offset", "sequence")
+    __slots__ = ("offset", "segments", "sequence")
 
     def __init__(self, sequence: int, offset: int) -> None:
-        self.contents: list[bytes] = []
+        self.segments: list[tuple[int, list[bytes]]] = []
         self.sequence = sequence
         self.offset = offset
 
     def add(self, number: Number) -> None:
-        contents, self.offset = number(self.sequence, self.offset)
-        self.contents += contents
-        self.sequence += len(contents)
+        first, contents, self.offset = number(self.sequence, self.offset)
+        if self.segments and first == self.sequence:
+            self.segments[-1][1].extend(contents)
+        else:
+            self.segments.append((first, list(contents)))
+        self.sequence = first + len(contents)
+
+    def chunks(self, partition: LogPartition) -> list[tuple[LogPartition, list[bytes], int]]:
+        """What the log is to write, in values of about CHUNK_BYTES."""
+        return [
+            (partition, contents[start:end], first + start)
+            for first, contents in self.segments
+            for start, end in _cuts(contents)
+        ]
 
 
-def _nothing(sequence: int, offset: int) -> tuple[list[bytes], int]:
-    return [], offset
+def _nothing(sequence: int, offset: int) -> Numbered:
+    return Numbered(sequence, [], offset)
 
 
-def _chunks(contents: list[bytes]) -> list[list[bytes]]:
-    """Cut what one partition got in a round into values of about CHUNK_BYTES."""
-    if len(contents) == 1:
-        return [contents]
-    chunks: list[list[bytes]] = []
+def _cuts(contents: list[bytes]) -> list[tuple[int, int]]:
+    cuts: list[tuple[int, int]] = []
     start = size = 0
     for position, content in enumerate(contents):
         if position > start and (size + len(content) > CHUNK_BYTES or position - start >= CHUNK_MESSAGES):
-            chunks.append(contents[start:position])
+            cuts.append((start, position))
             start, size = position, 0
         size += len(content)
-    chunks.append(contents[start:])
-    return chunks
+    cuts.append((start, len(contents)))
+    return cuts

@@ -1,42 +1,52 @@
-"""The consumer: the records of its topics, each partition in order.
+"""The consumer: the records of its topics, each partition in order, without gaps, none twice.
 
 "If a consumer subscribes to a dafka topic it SHALL sent a GET-HEADS command in order to get the heads for
 each partition of that topic." "When a consumer receives, on its consumer socket, a STORE-HELLO command it
 SHOULD reply with a CONSUMER-HELLO command. [...] If the consumer is not subscribed to any dafka topic it
-MUST NOT send a CONSUMER-HELLO command." As in the field (wire/README), a consumer also sends it when a store
-subscribes to its hello, and one that starts at the latest record names no topics in it, because it does
-not want the heads of what is there already.
+MUST NOT send a CONSUMER-HELLO command." (46/DAFKA) As in the field (wire/README), a store that subscribes to
+its hello gets one too.
 
-Where a partition starts that has not been heard of: ``earliest`` at sequence 0, ``latest`` at the first
-record seen, or behind the first head seen; a start given for the partition goes before both. A partition
-that has lost its beginning says so (TRIMMED): the consumer reports the gap and goes on behind it.
+Where a partition starts when it is first heard of. With a start given for it: there. ``earliest``: at
+sequence 0. ``latest``: at the first RECORD that arrives, or behind the first HEAD or DIRECT-HEAD. A HELLO of
+a ``latest`` consumer names no topics as long as heads could tell it nothing (wire/README); once it has
+positions they could: that it missed the last record of a producer that is gone.
 
-FETCH is credit: no more is asked for than there is room for, and what finds no room is dropped, remembered
-as head, and fetched when there is room.
+GET-HEADS may be lost, or be sent before any store is connected, and only stores speak for producers that
+are gone. So it is repeated, at intervals that double.
+
+Missed records are fetched as :mod:`dafka.roles.catchup` has it. FETCH is credit: nothing is asked for that
+there is no room for. ZeroMQ topics are matched by prefix, so names and addresses are compared here.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 
 from dafka.protocol.commands import (
     Command,
     ConsumerHello,
     DirectHead,
-    Fetch,
+    DirectRecord,
     GetHeads,
     Head,
+    Record,
     StoreHello,
     Trimmed,
 )
 from dafka.protocol.runs import Run
+from dafka.roles.catchup import CatchUp
 from dafka.roles.follower import Follower
-from dafka.roles.limits import PARTITIONS
+from dafka.roles.limits import DEFAULT_LIMITS, LAST_SEQUENCE, Limits
 from dafka.roles.outputs import Deliver, Gap, Output, Subscribe, Unsubscribe
 
 
 class ConsumerRole:
-    """A consumer named ``address``. ``offsets``: the sequence to start at, by partition."""
+    """The consumer ``address``.
+
+    ``offset_reset``: ``"earliest"`` or ``"latest"``. ``offsets``: sequences to start at, by partition, which
+    go before it. There is no room for records until :meth:`set_room` has said how much.
+    """
 
     def __init__(
         self,
@@ -44,15 +54,53 @@ class ConsumerRole:
         *,
         offset_reset: str = "latest",
         offsets: Mapping[bytes, int] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
+        if offset_reset not in ("earliest", "latest"):
+            raise ValueError(f"offset_reset is 'earliest' or 'latest', not {offset_reset!r}")
         self.address = address
-        self.topics: list[bytes] = []
+        self.refused = 0
+        """Times something came of a partition that the table had no place for."""
         self._latest = offset_reset == "latest"
-        self._starts = dict(offsets or {})
-        self._partitions: dict[tuple[bytes, bytes], Follower] = {}
-        self._behind: dict[tuple[bytes, bytes], Follower] = {}
-        self._room_records = 0
-        self._room_bytes = 0
+        self._offsets = dict(offsets or {})
+        self._limits = limits
+        self._topics: dict[bytes, dict[bytes, Follower]] = {}
+        self._followed = 0  # partitions in all topics
+        self._catchup: CatchUp[Follower] = CatchUp(address, _deliver, _gap, limits)
+        # When GET-HEADS is due again: (time, serial, topic, interval).
+        self._heads: list[tuple[float, int, bytes, float]] = []
+        self._serial = 0
+
+    @property
+    def topics(self) -> list[bytes]:
+        """The topics subscribed to, in that order."""
+        return list(self._topics)
+
+    @property
+    def positions(self) -> dict[tuple[bytes, bytes], tuple[int, int]]:
+        """By (topic, partition): the next sequence to be delivered, and the end that is known of."""
+        return {
+            (topic, address): (follower.next, follower.end)
+            for topic, followers in self._topics.items()
+            for address, follower in followers.items()
+        }
+
+    @property
+    def lag(self) -> int:
+        """Records known of and not delivered, over all partitions."""
+        return sum(end - position for position, end in self.positions.values())
+
+    @property
+    def fetches(self) -> int:
+        """FETCHes sent so far."""
+        return self._catchup.fetches
+
+    @property
+    def timeouts(self) -> int:
+        """FETCHes so far that were not answered in time."""
+        return self._catchup.timeouts
+
+    # -- the user -----------------------------------------------------------------------------------
 
     def start(self) -> list[Output]:
         """The subscriptions that every consumer has."""
@@ -60,111 +108,135 @@ class ConsumerRole:
 
     def subscribe(self, now: float, topic: bytes) -> list[Output]:
         """Consume ``topic`` too."""
-        if topic in self.topics:
+        if topic in self._topics:
             return []
-        self.topics.append(topic)
+        self._topics[topic] = {}
+        self._ask_for_heads(now, topic, self._limits.heads_interval)
         return [Subscribe(b"M" + topic), Subscribe(b"H" + topic), GetHeads(topic, self.address)]
 
     def unsubscribe(self, now: float, topic: bytes) -> list[Output]:
-        """Forget ``topic``, the positions in its partitions included."""
-        if topic not in self.topics:
+        """Forget ``topic`` and the positions in its partitions."""
+        followers = self._topics.pop(topic, None)
+        if followers is None:
             return []
-        self.topics.remove(topic)
-        for key in [key for key in self._partitions if key[0] == topic]:
-            del self._partitions[key]
-            self._behind.pop(key, None)
-        return [Unsubscribe(b"M" + topic), Unsubscribe(b"H" + topic)]
+        self._heads = [entry for entry in self._heads if entry[2] != topic]
+        heapq.heapify(self._heads)
+        self._followed -= len(followers)
+        outputs: list[Output] = [Unsubscribe(b"M" + topic), Unsubscribe(b"H" + topic)]
+        self._catchup.drop(followers.values())
+        self._catchup.pump(now, outputs)
+        return outputs
 
     def set_room(self, now: float, records: int, size: int) -> list[Output]:
-        """The user has room for so many records and octets from now on."""
-        had_room = self._has_room
-        self._room_records, self._room_bytes = records, size
-        return self._ask_all(now) if self._has_room and not had_room else []
+        """There is room for so many records and bytes now; what is delivered from now on uses it up."""
+        outputs: list[Output] = []
+        self._catchup.set_room(records, size)
+        self._catchup.pump(now, outputs)
+        return outputs
+
+    # -- the mesh -----------------------------------------------------------------------------------
 
     def receive_run(self, now: float, run: Run) -> list[Output]:
         """Published or fetched records of one partition."""
-        if run.topic not in self.topics:
-            return []
-        follower = self._follower(run.topic, run.address, run.first)
-        if follower is None:
-            return []
-        if not self._has_room:
-            follower.heard_of(run.next)
-            follower.stop_asking()
-            self._note(follower)
-            return []
         outputs: list[Output] = []
-        for taken in follower.take(now, run, self._room_records):
-            self._room_records -= len(taken.contents)
-            self._room_bytes -= sum(map(len, taken.contents))
-            outputs.append(Deliver(run.topic, run.address, taken.first, taken.contents))
-        return outputs + self._ask(now, follower)
+        followers = self._topics.get(run.topic)
+        if followers is None or not run.contents or run.next > LAST_SEQUENCE:
+            return outputs
+        if run.recipient is not None and run.recipient != self.address:
+            return outputs
+        follower = followers.get(run.address)
+        if follower is None:
+            if run.recipient is not None:
+                return outputs  # never asked for
+            follower = self._follow(run.topic, run.address, run.first)
+            if follower is None:
+                return outputs
+        self._catchup.receive(now, follower, run, outputs)
+        self._catchup.pump(now, outputs)
+        return outputs
 
     def receive(self, now: float, command: Command) -> list[Output]:
-        """Any other command."""
-        if isinstance(command, (Head, DirectHead)):
-            if command.topic in self.topics:
-                follower = self._follower(command.topic, command.address, command.sequence + 1)
+        """Any other command; what is for somebody else is ignored."""
+        outputs: list[Output] = []
+        match command:
+            case Head(address, topic, sequence):
+                self._heard_of(topic, address, sequence)
+            case DirectHead(self.address, address, topic, sequence):
+                follower = self._heard_of(topic, address, sequence)
+                if follower is not None and follower.next <= sequence:
+                    self._catchup.encourage(follower)
+            case StoreHello(self.address, store):
+                outputs += self._hello(store)
+                self._catchup.encourage_all()
+            case Trimmed(self.address, address, topic, first) if first <= LAST_SEQUENCE:
+                follower = self._topics.get(topic, {}).get(address)
                 if follower is not None:
-                    follower.heard_of(command.sequence + 1)
-                    return self._ask(now, follower)
-        elif isinstance(command, StoreHello):
-            return self._hello(command.address)
-        elif isinstance(command, Trimmed):
-            return self._trimmed(now, command)
-        return []
+                    self._catchup.trimmed(now, follower, first)
+            case Record(address, topic, sequence, content):
+                return self.receive_run(now, Run(None, address, topic, sequence, [content]))
+            case DirectRecord(recipient, address, topic, sequence, content):
+                return self.receive_run(now, Run(recipient, address, topic, sequence, [content]))
+        self._catchup.pump(now, outputs)
+        return outputs
 
     def peer_subscribed(self, now: float, prefix: bytes) -> list[Output]:
-        """A peer subscribed to ``W`` and its own address: it is a store that wants to be greeted."""
-        return self._hello(prefix[1:]) if prefix[:1] == b"W" and len(prefix) > 1 else []
+        """A peer subscribed to ``prefix``; if that is ``W`` and an address, a store wants to be greeted."""
+        return self._hello(prefix[1:]) if prefix[:1] == b"W" and 1 < len(prefix) <= 256 else []
 
     def tick(self, now: float) -> list[Output]:
-        """Repeat the FETCHes that were not answered in time."""
-        return self._ask_all(now)
+        """Repeat what was lost. To be called every tenth of a second or so; cheap when nothing is due."""
+        outputs: list[Output] = []
+        heads = self._heads
+        for _ in range(self._limits.heads_at_once):
+            if not heads or heads[0][0] > now:
+                break
+            _, _, topic, interval = heapq.heappop(heads)
+            self._ask_for_heads(now, topic, min(interval * 2, self._limits.longest_heads_interval))
+            outputs.append(GetHeads(topic, self.address))
+        self._catchup.tick(now, outputs)
+        return outputs
 
-    @property
-    def _has_room(self) -> bool:
-        return self._room_records > 0 and self._room_bytes > 0
+    # -- partitions ---------------------------------------------------------------------------------
 
-    @property
-    def lag(self) -> int:
-        """Records known of and not delivered, over all partitions."""
-        return sum(follower.end - follower.next for follower in self._behind.values())
-
-    def _hello(self, store: bytes) -> list[Output]:
-        if not self.topics:
-            return []
-        return [ConsumerHello(store, self.address, () if self._latest else tuple(self.topics))]
-
-    def _follower(self, topic: bytes, address: bytes, latest: int) -> Follower | None:
-        key = (topic, address)
-        follower = self._partitions.get(key)
-        if follower is None and len(self._partitions) < PARTITIONS:
-            start = self._starts.get(address, latest if self._latest else 0)
-            follower = self._partitions[key] = Follower(topic, address, start)
+    def _heard_of(self, topic: bytes, address: bytes, sequence: int) -> Follower | None:
+        """The head of a partition is ``sequence``."""
+        followers = self._topics.get(topic)
+        if followers is None or sequence >= LAST_SEQUENCE:
+            return None
+        follower = followers.get(address)
+        if follower is None:
+            follower = self._follow(topic, address, sequence + 1)
+        if follower is not None:
+            self._catchup.heard_of(follower, sequence + 1)
         return follower
 
-    def _trimmed(self, now: float, command: Trimmed) -> list[Output]:
-        follower = self._partitions.get((command.topic, command.address))
-        if follower is None or command.sequence <= follower.next:
+    def _follow(self, topic: bytes, address: bytes, latest: int) -> Follower | None:
+        """Begin with a partition; ``latest`` is where it starts if it is to start at the latest record."""
+        if self._followed >= self._limits.partitions or not address:
+            self.refused += 1
+            return None
+        start = self._offsets.get(address, latest if self._latest else 0)
+        follower = Follower(
+            topic, address, start, self._limits.first_window, self._limits.guessed_record_bytes
+        )
+        self._topics[topic][address] = follower
+        self._followed += 1
+        return follower
+
+    def _hello(self, store: bytes) -> list[Output]:
+        if not self._topics:
             return []
-        gap = Gap(command.topic, command.address, follower.next, command.sequence)
-        follower.skip_to(command.sequence)
-        return [gap, *self._ask(now, follower)]
+        of_use = not self._latest or self._offsets or self._followed
+        return [ConsumerHello(store, self.address, tuple(self._topics) if of_use else ())]
 
-    def _note(self, follower: Follower) -> None:
-        key = (follower.topic, follower.address)
-        if follower.behind:
-            self._behind[key] = follower
-        else:
-            self._behind.pop(key, None)
+    def _ask_for_heads(self, now: float, topic: bytes, interval: float) -> None:
+        self._serial += 1
+        heapq.heappush(self._heads, (now + interval, self._serial, topic, interval))
 
-    def _ask(self, now: float, follower: Follower) -> list[Output]:
-        self._note(follower)
-        asked = follower.ask(now, self._room_records if self._has_room else 0)
-        if asked is None:
-            return []
-        return [Fetch(follower.address, self.address, follower.topic, *asked)]
 
-    def _ask_all(self, now: float) -> list[Output]:
-        return [output for follower in list(self._behind.values()) for output in self._ask(now, follower)]
+def _deliver(follower: Follower, first: int, contents: list[bytes], size: int) -> Output:
+    return Deliver(follower.topic, follower.address, first, contents)
+
+
+def _gap(follower: Follower, first: int, following: int) -> Output:
+    return Gap(follower.topic, follower.address, first, following)

@@ -1,17 +1,80 @@
-"""Every bound of the roles, in one place."""
+"""The bounds and times of the roles, in one place.
+
+Every table and buffer of a role ends at one of these. What does not fit is dropped and, where it matters,
+fetched later.
+"""
 
 from __future__ import annotations
 
-PEERS = 4096  # peers remembered
-PARTITIONS = 1_000_000  # partitions a consumer or a store follows
-ANSWER_RECORDS = 1000  # records in one DIRECT-RECORD run of a producer
-ANSWER_BYTES = 4 * 1024 * 1024
-AHEAD_RECORDS = 10_000  # live records a consumer or store keeps while it fetches what came before them
-AHEAD_BYTES = 8 * 1024 * 1024
-WINDOW_MIN = 500  # records asked for in one FETCH
-WINDOW_START = 10_000
-WINDOW_MAX = 100_000
-FETCH_TIMEOUT = 0.5  # seconds without a record after which a FETCH is sent again
-FETCH_TIMEOUT_MAX = 4.0
-HEADS_INTERVAL = 30.0  # seconds between a store's looks at what the other stores have
-ACK_REPEAT = 0.5  # seconds between ACKs for records that are stored already
+from typing import NamedTuple
+
+LAST_SEQUENCE = 2**63 - 1  # Kafka's offsets are signed 64-bit numbers; higher sequences are discarded
+
+
+class Limits(NamedTuple):
+    """Sizes in records and bytes (of contents), times in seconds."""
+
+    # -- receiving: consumers and stores ---------------------------------------------------------
+    partitions: int = 65_536
+    """Partitions that a consumer or a store knows; records of further ones are ignored."""
+    fetches: int = 1000
+    """Fetches under way at once; a store queues about as many."""
+    first_window: int = 500
+    """Records that the first fetch of a partition asks for; doubled by every complete answer."""
+    smallest_window: int = 10
+    """What the window is halved down to by fetches that time out."""
+    largest_window: int = 10_000
+    fetch_bytes: int = 4 * 1024 * 1024
+    """A fetch asks for no more than about this, judging by the records before."""
+    guessed_record_bytes: int = 256
+    """Size of a record in a partition that none has arrived of yet."""
+    fetch_timeout: float = 1.0
+    """A fetch is lost when nothing has come for this long. C nodes repeat after a second too."""
+    longest_pause: float = 8.0
+    """Longest time between a fetch that nobody answered and the next one; begins at one timeout, doubles."""
+    trimmed_grace: float = 0.25
+    """How long other nodes may still send records that one store says are trimmed."""
+    ahead_distance: int = 20_000
+    """Records further than this from the next one are not kept: the fetch will take long anyway."""
+    ahead_records: int = 20_000
+    """Kept ahead of a gap, for one partition."""
+    ahead_bytes: int = 8 * 1024 * 1024
+    all_ahead_records: int = 200_000
+    """Kept ahead of gaps, for all partitions of a role together."""
+    all_ahead_bytes: int = 32 * 1024 * 1024
+    ahead_attempts: int = 3
+    """After this many unanswered fetches the records kept ahead of the gap make room for others."""
+    heads_interval: float = 1.0
+    """Time from the first GET-HEADS to the second; doubles from one to the next."""
+    longest_heads_interval: float = 30.0
+    heads_at_once: int = 1000
+    """GET-HEADS in one tick."""
+
+    # -- stores ----------------------------------------------------------------------------------
+    uncommitted_records: int = 200_000
+    """Handed to the log and not committed yet; what arrives beyond is dropped and fetched later."""
+    uncommitted_bytes: int = 64 * 1024 * 1024
+    write_pause: float = 1.0
+    """Nothing is taken for this long after a write failed."""
+    ack_interval: float = 0.5
+    """Least time to the first repetition of an ACK; doubles from one to the next."""
+    longest_ack_interval: float = 16.0
+
+    # -- answering -------------------------------------------------------------------------------
+    answer_records: int = 100_000
+    """Most records in the answer to one FETCH. C nodes ask for up to as many."""
+    answer_bytes: int = 16 * 1024 * 1024
+    """Most bytes in a producer's answer to one FETCH (at least one record); a store's log paces itself."""
+
+    # -- producers -------------------------------------------------------------------------------
+    stores: int = 1000
+    """Stores whose acknowledgements a producer remembers."""
+
+    # -- peers -----------------------------------------------------------------------------------
+    peers: int = 4096
+    """Peers a node is connected to; beacons of further ones are ignored."""
+    beacon_spacing: float = 0.1
+    """Least time between beacons, however many new peers are heard of at once."""
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,28 +1,31 @@
-"""What roles ask of their shell, besides the commands and runs that are to be published."""
+"""What a role asks its surroundings to do, besides publishing commands and runs.
+
+Lists of contents in outputs may be shared with other roles and with what was received: nobody changes them.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from dafka.protocol.beacons import NodeBeacon, TowerBeacon
+from dafka.protocol.beacons import NodeBeacon
 from dafka.protocol.commands import Command
 from dafka.protocol.runs import Run
 
 
 class Subscribe(NamedTuple):
-    """Subscribe the endpoint to ``prefix`` (an ID octet and a ZeroMQ topic) on behalf of this role."""
+    """Subscribe the SUB socket to a prefix: the ID octet of a command and (the start of) a ZeroMQ topic."""
 
     prefix: bytes
 
 
 class Unsubscribe(NamedTuple):
-    """Undo :class:`Subscribe`."""
+    """Take one :class:`Subscribe` of the same role back."""
 
     prefix: bytes
 
 
 class Deliver(NamedTuple):
-    """Consumer: hand these records to the user. In order, no gaps, none twice."""
+    """Consumer to user: the next records of a partition, in order, without gaps, none twice."""
 
     topic: bytes
     address: bytes
@@ -31,7 +34,7 @@ class Deliver(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Consumer: the records ``first`` to ``next - 1`` of a partition no longer exist anywhere."""
+    """Consumer to user: records ``first`` .. ``next - 1`` no longer exist; delivery goes on at ``next``."""
 
     topic: bytes
     address: bytes
@@ -40,7 +43,7 @@ class Gap(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Store: append these records, and say so with ``stored`` or ``not_stored`` once that is decided."""
+    """Store to log: write these next; answer with ``stored`` after the commit or with ``not_stored``."""
 
     topic: bytes
     address: bytes
@@ -48,24 +51,39 @@ class Append(NamedTuple):
     contents: list[bytes]
 
 
+class Begin(NamedTuple):
+    """Store to log: the partition goes on at ``first``; what lies between cannot be had from anybody.
+
+    The next :class:`Append` starts there, above where the log stands. None is under way when this comes.
+    """
+
+    topic: bytes
+    address: bytes
+    first: int
+
+
 class Serve(NamedTuple):
-    """Store: send ``count`` records from ``first`` on from the log to ``recipient`` as DIRECT-RECORDs."""
+    """Store to log: send ``count`` committed records from ``first`` on to ``recipient`` as DIRECT-RECORDs.
+
+    When the log finds ``first`` gone (retention was quicker, or there is a hole from a :class:`Begin`), the
+    recipient is to be told with TRIMMED where the records go on, or it asks for ever.
+    """
 
     recipient: bytes
     topic: bytes
     address: bytes
     first: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
+    count: int  # type: ignore[assignment]  # hides tuple.count, as the wire names it
 
 
 class Connect(NamedTuple):
-    """Connect the subscriber socket to a peer's endpoint."""
+    """Connect the SUB socket to a peer's publisher, ``tcp://host:port``."""
 
     endpoint: bytes
 
 
 class Disconnect(NamedTuple):
-    """Disconnect from a peer's endpoint."""
+    """Undo :class:`Connect`."""
 
     endpoint: bytes
 
@@ -78,9 +96,9 @@ Output = (
     | Deliver
     | Gap
     | Append
+    | Begin
     | Serve
+    | NodeBeacon
     | Connect
     | Disconnect
-    | NodeBeacon
-    | TowerBeacon
 )

@@ -4,132 +4,173 @@
 previous record's offset incremented by 1." "A producer MUST NOT delete send records before receiving at
 least one ACK command." "After a producer published its first record it SHALL send the HEAD command at
 regular a interval." "Upon receiving a FETCH command a producer or store SHALL check if it has stored the
-requested record(s)." "After receiving a GET-HEADS command a producer SHALL send a DIRECT-HEAD command."
+requested record(s). In case a requested record is available it SHALL send a DIRECT-RECORD command." "After
+receiving a GET-HEADS command a producer SHALL send a DIRECT-HEAD command if it publishes records to dafka
+topic requested by the GET-HEADS command." (46/DAFKA)
 
-Retained records are a deque of runs. An ACK stands for everything up to its sequence; what the least of the
-``min_stores`` furthest stores has acknowledged is let go. libdafka's ACKs do not name their store: all of
-them together count as one anonymous store. A FETCH below what is retained is left to the stores, which have
-acknowledged it.
+An ACK stands for everything up to its sequence. A record is acknowledged when ``min_stores`` distinct
+stores have acknowledged it; then it is let go. ACKs of C stores do not name their store: all of those
+together count as one. With ``min_stores`` 0 nothing has to be acknowledged and everything is kept for
+consumers, until :meth:`ProducerRole.forget`.
+
+A FETCH below what is retained is left to the stores, which have acknowledged it: they may be busy, or away
+for a moment, and whoever hears "trimmed" skips. Only records that were forgotten before any store had them
+are reported as trimmed. A record is never published twice on its own account: HEAD shows whoever missed it
+what to fetch.
+
+ZeroMQ topics are matched by prefix, so subjects and addresses are compared here.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from dafka.protocol.commands import Ack, Command, DirectHead, Fetch, GetHeads, Head
+from dafka.protocol.commands import Ack, Command, DirectHead, Fetch, GetHeads, Head, Trimmed
 from dafka.protocol.runs import Run
-from dafka.roles.limits import ANSWER_BYTES, ANSWER_RECORDS, PEERS
+from dafka.roles.limits import DEFAULT_LIMITS, Limits
 from dafka.roles.outputs import Output, Subscribe
+
+_CHUNK = 1000  # records in one list of the retained ones
 
 
 class ProducerRole:
-    """One partition, named by ``address``. ``head_interval`` in seconds."""
+    """The producer of the partition ``address`` of ``topic``; ``head_interval`` in seconds."""
 
     def __init__(
-        self, topic: bytes, address: bytes, *, min_stores: int = 1, head_interval: float = 1.0
+        self,
+        topic: bytes,
+        address: bytes,
+        *,
+        min_stores: int = 1,
+        head_interval: float = 1.0,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.topic = topic
         self.address = address
+        self.min_stores = min_stores
         self.next_sequence = 0
+        """The sequence of the record to be published next."""
         self.first_retained = 0
-        self.retained_bytes = 0
-        self._min_stores = min_stores
-        self._head_interval = head_interval
-        self._next_head = 0.0
-        self._acknowledged: dict[bytes, int] = {}  # store -> first sequence it has not acknowledged
-        self._runs: deque[tuple[int, list[bytes]]] = deque()
-
-    def start(self) -> list[Output]:
-        """The subscriptions of a producer."""
-        return [Subscribe(b"K" + self.address), Subscribe(b"F" + self.address), Subscribe(b"G" + self.topic)]
-
-    @property
-    def first_unacknowledged(self) -> int:
+        """The first sequence that can be fetched from here; ``next_sequence`` if none can."""
+        self.first_unacknowledged = 0
         """The first sequence that fewer than ``min_stores`` stores have acknowledged."""
-        if self._min_stores == 0:
-            return self.next_sequence
-        if len(self._acknowledged) < self._min_stores:
-            return 0
-        return sorted(self._acknowledged.values(), reverse=True)[self._min_stores - 1]
+        self.retained_bytes = 0
+        """The size of all retained contents."""
+        self._head_interval = head_interval
+        self._limits = limits
+        self._next_head = 0.0
+        self._chunks: deque[list[bytes]] = deque()  # from first_retained on; nobody else's lists
+        self._stores: dict[bytes, int] = {}  # store: first sequence it has not acknowledged
 
     @property
     def unacknowledged(self) -> int:
         """How many published records fewer than ``min_stores`` stores have acknowledged."""
         return self.next_sequence - self.first_unacknowledged
 
+    def start(self) -> list[Output]:
+        """The subscriptions of a producer."""
+        return [Subscribe(b"K" + self.address), Subscribe(b"F" + self.address), Subscribe(b"G" + self.topic)]
+
     def publish(self, now: float, contents: list[bytes]) -> Run:
-        """Number and retain ``contents``; the run to publish."""
+        """Give the records ``contents`` their numbers and retain them. The run to be published."""
+        if not contents:
+            raise ValueError("a run to publish has at least one record")
         first = self.next_sequence
-        self.next_sequence += len(contents)
-        self._runs.append((first, contents))
-        self.retained_bytes += sum(map(len, contents))
         if first == 0:
             self._next_head = now + self._head_interval
+        self.next_sequence = first + len(contents)
+        self.retained_bytes += sum(map(len, contents))
+        # Retained in lists of its own: the run's list goes on to others, and these are cut at the front.
+        if self._chunks and len(self._chunks[-1]) + len(contents) <= _CHUNK:
+            self._chunks[-1].extend(contents)
+        else:
+            self._chunks.append(list(contents))
+        if self.min_stores == 0:
+            self.first_unacknowledged = self.next_sequence
         return Run(None, self.address, self.topic, first, contents)
 
     def forget(self, size: int) -> None:
-        """Let go of the oldest runs until at most ``size`` octets are retained (only with min_stores 0)."""
-        while self.retained_bytes > size and self._runs:
-            self._drop_run()
+        """Let go of the oldest records until at most ``size`` bytes are retained.
+
+        For ``min_stores`` 0, where no ACK lets go of anything. ValueError with any other: what is not
+        acknowledged must not be deleted.
+        """
+        if self.min_stores:
+            raise ValueError(f"with min_stores {self.min_stores} only acknowledged records are let go")
+        while self.retained_bytes > size and self._chunks:
+            self._drop(len(self._chunks[0]))
 
     def receive(self, now: float, command: Command) -> list[Output]:
-        """An ACK, FETCH or GET-HEADS; whatever else arrives is none of a producer's business."""
-        if isinstance(command, Ack):
-            if command.partition == self.address and command.topic == self.topic:
-                self._acknowledge(command)
-        elif isinstance(command, Fetch):
-            if command.partition == self.address and command.topic == self.topic:
-                return self._answer(command)
-        elif isinstance(command, GetHeads) and command.topic == self.topic and self.next_sequence:
-            return [DirectHead(command.address, self.address, self.topic, self.next_sequence - 1)]
+        """An ACK, FETCH or GET-HEADS; anything else is not for a producer."""
+        match command:
+            case Ack(self.address, self.topic):
+                self._acknowledge(command.store, command.sequence + 1)
+            case Fetch(self.address, _, self.topic):
+                return self._answer(command.address, command.sequence, command.count)
+            case GetHeads(self.topic) if self.next_sequence:
+                return [DirectHead(command.address, self.address, self.topic, self.next_sequence - 1)]
         return []
 
     def tick(self, now: float) -> list[Output]:
-        """The HEAD, when it is time for one."""
+        """The HEAD, once every ``head_interval`` after the first record."""
         if not self.next_sequence or now < self._next_head:
             return []
         self._next_head = now + self._head_interval
         return [Head(self.address, self.topic, self.next_sequence - 1)]
 
-    def _acknowledge(self, ack: Ack) -> None:
-        if ack.sequence >= self.next_sequence:
-            return  # of a partition that this producer has not written
-        known = self._acknowledged.get(ack.store, 0)
-        if ack.sequence < known or (ack.store not in self._acknowledged and len(self._acknowledged) >= PEERS):
+    def _acknowledge(self, store: bytes, end: int) -> None:
+        if end > self.next_sequence:
+            return  # of something never published here
+        if store not in self._stores and len(self._stores) >= self._limits.stores:
             return
-        self._acknowledged[ack.store] = ack.sequence + 1
-        if self._min_stores:
-            done = self.first_unacknowledged
-            while self._runs and self._runs[0][0] + len(self._runs[0][1]) <= done:
-                self._drop_run()
+        self._stores[store] = max(end, self._stores.get(store, 0))
+        if 0 < self.min_stores <= len(self._stores):
+            self.first_unacknowledged = sorted(self._stores.values())[-self.min_stores]
+            self._drop(self.first_unacknowledged - self.first_retained)
 
-    def _drop_run(self) -> None:
-        first, contents = self._runs.popleft()
-        self.first_retained = first + len(contents)
-        self.retained_bytes -= sum(map(len, contents))
+    def _drop(self, count: int) -> None:
+        """Let go of the first ``count`` retained records."""
+        self.first_retained += count
+        while count:
+            chunk = self._chunks[0]
+            if count >= len(chunk):
+                self._chunks.popleft()
+                self.retained_bytes -= sum(map(len, chunk))
+                count -= len(chunk)
+            else:
+                self.retained_bytes -= sum(map(len, chunk[:count]))
+                del chunk[:count]
+                count = 0
 
-    def _answer(self, fetch: Fetch) -> list[Output]:
-        start, end = fetch.sequence, min(fetch.sequence + fetch.count, self.next_sequence)
-        if start < self.first_retained or start >= end:
-            return []
-        outputs: list[Output] = []
-        for first, contents in self._runs:
-            if first >= end:
-                break
-            if first + len(contents) > start:
-                piece = contents[max(0, start - first) : end - first]
-                outputs += self._cut(fetch.address, max(start, first), piece)
-        return outputs
-
-    def _cut(self, recipient: bytes, first: int, contents: list[bytes]) -> list[Output]:
-        """A piece of a retained run as runs that are not too large to be sent at one go."""
+    def _answer(self, recipient: bytes, start: int, count: int) -> list[Output]:
+        if start < self.first_retained:
+            if any(start < end for end in self._stores.values()):
+                return []  # a store has it
+            return [Trimmed(recipient, self.address, self.topic, self.first_retained)]
+        end = min(start + min(count, self._limits.answer_records), self.next_sequence)
         runs: list[Output] = []
-        begin = size = 0
-        for position, content in enumerate(contents):
-            full = position - begin >= ANSWER_RECORDS or size + len(content) > ANSWER_BYTES
-            if full and position > begin:
-                runs.append(Run(recipient, self.address, self.topic, first + begin, contents[begin:position]))
-                begin, size = position, 0
-            size += len(content)
-        runs.append(Run(recipient, self.address, self.topic, first + begin, contents[begin:]))
+        room = self._limits.answer_bytes
+        first = self.first_retained
+        for chunk in self._chunks:
+            if first >= end or room <= 0:
+                break
+            following = first + len(chunk)
+            if following > start:
+                begin = max(start, first)
+                contents = chunk[begin - first : end - first]
+                size = sum(map(len, contents))
+                if size > room:
+                    contents = _beginning(contents, room)
+                room -= size
+                runs.append(Run(recipient, self.address, self.topic, begin, contents))
+            first = following
         return runs
+
+
+def _beginning(contents: list[bytes], size: int) -> list[bytes]:
+    """The first of ``contents`` that have at most ``size`` bytes together; always one."""
+    for position, content in enumerate(contents):
+        size -= len(content)
+        if size < 0:
+            return contents[: max(position, 1)]
+    return contents

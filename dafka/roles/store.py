@@ -1,4 +1,4 @@
-"""The store: keeps every partition it hears of, and stands in for producers that are gone.
+"""The store: keeps every partition it hears of, and speaks for producers that are gone.
 
 "A store SHALL subscribe to all RECORD commands". "When a store saved a record from a producer it SHALL
 ackowledge this by sending the ACK command to the same producer." "Upon receiving a FETCH command a producer
@@ -6,127 +6,127 @@ or store SHALL check if it has stored the requested record(s). In case a request
 SHALL send a DIRECT-RECORD command." "After receiving a GET-HEADS command a store SHALL send one DIRECT-HEAD
 command for each partition it has records stored on the requested dafka topic". "When a store receives, on
 its publisher socket, a STORE-HELLO subscription it SHALL send [...] a STORE-HELLO command to the
-subscriber."
+subscriber." (46/DAFKA)
 
-What has been handed to the log is kept apart from what the log has committed: only the latter is
-acknowledged, told as a head, and served. An ACK that got lost would leave the producer waiting, so one is
-repeated when a HEAD or a record shows up that is stored already. A FETCH for records that retention has
-removed is answered with TRIMMED, our addition, or its sender would wait for ever.
+A record passes two lines. *Received*: handed to the log (``next``). *Committed*: the log has said so. Only
+what is committed is acknowledged, served, and told as a head; only what is not received is fetched. What
+lies between the lines is bounded: beyond that the store takes nothing and fetches it later.
 
-A store also follows what the other stores have, or partitions whose producer is gone would never reach a
-store that joins late. It asks them for the heads of all topics with a GET-HEADS whose topic is empty: every
-name begins with the empty one, so C stores, which compare prefixes, answer it too. It asks when a store
-subscribes, and again from time to time.
+An ACK stands for everything up to its sequence. One may be lost, and a producer shows that it still waits
+by nothing but its HEADs; so a HEAD, or a record that is stored already, has the ACK repeated, at intervals
+that double.
+
+Stores learn from each other, or partitions whose producer is gone would never reach a store that joins late.
+A store asks the others for the heads of all topics, by a GET-HEADS whose topic is empty: every name begins
+with the empty one, so C stores, which compare prefixes, answer it too. It asks when another store shows up,
+which is whoever subscribes to all GET-HEADS, and again from time to time.
+
+A FETCH below a partition's first record is answered with TRIMMED, our addition, or its sender would wait for
+ever. Names and addresses are compared here: ZeroMQ matches prefixes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 
 from dafka.protocol.commands import (
     Ack,
     Command,
     ConsumerHello,
     DirectHead,
+    DirectRecord,
     Fetch,
     GetHeads,
     Head,
+    Record,
     StoreHello,
     Trimmed,
 )
 from dafka.protocol.runs import Run
+from dafka.roles.catchup import CatchUp
 from dafka.roles.follower import Follower
-from dafka.roles.limits import ACK_REPEAT, HEADS_INTERVAL, PARTITIONS
-from dafka.roles.outputs import Append, Output, Serve, Subscribe
+from dafka.roles.limits import DEFAULT_LIMITS, LAST_SEQUENCE, Limits
+from dafka.roles.outputs import Append, Begin, Output, Serve, Subscribe
 
 ALL_TOPICS = b""
-_UNBOUNDED = 1 << 40  # the log is a store's room
-
-Key = tuple[bytes, bytes]  # topic, partition
-
-
-class _Stored:
-    """A partition: what is followed, and what of it the log has."""
-
-    __slots__ = ("acked_at", "committed", "first", "follower")
-
-    def __init__(self, topic: bytes, address: bytes, first: int, committed: int) -> None:
-        self.follower = Follower(topic, address, committed)
-        self.first = first
-        self.committed = committed
-        self.acked_at = float("-inf")
+"""GET-HEADS of this topic asks for the heads of every partition."""
 
 
 class StoreRole:
-    """A store named ``address``. ``partitions``: (first, next) sequence of each partition in its log."""
+    """The store ``address``; ``partitions``: first and next sequence in its log, by (topic, partition)."""
 
-    def __init__(self, address: bytes, partitions: Mapping[Key, tuple[int, int]] | None = None) -> None:
+    def __init__(
+        self,
+        address: bytes,
+        partitions: Mapping[tuple[bytes, bytes], tuple[int, int]] | None = None,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
         self.address = address
-        self._partitions: dict[Key, _Stored] = {}
-        self._by_topic: dict[bytes, dict[bytes, _Stored]] = {}
-        self._behind: dict[Key, _Stored] = {}
-        self._next_look: float | None = None
-        for (topic, partition), (first, committed) in (partitions or {}).items():
-            self._add(topic, partition, first, committed)
+        self.refused = 0
+        """Times something came of a partition that the table had no place for."""
+        self._limits = limits
+        self._partitions: dict[tuple[bytes, bytes], _Stored] = {}
+        self._topics: dict[bytes, list[_Stored]] = {}
+        self._catchup: CatchUp[_Stored] = CatchUp(address, _append, _begin, limits)
+        self._catchup.set_room(limits.uncommitted_records, limits.uncommitted_bytes)
+        self._resume = float("-inf")  # a write failed; nothing is taken before this time
+        self._next_heads = float("-inf")
+        self._heads_interval = limits.heads_interval
+        for (topic, partition), (first, following) in (partitions or {}).items():
+            self._add(topic, partition, first, following)
+
+    @property
+    def positions(self) -> dict[tuple[bytes, bytes], tuple[int, int, int]]:
+        """By (topic, partition): the first sequence, the committed end, and how far it is known to reach."""
+        return {key: (stored.first, stored.committed, stored.end) for key, stored in self._partitions.items()}
+
+    @property
+    def fetches(self) -> int:
+        """FETCHes sent so far."""
+        return self._catchup.fetches
+
+    @property
+    def timeouts(self) -> int:
+        """FETCHes so far that were not answered in time."""
+        return self._catchup.timeouts
 
     def start(self) -> list[Output]:
-        """The subscriptions of a store."""
-        own = [octet + self.address for octet in (b"D", b"E", b"W", b"T")]
+        """The subscriptions of a store, and two of ours: T, and E for the heads of other stores."""
+        own = [octet + self.address for octet in (b"D", b"W", b"T", b"E")]
         return [Subscribe(prefix) for prefix in (b"M", b"H", b"F", b"G", *own)]
 
-    def receive_run(self, now: float, run: Run) -> list[Output]:
-        """Published or fetched records of one partition."""
-        stored = self._partition(run.topic, run.address)
-        if stored is None:
-            return []
-        outputs: list[Output] = [
-            Append(run.topic, run.address, taken.first, taken.contents)
-            for taken in stored.follower.take(now, run, _UNBOUNDED)
-        ]
-        if not outputs and run.recipient is None and run.next <= stored.committed:
-            return self._ack_again(now, stored)
-        return outputs + self._ask(now, stored)
+    # -- the log ------------------------------------------------------------------------------------
 
     def stored(self, now: float, topic: bytes, address: bytes, end: int) -> list[Output]:
-        """The log has committed the partition up to, not including, ``end``."""
+        """The log has committed the partition up to, not including, ``end``.
+
+        Also for what this process appended by itself: the store goes on behind it.
+        """
+        outputs: list[Output] = []
         stored = self._partition(topic, address)
-        if stored is None:
-            return []
-        stored.committed = max(stored.committed, end)
-        if end > stored.follower.next:
-            stored.follower.skip_to(end)
-        return self._ack(now, stored)
+        if stored is None or end <= stored.committed:
+            return outputs
+        stored.committed = end
+        self._give_back(stored, end)
+        if end > stored.next:
+            self._catchup.advance(now, stored, end, outputs)
+        stored.ack_interval = self._limits.ack_interval
+        outputs.append(self._acknowledge(now, stored))
+        self._pump(now, outputs)
+        return outputs
 
     def not_stored(self, now: float, topic: bytes, address: bytes) -> list[Output]:
-        """The log has refused an append: what it has not committed must be fetched again, in a while."""
-        stored = self._partitions.get((topic, address))
-        if stored is None:
-            return []
-        end = stored.follower.end
-        stored.follower = Follower(topic, address, stored.committed)
-        stored.follower.heard_of(end)
-        stored.follower.wait(now)
-        self._note(stored)
-        return []
+        """An append failed. All that the log has not committed of the partition will be fetched again.
 
-    def receive(self, now: float, command: Command) -> list[Output]:
-        """Any other command."""
-        if isinstance(command, (Head, DirectHead)):
-            stored = self._partition(command.topic, command.address)
-            if stored is not None:
-                stored.follower.heard_of(command.sequence + 1)
-                if command.sequence < stored.committed:
-                    return self._ack_again(now, stored) if isinstance(command, Head) else []
-                return self._ask(now, stored)
-        elif isinstance(command, Fetch):
-            return self._serve(command)
-        elif isinstance(command, GetHeads):
-            topics = tuple(self._by_topic) if command.topic == ALL_TOPICS else (command.topic,)
-            return self._heads(command.address, topics) if command.address != self.address else []
-        elif isinstance(command, ConsumerHello):
-            return self._heads(command.address, command.topics)
-        elif isinstance(command, Trimmed):
-            return self._trimmed_elsewhere(now, command)
+        Appends of the partition that are still under way must fail as well: they would leave a hole.
+        """
+        stored = self._partitions.get((topic, address))
+        if stored is not None:
+            self._resume = now + self._limits.write_pause
+            self._give_back(stored, LAST_SEQUENCE)
+            self._catchup.restart(now, stored, stored.committed, self._limits.write_pause)
         return []
 
     def trimmed(self, topic: bytes, address: bytes, first: int) -> None:
@@ -135,79 +135,175 @@ class StoreRole:
         if stored is not None:
             stored.first = max(stored.first, first)
 
-    def peer_subscribed(self, now: float, prefix: bytes) -> list[Output]:
-        """A peer subscribed to ``L`` and its own address: it is a consumer that wants to be greeted; or to
-        all GET-HEADS: it is another store."""
-        if prefix == b"G":
-            return [GetHeads(ALL_TOPICS, self.address)]
-        return [StoreHello(prefix[1:], self.address)] if prefix[:1] == b"L" and len(prefix) > 1 else []
+    # -- the mesh -----------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> list[Output]:
-        """Repeat the FETCHes that were not answered in time; look at the other stores when it is time to."""
-        outputs = [output for stored in list(self._behind.values()) for output in self._ask(now, stored)]
-        if self._next_look is None or now >= self._next_look:
-            if self._next_look is not None:
-                outputs.append(GetHeads(ALL_TOPICS, self.address))
-            self._next_look = now + HEADS_INTERVAL
+    def receive_run(self, now: float, run: Run) -> list[Output]:
+        """Published or fetched records of one partition."""
+        outputs: list[Output] = []
+        if not run.contents or run.next > LAST_SEQUENCE:
+            return outputs
+        if run.recipient is None:
+            stored = self._partition(run.topic, run.address)
+        elif run.recipient == self.address:
+            stored = self._partitions.get((run.topic, run.address))
+        else:
+            return outputs
+        if stored is None:
+            return outputs
+        if run.next <= stored.committed:
+            if run.recipient is None:
+                self._acknowledge_again(now, stored, outputs)
+        elif now < self._resume:
+            self._catchup.heard_of(stored, run.next)
+        else:
+            self._catchup.receive(now, stored, run, outputs)
+        self._pump(now, outputs)
         return outputs
 
-    def _add(self, topic: bytes, address: bytes, first: int, committed: int) -> _Stored:
-        stored = _Stored(topic, address, first, committed)
-        self._partitions[topic, address] = stored
-        self._by_topic.setdefault(topic, {})[address] = stored
-        return stored
+    def receive(self, now: float, command: Command) -> list[Output]:
+        """Any other command; what is for somebody else, or from this store, is ignored."""
+        outputs: list[Output] = []
+        match command:
+            case Head(address, topic, sequence):
+                stored = self._heard_of(topic, address, sequence)
+                if stored is not None and sequence < stored.committed:
+                    self._acknowledge_again(now, stored, outputs)
+            case Fetch():
+                self._serve(command, outputs)
+            case GetHeads(topic, recipient) if recipient != self.address:
+                self._tell_heads(recipient, self._topics if topic == ALL_TOPICS else (topic,), outputs)
+            case ConsumerHello(self.address, recipient, topics):
+                self._tell_heads(recipient, topics, outputs)
+            case DirectHead(self.address, address, topic, sequence):
+                stored = self._heard_of(topic, address, sequence)
+                if stored is not None and stored.next <= sequence:
+                    self._catchup.encourage(stored)
+            case Trimmed(self.address, address, topic, first) if first <= LAST_SEQUENCE:
+                stored = self._partitions.get((topic, address))
+                # While records are on their way into the log it is too early to leave some out.
+                if stored is not None and not stored.pending:
+                    self._catchup.trimmed(now, stored, first)
+            case Record(address, topic, sequence, content):
+                return self.receive_run(now, Run(None, address, topic, sequence, [content]))
+            case DirectRecord(recipient, address, topic, sequence, content):
+                return self.receive_run(now, Run(recipient, address, topic, sequence, [content]))
+        self._pump(now, outputs)
+        return outputs
+
+    def peer_subscribed(self, now: float, prefix: bytes) -> list[Output]:
+        """A peer subscribed to ``prefix``: to its hello (``L``, its address), or as stores do to ``G``."""
+        outputs: list[Output] = []
+        if prefix == b"G":
+            self._heads_interval = self._limits.heads_interval
+            self._ask_for_heads(now, outputs)
+            self._catchup.encourage_all()
+            self._pump(now, outputs)
+        elif prefix[:1] == b"L" and 1 < len(prefix) <= 256:
+            outputs.append(StoreHello(prefix[1:], self.address))
+        return outputs
+
+    def tick(self, now: float) -> list[Output]:
+        """Repeat what was lost. To be called every tenth of a second or so; cheap when nothing is due."""
+        outputs: list[Output] = []
+        if now >= self._next_heads:
+            self._ask_for_heads(now, outputs)
+        if now >= self._resume:
+            self._catchup.tick(now, outputs)
+        return outputs
+
+    # -- partitions ---------------------------------------------------------------------------------
 
     def _partition(self, topic: bytes, address: bytes) -> _Stored | None:
         stored = self._partitions.get((topic, address))
-        if stored is None and len(self._partitions) < PARTITIONS:
+        if stored is None:
+            if len(self._partitions) >= self._limits.partitions or not topic or not address:
+                self.refused += 1
+                return None
             stored = self._add(topic, address, 0, 0)
         return stored
 
-    def _ack(self, now: float, stored: _Stored) -> list[Output]:
-        stored.acked_at = now
-        follower = stored.follower
-        return [Ack(follower.address, follower.topic, stored.committed - 1, self.address)]
+    def _add(self, topic: bytes, address: bytes, first: int, following: int) -> _Stored:
+        stored = _Stored(topic, address, first, following, self._limits)
+        self._partitions[topic, address] = stored
+        self._topics.setdefault(topic, []).append(stored)
+        return stored
 
-    def _ack_again(self, now: float, stored: _Stored) -> list[Output]:
-        return self._ack(now, stored) if now - stored.acked_at >= ACK_REPEAT else []
+    def _heard_of(self, topic: bytes, address: bytes, sequence: int) -> _Stored | None:
+        """The head of a partition is ``sequence``."""
+        if sequence >= LAST_SEQUENCE:
+            return None
+        stored = self._partition(topic, address)
+        if stored is not None:
+            self._catchup.heard_of(stored, sequence + 1)
+        return stored
 
-    def _serve(self, fetch: Fetch) -> list[Output]:
-        stored = self._partitions.get((fetch.topic, fetch.partition))
-        if stored is None or fetch.address == self.address or fetch.sequence >= stored.committed:
-            return []
-        if fetch.sequence < stored.first:
-            return [Trimmed(fetch.address, fetch.partition, fetch.topic, stored.first)]
-        count = min(fetch.count, stored.committed - fetch.sequence)
-        return [Serve(fetch.address, fetch.topic, fetch.partition, fetch.sequence, count)] if count else []
+    def _pump(self, now: float, outputs: list[Output]) -> None:
+        if now >= self._resume:
+            self._catchup.pump(now, outputs)
 
-    def _heads(self, consumer: bytes, topics: tuple[bytes, ...]) -> list[Output]:
-        return [
-            DirectHead(consumer, address, topic, stored.committed - 1)
-            for topic in topics
-            for address, stored in self._by_topic.get(topic, {}).items()
-            if stored.committed
-        ]
+    def _give_back(self, stored: _Stored, end: int) -> None:
+        """What was under way to the log below ``end`` takes no room any more."""
+        pending, catchup = stored.pending, self._catchup
+        while pending and pending[0][0] <= end:
+            _, records, size = pending.popleft()
+            catchup.room_records += records
+            catchup.room_bytes += size
 
-    def _trimmed_elsewhere(self, now: float, command: Trimmed) -> list[Output]:
-        """Another store has lost what this one fetches; a partition that is empty here begins there, then."""
-        stored = self._partitions.get((command.topic, command.address))
-        if stored is None or command.sequence <= stored.follower.next or stored.committed > stored.first:
-            return []
-        stored.follower.skip_to(command.sequence)
-        stored.first = stored.committed = command.sequence
-        return self._ask(now, stored)
+    def _acknowledge(self, now: float, stored: _Stored) -> Output:
+        stored.ack_due = now + stored.ack_interval
+        return Ack(stored.address, stored.topic, stored.committed - 1, self.address)
 
-    def _note(self, stored: _Stored) -> None:
-        key = (stored.follower.topic, stored.follower.address)
-        if stored.follower.behind:
-            self._behind[key] = stored
-        else:
-            self._behind.pop(key, None)
+    def _acknowledge_again(self, now: float, stored: _Stored, outputs: list[Output]) -> None:
+        if now >= stored.ack_due and stored.committed:
+            outputs.append(self._acknowledge(now, stored))
+            stored.ack_interval = min(stored.ack_interval * 2, self._limits.longest_ack_interval)
 
-    def _ask(self, now: float, stored: _Stored) -> list[Output]:
-        self._note(stored)
-        asked = stored.follower.ask(now, _UNBOUNDED)
-        if asked is None:
-            return []
-        follower = stored.follower
-        return [Fetch(follower.address, self.address, follower.topic, *asked)]
+    def _serve(self, fetch: Fetch, outputs: list[Output]) -> None:
+        partition, requester, topic, first, count = fetch
+        stored = self._partitions.get((topic, partition))
+        if stored is None or requester == self.address:
+            return
+        if first < stored.first:
+            outputs.append(Trimmed(requester, partition, topic, stored.first))
+        elif first < stored.committed and count:
+            count = min(count, stored.committed - first, self._limits.answer_records)
+            outputs.append(Serve(requester, topic, partition, first, count))
+
+    def _tell_heads(self, recipient: bytes, topics: Iterable[bytes], outputs: list[Output]) -> None:
+        for topic in topics:
+            outputs += [
+                DirectHead(recipient, stored.address, topic, stored.committed - 1)
+                for stored in self._topics.get(topic, ())
+                if stored.committed
+            ]
+
+    def _ask_for_heads(self, now: float, outputs: list[Output]) -> None:
+        outputs.append(GetHeads(ALL_TOPICS, self.address))
+        self._next_heads = now + self._heads_interval
+        self._heads_interval = min(self._heads_interval * 2, self._limits.longest_heads_interval)
+
+
+class _Stored(Follower):
+    """A partition: what is received of it (``next``), and what of that is in the log."""
+
+    __slots__ = ("ack_due", "ack_interval", "committed", "first", "pending")
+
+    def __init__(self, topic: bytes, address: bytes, first: int, following: int, limits: Limits) -> None:
+        super().__init__(topic, address, following, limits.first_window, limits.guessed_record_bytes)
+        self.first = first
+        self.committed = following
+        self.pending: deque[tuple[int, int, int]] = deque()  # on the way into the log: (end, records, bytes)
+        self.ack_due = float("-inf")
+        self.ack_interval = limits.ack_interval
+
+
+def _append(stored: _Stored, first: int, contents: list[bytes], size: int) -> Output:
+    stored.pending.append((first + len(contents), len(contents), size))
+    return Append(stored.topic, stored.address, first, contents)
+
+
+def _begin(stored: _Stored, first: int, following: int) -> Output:
+    if stored.first == stored.committed:
+        stored.first = following  # there was nothing before
+    stored.committed = following
+    return Begin(stored.topic, stored.address, following)

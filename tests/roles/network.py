@@ -134,7 +134,9 @@ class StoreNode(Node):
 class ConsumerNode(Node):
     """A consumer and its user, who takes records a few at a time."""
 
-    def __init__(self, network: Network, address: bytes, offset_reset: str, room: int, limits: Limits) -> None:
+    def __init__(
+        self, network: Network, address: bytes, offset_reset: str, room: int, limits: Limits
+    ) -> None:
         super().__init__(network)
         self.role = ConsumerRole(address, offset_reset=offset_reset, limits=limits)
         self.room = room

@@ -1,0 +1,385 @@
+"""Catching up: what is fetched, when, and how much, over all partitions of a consumer or a store.
+
+"A consumer or store SHALL send the FETCH command if it detects it missed a record in a partition" (46/DAFKA,
+The FETCH Command). The specification says no more, and a node that fetches on every record it cannot use
+brings the mesh down. The rules here:
+
+Credit. What is handed over takes room (:meth:`CatchUp.set_room`), and a FETCH sets aside the room its answer
+will need. Partitions that are behind stand in one queue for it, first come, first served. Live records may
+not use what is set aside, or a busy partition would starve the others. Records that find no room are
+dropped: they are known of, and are fetched in their turn.
+
+One fetch at a time for a partition. It ends when all of it has come, or when the end of an answer has come
+and something in front of it is missing: then the missing part is asked for at once, but no second time
+before that brought something. Else it counts as lost when nothing has come for ``fetch_timeout``. The first
+loss is repeated right away; if nobody answers that either there are pauses, each twice as long. News of the
+partition from a store end a pause.
+
+The window, the records asked for at a time, doubles when it was filled and halves with each loss.
+
+Trimmed. Several nodes answer one FETCH. When one says that the records are gone, another may still have
+them; so for a moment real records go first.
+
+Nothing here is proportional to the number of partitions, except that each has its state: due times are in a
+heap, partitions that are up to date are in no list at all.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import count as count_up
+from typing import Generic, TypeVar
+
+from dafka.protocol.commands import Fetch
+from dafka.protocol.runs import Run
+from dafka.roles.follower import NEVER, Follower, State
+from dafka.roles.limits import Limits
+from dafka.roles.outputs import Output
+
+F = TypeVar("F", bound=Follower)
+
+
+class CatchUp(Generic[F]):
+    """The fetches of the node ``requester``.
+
+    ``hand_over(follower, first, contents, size)`` makes the output for records whose turn has come, of
+    ``size`` bytes; ``skip(follower, first, next)`` the one for records that no longer exist. Methods add to
+    the ``outputs`` they are given.
+    """
+
+    def __init__(
+        self,
+        requester: bytes,
+        hand_over: Callable[[F, int, list[bytes], int], Output],
+        skip: Callable[[F, int, int], Output],
+        limits: Limits,
+    ) -> None:
+        self.room_records = 0
+        self.room_bytes = 0
+        self.fetches = 0  # sent so far
+        self.timeouts = 0  # of these, how many were lost
+        self._requester = requester
+        self._hand_over = hand_over
+        self._skip = skip
+        self._limits = limits
+        self._reserved_records = 0
+        self._reserved_bytes = 0
+        self._under_way = 0
+        self._ahead_records = 0
+        self._ahead_bytes = 0
+        self._waiting: deque[F] = deque()
+        self._paused: set[F] = set()
+        self._alarms: list[tuple[float, int, F]] = []
+        self._serial = count_up()
+
+    # -- what arrives -------------------------------------------------------------------------------
+
+    def receive(self, now: float, follower: F, run: Run, outputs: list[Output]) -> None:
+        """Take what can be used of a run of ``follower``'s partition."""
+        first, contents = run.first, run.contents
+        end = first + len(contents)
+        before = follower.next
+        if end > follower.end:
+            follower.end = end
+        if end > before:
+            if first > before:
+                self._keep(follower, first, contents)
+            else:
+                fresh = contents[before - first :] if first < before else contents
+                if self._take(follower, fresh, outputs):
+                    self._take_ahead(follower, outputs)
+                    self._advanced(now, follower)
+        if run.recipient is not None and follower.state is State.ASKED and end >= follower.asked:
+            self._answered_in_part(follower)
+        if follower.state is State.IDLE:
+            self._queue(follower)
+
+    def heard_of(self, follower: F, end: int) -> None:
+        """The partition reaches up to ``end`` (exclusive)."""
+        if end > follower.end:
+            follower.end = end
+            if follower.state is State.IDLE:
+                self._queue(follower)
+
+    def trimmed(self, now: float, follower: F, first: int) -> None:
+        """Some store's records of the partition begin at ``first``."""
+        if first <= follower.next or follower.state not in (State.ASKED, State.PAUSED):
+            return
+        # Of several stores, the one that has most decides.
+        follower.trimmed = min(first, follower.trimmed) if follower.trimmed else first
+        self._set_due(follower, min(follower.due, now + self._limits.trimmed_grace))
+
+    def advance(self, now: float, follower: F, position: int, outputs: list[Output]) -> None:
+        """Everything below ``position`` has come by other ways."""
+        follower.next = position
+        follower.end = max(follower.end, position)
+        self._take_ahead(follower, outputs)
+        self._advanced(now, follower)
+        self._queue(follower)
+
+    def restart(self, now: float, follower: F, position: int, pause: float) -> None:
+        """What was handed over from ``position`` on came to nothing: get it again after ``pause`` seconds."""
+        self._give_up_ahead(follower)
+        self._forget_fetch(follower)
+        follower.next = position
+        follower.trimmed = 0
+        self._pause(now, follower, pause)
+
+    # -- credit and time ----------------------------------------------------------------------------
+
+    def set_room(self, records: int, size: int) -> None:
+        """There is room for so many records and bytes, from now on; :meth:`pump` uses it."""
+        self.room_records, self.room_bytes = records, size
+
+    def tick(self, now: float, outputs: list[Output]) -> None:
+        """See to what is due."""
+        alarms = self._alarms
+        while alarms and alarms[0][0] <= now:
+            alarm, _, follower = heapq.heappop(alarms)
+            if alarm != follower.alarm:
+                continue  # an earlier one has been set since
+            follower.alarm = NEVER
+            if follower.state is State.ASKED or follower.state is State.PAUSED:
+                if follower.due > now:
+                    self._set_due(follower, follower.due)
+                else:
+                    self._overdue(now, follower, outputs)
+        self.pump(now, outputs)
+
+    def pump(self, now: float, outputs: list[Output]) -> None:
+        """Give credit to those that wait for it, as far as it goes. To be called after everything else."""
+        waiting = self._waiting
+        while waiting and self._under_way < self._limits.fetches:
+            records = self.room_records - self._reserved_records
+            size = self.room_bytes - self._reserved_bytes
+            if records <= 0 or size <= 0:
+                break
+            follower = waiting.popleft()
+            follower.state = State.IDLE
+            if follower.ahead and not self._take_ahead(follower, outputs):
+                follower.state = State.WAITING
+                waiting.appendleft(follower)
+                break
+            if follower.behind:
+                self._ask(now, follower, outputs)
+
+    def encourage(self, follower: F) -> None:
+        """Somebody who may have the records has turned up."""
+        if follower.state is State.PAUSED:
+            self._forget_fetch(follower)
+            follower.failures = 0
+            self._queue(follower)
+
+    def encourage_all(self) -> None:
+        """Somebody who may have the records of any partition has turned up."""
+        for follower in list(self._paused):
+            self.encourage(follower)
+
+    def drop(self, followers: Iterable[F]) -> None:
+        """Follow these no longer."""
+        for follower in followers:
+            self._give_up_ahead(follower)
+            self._forget_fetch(follower)
+            follower.state = State.GONE
+        self._waiting = deque(follower for follower in self._waiting if follower.state is State.WAITING)
+        self._alarms = [entry for entry in self._alarms if entry[2].state is not State.GONE]
+        heapq.heapify(self._alarms)
+
+    # -- taking records -----------------------------------------------------------------------------
+
+    def _take(self, follower: F, contents: list[bytes], outputs: list[Output]) -> int:
+        """Hand over those of ``contents``, which begin at ``next``, that there is room for. How many."""
+        count = len(contents)
+        size = sum(map(len, contents))
+        room_records = self.room_records - self._reserved_records + follower.reserved_records
+        room_bytes = self.room_bytes - self._reserved_bytes + follower.reserved_bytes
+        if count > room_records or size > room_bytes:
+            contents, size = _beginning(contents, room_records, room_bytes)
+            count = len(contents)
+            if not count:
+                return 0
+        first = follower.next
+        follower.next = first + count
+        follower.record_bytes = size // count + 1
+        self.room_records -= count
+        self.room_bytes -= size
+        outputs.append(self._hand_over(follower, first, contents, size))
+        return count
+
+    def _keep(self, follower: F, first: int, contents: list[bytes]) -> None:
+        """Keep records that lie behind a gap, if they continue what is kept and there is place."""
+        limits = self._limits
+        if follower.ahead:
+            known = follower.ahead_next - first
+            if known < 0:
+                return
+            contents = contents[known:] if known else contents
+            if not contents:
+                return
+        elif first - follower.next > limits.ahead_distance:
+            return
+        count = len(contents)
+        size = sum(map(len, contents))
+        if (
+            follower.ahead_next - follower.ahead_first + count > limits.ahead_records
+            or follower.ahead_bytes + size > limits.ahead_bytes
+            or self._ahead_records + count > limits.all_ahead_records
+            or self._ahead_bytes + size > limits.all_ahead_bytes
+        ):
+            return
+        if not follower.ahead:
+            follower.ahead_first = follower.ahead_next = first
+        self._change_ahead(follower, count, size)
+        follower.ahead.append(contents)
+        follower.ahead_next += count
+
+    def _take_ahead(self, follower: F, outputs: list[Output]) -> bool:
+        """Hand over what is kept, if the gap before it is filled. False when there was no room for all."""
+        while follower.ahead and follower.ahead_first <= follower.next:
+            contents = follower.ahead.popleft()
+            first = follower.ahead_first
+            follower.ahead_first = first + len(contents)
+            self._change_ahead(follower, -len(contents), -sum(map(len, contents)))
+            fresh = contents[follower.next - first :]
+            if not fresh:
+                continue
+            rest = fresh[self._take(follower, fresh, outputs) :]
+            if rest:
+                follower.ahead.appendleft(rest)
+                follower.ahead_first = follower.next
+                self._change_ahead(follower, len(rest), sum(map(len, rest)))
+                return False
+        if not follower.ahead:
+            follower.ahead_first = follower.ahead_next = 0
+        return True
+
+    def _give_up_ahead(self, follower: F) -> None:
+        self._change_ahead(follower, follower.ahead_first - follower.ahead_next, -follower.ahead_bytes)
+        follower.ahead.clear()
+        follower.ahead_first = follower.ahead_next = 0
+
+    def _change_ahead(self, follower: F, records: int, size: int) -> None:
+        follower.ahead_bytes += size
+        self._ahead_records += records
+        self._ahead_bytes += size
+
+    # -- fetching -----------------------------------------------------------------------------------
+
+    def _queue(self, follower: F) -> None:
+        if follower.state is State.IDLE and follower.behind:
+            follower.state = State.WAITING
+            self._waiting.append(follower)
+
+    def _ask(self, now: float, follower: F, outputs: list[Output]) -> None:
+        limits = self._limits
+        size = min(self.room_bytes - self._reserved_bytes, limits.fetch_bytes)
+        count = min(
+            follower.gap_end - follower.next,
+            follower.window,
+            self.room_records - self._reserved_records,
+            max(1, size // follower.record_bytes),
+        )
+        follower.state = State.ASKED
+        follower.asked_from = follower.next
+        follower.asked = follower.next + count
+        self._under_way += 1
+        self._reserve(follower, count)
+        self._set_due(follower, now + limits.fetch_timeout)
+        self.fetches += 1
+        outputs.append(Fetch(follower.address, self._requester, follower.topic, follower.next, count))
+
+    def _reserve(self, follower: F, count: int) -> None:
+        size = count * follower.record_bytes
+        self._reserved_records += count - follower.reserved_records
+        self._reserved_bytes += size - follower.reserved_bytes
+        follower.reserved_records, follower.reserved_bytes = count, size
+
+    def _forget_fetch(self, follower: F) -> None:
+        """Leave ASKED or PAUSED."""
+        if follower.state is State.ASKED:
+            self._under_way -= 1
+            self._reserve(follower, 0)
+        elif follower.state is State.PAUSED:
+            self._paused.discard(follower)
+        if follower.state is not State.WAITING:
+            follower.state = State.IDLE
+
+    def _advanced(self, now: float, follower: F) -> None:
+        """``next`` has moved."""
+        follower.failures = 0
+        follower.hurried = False
+        follower.trimmed = 0
+        if follower.state is State.PAUSED:
+            self._forget_fetch(follower)
+        elif follower.state is State.ASKED:
+            if follower.next < follower.asked:
+                self._reserve(follower, follower.asked - follower.next)
+                self._set_due(follower, now + self._limits.fetch_timeout)
+                return
+            if follower.asked - follower.asked_from >= follower.window:
+                follower.window = min(follower.window * 2, self._limits.largest_window)
+            self._forget_fetch(follower)
+
+    def _answered_in_part(self, follower: F) -> None:
+        """The last record asked for has come, and one in front of it has not."""
+        if not follower.hurried:
+            follower.hurried = True
+            self._forget_fetch(follower)
+
+    def _overdue(self, now: float, follower: F, outputs: list[Output]) -> None:
+        """The fetch is lost, or the pause over."""
+        if follower.trimmed > follower.next:
+            self._skip_to_trimmed(follower, outputs)
+            return
+        asked = follower.state is State.ASKED
+        self._forget_fetch(follower)
+        if asked:
+            self.timeouts += 1
+            follower.window = max(follower.window // 2, self._limits.smallest_window)
+            if follower.next == follower.asked_from:
+                follower.failures += 1
+                if follower.failures == self._limits.ahead_attempts:
+                    self._give_up_ahead(follower)
+                if follower.failures > 1:
+                    pause = self._limits.fetch_timeout * 2 ** min(follower.failures - 2, 30)
+                    self._pause(now, follower, min(pause, self._limits.longest_pause))
+                    return
+        self._queue(follower)
+
+    def _pause(self, now: float, follower: F, seconds: float) -> None:
+        if follower.state is State.IDLE and follower.behind:
+            follower.state = State.PAUSED
+            self._paused.add(follower)
+            self._set_due(follower, now + seconds)
+
+    def _skip_to_trimmed(self, follower: F, outputs: list[Output]) -> None:
+        self._forget_fetch(follower)
+        outputs.append(self._skip(follower, follower.next, follower.trimmed))
+        follower.next = follower.trimmed
+        follower.end = max(follower.end, follower.next)
+        follower.trimmed = follower.failures = 0
+        self._take_ahead(follower, outputs)
+        self._queue(follower)
+
+    def _set_due(self, follower: F, due: float) -> None:
+        follower.due = due
+        if due < follower.alarm:
+            follower.alarm = due
+            heapq.heappush(self._alarms, (due, next(self._serial), follower))
+
+
+def _beginning(contents: list[bytes], records: int, size: int) -> tuple[list[bytes], int]:
+    """The first of ``contents`` there is room for, and their size.
+
+    The record that uses up the last byte may be larger than what is left, or one that is larger than all
+    the room would never get through.
+    """
+    taken = total = 0
+    for content in contents[: max(records, 0)]:
+        if total >= size:
+            break
+        total += len(content)
+        taken += 1
+    return contents[:taken], total

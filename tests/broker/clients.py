@@ -1,0 +1,69 @@
+"""A broker's interface as tests call it, batches as clients send them, and waiting for a condition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from dafka import Broker
+from dafka.broker import connect
+from dafka.broker.interface import Fetched, FetchFrom, Produced, TopicSpec
+from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.batch_writer import encode_batch
+
+MEGABYTE = 1024 * 1024
+
+
+class Client:
+    """A broker's interface for tests. Everything else of it is called through :meth:`call`."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.connection = connect(broker.bootstrap_servers, 1.0)
+        self.core: Any = self.connection.broker
+
+    def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        return self.connection.call(method, *args, **kwargs)
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        assert self.call("create_topics", {topic: TopicSpec(partitions)}) == {topic: None}
+
+    def produce(self, topic: str, *values: bytes, partition: int = 0, timestamp: int = 1000) -> Produced:
+        """Produce one batch of these values."""
+        content = batch(*values, timestamp=timestamp)
+        return self.call("produce", {(topic, partition): [content]})[topic, partition]
+
+    def fetch(
+        self, topic: str, offset: int = 0, *, partition: int = 0, wait: float = 0.0, max_bytes: int = MEGABYTE
+    ) -> Fetched:
+        """Fetch from one partition."""
+        wanted = {(topic, partition): FetchFrom(offset, max_bytes)}
+        answers = self.call("fetch", wanted, max_wait=wait, min_bytes=1, max_bytes=50 * MEGABYTE)
+        return answers[topic, partition]
+
+    def values(self, topic: str, offset: int = 0, *, partition: int = 0) -> list[bytes | None]:
+        """The values of all records from ``offset`` on."""
+        fetched = self.fetch(topic, offset, partition=partition, max_bytes=50 * MEGABYTE)
+        assert fetched.error is None
+        return [value for content in fetched.batches for value in decode_batch(content).values]
+
+    def partitions(self, topic: str) -> list[tuple[str, bool]]:
+        """Address and writability of each partition."""
+        found = self.call("metadata", [topic]).topics[topic]
+        return [(partition.address, partition.writable) for partition in found.partitions]
+
+
+def batch(*values: bytes | None, timestamp: int = 1000, **options: Any) -> bytes:
+    """A record batch of these values, as a client sends it."""
+    return encode_batch([(timestamp, None, value, ()) for value in values], **options)
+
+
+def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """What ``condition()`` is when it comes true; a failure if it does not."""
+    deadline = time.monotonic() + seconds
+    while True:
+        outcome = condition()
+        if outcome:
+            return outcome
+        assert time.monotonic() < deadline, f"not within {seconds} s: {condition}"
+        time.sleep(0.005)

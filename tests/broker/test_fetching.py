@@ -1,0 +1,231 @@
+"""Fetch: what is read, in which bounds, and waiting for more."""
+
+from __future__ import annotations
+
+import time
+
+import gevent
+import kafka.errors as errors
+import pytest
+from broker.clients import MEGABYTE, batch, until
+
+from dafka import Producer
+from dafka.broker.interface import Fetched, FetchFrom
+from dafka.log import DamagedError, LogReadError
+from dafka.protocol.batch import read_header
+from dafka.protocol.batch_reader import decode_batch
+
+
+def spawn_fetch(client, wanted, *, max_wait=10.0, min_bytes=1, max_bytes=50 * MEGABYTE):
+    """A fetch under way as a green thread of the hub, parked if there is nothing; ``get()`` it in the hub."""
+
+    def start():
+        green = gevent.spawn(
+            client.core.fetch, wanted, max_wait=max_wait, min_bytes=min_bytes, max_bytes=max_bytes
+        )
+        gevent.sleep(0)
+        return green
+
+    return client.connection.hub.run(start)
+
+
+def outcome(client, green):
+    return client.connection.hub.run(green.get, timeout=5)
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def test_the_first_batch_is_the_one_that_holds_the_offset(client):
+    client.create("t")
+    client.produce("t", b"a", b"b", b"c")
+    client.produce("t", b"d")
+    fetched = client.fetch("t", 1)
+    assert [read_header(content).base_offset for content in fetched.batches] == [0, 3]
+    assert (fetched.error, fetched.high_watermark, fetched.log_start_offset) == (None, 4, 0)
+
+
+def test_batches_are_served_without_being_copied(client):
+    client.create("t")
+    client.produce("t", b"a")
+    first, second = client.fetch("t"), client.fetch("t")
+    assert first.batches[0] is second.batches[0]
+
+
+def test_an_offset_outside_of_the_partition_is_out_of_range(client):
+    client.create("t")
+    client.produce("t", b"a")
+    assert client.fetch("t", 1).error is None
+    for offset in (2, -1):
+        assert client.fetch("t", offset) == Fetched(errors.OffsetOutOfRangeError, 1, 0, [])
+
+
+def test_an_unknown_partition_is_an_error_at_once(client):
+    client.create("t")
+    started = time.monotonic()
+    assert client.fetch("t", partition=1, wait=10).error is errors.UnknownTopicOrPartitionError
+    assert client.fetch("u", wait=10).error is errors.UnknownTopicOrPartitionError
+    assert time.monotonic() - started < 5
+
+
+def test_a_partitions_limit_ends_its_batches_but_one_always_comes(client):
+    client.create("t")
+    size = len(batch(b"x" * 1000))
+    client.call("produce", {("t", 0): [batch(b"x" * 1000)] * 10})
+    for limit, count in [(0, 1), (1, 1), (size, 1), (3 * size, 3), (3 * size + 1, 3), (100 * size, 10)]:
+        assert len(client.fetch("t", max_bytes=limit).batches) == count
+
+
+def test_the_limit_of_the_whole_fetch_counts_over_partitions_in_their_order(client):
+    client.create("t", 3)
+    content = batch(b"x" * 1000)
+    client.call("produce", {("t", number): [content] * 2 for number in range(3)})
+    wanted = {("t", number): FetchFrom(0, MEGABYTE) for number in (2, 0, 1)}
+
+    def counts(max_bytes):
+        answers = client.call("fetch", wanted, max_wait=0, min_bytes=1, max_bytes=max_bytes)
+        return [(number, len(answer.batches)) for (_, number), answer in answers.items()]
+
+    assert counts(1) == [(2, 1)]
+    assert counts(2 * len(content)) == [(2, 2)]
+    assert counts(4 * len(content)) == [(2, 2), (0, 2)]
+    assert counts(100 * len(content)) == [(2, 2), (0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (lambda path: DamagedError(path, "damaged", "here"), errors.CorruptRecordError),
+        (lambda path: LogReadError(path, "EIO"), errors.KafkaStorageError),
+    ],
+)
+def test_what_cannot_be_read_is_the_error_of_its_partition(client, monkeypatch, failure, error):
+    client.create("t", 2)
+    client.produce("t", b"a")
+    client.produce("t", b"b", partition=1)
+    log, read = client.core.log, client.core.log.read_offsets
+
+    def read_offsets(stored, *args, **kwargs):
+        if stored.address.decode() == client.partitions("t")[0][0]:
+            raise failure(log.path)
+        return read(stored, *args, **kwargs)
+
+    monkeypatch.setattr(log, "read_offsets", read_offsets)
+    wanted = {("t", number): FetchFrom(0, MEGABYTE) for number in range(2)}
+    answers = client.call("fetch", wanted, max_wait=0, min_bytes=1, max_bytes=MEGABYTE)
+    assert answers["t", 0].error is error
+    assert len(answers["t", 1].batches) == 1
+
+
+# -- waiting ------------------------------------------------------------------------------------
+
+
+def test_a_fetch_waits_until_something_is_committed(client):
+    client.create("t", 2)
+    green = spawn_fetch(client, {("t", 0): FetchFrom(0, MEGABYTE), ("t", 1): FetchFrom(0, MEGABYTE)})
+    assert not green.ready()
+    client.produce("t", b"a", partition=1)
+    answers = outcome(client, green)
+    assert list(answers) == [("t", 1)]
+    assert decode_batch(answers["t", 1].batches[0]).values == [b"a"]
+
+
+def test_a_fetch_that_finds_nothing_answers_all_its_partitions_when_the_time_is_over(client):
+    client.create("t", 2)
+    wanted = {("t", number): FetchFrom(0, MEGABYTE) for number in range(2)}
+    started = time.monotonic()
+    answers = client.call("fetch", wanted, max_wait=0.1, min_bytes=1, max_bytes=MEGABYTE)
+    assert 0.1 <= time.monotonic() - started < 5
+    assert answers == {key: Fetched(None, 0, 0, []) for key in wanted}
+
+
+def test_min_bytes_0_does_not_wait(client):
+    client.create("t")
+    started = time.monotonic()
+    wanted = {("t", 0): FetchFrom(0, MEGABYTE)}
+    assert client.call("fetch", wanted, max_wait=10, min_bytes=0, max_bytes=MEGABYTE)
+    assert time.monotonic() - started < 5
+
+
+def test_a_fetch_gathers_until_there_are_min_bytes_and_reads_every_batch_once(client):
+    client.create("t", 2)
+    size = len(batch(b"x" * 100))
+    client.produce("t", b"x" * 100)
+    wanted = {("t", 0): FetchFrom(0, MEGABYTE), ("t", 1): FetchFrom(0, MEGABYTE)}
+    green = spawn_fetch(client, wanted, min_bytes=4 * size)
+    client.produce("t", b"y" * 100, partition=1)
+    client.produce("t", b"y" * 100)
+    assert not green.ready()
+    client.produce("t", b"z" * 100)
+    answers = outcome(client, green)
+    values = {key: [decode_batch(one).values for one in found.batches] for key, found in answers.items()}
+    assert values == {
+        ("t", 0): [[b"x" * 100], [b"y" * 100], [b"z" * 100]],
+        ("t", 1): [[b"y" * 100]],
+    }
+    assert answers["t", 0].high_watermark == 3
+
+
+def test_what_was_gathered_is_answered_when_the_time_is_over(client):
+    client.create("t", 2)
+    client.produce("t", b"a")
+    wanted = {("t", 0): FetchFrom(0, MEGABYTE), ("t", 1): FetchFrom(0, MEGABYTE)}
+    answers = client.call("fetch", wanted, max_wait=0.05, min_bytes=MEGABYTE, max_bytes=MEGABYTE)
+    assert [len(answers["t", number].batches) for number in range(2)] == [1, 0]
+
+
+def test_a_waiting_fetch_leaves_nothing_behind(client):
+    client.create("t")
+    green = spawn_fetch(client, {("t", 0): FetchFrom(0, MEGABYTE)})
+    client.connection.hub.run(green.kill)
+    assert client.core._fetches == set()
+    assert client.core._topics.partition("t", 0).fetches == set()
+
+
+def test_deleting_a_topic_wakes_its_fetches(client):
+    client.create("t")
+    green = spawn_fetch(client, {("t", 0): FetchFrom(0, MEGABYTE)})
+    client.call("delete_topics", ["t"])
+    assert outcome(client, green)["t", 0].error is errors.UnknownTopicOrPartitionError
+
+
+# -- native producers ---------------------------------------------------------------------------
+
+
+def test_messages_of_a_native_producer_are_served_as_batches(broker, client):
+    before = time.time() * 1000
+    with Producer("n", tower=broker.tower) as producer:
+        for number in range(2500):
+            producer.send(b"%d" % number)
+        producer.flush(10)
+        address = producer.address
+    until(lambda: len(client.partitions("n")) == 2)
+    assert client.partitions("n")[1] == (address, False)
+    fetched = client.fetch("n", 700, partition=1)
+    columns = [decode_batch(content) for content in fetched.batches]
+    assert [offset for part in columns for offset in part.offsets] == list(range(700, 2500))
+    assert [value for part in columns for value in part.values] == [b"%d" % n for n in range(700, 2500)]
+    assert {key for part in columns for key in part.keys} == {None}
+    times = {timestamp for part in columns for timestamp in part.timestamps}
+    assert all(before - 1000 <= timestamp <= time.time() * 1000 + 1000 for timestamp in times)
+    assert {read_header(content).timestamp_type for content in fetched.batches} == {1}
+    assert fetched.high_watermark == 2500
+
+
+def test_a_native_record_that_looks_like_a_batch_is_a_value_like_any_other(broker, client):
+    with Producer("n", tower=broker.tower) as producer:
+        producer.send(b"raw")
+        producer.send(batch(b"inner"))
+    until(lambda: len(client.partitions("n")) == 2)
+    assert client.values("n", partition=1) == [b"raw", batch(b"inner")]
+
+
+def test_a_fetch_that_waits_is_woken_by_a_native_producer(broker, client):
+    with Producer("n", tower=broker.tower) as producer:
+        producer.send(b"first")
+        producer.flush(10)
+        until(lambda: len(client.partitions("n")) == 2)
+        green = spawn_fetch(client, {("n", 1): FetchFrom(1, MEGABYTE)})
+        producer.send(b"second")
+        answers = outcome(client, green)
+    assert decode_batch(answers["n", 1].batches[0]).values == [b"second"]

@@ -1,0 +1,311 @@
+"""The consumer's rules: subscriptions, HELLOs and heads, where partitions start, what the user is given."""
+
+from __future__ import annotations
+
+import pytest
+
+from dafka.protocol.commands import (
+    ConsumerHello,
+    DirectHead,
+    DirectRecord,
+    Fetch,
+    GetHeads,
+    Head,
+    Record,
+    StoreHello,
+    Trimmed,
+)
+from dafka.protocol.runs import Run
+from dafka.roles.consumer import ConsumerRole
+from dafka.roles.limits import LAST_SEQUENCE, Limits
+from dafka.roles.outputs import Deliver, Gap, Subscribe, Unsubscribe
+
+ME = b"C" * 32
+OTHER = b"D" * 32
+STORE = b"5" * 32
+PARTITION = b"A" * 32
+PARTITION2 = b"B" * 32
+TOPIC = b"hello"
+
+
+def consumer(
+    offset_reset: str = "earliest", topics=(TOPIC,), room=(10_000, 10_000_000), **options
+) -> ConsumerRole:
+    role = ConsumerRole(ME, offset_reset=offset_reset, **options)
+    role.set_room(0.0, *room)
+    for topic in topics:
+        role.subscribe(0.0, topic)
+    return role
+
+
+def live(first: int, *contents: bytes, address: bytes = PARTITION, topic: bytes = TOPIC) -> Run:
+    return Run(None, address, topic, first, list(contents))
+
+
+def direct(first: int, *contents: bytes, address: bytes = PARTITION, topic: bytes = TOPIC) -> Run:
+    return Run(ME, address, topic, first, list(contents))
+
+
+def fetch(first: int, count: int, address: bytes = PARTITION) -> Fetch:
+    return Fetch(address, ME, TOPIC, first, count)
+
+
+def deliver(first: int, *contents: bytes, address: bytes = PARTITION) -> Deliver:
+    return Deliver(TOPIC, address, first, list(contents))
+
+
+# -- subscriptions, hellos, heads -------------------------------------------------------------------
+
+
+def test_every_consumer_subscribes_to_what_is_addressed_to_it():
+    assert ConsumerRole(ME).start() == [Subscribe(octet + ME) for octet in (b"D", b"E", b"L", b"T")]
+
+
+def test_subscribing_to_a_topic_asks_for_its_records_and_heads():
+    role = consumer(topics=())
+    assert role.subscribe(0.0, TOPIC) == [Subscribe(b"Mhello"), Subscribe(b"Hhello"), GetHeads(TOPIC, ME)]
+    assert role.subscribe(0.0, TOPIC) == []
+    assert role.topics == [TOPIC]
+
+
+def test_get_heads_is_repeated_at_intervals_that_double():
+    role = consumer(limits=Limits(heads_interval=1.0, longest_heads_interval=4.0))
+    times = [step / 10 for step in range(200) if role.tick(step / 10)]
+    assert times == [1.0, 3.0, 7.0, 11.0, 15.0, 19.0]
+
+
+def test_get_heads_of_many_topics_do_not_come_all_at_once():
+    topics = [b"topic%d" % number for number in range(25)]
+    role = consumer(topics=topics, limits=Limits(heads_at_once=10))
+    assert [len(role.tick(1.0 + step / 10)) for step in range(4)] == [10, 10, 5, 0]
+
+
+def test_a_store_that_says_hello_is_told_the_topics():
+    role = consumer(topics=(b"one", b"two"))
+    hello = ConsumerHello(STORE, ME, (b"one", b"two"))
+    assert role.receive(1.0, StoreHello(ME, STORE)) == [hello]
+    assert role.peer_subscribed(1.0, b"W" + STORE) == [hello]
+    assert role.receive(1.0, StoreHello(OTHER, STORE)) == []
+    assert role.peer_subscribed(1.0, b"W") == []
+    assert role.peer_subscribed(1.0, b"Mhello") == []
+
+
+def test_a_consumer_without_topics_does_not_say_hello():
+    role = consumer(topics=())
+    assert role.receive(1.0, StoreHello(ME, STORE)) == []
+    assert role.peer_subscribed(1.0, b"W" + STORE) == []
+
+
+def test_a_consumer_at_the_latest_record_names_its_topics_once_heads_can_tell_it_something():
+    role = consumer("latest")
+    assert role.receive(1.0, StoreHello(ME, STORE)) == [ConsumerHello(STORE, ME, ())]
+    role.receive_run(2.0, live(7, b"7"))
+    assert role.receive(3.0, StoreHello(ME, STORE)) == [ConsumerHello(STORE, ME, (TOPIC,))]
+    role = consumer("latest", offsets={PARTITION: 3})
+    assert role.receive(1.0, StoreHello(ME, STORE)) == [ConsumerHello(STORE, ME, (TOPIC,))]
+
+
+# -- where a partition starts -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("head", [Head(PARTITION, TOPIC, 1), DirectHead(ME, PARTITION, TOPIC, 1)])
+def test_earliest_a_head_has_everything_fetched_from_0(head):
+    role = consumer("earliest")
+    assert role.receive(1.0, head) == [fetch(0, 2)]
+    assert role.receive_run(1.1, live(0, b"CONTENT")) == [deliver(0, b"CONTENT")]
+
+
+def test_earliest_a_record_above_0_has_those_before_it_fetched():
+    role = consumer("earliest")
+    assert role.receive_run(1.0, live(1, b"1")) == [fetch(0, 1)]
+    assert role.receive_run(1.1, direct(0, b"0")) == [deliver(0, b"0"), deliver(1, b"1")]
+
+
+def test_latest_starts_at_the_first_record_that_comes():
+    role = consumer("latest")
+    assert role.receive_run(1.0, live(7, b"7", b"8")) == [deliver(7, b"7", b"8")]
+    assert role.receive_run(1.0, live(6, b"6")) == []
+
+
+@pytest.mark.parametrize("head", [Head(PARTITION, TOPIC, 7), DirectHead(ME, PARTITION, TOPIC, 7)])
+def test_latest_starts_behind_the_first_head_that_comes(head):
+    role = consumer("latest")
+    assert role.receive(1.0, head) == []
+    assert role.receive_run(1.0, live(9, b"9")) == [fetch(8, 1)]
+
+
+@pytest.mark.parametrize("offset_reset", ["earliest", "latest"])
+def test_a_start_that_is_given_goes_before_the_reset(offset_reset):
+    role = consumer(offset_reset, offsets={PARTITION: 3})
+    assert role.receive(1.0, Head(PARTITION, TOPIC, 9)) == [fetch(3, 7)]
+    role = consumer(offset_reset, offsets={PARTITION: 3})
+    assert role.receive_run(1.0, live(2, b"2", b"3", b"4")) == [deliver(3, b"3", b"4")]
+
+
+def test_an_unknown_offset_reset_is_an_error():
+    with pytest.raises(ValueError, match="'middle'"):
+        ConsumerRole(ME, offset_reset="middle")
+
+
+# -- what is for it, and what is not ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        live(0, b"0", topic=b"hello2"),
+        live(0, b"0", topic=b"hell"),
+        Run(OTHER, PARTITION, TOPIC, 0, [b"0"]),
+        direct(0, b"0"),  # of a partition it knows nothing of, so never asked for
+        live(LAST_SEQUENCE, b"0"),
+        live(0),
+        live(0, b"0", address=b""),
+    ],
+)
+def test_runs_that_are_not_exactly_its_own_are_ignored(item):
+    role = consumer()
+    assert role.receive_run(1.0, item) == []
+    assert role.positions == {}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Head(PARTITION, b"hello2", 3),
+        Head(PARTITION, TOPIC, 2**64 - 1),
+        DirectHead(OTHER, PARTITION, TOPIC, 3),
+        Trimmed(ME, PARTITION, TOPIC, 3),
+        GetHeads(TOPIC, OTHER),
+    ],
+)
+def test_commands_that_are_not_exactly_its_own_are_ignored(command):
+    role = consumer()
+    assert role.receive(1.0, command) == []
+    assert role.positions == {}
+
+
+def test_single_records_are_taken_like_runs():
+    role = consumer()
+    assert role.receive(1.0, Record(PARTITION, TOPIC, 0, b"0")) == [deliver(0, b"0")]
+    assert role.receive(1.0, DirectRecord(ME, PARTITION, TOPIC, 1, b"1")) == [deliver(1, b"1")]
+
+
+# -- order ------------------------------------------------------------------------------------------
+
+
+def test_records_that_overlap_are_given_once():
+    role = consumer()
+    role.receive_run(1.0, live(0, b"0", b"1"))
+    assert role.receive_run(1.0, live(0, b"0", b"1")) == []
+    assert role.receive_run(1.0, live(1, b"1", b"2")) == [deliver(2, b"2")]
+
+
+def test_partitions_are_independent():
+    role = consumer()
+    assert role.receive_run(1.0, live(1, b"1")) == [fetch(0, 1)]
+    assert role.receive_run(1.0, live(0, b"x", address=PARTITION2)) == [deliver(0, b"x", address=PARTITION2)]
+    assert role.positions == {(TOPIC, PARTITION): (0, 2), (TOPIC, PARTITION2): (1, 1)}
+    assert role.lag == 2
+
+
+# -- room -------------------------------------------------------------------------------------------
+
+
+def test_without_room_nothing_is_asked_for_or_given():
+    role = consumer(room=(0, 0))
+    assert role.receive(1.0, Head(PARTITION, TOPIC, 9)) == []
+    assert role.receive_run(1.0, live(0, b"0")) == []
+    assert role.set_room(2.0, 4, 1000) == [fetch(0, 3)]  # of records of about 256 bytes
+
+
+def test_no_more_is_given_than_there_is_room_for():
+    role = consumer(room=(3, 1000))
+    assert role.receive_run(1.0, live(0, b"0", b"1", b"2", b"3", b"4")) == [deliver(0, b"0", b"1", b"2")]
+    assert role.set_room(2.0, 10, 1000) == [fetch(3, 2)]
+
+
+def test_room_in_bytes_may_be_exceeded_by_one_record_only():
+    role = consumer(room=(100, 10))
+    assert role.receive_run(1.0, live(0, b"x" * 8, b"y" * 50, b"z")) == [deliver(0, b"x" * 8, b"y" * 50)]
+    assert role.receive_run(1.0, live(2, b"z")) == []
+
+
+def test_room_is_used_up_until_it_is_said_anew():
+    role = consumer(room=(2, 1000))
+    role.receive_run(1.0, live(0, b"0"))
+    assert role.receive_run(1.0, live(1, b"1", b"2")) == [deliver(1, b"1")]
+    assert role.receive_run(1.0, live(2, b"2", b"3")) == []
+    assert role.set_room(2.0, 2, 1000) == [fetch(2, 2)]
+
+
+# -- trimmed ----------------------------------------------------------------------------------------
+
+
+def test_a_trimmed_beginning_is_reported_and_left_out():
+    role = consumer()
+    role.receive(1.0, Head(PARTITION, TOPIC, 9))
+    assert role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 5)) == []
+    assert role.tick(1.5) == [GetHeads(TOPIC, ME), Gap(TOPIC, PARTITION, 0, 5), fetch(5, 5)]
+    assert role.receive_run(1.6, direct(5, b"5")) == [deliver(5, b"5")]
+
+
+def test_records_that_another_node_still_has_go_before_trimmed():
+    role = consumer()
+    role.receive(1.0, Head(PARTITION, TOPIC, 9))
+    role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 5))
+    assert role.receive_run(1.2, direct(0, b"0")) == [deliver(0, b"0")]
+    assert not any(isinstance(output, Gap) for output in role.tick(1.9))
+
+
+def test_the_store_that_has_most_decides_where_a_partition_begins():
+    role = consumer()
+    role.receive(1.0, Head(PARTITION, TOPIC, 9))
+    role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 7))
+    role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 3))
+    role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 5))
+    assert Gap(TOPIC, PARTITION, 0, 3) in role.tick(1.5)
+
+
+def test_trimmed_means_nothing_to_a_consumer_that_has_come_further():
+    role = consumer()
+    role.receive_run(1.0, live(0, b"0", b"1"))
+    role.receive(1.0, Head(PARTITION, TOPIC, 9))
+    role.receive(1.0, Trimmed(ME, PARTITION, TOPIC, 2))
+    assert not any(isinstance(output, Gap) for output in role.tick(1.5))
+    role = consumer()
+    role.receive_run(1.0, live(0, b"0"))
+    role.receive(1.0, Trimmed(ME, PARTITION, TOPIC, 5))  # never asked
+    assert not any(isinstance(output, Gap) for output in role.tick(9.0))
+
+
+# -- leaving, limits --------------------------------------------------------------------------------
+
+
+def test_unsubscribing_forgets_the_topic():
+    role = consumer(topics=(TOPIC, b"other"))
+    role.receive(1.0, Head(PARTITION, TOPIC, 9))
+    assert role.unsubscribe(1.0, TOPIC) == [Unsubscribe(b"Mhello"), Unsubscribe(b"Hhello")]
+    assert role.unsubscribe(1.0, TOPIC) == []
+    assert role.receive_run(1.1, direct(0, b"0")) == []
+    assert (role.topics, role.positions, role.lag) == ([b"other"], {}, 0)
+    assert [output for output in role.tick(9.0) if output != GetHeads(b"other", ME)] == []
+    role.subscribe(10.0, TOPIC)
+    assert role.receive(10.0, Head(PARTITION, TOPIC, 9)) == [fetch(0, 10)]
+
+
+def test_unsubscribing_gives_the_credit_of_its_fetches_to_others():
+    role = consumer(topics=(TOPIC, b"other"), room=(5, 10_000))
+    assert len(role.receive(1.0, Head(PARTITION, b"other", 9))) == 1
+    assert role.receive(1.0, Head(PARTITION, TOPIC, 9)) == []
+    assert role.unsubscribe(1.1, b"other")[2:] == [fetch(0, 5)]
+
+
+def test_the_table_of_partitions_is_bounded():
+    role = consumer(limits=Limits(partitions=3))
+    for number in range(10):
+        role.receive(1.0, Head(b"%032d" % number, TOPIC, 9))
+    assert (len(role.positions), role.refused) == (3, 7)
+    role.unsubscribe(1.0, TOPIC)
+    role.subscribe(1.0, TOPIC)
+    role.receive(1.0, Head(PARTITION, TOPIC, 9))
+    assert len(role.positions) == 1

@@ -1,0 +1,102 @@
+"""A node's beacons, and whom it connects to and lets go of."""
+
+from __future__ import annotations
+
+from dafka.protocol.beacons import NodeBeacon, TowerBeacon
+from dafka.roles.limits import Limits
+from dafka.roles.outputs import Connect, Disconnect
+from dafka.roles.peers import PeersRole
+
+OWN = NodeBeacon(b"A" * 32, b"127.0.0.1", 5000)
+OWN_ECHO = TowerBeacon(OWN.address, b"tcp://127.0.0.1:5000")
+PEER = TowerBeacon(b"B" * 32, b"tcp://127.0.0.1:6000")
+
+
+def peers(**options) -> PeersRole:
+    role = PeersRole(*OWN, **options)
+    role.start(0.0)
+    return role
+
+
+def test_a_node_beacons_at_the_start_and_at_every_interval():
+    role = PeersRole(*OWN, interval=1.0)
+    assert role.start(0.0) == [OWN]
+    assert role.tick(0.9) == []
+    assert role.tick(1.0) == [OWN]
+    assert role.tick(1.5) == []
+    assert role.tick(2.0) == [OWN]
+
+
+def test_a_new_peer_is_connected_and_answered_at_once():
+    role = peers()
+    assert role.beacon(0.5, PEER) == [Connect(PEER.endpoint), OWN]
+    assert role.beacon(0.6, PEER) == []
+    assert role.peers == {PEER.address: PEER.endpoint}
+
+
+def test_many_new_peers_at_once_are_answered_by_one_beacon_soon():
+    role = peers()
+    assert role.beacon(0.5, PEER)[-1] == OWN
+    for number in range(100):
+        endpoint = b"tcp://127.0.0.1:%d" % (7000 + number)
+        assert role.beacon(0.51, TowerBeacon(b"C%d" % number, endpoint)) == [Connect(endpoint)]
+    assert role.tick(0.55) == []
+    assert role.tick(0.6) == [OWN]
+    assert role.tick(0.7) == []
+
+
+def test_a_node_does_not_connect_to_itself():
+    assert peers().beacon(0.5, OWN_ECHO) == []
+
+
+def test_a_peer_whose_endpoint_changes_is_connected_anew():
+    role = peers()
+    role.beacon(0.5, PEER)
+    assert role.beacon(1.5, PEER._replace(endpoint=b"tcp://127.0.0.1:6001")) == [
+        Disconnect(PEER.endpoint),
+        Connect(b"tcp://127.0.0.1:6001"),
+    ]
+
+
+def test_a_silent_peer_is_let_go_and_welcome_again():
+    role = peers(interval=1.0, timeout=4.0)
+    role.beacon(0.5, PEER)
+    for second in range(1, 5):
+        role.beacon(second, OWN_ECHO)
+        assert Disconnect(PEER.endpoint) not in role.tick(second)
+    role.beacon(5.0, OWN_ECHO)
+    assert role.tick(5.0) == [Disconnect(PEER.endpoint), OWN]
+    assert role.peers == {}
+    assert Connect(PEER.endpoint) in role.beacon(6.0, PEER)
+
+
+def test_peers_are_kept_while_the_tower_is_silent_and_get_time_when_it_returns():
+    role = peers(interval=1.0, timeout=4.0)
+    role.beacon(0.5, PEER)
+    role.beacon(1.0, OWN_ECHO)
+    assert role.tick(60.0) == [OWN]
+    role.beacon(61.0, OWN_ECHO)
+    assert Disconnect(PEER.endpoint) not in role.tick(61.0)
+    for second in range(62, 66):
+        role.beacon(second, OWN_ECHO)
+    assert Disconnect(PEER.endpoint) not in role.tick(65.0)
+    role.beacon(66.0, OWN_ECHO)
+    assert Disconnect(PEER.endpoint) in role.tick(66.0)
+
+
+def test_a_successor_on_the_same_endpoint_is_not_cut_off_with_its_predecessor():
+    role = peers(interval=1.0, timeout=4.0)
+    role.beacon(0.5, PEER)
+    successor = PEER._replace(address=b"C" * 32)
+    assert Connect(PEER.endpoint) not in role.beacon(1.0, successor)
+    for second in range(2, 8):
+        role.beacon(second, successor)
+        assert Disconnect(PEER.endpoint) not in role.tick(second)
+    assert list(role.peers) == [successor.address]
+
+
+def test_the_table_of_peers_is_bounded():
+    role = peers(limits=Limits(peers=2))
+    for number in range(5):
+        role.beacon(0.5, TowerBeacon(b"C%d" % number, b"tcp://127.0.0.1:%d" % (7000 + number)))
+    assert len(role.peers) == 2

@@ -1,0 +1,192 @@
+"""The producer's rules: numbering, retention until acknowledged, HEAD, and what it answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from dafka.protocol.commands import Ack, DirectHead, Fetch, GetHeads, Head, StoreHello, Trimmed
+from dafka.protocol.runs import Run
+from dafka.roles.limits import Limits
+from dafka.roles.outputs import Subscribe
+from dafka.roles.producer import ProducerRole
+
+ME = b"A" * 32
+OTHER = b"B" * 32
+STORE, STORE2, STORE3 = b"5" * 32, b"6" * 32, b"7" * 32
+CONSUMER = b"C" * 32
+TOPIC = b"hello"
+
+
+def contents(first: int, count: int) -> list[bytes]:
+    return [b"%d" % sequence for sequence in range(first, first + count)]
+
+
+def producer(published: int = 0, **options) -> ProducerRole:
+    role = ProducerRole(TOPIC, ME, **options)
+    if published:
+        role.publish(0.0, contents(0, published))
+    return role
+
+
+def ack(sequence: int, store: bytes = b"") -> Ack:
+    return Ack(ME, TOPIC, sequence, store)
+
+
+def fetched(role: ProducerRole, first: int, count: int) -> list[bytes]:
+    """What a FETCH brings; checks that it is in order and without gaps."""
+    got: list[bytes] = []
+    for run in role.receive(1.0, Fetch(ME, CONSUMER, TOPIC, first, count)):
+        assert isinstance(run, Run)
+        assert (run.recipient, run.address, run.topic, run.first) == (CONSUMER, ME, TOPIC, first + len(got))
+        got += run.contents
+    return got
+
+
+def test_it_subscribes_to_acks_and_fetches_of_its_partition_and_get_heads_of_its_topic():
+    assert producer().start() == [Subscribe(b"K" + ME), Subscribe(b"F" + ME), Subscribe(b"Ghello")]
+
+
+def test_sequences_begin_at_0_and_have_no_gaps():
+    role = producer()
+    assert role.publish(0.0, [b"a", b"b"]) == Run(None, ME, TOPIC, 0, [b"a", b"b"])
+    assert role.publish(0.0, [b"c"]).first == 2
+    assert role.next_sequence == 3
+    with pytest.raises(ValueError):
+        role.publish(0.0, [])
+
+
+def test_what_is_retained_does_not_change_with_the_callers_list():
+    role = producer()
+    mine = [b"a", b"b"]
+    role.publish(0.0, mine)
+    role.publish(0.0, [b"c"])
+    assert mine == [b"a", b"b"]
+    mine.clear()
+    assert fetched(role, 0, 9) == [b"a", b"b", b"c"]
+
+
+def test_head_comes_at_every_interval_after_the_first_record():
+    role = producer(head_interval=1.0)
+    assert role.tick(100.0) == []
+    role.publish(100.0, [b"a", b"b"])
+    assert role.tick(100.9) == []
+    assert role.tick(101.0) == [Head(ME, TOPIC, 1)]
+    assert role.tick(101.5) == []
+    assert role.tick(102.0) == [Head(ME, TOPIC, 1)]
+
+
+def test_an_ack_stands_for_everything_up_to_its_sequence():
+    role = producer(10)
+    assert (role.unacknowledged, role.first_retained) == (10, 0)
+    role.receive(1.0, ack(6, STORE))
+    assert (role.unacknowledged, role.first_unacknowledged, role.first_retained) == (3, 7, 7)
+    assert role.retained_bytes == 3
+    role.receive(1.0, ack(2, STORE))  # a late one takes nothing back
+    assert role.first_unacknowledged == 7
+    role.receive(1.0, ack(9, STORE))
+    assert (role.unacknowledged, role.retained_bytes) == (0, 0)
+
+
+def test_distinct_stores_are_counted():
+    role = producer(10, min_stores=2)
+    role.receive(1.0, ack(9, STORE))
+    role.receive(1.0, ack(9, STORE))
+    assert role.unacknowledged == 10
+    role.receive(1.0, ack(4, STORE2))
+    assert role.unacknowledged == 5
+    role.receive(1.0, ack(7, STORE3))
+    assert role.unacknowledged == 2
+    assert fetched(role, 8, 9) == [b"8", b"9"]
+
+
+def test_acks_without_a_store_count_as_one_store():
+    role = producer(10, min_stores=2)
+    role.receive(1.0, ack(9))
+    role.receive(1.0, ack(9))
+    assert role.unacknowledged == 10
+    role.receive(1.0, ack(9, STORE))
+    assert role.unacknowledged == 0
+
+
+def test_min_stores_0_asks_for_no_ack_and_keeps_everything():
+    role = producer(10, min_stores=0)
+    assert (role.unacknowledged, role.first_unacknowledged) == (0, 10)
+    role.receive(1.0, ack(9, STORE))
+    assert fetched(role, 0, 10) == contents(0, 10)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Ack(OTHER, TOPIC, 9, STORE),
+        Ack(ME, b"hello2", 9, STORE),
+        Ack(ME, b"hell", 9, STORE),
+        ack(10, STORE),  # never published
+        Fetch(OTHER, CONSUMER, TOPIC, 0, 1),
+        Fetch(ME, CONSUMER, b"hello2", 0, 1),
+        GetHeads(b"hello2", CONSUMER),
+        GetHeads(b"", CONSUMER),
+        StoreHello(CONSUMER, STORE),
+    ],
+)
+def test_what_is_not_exactly_its_own_is_ignored(command):
+    role = producer(10)
+    assert role.receive(1.0, command) == []
+    assert role.unacknowledged == 10
+
+
+def test_a_fetch_is_answered_with_exactly_what_was_asked_for():
+    role = producer()
+    for first in range(0, 5000, 500):
+        role.publish(0.0, contents(first, 500))
+    assert fetched(role, 0, 1) == [b"0"]
+    assert fetched(role, 1490, 1020) == contents(1490, 1020)
+    assert fetched(role, 4990, 100) == contents(4990, 10)
+    assert fetched(role, 5000, 1) == []
+    assert fetched(role, 17, 0) == []
+
+
+def test_a_fetch_below_what_is_retained_is_left_to_the_stores():
+    role = producer(10)
+    role.receive(1.0, ack(4, STORE))
+    assert role.receive(1.0, Fetch(ME, CONSUMER, TOPIC, 4, 6)) == []
+    assert fetched(role, 5, 5) == contents(5, 5)
+
+
+def test_an_answer_is_bounded_in_records_and_bytes():
+    role = ProducerRole(TOPIC, ME, limits=Limits(answer_records=7))
+    role.publish(0.0, contents(0, 10))
+    assert fetched(role, 0, 10) == contents(0, 7)
+    role = ProducerRole(TOPIC, ME, limits=Limits(answer_bytes=100))
+    role.publish(0.0, [b"x" * 40] * 10)
+    assert fetched(role, 0, 10) == [b"x" * 40] * 2
+    role.publish(0.0, [b"y" * 400] * 2)
+    assert fetched(role, 10, 2) == [b"y" * 400]
+
+
+def test_get_heads_is_answered_when_there_is_a_head():
+    role = producer()
+    assert role.receive(1.0, GetHeads(TOPIC, CONSUMER)) == []
+    role.publish(0.0, contents(0, 3))
+    assert role.receive(1.0, GetHeads(TOPIC, CONSUMER)) == [DirectHead(CONSUMER, ME, TOPIC, 2)]
+
+
+def test_records_forgotten_before_a_store_had_them_are_reported_as_trimmed():
+    role = producer(min_stores=0)
+    for _ in range(4):
+        role.publish(0.0, [b"x" * 10] * 1000)
+    role.receive(1.0, ack(499, STORE))
+    role.forget(25_000)
+    assert (role.first_retained, role.retained_bytes) == (2000, 20_000)
+    assert role.receive(1.0, Fetch(ME, CONSUMER, TOPIC, 499, 1)) == []  # the store has it
+    assert role.receive(1.0, Fetch(ME, CONSUMER, TOPIC, 500, 1)) == [Trimmed(CONSUMER, ME, TOPIC, 2000)]
+    with pytest.raises(ValueError):
+        producer(10, min_stores=1).forget(0)
+
+
+def test_the_table_of_stores_is_bounded():
+    role = ProducerRole(TOPIC, ME, min_stores=3, limits=Limits(stores=2))
+    role.publish(0.0, [b"a"])
+    for number in range(10):
+        role.receive(1.0, ack(0, b"%032d" % number))
+    assert role.unacknowledged == 1

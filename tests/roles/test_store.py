@@ -1,0 +1,307 @@
+"""The store's rules: what is appended, acknowledged, served, told, and learnt from other stores."""
+
+from __future__ import annotations
+
+import pytest
+
+from dafka.protocol.commands import (
+    Ack,
+    ConsumerHello,
+    DirectHead,
+    DirectRecord,
+    Fetch,
+    GetHeads,
+    Head,
+    Record,
+    StoreHello,
+    Trimmed,
+)
+from dafka.protocol.runs import Run
+from dafka.roles.limits import LAST_SEQUENCE, Limits
+from dafka.roles.outputs import Append, Begin, Serve, Subscribe
+from dafka.roles.store import ALL_TOPICS, StoreRole
+
+ME = b"5" * 32
+OTHER_STORE = b"6" * 32
+CONSUMER = b"C" * 32
+PARTITION, PARTITION2 = b"A" * 32, b"B" * 32
+TOPIC = b"hello"
+KEY = (TOPIC, PARTITION)
+
+
+def store(first: int = 0, following: int = 0, **options) -> StoreRole:
+    """A store that has told the others it is there, with one partition in its log."""
+    role = StoreRole(ME, {KEY: (first, following)} if following else {}, **options)
+    role.tick(0.0)
+    return role
+
+
+def live(first: int, *contents: bytes, address: bytes = PARTITION, topic: bytes = TOPIC) -> Run:
+    return Run(None, address, topic, first, list(contents))
+
+
+def direct(first: int, *contents: bytes, address: bytes = PARTITION) -> Run:
+    return Run(ME, address, TOPIC, first, list(contents))
+
+
+def fetch(first: int, count: int, address: bytes = PARTITION) -> Fetch:
+    return Fetch(address, ME, TOPIC, first, count)
+
+
+def append(first: int, *contents: bytes) -> Append:
+    return Append(TOPIC, PARTITION, first, list(contents))
+
+
+def ack(sequence: int) -> Ack:
+    return Ack(PARTITION, TOPIC, sequence, ME)
+
+
+def from_consumer(first: int, count: int, topic: bytes = TOPIC) -> Fetch:
+    return Fetch(PARTITION, CONSUMER, topic, first, count)
+
+
+# -- storing and acknowledging ----------------------------------------------------------------------
+
+
+def test_it_subscribes_to_everything_and_to_what_is_addressed_to_it():
+    everything = [Subscribe(octet) for octet in (b"M", b"H", b"F", b"G")]
+    own = [Subscribe(octet + ME) for octet in (b"D", b"W", b"T", b"E")]
+    assert store().start() == everything + own
+
+
+def test_records_are_appended_at_once_and_acknowledged_after_the_commit():
+    role = store()
+    assert role.receive_run(1.0, live(0, b"0", b"1")) == [append(0, b"0", b"1")]
+    assert role.receive_run(1.1, live(2, b"2")) == [append(2, b"2")]
+    assert role.stored(1.2, TOPIC, PARTITION, 2) == [ack(1)]
+    assert role.stored(1.3, TOPIC, PARTITION, 3) == [ack(2)]
+    assert role.stored(1.4, TOPIC, PARTITION, 3) == []
+
+
+def test_doubles_are_cut_off():
+    role = store(0, 5)
+    assert role.receive_run(1.0, live(3, b"3", b"4", b"5")) == [append(5, b"5")]
+    assert role.receive_run(1.0, live(5, b"5")) == []  # on its way to the log
+
+
+def test_what_was_missed_is_fetched():
+    role = store()
+    assert role.receive_run(1.0, live(2, b"2")) == [fetch(0, 2)]
+    assert role.receive_run(1.1, direct(0, b"0", b"1")) == [append(0, b"0", b"1"), append(2, b"2")]
+    assert role.receive(1.2, Head(PARTITION, TOPIC, 5)) == [fetch(3, 3)]
+
+
+def test_a_store_goes_on_where_its_log_ends():
+    role = store(3, 8)
+    assert role.receive(1.0, Head(PARTITION, TOPIC, 9)) == [fetch(8, 2)]
+    assert role.positions == {KEY: (3, 8, 10)}
+
+
+def test_single_records_are_taken_like_runs():
+    role = store()
+    assert role.receive(1.0, Record(PARTITION, TOPIC, 0, b"0")) == [append(0, b"0")]
+    assert role.receive(1.0, DirectRecord(ME, PARTITION, TOPIC, 1, b"1")) == [append(1, b"1")]
+
+
+@pytest.mark.parametrize("again", [live(3, b"3", b"4"), Head(PARTITION, TOPIC, 4)])
+def test_an_ack_that_may_be_lost_is_repeated_at_growing_intervals(again):
+    role = store(limits=Limits(ack_interval=0.5, longest_ack_interval=4.0))
+    role.receive_run(0.0, live(0, b"0", b"1", b"2", b"3", b"4"))
+    role.stored(0.0, TOPIC, PARTITION, 5)
+    receive = role.receive_run if isinstance(again, Run) else role.receive
+    times = [step / 10 for step in range(200) if receive(step / 10, again) == [ack(4)]]
+    assert times == [0.5, 1.0, 2.0, 4.0, 8.0, 12.0, 16.0]
+
+
+def test_what_is_not_committed_is_not_acknowledged_again():
+    role = store()
+    role.receive_run(0.0, live(0, b"0"))
+    assert role.receive(5.0, Head(PARTITION, TOPIC, 0)) == []
+    assert role.receive_run(5.0, live(0, b"0")) == []
+
+
+def test_what_the_process_appended_itself_counts_as_received():
+    role = store()
+    role.stored(0.0, TOPIC, PARTITION, 7)
+    assert role.receive_run(1.0, live(7, b"7")) == [append(7, b"7")]
+    assert role.receive(1.0, from_consumer(0, 9)) == [Serve(CONSUMER, TOPIC, PARTITION, 0, 7)]
+
+
+def test_a_failed_write_is_fetched_again_after_a_pause():
+    role = store(limits=Limits(write_pause=1.0))
+    role.receive_run(0.0, live(0, b"0"))
+    role.stored(0.0, TOPIC, PARTITION, 1)
+    role.receive_run(0.1, live(1, b"1"))
+    role.receive_run(0.1, live(2, b"2"))
+    assert role.not_stored(0.2, TOPIC, PARTITION) == []
+    assert role.not_stored(0.2, TOPIC, PARTITION) == []  # the second append, behind the first
+    assert role.receive_run(0.5, live(1, b"1")) == []
+    assert role.receive_run(0.5, live(0, b"x", address=PARTITION2)) == []
+    assert role.tick(0.9) == []
+    assert sorted(out for out in role.tick(1.3) if isinstance(out, Fetch)) == [
+        fetch(1, 2),
+        fetch(0, 1, PARTITION2),
+    ]
+    assert role.receive_run(1.4, direct(1, b"1", b"2")) == [append(1, b"1", b"2")]
+
+
+def test_what_is_not_committed_is_bounded():
+    role = store(limits=Limits(uncommitted_records=4, guessed_record_bytes=1))
+    assert role.receive_run(0.0, live(0, b"0", b"1", b"2")) == [append(0, b"0", b"1", b"2")]
+    assert role.receive_run(0.0, live(3, b"3", b"4", b"5")) == [append(3, b"3")]
+    assert role.stored(0.1, TOPIC, PARTITION, 3) == [ack(2), fetch(4, 2)]
+    role = store(limits=Limits(uncommitted_bytes=10))
+    assert role.receive_run(0.0, live(0, b"x" * 8, b"y" * 8, b"z")) == [append(0, b"x" * 8, b"y" * 8)]
+    role.not_stored(0.1, TOPIC, PARTITION)
+    assert [out for out in role.tick(1.3) if isinstance(out, Fetch)] == [fetch(0, 1)]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        direct(0, b"0"),  # of a partition it knows nothing of
+        Run(OTHER_STORE, PARTITION, TOPIC, 0, [b"0"]),
+        live(0, b"0", topic=b""),
+        live(0, b"0", address=b""),
+        live(LAST_SEQUENCE, b"0"),
+        live(0),
+    ],
+)
+def test_runs_that_are_not_for_it_are_ignored(run):
+    role = store()
+    assert role.receive_run(1.0, run) == []
+    assert role.positions == {}
+
+
+# -- serving ----------------------------------------------------------------------------------------
+
+
+def test_a_fetch_is_served_with_exactly_what_was_asked_for_as_far_as_it_is_committed():
+    role = store(0, 8)
+    role.receive_run(0.0, live(8, b"8"))
+    assert role.receive(1.0, from_consumer(2, 3)) == [Serve(CONSUMER, TOPIC, PARTITION, 2, 3)]
+    assert role.receive(1.0, from_consumer(2, 100)) == [Serve(CONSUMER, TOPIC, PARTITION, 2, 6)]
+    assert role.receive(1.0, from_consumer(8, 1)) == []
+    assert role.receive(1.0, from_consumer(0, 0)) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        from_consumer(0, 1, topic=b"hello2"),
+        from_consumer(0, 1, topic=b"hell"),
+        Fetch(PARTITION2, CONSUMER, TOPIC, 0, 1),
+        Fetch(PARTITION, ME, TOPIC, 0, 1),  # its own
+    ],
+)
+def test_fetches_of_what_it_has_not_and_its_own_are_ignored(command):
+    assert store(0, 8).receive(1.0, command) == []
+
+
+def test_a_fetch_below_the_first_record_is_told_where_the_partition_begins():
+    role = store(3, 8)
+    assert role.receive(1.0, from_consumer(0, 5)) == [Trimmed(CONSUMER, PARTITION, TOPIC, 3)]
+    role.trimmed(TOPIC, PARTITION, 6)
+    assert role.receive(1.0, from_consumer(5, 1)) == [Trimmed(CONSUMER, PARTITION, TOPIC, 6)]
+    assert role.receive(1.0, from_consumer(6, 1)) == [Serve(CONSUMER, TOPIC, PARTITION, 6, 1)]
+    role.trimmed(TOPIC, PARTITION, 8)  # nothing left
+    assert role.receive(1.0, from_consumer(6, 1)) == [Trimmed(CONSUMER, PARTITION, TOPIC, 8)]
+
+
+# -- heads and hellos -------------------------------------------------------------------------------
+
+
+def several() -> StoreRole:
+    role = StoreRole(ME, {KEY: (0, 8), (TOPIC, PARTITION2): (2, 3), (b"hello2", PARTITION): (0, 1)})
+    role.receive_run(0.0, live(0, b"0", address=b"E" * 32))  # not committed
+    return role
+
+
+HELLO_HEADS = [DirectHead(CONSUMER, PARTITION, TOPIC, 7), DirectHead(CONSUMER, PARTITION2, TOPIC, 2)]
+HELLO2_HEADS = [DirectHead(CONSUMER, PARTITION, b"hello2", 0)]
+
+
+def test_heads_of_exactly_the_topic_asked_for():
+    role = several()
+    assert role.receive(1.0, GetHeads(TOPIC, CONSUMER)) == HELLO_HEADS
+    assert role.receive(1.0, GetHeads(b"hello2", CONSUMER)) == HELLO2_HEADS
+    assert role.receive(1.0, GetHeads(b"hell", CONSUMER)) == []
+
+
+def test_a_consumers_hello_is_answered_with_the_heads_of_its_topics():
+    role = several()
+    assert role.receive(1.0, ConsumerHello(ME, CONSUMER, (b"hello2", TOPIC))) == HELLO2_HEADS + HELLO_HEADS
+    assert role.receive(1.0, ConsumerHello(ME, CONSUMER, ())) == []
+    assert role.receive(1.0, ConsumerHello(OTHER_STORE, CONSUMER, (TOPIC,))) == []
+
+
+def test_a_consumer_that_subscribes_to_hellos_is_greeted():
+    assert store().peer_subscribed(1.0, b"L" + CONSUMER) == [StoreHello(CONSUMER, ME)]
+    assert store().peer_subscribed(1.0, b"L") == []
+    assert store().peer_subscribed(1.0, b"Mhello") == []
+    assert store().peer_subscribed(1.0, b"Ghello") == []
+
+
+# -- other stores -----------------------------------------------------------------------------------
+
+
+def test_a_store_tells_another_all_its_heads():
+    role = several()
+    heads = role.receive(1.0, GetHeads(ALL_TOPICS, CONSUMER))
+    assert heads == HELLO_HEADS + HELLO2_HEADS
+    assert role.receive(1.0, GetHeads(ALL_TOPICS, ME)) == []
+
+
+def test_a_store_asks_the_others_when_one_shows_up_and_at_intervals_that_double():
+    role = StoreRole(ME, limits=Limits(heads_interval=1.0, longest_heads_interval=4.0))
+    question = GetHeads(ALL_TOPICS, ME)
+    assert [step for step in range(15) if role.tick(step) == [question]] == [0, 1, 3, 7, 11]
+    assert role.peer_subscribed(14.0, b"G") == [question]
+    assert [step for step in range(15, 20) if role.tick(step) == [question]] == [15, 17]
+
+
+def test_what_another_store_has_is_fetched():
+    role = store()
+    assert role.receive(1.0, DirectHead(ME, PARTITION, TOPIC, 4)) == [fetch(0, 5)]
+    assert role.receive(1.0, DirectHead(CONSUMER, PARTITION2, TOPIC, 4)) == []
+
+
+def test_a_new_store_begins_where_the_others_do():
+    role = store()
+    role.receive(1.0, DirectHead(ME, PARTITION, TOPIC, 9))
+    role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 6))
+    assert [out for out in role.tick(1.4) if not isinstance(out, GetHeads)] == [
+        Begin(TOPIC, PARTITION, 6),
+        fetch(6, 4),
+    ]
+    assert role.receive_run(1.5, direct(6, b"6")) == [append(6, b"6")]
+    assert role.positions == {KEY: (6, 6, 10)}
+    assert role.receive(1.6, from_consumer(0, 1)) == [Trimmed(CONSUMER, PARTITION, TOPIC, 6)]
+
+
+def test_a_store_that_was_away_for_too_long_keeps_what_it_has_and_goes_on_behind_the_hole():
+    role = store(0, 3)
+    role.receive(1.0, Head(PARTITION, TOPIC, 9))
+    role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 6))
+    assert Begin(TOPIC, PARTITION, 6) in role.tick(1.4)
+    assert role.positions == {KEY: (0, 6, 10)}
+
+
+def test_nothing_is_left_out_while_records_are_on_their_way_to_the_log():
+    role = store()
+    role.receive_run(1.0, live(0, b"0"))
+    role.receive(1.0, Head(PARTITION, TOPIC, 9))
+    role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 6))
+    assert not any(isinstance(out, Begin) for out in role.tick(1.9))
+
+
+# -- limits -----------------------------------------------------------------------------------------
+
+
+def test_the_table_of_partitions_is_bounded():
+    role = store(limits=Limits(partitions=3))
+    for number in range(10):
+        role.receive_run(1.0, live(0, b"0", address=b"%032d" % number))
+        role.receive(1.0, Head(b"%032d" % (number + 100), TOPIC, 3))
+    assert len(role.positions) == 3
+    assert role.refused == 17
