@@ -249,8 +249,8 @@ def table(totals: dict[str, Total]) -> str:
         everything.cancelled += total.cancelled
         everything.late += total.late
         everything.delay += total.delay
-    lines = sorted(totals.items(), key=lambda item: -item[1].flights)
-    return tabulate(
+    lines = sorted(totals.items(), key=lambda line: (-line[1].flights, line[0]))
+    text: str = tabulate(
         [
             (name, f"{total.flights:,}", f"{total.cancelled:,}", total.mean_delay, percent(total.late_share))
             for name, total in [*lines, ("all", everything)]
@@ -262,6 +262,7 @@ def table(totals: dict[str, Total]) -> str:
         colalign=["left", "right", "right", "right", "right"],
         tablefmt="simple_outline",
     )
+    return text
 
 
 def percent(share: float | None) -> float | None:
@@ -275,8 +276,8 @@ def draw(totals: dict[str, Total], chart: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    shown = [total for total in totals.items() if total[1].mean_delay is not None]
-    shown.sort(key=lambda item: item[1].mean_delay or 0)
+    shown = [line for line in sorted(totals.items()) if line[1].mean_delay is not None]
+    shown.sort(key=lambda line: line[1].mean_delay or 0)
     names = [f"{name}  ({total.flights:,})" for name, total in shown]
     delays = [total.mean_delay for _, total in shown]
     shares = [percent(total.late_share) for _, total in shown]

@@ -49,7 +49,7 @@ from dafka.broker.limits import PENDING_BYTES
 from dafka.broker.node import BrokerNode
 from dafka.broker.offsets import GroupOffsets
 from dafka.broker.topics import Partition, Topic, TopicTable, is_legal
-from dafka.log import DamagedError, Durability, Log, LogError, LogPartition
+from dafka.log import DamagedError, Durability, Log, LogClosedError, LogError, LogPartition
 from dafka.mesh.address import new_address
 from dafka.mesh.endpoint import Endpoint, EndpointOptions
 from dafka.mesh.hub import Hub
@@ -92,9 +92,9 @@ class EmbeddedBroker(BrokerInterface):
         self._less_pending = gevent.event.Event()
         self._strangers: set[LogPartition] = set()
         self.log = Log(path, durability=durability)
+        self._writer = Writer(hub, self.log)
         try:
             self.cluster_id, address = self._identity()
-            self._writer = Writer(hub, self.log)
             self._topics = TopicTable(self.log, self._writer, default_partitions)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             self._writer.on_commit(self._committed)
@@ -104,6 +104,7 @@ class EmbeddedBroker(BrokerInterface):
             )
             self._leaders = Leaders(self._writer, self.node, self._settled)
         except BaseException:
+            self._writer.close()
             self.log.close()
             raise
 
@@ -113,7 +114,8 @@ class EmbeddedBroker(BrokerInterface):
         if "cluster_id" not in table:
             cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             address = new_address().decode()
-            self.log.write([], {(IDENTITY, "cluster_id"): cluster_id, (IDENTITY, "address"): address})
+            rows = {(IDENTITY, "cluster_id"): cluster_id, (IDENTITY, "address"): address}
+            self._writer.put_and_wait(rows)
         return str(table.get("cluster_id")), str(table.get("address")).encode()
 
     # -- topics ---------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ class EmbeddedBroker(BrokerInterface):
                     self._topics.create(name, spec.partitions, spec.configs) if legal else InvalidTopicError
                 )
             except LogError as error:
-                answers[name] = _storage_error("creating topic", name, error)
+                answers[name] = self._storage_error("creating topic", name, error)
         return answers
 
     def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
@@ -158,7 +160,7 @@ class EmbeddedBroker(BrokerInterface):
             try:
                 answers[name] = self._topics.extend(name, total)
             except LogError as error:
-                answers[name] = _storage_error("adding partitions to topic", name, error)
+                answers[name] = self._storage_error("adding partitions to topic", name, error)
         return answers
 
     def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
@@ -172,7 +174,7 @@ class EmbeddedBroker(BrokerInterface):
             try:
                 deleted = self._topics.delete(name, self._offsets.rows_without(topic))
             except LogError as error:
-                answers[name] = _storage_error("deleting topic", name, error)
+                answers[name] = self._storage_error("deleting topic", name, error)
                 continue
             answers[name] = None if deleted is topic else UnknownTopicOrPartitionError
             for partition in topic.partitions:
@@ -262,7 +264,9 @@ class EmbeddedBroker(BrokerInterface):
         except DamagedError:
             return ListedOffset(CorruptRecordError)
         except LogError as error:
-            return ListedOffset(_storage_error("looking for a timestamp in", partition.topic.name, error))
+            return ListedOffset(
+                self._storage_error("looking for a timestamp in", partition.topic.name, error)
+            )
         return ListedOffset(None, *found) if found is not None else ListedOffset(None)
 
     def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
@@ -324,16 +328,21 @@ class EmbeddedBroker(BrokerInterface):
             while self._pending_bytes:
                 self._less_pending.clear()
                 self._less_pending.wait()
+        finally:  # also if the caller is interrupted: the folder must not stay locked
             self.node.close()
             self._writer.close()
             self.log.close()
-        finally:
             self._stopped.set()
 
     def _check(self) -> None:
         if self._stopping:
             self.hub.check()
             raise BrokerStoppedError(f"the broker {self.host}:{self.port} on {self.log.path} is stopped")
+
+    def _storage_error(self, doing: str, name: str, error: LogError) -> Error:
+        self._check()
+        log.error("%s %r failed: %s", doing, name, error)
+        return KafkaStorageError
 
     def _committed(self, grown: set[LogPartition]) -> None:
         """Listener of the writer: called in its green thread after each commit, must not wait."""
@@ -349,9 +358,13 @@ class EmbeddedBroker(BrokerInterface):
 
     def _adopt(self) -> None:
         strangers, self._strangers = self._strangers, set()
+        if self._stopping:
+            return  # the next start finds them in the log
         try:
             for topic in self._topics.adopt(strangers):
                 log.info("topic %r has %d partitions", topic.name, len(topic.partitions))
+        except LogClosedError:
+            pass
         except LogError as error:
             # Nothing is lost: the records are in the log, and their next commit brings them here again.
             log.error("native partitions could not be registered: %s", error)
@@ -368,8 +381,3 @@ def _described(topic: Topic) -> TopicMetadata:
 def _wake(partition: Partition) -> None:
     for fetch in list(partition.fetches):
         fetch.partition_grew(partition)
-
-
-def _storage_error(doing: str, name: str, error: LogError) -> Error:
-    log.error("%s %r failed: %s", doing, name, error)
-    return KafkaStorageError

@@ -32,7 +32,8 @@ from dafka.log import DamagedError, Log, LogClosedError, LogError
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_writer import encode_batch
 
-RAW_RECORDS = 1000  # messages of a native producer put into one batch at most
+RAW_MESSAGES = 10_000  # messages of a native producer read at a time; they may be empty and weigh nothing
+RAW_RECORDS = 1000  # of these put into one batch at most
 
 _timestamp = itemgetter(1)
 _content = itemgetter(2)
@@ -154,6 +155,9 @@ class Fetch:
         if reading.offset >= stored.next_offset:
             return
         limit = min(reading.limit, self._left)
+        if stored.kind == "raw":
+            _, some = self._log.read(stored, reading.offset, count=RAW_MESSAGES, max_bytes=limit)
+            limit = sum(map(len, some))
         messages = self._log.read_offsets(stored, reading.offset, max_bytes=limit)
         if not messages:
             return

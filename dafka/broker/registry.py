@@ -77,6 +77,10 @@ def connect(bootstrap_servers: str | Iterable[str], timeout: float | None = None
 
 def add(broker: Broker, core: EmbeddedBroker, path: str) -> None:
     """Note a broker that has started."""
+    if not _brokers:
+        # Exit handlers run last in, first out: registered now, this one runs before the hub's own.
+        atexit.unregister(_stop_all)
+        atexit.register(_stop_all)
     _brokers[broker] = _Known(core, os.path.realpath(path))
     _started.set()
 
@@ -137,6 +141,4 @@ def _forget_after_fork() -> None:
     changing = RLock()
 
 
-get_hub()  # its own exit handler must be registered before the next one, so that it runs after it
-atexit.register(_stop_all)
 os.register_at_fork(after_in_child=_forget_after_fork)

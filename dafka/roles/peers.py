@@ -89,7 +89,7 @@ class PeersRole:
 
     def _note_tower(self, now: float) -> None:
         silence = now - self._heard_anybody
-        if silence > self._timeout / 2:
+        if silence > max(self._timeout / 2, 2 * self._interval):
             self._peers = {address: (endpoint, now) for address, (endpoint, _) in self._peers.items()}
         self._heard_anybody = now
 

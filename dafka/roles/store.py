@@ -109,6 +109,7 @@ class StoreRole:
         if stored is None or end <= stored.committed:
             return outputs
         stored.committed = end
+        stored.begun = False
         self._give_back(stored, end)
         if end > stored.next:
             self._catchup.advance(now, stored, end, outputs)
@@ -123,11 +124,12 @@ class StoreRole:
         Appends of the partition that are still under way must fail as well: they would leave a hole.
         """
         stored = self._partitions.get((topic, address))
-        if stored is not None:
-            self._resume = now + self._limits.write_pause
-            self._give_back(stored, LAST_SEQUENCE)
-            self._catchup.restart(now, stored, stored.committed, self._limits.write_pause)
-        return []
+        if stored is None:
+            return []
+        self._resume = now + self._limits.write_pause
+        self._give_back(stored, LAST_SEQUENCE)
+        self._catchup.restart(now, stored, stored.committed, self._limits.write_pause)
+        return [Begin(topic, address, stored.committed)] if stored.begun else []
 
     def trimmed(self, topic: bytes, address: bytes, first: int) -> None:
         """Retention has removed the records below ``first`` from the log."""
@@ -286,13 +288,14 @@ class StoreRole:
 class _Stored(Follower):
     """A partition: what is received of it (``next``), and what of that is in the log."""
 
-    __slots__ = ("ack_due", "ack_interval", "committed", "first", "pending")
+    __slots__ = ("ack_due", "ack_interval", "begun", "committed", "first", "pending")
 
     def __init__(self, topic: bytes, address: bytes, first: int, following: int, limits: Limits) -> None:
         super().__init__(topic, address, following, limits.first_window, limits.guessed_record_bytes)
         self.first = first
         self.committed = following
         self.pending: deque[tuple[int, int, int]] = deque()  # on the way into the log: (end, records, bytes)
+        self.begun = False  # a Begin is not confirmed by a commit yet
         self.ack_due = float("-inf")
         self.ack_interval = limits.ack_interval
 
@@ -306,4 +309,5 @@ def _begin(stored: _Stored, first: int, following: int) -> Output:
     if stored.first == stored.committed:
         stored.first = following  # there was nothing before
     stored.committed = following
+    stored.begun = True
     return Begin(stored.topic, stored.address, following)

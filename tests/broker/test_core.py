@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from broker.clients import Client, batch, until
 
 from dafka import Broker
 from dafka.broker import BrokerStoppedError
-from dafka.broker.interface import CommittedOffset, FetchFrom, ListedOffset, Produced
+from dafka.broker.interface import CommittedOffset, FetchFrom, ListedOffset, Produced, TopicSpec
 from dafka.broker.limits import MESSAGE_MAX_BYTES
 from dafka.log import LogWriteError
 from dafka.protocol.batch import read_header
@@ -171,18 +170,12 @@ def test_what_cannot_be_written_is_an_error_and_the_next_records_take_its_offset
         answer = client.produce("t", b"lost")
         assert answer.error is errors.KafkaStorageError
         assert "no space" in answer.detail
-        assert client.call("create_topics", {"other": _spec()}) == {"other": errors.KafkaStorageError}
+        assert client.call("create_topics", {"other": TopicSpec(1)}) == {"other": errors.KafkaStorageError}
         committed = client.call("commit_offsets", "g", {("t", 0): CommittedOffset(1)})
         assert committed == {("t", 0): errors.KafkaStorageError}
         assert client.call("delete_topics", ["t"]) == {"t": errors.KafkaStorageError}
     assert client.produce("t", b"after") == Produced(None, 1, -1, 0)
     assert client.values("t") == [b"before", b"after"]
-
-
-def _spec():
-    from dafka.broker.interface import TopicSpec
-
-    return TopicSpec(1)
 
 
 def test_produce_waits_while_too_much_waits_for_its_commit(client, monkeypatch):
@@ -312,11 +305,12 @@ KILLED = textwrap.dedent(
 
 def test_every_acknowledged_record_survives_sigkill(tmp_path):
     script = KILLED.format(folder=str(tmp_path / "data"), path=sys.path)
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=dict(os.environ)) as child:
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         acknowledged = [int(child.stdout.readline()) for _ in range(150)]
         child.send_signal(signal.SIGKILL)
-        acknowledged += [int(line) for line in child.stdout.read().splitlines(keepends=True) if line.endswith(b"\n")]
+        *lines, _incomplete = child.stdout.read().split(b"\n")
+        acknowledged += map(int, lines)
     with Broker(tmp_path / "data") as broker:
         client = Client(broker)
         values = client.values("t")

@@ -220,6 +220,23 @@ def test_a_native_record_that_looks_like_a_batch_is_a_value_like_any_other(broke
     assert client.values("n", partition=1) == [b"raw", batch(b"inner")]
 
 
+def test_empty_native_messages_do_not_make_a_fetch_without_bounds(broker, client, monkeypatch):
+    monkeypatch.setattr("dafka.broker.fetching.RAW_MESSAGES", 10)
+    with Producer("n", tower=broker.tower) as producer:
+        for _ in range(5):
+            for _ in range(100):
+                producer.send(b"")
+            producer.flush(10)
+    until(lambda: len(client.partitions("n")) == 2)
+    seen: list[int] = []
+    while len(seen) < 500:
+        fetched = client.fetch("n", len(seen), partition=1)
+        offsets = [offset for content in fetched.batches for offset in decode_batch(content).offsets]
+        assert 0 < len(offsets) < 500
+        seen += offsets
+    assert seen == list(range(500))
+
+
 def test_a_fetch_that_waits_is_woken_by_a_native_producer(broker, client):
     with Producer("n", tower=broker.tower) as producer:
         producer.send(b"first")

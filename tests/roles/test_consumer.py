@@ -254,7 +254,8 @@ def test_records_that_another_node_still_has_go_before_trimmed():
     role.receive(1.0, Head(PARTITION, TOPIC, 9))
     role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 5))
     assert role.receive_run(1.2, direct(0, b"0")) == [deliver(0, b"0")]
-    assert not any(isinstance(output, Gap) for output in role.tick(1.9))
+    for now in (1.5, 2.3, 9.0):
+        assert not any(isinstance(output, Gap) for output in role.tick(now))
 
 
 def test_the_store_that_has_most_decides_where_a_partition_begins():

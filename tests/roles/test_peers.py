@@ -84,6 +84,14 @@ def test_peers_are_kept_while_the_tower_is_silent_and_get_time_when_it_returns()
     assert Disconnect(PEER.endpoint) in role.tick(66.0)
 
 
+def test_a_silent_peer_is_let_go_also_where_beacons_are_rare():
+    role = peers(interval=3.0, timeout=4.0)
+    role.beacon(0.5, PEER)
+    for second in (3, 6):
+        role.beacon(second, OWN_ECHO)
+    assert Disconnect(PEER.endpoint) in role.tick(6.0)
+
+
 def test_a_successor_on_the_same_endpoint_is_not_cut_off_with_its_predecessor():
     role = peers(interval=1.0, timeout=4.0)
     role.beacon(0.5, PEER)

@@ -287,6 +287,19 @@ def test_a_store_that_was_away_for_too_long_keeps_what_it_has_and_goes_on_behind
     assert role.positions == {KEY: (0, 6, 10)}
 
 
+def test_a_beginning_is_said_again_until_the_log_has_a_record_there():
+    role = store(0, 3)
+    role.receive(1.0, Head(PARTITION, TOPIC, 9))
+    role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 6))
+    role.tick(1.4)
+    role.receive_run(1.5, direct(6, b"6"))
+    assert role.not_stored(1.6, TOPIC, PARTITION) == [Begin(TOPIC, PARTITION, 6)]
+    role.tick(2.7)
+    assert role.receive_run(2.8, direct(6, b"6")) == [append(6, b"6")]
+    assert role.stored(2.9, TOPIC, PARTITION, 7) == [ack(6)]
+    assert role.not_stored(3.0, TOPIC, PARTITION) == []
+
+
 def test_nothing_is_left_out_while_records_are_on_their_way_to_the_log():
     role = store()
     role.receive_run(1.0, live(0, b"0"))

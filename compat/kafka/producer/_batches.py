@@ -51,6 +51,7 @@ class Batch:
         "created",
         "done",
         "error",
+        "finished",
         "queue",
         "records",
         "room",
@@ -68,7 +69,8 @@ class Batch:
         self.created = 0.0  # monotonic seconds of the first record
         self.content: bytes | None = None  # the encoded batch, once sealed and encoded
         self.attempts = 0
-        self.done = False
+        self.done = False  # the outcome is known
+        self.finished = False  # ... and all callbacks have been called
         self.error: BaseException | None = None
         self.base_offset = -1
         self.timestamp = -1  # the broker's, or -1 if each record keeps its own
@@ -87,13 +89,13 @@ class Batch:
             self.content = b""
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait for the result, at most ``timeout`` seconds; whether it is there.
+        """Wait for the outcome and its callbacks, at most ``timeout`` seconds; whether it is known.
 
         Raises:
             IllegalStateError: called from a callback. Callbacks run where results come from, so the
                 result could never arrive.
         """
-        if self.done:
+        if self.finished:
             return True
         hub = self.queue.hub
         hub.check()
@@ -105,7 +107,7 @@ class Batch:
         lock = self.queue.lock
         waiter = hub.waiter()
         with lock:
-            if self.done:
+            if self.finished:
                 waiter.close()
                 return True
             if self.waiters is None:
@@ -115,7 +117,7 @@ class Batch:
             waiter.wait(timeout)
         finally:
             with lock:
-                coming = self.waiters is None  # resolve() took it along and sets it at any moment
+                coming = self.waiters is None  # resolve() has taken it and sets it at any moment
                 if not coming:
                     self.waiters.remove(waiter)
             if coming:
@@ -136,39 +138,40 @@ class Batch:
         return True
 
     def resolve(self, base_offset: int, timestamp: int, error: BaseException | None) -> None:
-        """Publish the outcome: wake who waits, then run callbacks in the order of the records."""
+        """Publish the outcome: run callbacks in the order of the records, then wake who waits."""
         with self.queue.lock:
             self.base_offset = base_offset
             self.timestamp = timestamp
             self.error = error
             self.done = True
-            waiters, self.waiters = self.waiters, None
             callbacks, self.callbacks = self.callbacks, None
         self.content = b""
-        if waiters:
-            for waiter in waiters:
-                waiter.set()
-        if callbacks:
-            callbacks.sort(key=_index)
-            for _, future, on_success, on_error in callbacks:
+        try:
+            for _, future, on_success, on_error in sorted(callbacks or (), key=_index):
                 if error is None:
-                    run_callback(future, on_success, future.value, "callback")
+                    run_callback(on_success, future.value, "callback")
                 else:
-                    run_callback(future, on_error, error, "errback")
+                    run_callback(on_error, error, "errback")
+        finally:
+            with self.queue.lock:
+                self.finished = True
+                waiters, self.waiters = self.waiters, None
+            for waiter in waiters or ():
+                waiter.set()
 
 
 def _index(entry: tuple[int, Any, Any, Any]) -> int:
     return entry[0]
 
 
-def run_callback(future: Any, fn: Callable[[Any], Any], outcome: Any, kind: str) -> None:
-    """Call ``fn``; what it raises is logged, unless the future's class asks for it to be raised."""
+def run_callback(fn: Callable[[Any], Any], outcome: Any, kind: str) -> Exception | None:
+    """Call ``fn``; what it raises is logged, and returned."""
     try:
         fn(outcome)
-    except Exception:
+    except Exception as error:
         log.exception("Error processing %s", kind)
-        if future.error_on_callbacks:
-            raise
+        return error
+    return None
 
 
 class PartitionQueue:

@@ -90,9 +90,11 @@ class RecordFuture(FutureRecordMetadata):
         batch = self._produce_future
         if not batch.call_back(self.args[0], self, cb, eb):
             if batch.error is None:
-                run_callback(self, cb, self.value, "callback")
+                raised = run_callback(cb, self.value, "callback")
             else:
-                run_callback(self, eb, batch.error, "errback")
+                raised = run_callback(eb, batch.error, "errback")
+            if raised is not None and self.error_on_callbacks:
+                raise raised
         return self
 
     def success(self, value: Any) -> Any:

@@ -140,6 +140,7 @@ class Sender:
         Raises:
             KafkaTimeoutError: not all of it was known within ``timeout`` seconds.
         """
+        self._hub.check()
         deadline = None if timeout is None else monotonic() + timeout
         token = object()
         self._flushes.append(token)
@@ -149,7 +150,7 @@ class Sender:
                 return
             self.wake()
             for batch in batches:
-                if not batch.done:
+                if not batch.finished:
                     left = None if deadline is None else max(deadline - monotonic(), 0.0)
                     if not batch.wait(left):
                         waiting = sum(1 for batch in batches if not batch.done)
@@ -190,7 +191,7 @@ class Sender:
             now = monotonic()
             if now >= next_refresh:
                 next_refresh = now + self._metadata_max_age
-                self.refresh(list(self.topics))
+                self._try_to_refresh(list(self.topics))
                 continue
             self._event.wait(min(due, next_refresh) - now)
 
@@ -252,7 +253,7 @@ class Sender:
         try:
             answers = self._broker.produce(requests, acks=self._acks)
         except Exception as error:
-            log.exception("producing to %s failed", sorted(requests))
+            log.error("producing to %s failed: %r", sorted(requests), error)
             for queue, batches in work.items():
                 self._fail(queue, batches, error)
             return
@@ -261,10 +262,10 @@ class Sender:
             answer = answers.get(tuple(queue.partition))
             failure = None if answer is None else answer.error
             if failure is not None:
-                error = failure(*([answer.detail] if answer.detail else []))
+                refusal = failure(*([answer.detail] if answer.detail else []))
                 if failure.invalid_metadata or failure is UnknownTopicOrPartitionError:
                     unknown.append(queue.partition.topic)
-                self._fail(queue, batches, error)
+                self._fail(queue, batches, refusal)
             elif answer is None or self._acks == 0:
                 for batch in batches:
                     self._resolve(batch, -1, -1, None)
@@ -274,7 +275,7 @@ class Sender:
                     self._resolve(batch, offset, answer.timestamp, None)
                     offset += batch.count
         if unknown:
-            self.refresh(unknown)
+            self._try_to_refresh(unknown)
 
     def _fail(self, queue: PartitionQueue, batches: list[Batch], error: Exception) -> None:
         """Send again what may succeed later, and fail the rest."""
@@ -316,6 +317,12 @@ class Sender:
         metadata = self._broker.metadata(wanted, create)
         self.topics.update_from(metadata, wanted)
         return metadata
+
+    def _try_to_refresh(self, names: Iterable[str]) -> None:
+        try:
+            self.refresh(names)
+        except Exception as error:  # the next produce will tell the program
+            log.warning("no metadata of %s: %r", names, error)
 
     def _close_queues(self) -> bool:
         # Whoever passed the producer's check just before it was closed may still have appended.

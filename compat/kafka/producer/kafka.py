@@ -146,9 +146,9 @@ class KafkaProducer:
         header_size = -1
         if headers is not None:
             header_size = headers_size(headers)
-        key_bytes, value_bytes = (
-            (key, value) if not self._serializes else self._serialize(topic, headers, key, value)
-        )
+        key_bytes, value_bytes = key, value
+        if self._serializes:
+            key_bytes, value_bytes = self._serialize(topic, headers, key, value)
         if key_bytes is None:
             key_size = -1
             size = _RECORD_OVERHEAD

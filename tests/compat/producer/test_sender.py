@@ -97,6 +97,21 @@ def test_a_broken_broker_fails_the_batches_it_was_given_and_no_others(new_produc
     assert producer.send("t", b"v").get(10).offset == 0
 
 
+def test_a_broker_that_gives_no_metadata_does_not_end_the_sender(new_producer: Producers) -> None:
+    producer = new_producer(metadata_max_age_ms=10)
+    producer.partitions_for("t")
+    broker = FaultyBroker(producer, [])
+    refused = threading.Event()
+
+    def metadata(topics: Any, create: bool = False) -> Any:
+        refused.set()
+        raise RuntimeError("no metadata")
+
+    broker.metadata = metadata  # type: ignore[attr-defined]
+    assert refused.wait(10)
+    assert producer.send("t", b"v").get(10).offset == 0
+
+
 def test_batches_gather_while_a_call_is_under_way(new_producer: Producers) -> None:
     producer = new_producer()
     producer.partitions_for("t")

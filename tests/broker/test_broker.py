@@ -1,0 +1,197 @@
+"""Broker: what users start and stop."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from broker.clients import Client, batch, until
+
+from dafka import Broker, Tower
+from dafka.broker import BrokerStoppedError
+from dafka.log import LogLockedError, NotALogError
+from dafka.mesh.address import InvalidAddressError
+
+
+def test_a_broker_without_a_path_takes_its_temporary_folder_with_it():
+    with Broker() as broker:
+        folder = broker.path
+        assert os.path.isdir(folder)
+    assert not os.path.exists(folder)
+
+
+def test_the_folder_goes_away_too_when_the_broker_fails_in_use():
+    with pytest.raises(KeyError), Broker() as broker:
+        folder = broker.path
+        raise KeyError
+    assert not os.path.exists(folder)
+
+
+def test_start_and_stop_may_be_repeated(tmp_path):
+    broker = Broker(tmp_path)
+    broker.stop()
+    assert broker.start() is broker
+    broker.start()
+    assert broker.running
+    address = broker.bootstrap_servers
+    broker.stop()
+    broker.stop()
+    assert not broker.running
+    broker.start()
+    assert broker.bootstrap_servers == address
+    broker.stop()
+    assert os.path.isdir(broker.path)
+
+
+def test_a_broker_that_does_not_run_has_no_address(tmp_path):
+    broker = Broker(tmp_path)
+    assert broker.path == str(tmp_path)
+    assert repr(broker) == f"<Broker {str(tmp_path)!r}, stopped>"
+    with pytest.raises(BrokerStoppedError, match="start"):
+        _ = broker.bootstrap_servers
+
+
+def test_the_address_belongs_to_nobody_else_and_is_on_loopback(broker):
+    host, port = broker.bootstrap_servers.split(":")
+    assert host == "127.0.0.1"
+    with socket.socket() as other, pytest.raises(OSError):
+        other.bind((host, int(port)))
+
+
+def test_brokers_run_side_by_side():
+    with Broker() as one, Broker() as other:
+        Client(one).create("t")
+        assert Client(other).call("metadata", None).topics == {}
+        assert one.bootstrap_servers != other.bootstrap_servers
+        assert one.tower.addresses != other.tower.addresses
+
+
+def test_a_broker_joins_the_tower_it_is_given():
+    with Tower() as tower:
+        with Broker(tower=tower) as broker:
+            assert broker.tower is tower
+        with Broker(tower=tower.addresses) as broker:
+            assert broker.tower == tower.addresses
+        assert tower.addresses
+
+
+@pytest.mark.parametrize("partitions", [0, -1, 10**9, 1.5, "4", True, None])
+def test_default_partitions_must_make_sense(partitions):
+    with pytest.raises(ValueError, match=repr(partitions)):
+        Broker(default_partitions=partitions)
+
+
+def test_other_settings_must_make_sense():
+    with pytest.raises(ValueError, match="often"):
+        Broker(durability="often")
+    with pytest.raises(InvalidAddressError, match="nowhere"):
+        Broker(tower=("nowhere", "tcp://127.0.0.1:1"))
+
+
+def test_a_folder_has_one_broker_at_a_time_and_the_second_leaves_nothing_behind(tmp_path):
+    with Broker(tmp_path) as first:
+        second = Broker(tmp_path)
+        with pytest.raises(LogLockedError, match=str(os.getpid())):
+            second.start()
+        assert not second.running
+        Client(first).create("t")
+    with second:
+        assert list(Client(second).call("metadata", None).topics) == ["t"]
+
+
+def test_a_folder_with_something_else_in_it_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("%")
+    with pytest.raises(NotALogError, match=str(tmp_path)):
+        Broker(tmp_path).start()
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_durability_power_is_passed_to_the_log(tmp_path):
+    with Broker(tmp_path, durability="power") as broker:
+        client = Client(broker)
+        assert client.core.log.durability == "power"
+        client.create("t")
+        assert client.produce("t", b"a").error is None
+
+
+def test_many_brokers_one_after_the_other_leave_nothing_open():
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"))
+
+    def use() -> None:
+        with Broker() as broker:
+            client = Client(broker)
+            client.create("t")
+            client.call("produce", {("t", 0): [batch(b"a")]})
+
+    for _ in range(5):
+        use()
+    before = descriptors()
+    for _ in range(30):
+        use()
+    # ZeroMQ closes its sockets in the background, so those of the last broker may still be there.
+    until(lambda: descriptors() <= before)
+
+
+def run(script: str, code: int = 0) -> str:
+    """What a fresh interpreter prints; it must end with ``code`` and say nothing on stderr."""
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}\n" + textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stderr) == (code, "")
+    return ended.stdout
+
+
+def test_a_running_broker_is_stopped_when_the_interpreter_exits(tmp_path):
+    script = f"""
+        from broker.clients import Client, batch
+        from dafka import Broker
+
+        forgotten = Broker().start().path
+        print(forgotten)
+        client = Client(Broker({str(tmp_path)!r}).start())
+        client.create("t")
+        client.call("produce", {{("t", 0): [batch(b"a")]}}, acks=0)
+    """
+    assert not os.path.exists(run(script).strip())
+    with Broker(tmp_path) as broker:
+        assert Client(broker).values("t") == [b"a"]
+
+
+def test_a_forked_child_gets_a_clear_error_and_the_parent_notices_nothing(tmp_path):
+    script = f"""
+        import os, sys
+        from broker.clients import Client
+        from dafka import Broker
+        from dafka.mesh.hub import ForkedError
+
+        broker = Broker().start()
+        client = Client(broker)
+        client.create("t")
+        pid = os.fork()
+        if not pid:
+            for use in (lambda: client.call("metadata", None), broker.stop, lambda: broker.bootstrap_servers):
+                try:
+                    use()
+                except ForkedError as error:
+                    pass
+                else:
+                    os._exit(1)
+            with Broker({str(tmp_path)!r}) as own:
+                Client(own).create("u")
+            sys.exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        assert os.path.isdir(broker.path)
+        assert client.produce("t", b"a").error is None
+        broker.stop()
+    """
+    run(script)
+    with Broker(tmp_path) as broker:
+        assert list(Client(broker).call("metadata", None).topics) == ["u"]

@@ -1,0 +1,168 @@
+"""The broker on the mesh: leaders as ordinary Dafka producers, HEADs, and what may not come in."""
+
+from __future__ import annotations
+
+import time
+
+import gevent
+from broker.clients import Client, batch, until
+
+from dafka import Broker, Consumer, Store
+from dafka.mesh.endpoint import Node
+from dafka.protocol.commands import Head
+from dafka.protocol.runs import Run
+from dafka.roles.outputs import Subscribe
+
+
+class Listener(Node):
+    """A node that notes what it hears of one topic."""
+
+    def __init__(self, client: Client, topic: bytes) -> None:
+        self.heard: list[object] = []
+        self.endpoint = client.core.node.endpoint
+        self.hub = client.connection.hub
+        self.hub.run(self._attach, topic)
+
+    def _attach(self, topic: bytes) -> None:
+        self.endpoint.attach(self)
+        self.endpoint.publish(self, [Subscribe(b"M" + topic), Subscribe(b"H" + topic)])
+
+    def publish(self, *outputs: object) -> None:
+        self.hub.run(self.endpoint.publish, self, outputs)
+
+    def on_run(self, run: Run) -> None:
+        self.heard.append(run)
+
+    def on_command(self, command: object) -> None:
+        self.heard.append(command)
+
+
+def test_what_is_committed_is_published_as_the_leaders_records(client):
+    client.create("t")
+    listener = Listener(client, b"t")
+    client.produce("t", b"a")
+    client.produce("t", b"b")
+    runs = until(lambda: [run for run in listener.heard if isinstance(run, Run)][1:] and listener.heard)
+    address = client.partitions("t")[0][0].encode()
+    runs = [run for run in runs if isinstance(run, Run)]
+    assert [(run.recipient, run.address, run.topic, run.first) for run in runs] == [
+        (None, address, b"t", 0),
+        (None, address, b"t", 1),
+    ]
+    assert [run.contents for run in runs] == [[content] for content in client.fetch("t").batches]
+
+
+def test_nothing_is_published_before_its_commit(client, monkeypatch):
+    client.create("t")
+    listener = Listener(client, b"t")
+    commit, seen = client.core.log._storage.commit, []
+
+    def watched(*args):
+        seen.append([run for run in listener.heard if isinstance(run, Run)])
+        return commit(*args)
+
+    monkeypatch.setattr(client.core.log._storage, "commit", watched)
+    client.produce("t", b"a")
+    until(lambda: listener.heard)
+    assert seen == [[]]
+
+
+def test_a_dafka_consumer_reads_a_brokers_topic_from_the_beginning_and_goes_on(broker, client):
+    client.create("t", 2)
+    client.produce("t", b"a", b"b", partition=0)
+    client.produce("t", b"c", partition=1)
+    with Consumer(["t"], tower=broker.tower, offset_reset="earliest") as consumer:
+        found = sorted((record.partition, record.offset, record.value) for record in take(consumer, 3))
+        (first, _), (second, _) = client.partitions("t")
+        assert found == sorted([(first, 0, b"a"), (first, 1, b"b"), (second, 0, b"c")])
+        client.produce("t", b"d", partition=1)
+        assert [record.value for record in take(consumer, 1)] == [b"d"]
+
+
+def take(consumer, count):
+    records = []
+    until(lambda: records.extend(consumer.poll(0.5)) or len(records) >= count)
+    return records
+
+
+def test_a_restarted_broker_serves_what_it_had(tmp_path):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        client.produce("t", b"a")
+    with (
+        Broker(tmp_path) as broker,
+        Consumer(["t"], tower=broker.tower, offset_reset="earliest") as consumer,
+    ):
+        assert [record.value for record in take(consumer, 1)] == [b"a"]
+
+
+def test_another_store_of_the_mesh_gets_the_leaders_partitions(broker, client, tmp_path):
+    client.create("t")
+    client.produce("t", b"a")
+    address = client.partitions("t")[0][0]
+    with Store(tmp_path / "store", tower=broker.tower) as store:
+        client.produce("t", b"b")
+        until(lambda: store.heads() == {(b"t", address): 1})
+
+
+def test_every_leader_with_records_says_its_head_about_once_in_an_interval(client):
+    client.create("t", 25)
+    for number in range(20):
+        client.produce("t", b"a", b"b", partition=number)
+        client.produce("t", b"c", partition=number)
+    listener = Listener(client, b"t")
+    ends = time.monotonic() + 2.5
+    heads: dict[bytes, list[float]] = {}
+
+    def all_twice():
+        for command in listener.heard:
+            if isinstance(command, Head):
+                assert (command.topic, command.sequence) == (b"t", 1)
+        heads.clear()
+        for command in list(listener.heard):
+            if isinstance(command, Head):
+                heads.setdefault(command.address, []).append(0)
+        return len(heads) == 20 and all(len(times) >= 2 for times in heads.values())
+
+    until(all_twice)
+    assert time.monotonic() < ends + 5
+    assert set(heads) == {address.encode() for address, _ in client.partitions("t")[:20]}
+    assert all(len(times) <= 4 for times in heads.values())
+
+
+def test_heads_go_on_after_a_restart_and_end_with_the_topic(tmp_path):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        client.produce("t", b"a")
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        listener = Listener(client, b"t")
+        assert until(lambda: listener.heard) == [Head(client.partitions("t")[0][0].encode(), b"t", 0)]
+        client.call("delete_topics", ["t"])
+        listener.heard.clear()
+        client.connection.hub.run(lambda: [client.core.node.tick(time.monotonic()) for _ in range(20)])
+        client.connection.hub.run(gevent.sleep, 0)
+        assert listener.heard == []
+
+
+def test_records_and_heads_under_a_leaders_address_are_dropped_and_counted(broker, client):
+    client.create("t")
+    client.produce("t", b"a")
+    address = client.partitions("t")[0][0].encode()
+    impostor = Listener(client, b"other")
+    impostor.publish(Run(None, address, b"t", 1, [batch(b"forged"), b"raw"]), Head(address, b"t", 100))
+    until(lambda: broker.discarded.get("leader-address") == 3)
+    assert client.values("t") == [b"a"]
+    assert client.produce("t", b"b").base_offset == 1
+
+
+def test_a_consumer_of_a_deleted_topic_is_told_that_its_records_are_gone(broker, client):
+    client.create("t")
+    client.produce("t", b"a")
+    client.call("delete_topics", ["t"])
+    client.create("t")
+    client.produce("t", b"new")
+    with Consumer(["t"], tower=broker.tower, offset_reset="earliest") as consumer:
+        assert [record.value for record in take(consumer, 1)] == [b"new"]

@@ -1,0 +1,64 @@
+"""Committed offsets of groups."""
+
+from __future__ import annotations
+
+import kafka.errors as errors
+import pytest
+
+from dafka.broker.interface import CommittedOffset
+from dafka.broker.limits import OFFSET_METADATA_MAX_BYTES
+
+
+def test_what_a_group_committed_last_counts(client):
+    client.create("t", 2)
+    client.call("commit_offsets", "g", {("t", 0): CommittedOffset(5), ("t", 1): CommittedOffset(7)})
+    assert client.call("commit_offsets", "g", {("t", 0): CommittedOffset(6, "why", 3)}) == {("t", 0): None}
+    assert client.call("fetch_offsets", "g", [("t", 0)]) == {("t", 0): CommittedOffset(6, "why", 3)}
+    assert client.call("fetch_offsets", "g") == {
+        ("t", 0): CommittedOffset(6, "why", 3),
+        ("t", 1): CommittedOffset(7),
+    }
+
+
+def test_groups_do_not_see_each_others_offsets(client):
+    client.create("t")
+    groups = ["g", "g/", "g/g", "1:g", "ä\0", "g" * 1000]
+    for number, group in enumerate(groups):
+        assert client.call("commit_offsets", group, {("t", 0): CommittedOffset(number)}) == {("t", 0): None}
+    for number, group in enumerate(groups):
+        assert client.call("fetch_offsets", group) == {("t", 0): CommittedOffset(number)}
+
+
+def test_partitions_without_a_committed_offset_are_left_out(client):
+    client.create("t", 2)
+    client.call("commit_offsets", "g", {("t", 1): CommittedOffset(0)})
+    assert list(client.call("fetch_offsets", "g", [("t", 0), ("t", 1), ("u", 0)])) == [("t", 1)]
+    assert client.call("fetch_offsets", "other") == {}
+
+
+def test_each_partition_is_answered_for_itself(client):
+    client.create("t", 2)
+    answers = client.call(
+        "commit_offsets",
+        "g",
+        {
+            ("t", 0): CommittedOffset(1, "x" * OFFSET_METADATA_MAX_BYTES),
+            ("t", 1): CommittedOffset(1, "x" * (OFFSET_METADATA_MAX_BYTES + 1)),
+            ("t", 2): CommittedOffset(1),
+            ("u", 0): CommittedOffset(1),
+        },
+    )
+    assert answers == {
+        ("t", 0): None,
+        ("t", 1): errors.OffsetMetadataTooLargeError,
+        ("t", 2): errors.UnknownTopicOrPartitionError,
+        ("u", 0): errors.UnknownTopicOrPartitionError,
+    }
+    assert list(client.call("fetch_offsets", "g")) == [("t", 0)]
+
+
+@pytest.mark.parametrize("group", ["", None, 5])
+def test_a_group_has_a_name(client, group):
+    client.create("t")
+    answers = client.call("commit_offsets", group, {("t", 0): CommittedOffset(1)})
+    assert answers == {("t", 0): errors.InvalidGroupIdError}
