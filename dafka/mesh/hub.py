@@ -145,11 +145,11 @@ class Hub:
         try:
             call.waiter.wait()
         except BaseException:
+            # The waiter stays open: the hub may be about to set it.
             if not self._stopped:
                 self.post(call.kill)
             raise
-        finally:
-            call.waiter.close()
+        call.waiter.close()
         if call.error is not None:
             raise call.error
         return call.value  # type: ignore[no-any-return]

@@ -17,8 +17,9 @@ from dafka.protocol.errors import DafkaError
 MAGIC = 2
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_OCTETS = HEADER.size  # 61
-_PREFIX_OCTETS = 12  # base offset and length; the length counts what follows it
-_CRC_END = 21  # where the checksummed part begins
+LENGTH_END = 12  # the length field counts what stands behind it
+CRC_START, CRC_END = 17, 21  # the checksum covers everything behind it
+RECORDS_LIMIT = 1 << 20  # in one batch: a bound for what a small, hostile batch can be made to unfold to
 _NUMBERING = struct.Struct(">qii")
 
 CODECS = {None: 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -57,7 +58,7 @@ class BatchHeader(NamedTuple):
     @property
     def size(self) -> int:
         """Octets of the whole batch."""
-        return self.length + _PREFIX_OCTETS
+        return self.length + LENGTH_END
 
     @property
     def next_offset(self) -> int:
@@ -98,7 +99,7 @@ def check_batch(content: bytes) -> BatchHeader:
         raise BatchError("magic", f"magic {header.magic}, only {MAGIC} is supported")
     if header.size != len(content):
         raise BatchError("length", f"says {header.size} octets, has {len(content)}")
-    if crc32c(memoryview(content)[_CRC_END:]) != header.crc:
+    if crc32c(memoryview(content)[CRC_END:]) != header.crc:
         raise BatchError("crc", "the checksum does not match")
     if header.count < 0 or header.last_offset_delta < 0 or header.count > header.last_offset_delta + 1:
         raise BatchError("count", f"{header.count} records with last offset delta {header.last_offset_delta}")
@@ -109,9 +110,9 @@ def is_batch(content: bytes) -> bool:
     """Whether a message's content is a record batch and not raw bytes (design 4.1)."""
     if len(content) < HEADER_OCTETS or content[16] != MAGIC:
         return False
-    if int.from_bytes(content[8:12], "big") + _PREFIX_OCTETS != len(content):
+    if int.from_bytes(content[8:12], "big") + LENGTH_END != len(content):
         return False
-    return int.from_bytes(content[17:21], "big") == crc32c(memoryview(content)[_CRC_END:])
+    return int.from_bytes(content[17:21], "big") == crc32c(memoryview(content)[CRC_END:])
 
 
 def with_offset(batch: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
@@ -126,7 +127,7 @@ def split_batches(buffer: bytes) -> list[bytes]:
     position, end = 0, len(buffer)
     while position < end:
         header = read_header(buffer, position)
-        if header.length < HEADER_OCTETS - _PREFIX_OCTETS or position + header.size > end:
+        if header.length < HEADER_OCTETS - LENGTH_END or position + header.size > end:
             raise BatchError("length", f"says {header.size} octets, {end - position} are left")
         batches.append(buffer[position : position + header.size])
         position += header.size

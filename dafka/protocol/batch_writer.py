@@ -1,28 +1,48 @@
-"""Records -> record batch. One loop, a table of varints, no function call for each record."""
+"""Records -> record batch.
+
+A batch is written column by column: lengths, deltas and fields of all records as lists, each made by one
+C-level loop or comprehension over a table of varints; then the columns are laid side by side into one list
+by slice assignment, and ``bytes.join`` copies everything once. No Python-level call for each record.
+
+Layout of a record (Kafka protocol guide, "Record"), every number a varint::
+
+    length | attributes (0) | timestamp delta | offset delta | key length, key | value length, value |
+    count of headers | for each: name length, name, value length, value
+
+A length of -1 is null. Timestamp deltas refer to the first record's timestamp and may be negative.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
-from typing import Any
+from collections.abc import Sequence
+from operator import add, itemgetter
 
 from crc32c import crc32c
-from kafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 
-from dafka.protocol.batch import CODECS, HEADER, HEADER_OCTETS, MAGIC, TIMESTAMP_TYPE_BIT
-from dafka.protocol.varint import TABLE_SIZE, VARINT, encode_varint
+from dafka.protocol.batch import (
+    CODECS,
+    CRC_END,
+    CRC_START,
+    HEADER,
+    HEADER_OCTETS,
+    LENGTH_END,
+    MAGIC,
+    RECORDS_LIMIT,
+    TIMESTAMP_TYPE_BIT,
+    BatchError,
+)
+from dafka.protocol.compression import compress
+from dafka.protocol.varint import TABLE_SIZE, VARINT, encode_varint, encode_varints, varint_octets
 
 Headers = Sequence[tuple[str, bytes | None]]
 BatchRecord = tuple[int, bytes | None, bytes | None, Headers]  # timestamp in ms, key, value, headers
 
-RECORD_OVERHEAD = 21  # most octets that length, attributes, deltas and counts of a record take
+RECORD_OVERHEAD = 21  # most octets of length, attributes and deltas; kafka-python's MAX_RECORD_OVERHEAD
+TIMESTAMP_LIMIT = 1 << 62  # so that the difference of two still is a 64-bit number
+
 _NULL = encode_varint(-1)
-_ENCODERS: dict[str, Any] = {
-    "gzip": gzip_encode,
-    "snappy": snappy_encode,
-    "lz4": lz4_encode,
-    "zstd": zstd_encode,
-}
+_UNIFORM_SHARE = 4  # records for each distinct timestamp that make the uniform layout pay
+_columns = tuple(map(itemgetter, range(4)))
 
 
 def encode_batch(
@@ -35,115 +55,232 @@ def encode_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """One batch of at least one record ``(timestamp in ms, key, value, headers)``.
+    """One batch of records ``(timestamp in ms, key, value, headers)``, at least one.
 
-    ``compression``: None or a codec that kafka-python has installed (its ``kafka.codec`` raises if not).
-    Raises ValueError for no records or an unknown codec.
+    As kafka-python does, a batch that compression does not make smaller is left uncompressed, and offset
+    deltas are 0, 1, 2, ...
+
+    Args:
+        compression: None, ``gzip``, ``snappy``, ``lz4`` or ``zstd``; each but gzip needs the library that
+            kafka-python needs for it.
+        timestamp_type: 0 CreateTime, 1 LogAppendTime.
+
+    Raises:
+        ValueError: no records or too many, an unknown codec, or a number that does not fit its field; as
+            BatchError with the cause ``codec`` for a codec that is not installed.
+        TypeError: a key or value that is neither bytes nor None.
     """
-    if not records:
-        raise ValueError("a record batch has at least one record")
-    if compression not in CODECS:
-        raise ValueError(f"compression is one of {sorted(filter(None, CODECS))} or None, not {compression!r}")
-    timestamps, keys, values, headers = zip(*records, strict=True)
-    base_timestamp, max_timestamp = timestamps[0], max(timestamps)
-    body = None
-    if not any(headers) and None not in values:
-        body = _write_plain(timestamps, keys, values)
-    if body is None:
-        body = _write_any(records)
-    if compression is not None:
-        body = _ENCODERS[compression](body)
-    attributes = CODECS[compression] | (TIMESTAMP_TYPE_BIT if timestamp_type else 0)
-    count = len(records)
-    fields = (
-        base_offset,
-        HEADER_OCTETS - 12 + len(body),
-        0,
-        MAGIC,
-        0,
-        attributes,
-        count - 1,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
+    timestamps, keys, values, headers = (list(map(column, records)) for column in _columns)
+    return encode_columns(
+        timestamps,
+        keys,
+        values,
+        headers,
+        base_offset=base_offset,
+        compression=compression,
+        timestamp_type=timestamp_type,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
     )
-    unsigned = HEADER.pack(*fields)
-    crc = crc32c(body, crc32c(unsigned[21:]))
-    return b"".join((unsigned[:17], crc.to_bytes(4, "big"), unsigned[21:], body))
+
+
+def encode_columns(
+    timestamps: list[int],
+    keys: list[bytes | None],
+    values: list[bytes | None],
+    headers: Sequence[Headers],
+    *,
+    base_offset: int = 0,
+    compression: str | None = None,
+    timestamp_type: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytes:
+    """:func:`encode_batch` for who has four lists of equal length and not one of records."""
+    count = len(timestamps)
+    if not count:
+        raise ValueError("a record batch has at least one record")
+    if count > RECORDS_LIMIT:
+        raise ValueError(f"a record batch has at most {RECORDS_LIMIT} records, not {count}")
+    if compression not in CODECS:
+        raise ValueError(f"compression is one of {', '.join(filter(None, CODECS))} or None, not {compression!r}")
+    if not len(keys) == len(values) == len(headers) == count:
+        lengths = (count, len(keys), len(values), len(headers))
+        raise ValueError(f"the columns of a record batch have equal lengths, not {lengths}")
+    oldest, newest = min(timestamps), max(timestamps)
+    if not -TIMESTAMP_LIMIT <= oldest <= newest <= TIMESTAMP_LIMIT:
+        raise ValueError(f"timestamps are milliseconds between +-2**62, not {oldest} to {newest}")
+
+    has_headers = any(headers)
+    body = None
+    if not has_headers and keys.count(None) == count:
+        body = _write_uniform(timestamps, values)
+    if body is None:
+        body = _write(timestamps, keys, values, headers if has_headers else None)
+
+    attributes = TIMESTAMP_TYPE_BIT if timestamp_type else 0
+    if compression is not None:
+        compressed = compress(compression, body)
+        if len(compressed) < len(body):
+            body = compressed
+            attributes |= CODECS[compression]
+    length = HEADER_OCTETS - LENGTH_END + len(body)
+    numbers = (attributes, count - 1, timestamps[0], newest, producer_id, producer_epoch, base_sequence, count)
+    try:
+        head = HEADER.pack(base_offset, length, 0, MAGIC, 0, *numbers)
+    except Exception as error:  # struct.error
+        raise ValueError(f"does not fit the header of a record batch: {error}") from error
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    return b"".join((head[:CRC_START], crc.to_bytes(4, "big"), head[CRC_END:], body))
 
 
 def record_size_bound(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
-    """An upper bound of the octets that a record takes in a batch, uncompressed."""
-    size = RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
-    for name, content in headers:
-        size += 10 + len(name.encode()) + (len(content) if content else 0)
+    """An upper bound of the octets that a record adds to an uncompressed batch.
+
+    kafka-python's ``DefaultRecordBatchBuilder.estimate_size_in_bytes`` less the batch's header, which is
+    what its producer compares with ``batch_size`` and ``max_request_size``.
+    """
+    size = RECORD_OVERHEAD + 1
+    if key is None:
+        size += 1
+    else:
+        octets = len(key)
+        size += octets + (1 if octets < 64 else varint_octets(octets))
+    if value is None:
+        size += 1
+    else:
+        octets = len(value)
+        size += octets + (1 if octets < 64 else varint_octets(octets))
+    if headers:
+        size += varint_octets(len(headers)) - 1
+        for name, content in headers:
+            octets = len(name.encode())
+            size += octets + varint_octets(octets)
+            size += 1 if content is None else len(content) + varint_octets(len(content))
     return size
 
 
-def _write_plain(
-    timestamps: Sequence[int], keys: Sequence[bytes | None], values: Sequence[bytes]
-) -> bytes | None:
-    """Records with a value and no headers, in C-level loops; None if a number is off the table."""
+# -- records ------------------------------------------------------------------------------------
+
+
+def _write_uniform(timestamps: list[int], values: list[bytes | None]) -> bytes | None:
+    """Records without keys and headers whose values are all of one length; None if they are not so.
+
+    All that differs from record to record then is the timestamp, the offset and the value, so what stands
+    before the offset is made once for each timestamp.
+    """
+    first = values[0]
     count = len(values)
-    base = timestamps[0]
-    table = VARINT
-    lengths = list(map(len, values))
-    if count > TABLE_SIZE or max(lengths) > TABLE_SIZE - 32 or not min(timestamps) - base >= 0:
+    distinct = len(set(timestamps))
+    if first is None or count > TABLE_SIZE or (distinct > 1 and distinct * _UNIFORM_SHARE > count):
         return None
-    if max(timestamps) == base:
-        deltas: Iterable[bytes] = repeat(b"\0\0")  # attributes and a delta of 0
-        delta_octets: Iterable[int] = repeat(2)
-    elif max(timestamps) - base < TABLE_SIZE:
-        deltas = [b"\0" + table[timestamp - base] for timestamp in timestamps]
-        delta_octets = map(len, deltas)
-    else:
-        return None
-    if not any(keys) and b"" not in keys:
-        key_fields: Iterable[bytes] = repeat(_NULL)
-        # the key's length, and the count of headers at the end
-        totals = [2 + a + b + c for a, b, c in zip(delta_octets, _OFFSET_OCTETS, lengths)]  # noqa: B905
-    else:
-        if max(len(key) for key in keys if key is not None) > TABLE_SIZE - 32:
+    octets = len(first)
+    try:
+        if any(map(octets.__ne__, map(len, values))):  # type: ignore[arg-type]
             return None
-        key_fields = [_NULL if key is None else table[len(key)] + key for key in keys]
-        totals = [
-            1 + a + b + c + d
-            for a, b, c, d in zip(delta_octets, _OFFSET_OCTETS, lengths, map(len, key_fields))  # noqa: B905
-        ]
-    value_fields = [table[length] for length in lengths]
-    totals = [total + len(field) for total, field in zip(totals, value_fields, strict=True)]
-    if max(totals) >= TABLE_SIZE:
+    except TypeError:  # a null
         return None
-    heads = [table[total] for total in totals]
-    rows = zip(heads, deltas, table, key_fields, value_fields, values, repeat(b"\0"))
-    return b"".join(chain.from_iterable(rows))
+    length = encode_varint(octets)
+    # attributes, null key, the value with its length, count of headers
+    fixed = 1 + len(_NULL) + len(length) + octets + 1
+    leads: list[bytes] = []
+    for start, stop, offset_octets in _OFFSET_RANGES:
+        lead = {}
+        for timestamp in set(timestamps[start:stop]):
+            delta = encode_varint(timestamp - timestamps[0])
+            # The count of headers of the record before, then this record up to its timestamp.
+            lead[timestamp] = b"\0" + encode_varint(fixed + len(delta) + offset_octets) + b"\0" + delta
+        leads += map(lead.__getitem__, timestamps[start:stop])
+    leads[0] = leads[0][1:]
+    pieces: list[bytes | None] = [_NULL + length] * (4 * count)
+    pieces[0::4] = leads
+    pieces[1::4] = VARINT[:count]
+    pieces[3::4] = values
+    pieces.append(b"\0")
+    return b"".join(pieces)  # type: ignore[arg-type]
 
 
-_OFFSET_OCTETS = [len(octets) for octets in VARINT]
+# Which offset deltas take how many octets, up to the end of the table.
+_OFFSET_RANGES = ((0, 64, 1), (64, 8192, 2), (8192, TABLE_SIZE, 3))
+_OFFSET_OCTETS = list(map(len, VARINT))
 
 
-def _write_any(records: Sequence[BatchRecord]) -> bytes:
-    base = records[0][0]
-    table, size, varint = VARINT, TABLE_SIZE, encode_varint
-    parts: list[bytes] = []
-    for delta, (timestamp, key, value, headers) in enumerate(records):
-        shift = timestamp - base
-        body = [b"\0", table[shift] if 0 <= shift < size else varint(shift)]
-        body.append(table[delta] if delta < size else varint(delta))
-        for octets in (key, value):
-            if octets is None:
-                body.append(_NULL)
-            else:
-                body.append(table[len(octets)] if len(octets) < size else varint(len(octets)))
-                body.append(octets)
-        body.append(varint(len(headers)))
-        for name, content in headers:
-            encoded = name.encode()
-            body += (varint(len(encoded)), encoded)
-            body += (_NULL,) if content is None else (varint(len(content)), content)
-        record = b"".join(body)
-        parts += (table[len(record)] if len(record) < size else varint(len(record)), record)
-    return b"".join(parts)
+def _write(
+    timestamps: list[int],
+    keys: list[bytes | None],
+    values: list[bytes | None],
+    headers: Sequence[Headers] | None,
+) -> bytes:
+    count, base = len(timestamps), timestamps[0]
+    offsets, offset_octets = VARINT[:count], _OFFSET_OCTETS
+    if count > TABLE_SIZE:
+        offsets += map(encode_varint, range(TABLE_SIZE, count))
+        offset_octets = list(map(len, offsets))
+    stamps = [b"\0" + delta for delta in encode_varints([timestamp - base for timestamp in timestamps])]
+    try:
+        lengths = list(map(len, values))  # type: ignore[arg-type]
+        value_heads = encode_varints(lengths)
+    except TypeError:  # a null
+        lengths = [0 if value is None else len(value) for value in values]
+        value_heads = [_NULL if value is None else encode_varint(len(value)) for value in values]
+        values = [b"" if value is None else value for value in values]
+    sizes = [
+        octets + octets_of_offset + len(head) + len(stamp)
+        for octets, octets_of_offset, head, stamp in zip(lengths, offset_octets, value_heads, stamps, strict=False)
+    ]
+    constant = 0
+    if keys.count(None) == count:
+        key_fields = [_NULL] * count
+        constant += len(_NULL)
+    else:
+        key_fields = _key_fields(keys)
+        sizes = list(map(add, sizes, map(len, key_fields)))
+    if headers is None:
+        header_fields = [b"\0"] * count
+        constant += 1
+    else:
+        header_fields = list(map(_header_field, headers))
+        sizes = list(map(add, sizes, map(len, header_fields)))
+    try:
+        record_lengths = [VARINT[size + constant] for size in sizes]
+    except IndexError:
+        record_lengths = encode_varints([size + constant for size in sizes])
+    pieces: list[bytes | None] = [None] * (7 * count)
+    pieces[0::7] = record_lengths
+    pieces[1::7] = stamps
+    pieces[2::7] = offsets
+    pieces[3::7] = key_fields
+    pieces[4::7] = value_heads
+    pieces[5::7] = values
+    pieces[6::7] = header_fields
+    return b"".join(pieces)  # type: ignore[arg-type]
+
+
+def _key_fields(keys: list[bytes | None]) -> list[bytes]:
+    try:
+        return [_NULL if key is None else VARINT[len(key)] + key for key in keys]
+    except IndexError:  # a key longer than the table
+        return [_NULL if key is None else encode_varint(len(key)) + key for key in keys]
+
+
+def _header_field(headers: Headers) -> bytes:
+    if not headers:
+        return b"\0"
+    pieces = [encode_varint(len(headers))]
+    for name, content in headers:
+        encoded = name.encode()
+        octets = len(encoded)
+        pieces.append(VARINT[octets] if octets < TABLE_SIZE else encode_varint(octets))
+        pieces.append(encoded)
+        if content is None:
+            pieces.append(_NULL)
+        else:
+            octets = len(content)
+            pieces.append(VARINT[octets] if octets < TABLE_SIZE else encode_varint(octets))
+            pieces.append(content)
+    return b"".join(pieces)
+
+
+__all__ = ["BatchError", "BatchRecord", "Headers", "encode_batch", "encode_columns", "record_size_bound"]

@@ -1,13 +1,23 @@
-"""Kafka's varints: zigzag-encoded, seven bits an octet, least significant first."""
+"""Kafka's varints: zigzag-encoded signed numbers, seven bits an octet, least significant first.
+
+Zigzag maps 0, -1, 1, -2, ... to 0, 1, 2, 3, ..., so that numbers near zero take one octet whatever their
+sign (Kafka protocol guide, "Protocol Primitive Types", VARINT and VARLONG).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 TABLE_SIZE = 65536
+VARINT_OCTETS = 10  # of a 64-bit number
+_BITS = 64
 
 
 def encode_varint(number: int) -> bytes:
-    """The octets of a signed number of up to 64 bits."""
-    zigzag = (number << 1) ^ (number >> 63)
+    """The octets of a signed number of up to 64 bits. Raises ValueError for a larger one."""
+    zigzag = number << 1 if number >= 0 else ~(number << 1)
+    if zigzag >> _BITS:
+        raise ValueError(f"a varint holds 64 bits, which {number} does not fit")
     octets = bytearray()
     while zigzag > 0x7F:
         octets.append(zigzag & 0x7F | 0x80)
@@ -16,8 +26,19 @@ def encode_varint(number: int) -> bytes:
     return bytes(octets)
 
 
+def encode_varints(numbers: Sequence[int]) -> list[bytes]:
+    """The octets of each of at least one number."""
+    table, size = VARINT, TABLE_SIZE
+    if min(numbers) >= 0 and max(numbers) < size:
+        return [table[number] for number in numbers]
+    return [table[number] if 0 <= number < size else encode_varint(number) for number in numbers]
+
+
 def decode_varint(buffer: bytes, position: int) -> tuple[int, int]:
-    """The number at ``position`` and the position behind it. Raises IndexError, ValueError."""
+    """The number at ``position`` and the position behind it.
+
+    Raises IndexError where the buffer ends too early and ValueError for a number of more than 64 bits.
+    """
     octet = buffer[position]
     position += 1
     if octet < 0x80:
@@ -28,14 +49,28 @@ def decode_varint(buffer: bytes, position: int) -> tuple[int, int]:
         position += 1
         zigzag |= (octet & 0x7F) << shift
         if octet < 0x80:
-            return (zigzag >> 1) ^ -(zigzag & 1), position
+            break
         shift += 7
-        if shift > 63:
-            raise ValueError("a varint of more than 10 octets")
+        if shift >= 7 * VARINT_OCTETS:
+            raise ValueError(f"a varint of more than {VARINT_OCTETS} octets")
+    if zigzag >> _BITS:
+        raise ValueError("a varint of more than 64 bits")
+    return (zigzag >> 1) ^ -(zigzag & 1), position
 
 
-# Most lengths, offset deltas and timestamp deltas are small: a look-up instead of a loop. Made on first
-# use of an entry's page would cost a branch for every record, so the table is made at once (8 ms).
+def varint_octets(length: int) -> int:
+    """How many octets the varint of a length (a number from 0 to 2**31 - 1) takes."""
+    if length < 64:
+        return 1
+    if length < 8192:
+        return 2
+    if length < 1048576:
+        return 3
+    return 4 if length < 134217728 else 5
+
+
+# Most lengths, offset deltas and timestamp deltas are small: a look-up instead of a loop. Filling pages of
+# the table on demand would cost a branch for every record, so it is filled at once (8 ms).
 VARINT: list[bytes] = [bytes((n << 1,)) for n in range(64)]
 VARINT += [bytes(((n << 1) & 0x7F | 0x80, n >> 6)) for n in range(64, 8192)]
 VARINT += [bytes(((n << 1) & 0x7F | 0x80, n >> 6 & 0x7F | 0x80, n >> 13)) for n in range(8192, TABLE_SIZE)]

@@ -1,0 +1,66 @@
+"""Measurements run in fresh processes: nothing that one leaves behind can help or hinder the next."""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+SECONDS = 300  # until a measurement is given up
+_spawning = multiprocessing.get_context("spawn")
+
+
+class MeasurementError(Exception):
+    """A program of a measurement failed; its traceback is the message."""
+
+
+def run(*programs: Callable[..., float]) -> list[float]:
+    """What the programs return, each run in a process of its own, all at the same time.
+
+    One program is called without arguments. Two programs are called with the two ends of a pipe, over which
+    they agree on addresses and on when to begin and to stop.
+    """
+    links: list[tuple[Connection, ...]] = [()]
+    if len(programs) == 2:
+        links = [(end,) for end in _spawning.Pipe()]
+    results, processes = [], []
+    for program, link in zip(programs, links, strict=True):
+        ours, theirs = _spawning.Pipe(duplex=False)
+        process = _spawning.Process(target=_run, args=(theirs, program, link), daemon=True)
+        process.start()
+        theirs.close()
+        results.append(ours)
+        processes.append(process)
+    try:
+        return _collect(results)
+    finally:
+        for process in processes:
+            process.join(timeout=5)
+            if process.is_alive():
+                process.kill()
+
+
+def _collect(results: list[Connection]) -> list[float]:
+    figures: dict[Connection, float] = {}
+    while len(figures) < len(results):
+        ready = wait([result for result in results if result not in figures], timeout=SECONDS)
+        if not ready:
+            raise MeasurementError(f"a measurement took more than {SECONDS} s")
+        for result in ready:
+            assert isinstance(result, Connection)
+            try:
+                failure, figures[result] = result.recv()
+            except EOFError:
+                raise MeasurementError("a measurement's process died") from None
+            if failure:
+                raise MeasurementError(failure)
+    return [figures[result] for result in results]
+
+
+def _run(result: Connection, program: Callable[..., float], link: tuple[Any, ...]) -> None:
+    try:
+        result.send((None, program(*link)))
+    except BaseException:
+        result.send((traceback.format_exc(), 0.0))

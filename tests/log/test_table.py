@@ -1,0 +1,120 @@
+"""Small named values that are committed together with records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from log.messages import ADDRESS
+
+from dafka.log import Log, TableValueError
+from dafka.log.table import decode_value, encode_value, pack_key, seal, unpack_key, unseal
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(JSON | st.binary())
+def test_a_value_comes_back_as_it_was(value: Any) -> None:
+    row = pack_key("table", "key")
+    assert decode_value(unseal(row, seal(row, encode_value(value)))) == value
+
+
+@given(st.text(max_size=40), st.text())
+def test_names_and_keys_are_any_text(table: str, key: str) -> None:
+    assert unpack_key(pack_key(table, key)) == (table, key)
+
+
+def test_topics_that_are_no_utf_8_can_be_keys_and_values(folder: Path) -> None:
+    topic = b"\xff\xfe".decode("utf-8", "surrogateescape")
+    with Log(folder) as log:
+        log.write([], {("topics", topic): topic})
+    with Log(folder) as log:
+        assert dict(log.table("topics").items()) == {topic: topic}
+
+
+def test_values_are_there_after_reopening_each_time_fresh(folder: Path) -> None:
+    with Log(folder) as log:
+        log.write([], {("topics", "hello"): {"partitions": [1, 2]}, ("offsets", "group/hello"): (5, "note")})
+    with Log(folder) as log:
+        topics, offsets = log.table("topics"), log.table("offsets")
+        assert topics is log.table("topics")
+        assert (list(topics), len(topics), "hello" in topics) == (["hello"], 1, True)
+        topics.get("hello")["partitions"].append(3)
+        assert topics.get("hello") == {"partitions": [1, 2]}
+        assert offsets.get("group/hello") == [5, "note"]
+        assert offsets.get("group/other") is None
+        assert offsets.get("group/other", 0) == 0
+
+
+def test_items_are_those_with_the_prefix_in_order(folder: Path) -> None:
+    with Log(folder) as log:
+        table = log.table("offsets")
+        log.write([], {("offsets", f"group{n}/topic{m}"): n for n in (2, 10, 1) for m in (1, 0)})
+        assert list(table.items("group1/")) == [("group1/topic0", 1), ("group1/topic1", 1)]
+        assert len(list(table.items())) == 6
+        assert list(table.items("group3")) == []
+        log.write([], {("offsets", "group1/topic00"): 5, ("offsets", "group1/topic1"): None})
+        assert list(table.items("group1/")) == [("group1/topic0", 1), ("group1/topic00", 5)]
+
+
+def test_items_may_change_while_they_are_gone_through(folder: Path) -> None:
+    with Log(folder) as log:
+        log.write([], {("t", key): key for key in "abc"})
+        seen = []
+        for key, _ in log.table("t").items():
+            seen.append(key)
+            log.write([], {("t", "b"): None, ("t", "d"): 1})
+        assert seen == ["a", "c"]
+
+
+def test_a_deleted_value_is_gone_for_good(folder: Path) -> None:
+    with Log(folder) as log:
+        log.write([], {("t", "a"): 1, ("t", "b"): 2})
+        log.write([], {("t", "a"): None, ("t", "never"): None})
+        assert dict(log.table("t").items()) == {"b": 2}
+    with Log(folder) as log:
+        assert dict(log.table("t").items()) == {"b": 2}
+
+
+def test_a_value_goes_with_the_records_of_its_round(folder: Path) -> None:
+    with Log(folder) as log:
+        log.write([(log.partition(b"hello", ADDRESS), [b"1"])], {("t", "a"): b"\0bytes"})
+    with Log(folder) as log:
+        assert log.partition(b"hello", ADDRESS).next_sequence == 1
+        assert log.table("t").get("a") == b"\0bytes"
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, {"a": b"bytes inside"}, lambda: None])
+def test_a_value_that_is_no_json_is_refused_with_its_place(folder: Path, value: Any) -> None:
+    with Log(folder) as log:
+        with pytest.raises(TableValueError, match="table 't', key 'a'"):
+            log.write([], {("t", "b"): 1, ("t", "a"): value})
+        assert len(log.table("t")) == 0
+
+
+def test_a_circle_and_a_value_that_is_too_large_are_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+    monkeypatch.setattr("dafka.log.log.TABLE_VALUE_BYTES", 100)
+    with Log(folder) as log:
+        for value in (circle, "x" * 100, bytes(100)):
+            with pytest.raises(TableValueError, match="key 'a'"):
+                log.write([], {("t", "a"): value})
+
+
+def test_the_name_of_a_table_has_a_limit(folder: Path) -> None:
+    with Log(folder) as log:
+        with pytest.raises(TableValueError, match="255"):
+            log.table("t" * 256)
+        with pytest.raises(TableValueError, match="255"):
+            log.write([], {("t" * 256, "a"): 1})
+        log.write([], {("t" * 255, "a"): 1})
