@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from dafka.cli.zpl import ZplError, parse_zpl
+from dafka.mesh import limits
 from dafka.mesh.address import DEFAULT_TOWER, InvalidTopicError, check_topic
-from dafka.mesh.endpoint import HIGH_WATER_MARK
 from dafka.protocol.framing import Framing
 
 Command = Callable[..., Any]
@@ -103,7 +103,7 @@ def mesh_arguments(command: Command) -> Command:
         "--beacon-timeout", default=4000, show_default=True, help="Milliseconds until a peer is lost."
     )
     @click.option(
-        "--high-watermark", default=HIGH_WATER_MARK, show_default=True, help="Messages queued a peer."
+        "--high-watermark", default=limits.HIGH_WATER_MARK, show_default=True, help="Messages queued a peer."
     )
     @click.option(
         "--framing",

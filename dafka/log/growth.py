@@ -4,7 +4,8 @@ A producer that sends one message at a time would leave a row for each: a slow o
 jump. So when the last MERGE_COUNT chunks of a partition are small, the transaction that stores the newest
 replaces them all by one. Levels (MERGE_LEVELS) keep the price bounded: a message is rewritten about twice,
 and a third time if it is tiny, whatever the length of the partition. A million single messages of 100 bytes
-end as some 4 000 chunks of 30 KB; it takes about 10 microseconds a message, a fifth of its commit.
+end as some 4 000 chunks of 30 KB instead of a million rows, take a third of the disk and open in 0.04 s
+instead of 2.4 s; it costs 13 microseconds a message, where the round takes 78 without.
 
 Updating the last row in place would be faster still, but then its key could not say where it ends, and
 opening would have to read a value for every partition.

@@ -293,8 +293,13 @@ class Log:
     # Closing
 
     def close(self) -> None:
-        """Give the folder back; a second call does nothing. A round under way must be finished before."""
+        """Give the folder back; a second call does nothing. A round that is not finished is dropped.
+
+        No commit may be running in another thread. That thread's connection stays open as long as it lives.
+        """
         if self._closed is None:
+            if self._round is not None:
+                self._round.finish()
             self._closed = LogClosedError
             _open_logs.discard(self)
             self._reader.clear()

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from crc32c import crc32c
 
 from dafka.log.chunk import Chunk, encode_chunk
+from dafka.log.errors import LogWriteError
 from dafka.log.growth import Growth
 from dafka.log.partition import pack_partition
 from dafka.log.storage import Storage
@@ -51,6 +52,11 @@ class WriteRound:
 
     def commit(self) -> None:
         """Write everything in one transaction. Raises LogWriteError; then nothing was written."""
+        if self._over or self.committed:
+            folder = self._storage.folder
+            raise LogWriteError(
+                folder, f"a round of the log {folder} was committed or dropped; begin another"
+            )
         deleted, stored = self._value_rows
         if self.growths or deleted or stored:
             self.attempted = True

@@ -1,12 +1,14 @@
 """An endpoint: what one process shows the mesh through one pair of tower addresses.
 
 One XPUB socket says everything that the nodes of this process say, one SUB socket hears everything they
-are subscribed to, and one beacon announces them; ten thousand producers are still two sockets. The
-endpoint decides nothing: it carries the outputs of roles to the sockets and what arrives to the roles.
+are subscribed to, and one beacon announces them (:mod:`dafka.mesh.beaconing`); ten thousand producers are
+still two sockets. The endpoint decides nothing: it carries the outputs of roles to the sockets and what
+arrives to the roles.
 
 What arrives is routed by the exact ZeroMQ topic, because a subscription also brings everything that merely
-starts with it. Nodes of the same endpoint hear each other directly, as lists and not as bytes, so they
-need no beacon to meet and can lose nothing to a high-water mark.
+starts with it. Nodes of the same endpoint hear each other directly, as lists and not as bytes, so they need
+no beacon to meet. The queue between them is bounded as a socket's is, and what it drops is repaired as what
+a socket drops is; a producer looks whether there is room (:attr:`Endpoint.congested`) and waits.
 
 The sockets are raw ZeroMQ sockets read with DONTWAIT until they are empty. Their descriptors are edge
 triggered: they tell of news once, and any call on the socket may be the one that hears it. Hence the loop
@@ -19,76 +21,41 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import gevent
 import gevent.event
 import zmq
 
-from dafka.mesh.address import TowerLike, new_address, tower_addresses
+from dafka.mesh import limits
+from dafka.mesh.beaconing import Beaconing
+from dafka.mesh.counting import Discards
+from dafka.mesh.heard import HeardPrefixes
 from dafka.mesh.hub import Hub
+from dafka.mesh.options import EndpointOptions, mesh_options
 from dafka.mesh.sockets import Socket
-from dafka.protocol.beacons import WELCOME, NodeBeacon, TowerBeacon, decode_beacon, encode_beacon
-from dafka.protocol.commands import Command
-from dafka.protocol.errors import MalformedMessage
-from dafka.protocol.framing import Framing, encode, zmq_topic
+from dafka.protocol.commands import Command, Fetch
+from dafka.protocol.errors import DafkaError
+from dafka.protocol.framing import encode, zmq_topic
 from dafka.protocol.runs import Run, RunReader, encode_run
-from dafka.roles.outputs import Connect, Disconnect, Subscribe, Unsubscribe
-from dafka.roles.peers import PeersRole
+from dafka.roles.outputs import Subscribe, Unsubscribe
 
 log = logging.getLogger(__name__)
 
-ROUND_MESSAGES = 1000  # messages read before the loop lets other green threads run
-HIGH_WATER_MARK = 100_000
-LINGER_MS = 1000  # how long closed sockets go on sending in the background
+__all__ = ["Endpoint", "EndpointBindError", "EndpointOptions", "Node", "mesh_options", "run_topic"]
+
+_PAUSE_AFTER_ERROR = 0.1  # seconds; an error that repeats must not take the processor
 
 
-class EndpointOptions(NamedTuple):
-    """Settings of an endpoint; nodes with equal settings share one.
-
-    ``towers``: pairs of (address nodes publish to, address nodes subscribe from). ``bind``: the interface
-    that peers connect to; ``*`` listens on all. Times in seconds. ``high_water_mark``: messages that a socket
-    queues for one peer before it drops.
-    """
-
-    towers: tuple[tuple[str, str], ...]
-    bind: str = "127.0.0.1"
-    framing: Framing = Framing.LIBDAFKA
-    beacon_interval: float = 1.0
-    beacon_timeout: float = 4.0
-    high_water_mark: int = HIGH_WATER_MARK
-
-
-def mesh_options(
-    tower: TowerLike = None,
-    *,
-    bind: str = "127.0.0.1",
-    framing: Framing | str = Framing.LIBDAFKA,
-    beacon_interval: float = 1.0,
-    beacon_timeout: float = 4.0,
-    high_water_mark: int = HIGH_WATER_MARK,
-) -> EndpointOptions:
-    """The options of an endpoint as users give them to a node; see :class:`EndpointOptions`.
-
-    ``tower``: a :class:`dafka.Tower`, a pair of addresses or several pairs; None is where the C daemon
-    listens. Raises :class:`InvalidAddressError`, and ValueError for any other value that cannot be.
-    """
-    if not 0 < beacon_interval < beacon_timeout:
-        raise ValueError(
-            f"beacon_interval is above 0 and below beacon_timeout, not {beacon_interval!r} s "
-            f"with a timeout of {beacon_timeout!r} s"
-        )
-    if not isinstance(high_water_mark, int) or high_water_mark < 1:
-        raise ValueError(f"high_water_mark is a number of messages, 1 or more, not {high_water_mark!r}")
-    return EndpointOptions(
-        tower_addresses(tower), bind, Framing(framing), beacon_interval, beacon_timeout, high_water_mark
-    )
+class EndpointBindError(DafkaError, OSError):
+    """An interface that peers cannot be received on."""
 
 
 class Node:
     """What an endpoint calls on the nodes attached to it. Hub side; none of these may block."""
 
     tick_interval = 0.1  # seconds between calls of tick()
+    left = False  # detached; what it would still say is not said
     hello_ids = b""  # the ID octets of the subscriptions that this node wants to hear of
 
     def on_run(self, run: Run) -> None:
@@ -121,58 +88,93 @@ class Endpoint:
     def __init__(self, hub: Hub, options: EndpointOptions) -> None:
         self.hub = hub
         self.options = options
-        self.address = new_address()
-        self.discarded: Counter[str] = Counter()
-        self.peers: set[bytes] = set()
+        self.discarded = Discards()
+        self.counts: Counter[str] = Counter()  # of runs and commands; see `metrics`
         self._reader = RunReader()
         self._nodes: dict[Node, set[bytes]] = {}  # each with its subscriptions
-        self._greeters: list[Node] = []  # those of the nodes that ask for subscriptions
+        self._greeters: dict[Node, None] = {}  # those of the nodes that ask for subscriptions
         self._routes: dict[bytes, list[Node]] = {}
-        self._heard: set[bytes] = set()  # prefixes that remote peers are subscribed to
-        self._local: deque[tuple[Node | None, Run | Command]] = deque()
+        self._heard = HeardPrefixes()  # what remote peers are subscribed to
+        self._local: deque[tuple[Node | None, Run | Command, int]] = deque()
+        self._local_bytes = 0
         self._closed = False
         self._ready = gevent.event.Event()
+        self._ticked: dict[float, dict[Node, None]] = {}  # the nodes by their tick_interval
         self._ticking: dict[float, gevent.Greenlet] = {}
+        self._waiting: dict[Callable[[], object], None] = {}  # producers that want to know of room
 
         context, water_mark = hub.context, options.high_water_mark
         self._publisher = Socket(context, zmq.XPUB, self._ready.set, water_mark)
-        self._publisher.set(zmq.XPUB_VERBOSE, 1)
-        port = self._publisher.bind_free_port(options.bind)
         self._subscriber = Socket(context, zmq.SUB, self._ready.set, water_mark)
-        self._beacon_out = Socket(context, zmq.PUB, self._ready.set, water_mark)
-        self._beacon_in = Socket(context, zmq.SUB, self._ready.set, water_mark)
-        for prefix in (b"B", WELCOME):
-            self._beacon_in.set(zmq.SUBSCRIBE, prefix)
-        for publish_to, subscribe_from in options.towers:
-            self._beacon_out.connect(publish_to)
-            self._beacon_in.connect(subscribe_from)
-        # A tower fills in an empty host with the address it sees us come from.
-        host = b"" if options.bind in ("*", "0.0.0.0") else options.bind.encode()
-        self._peers_role = PeersRole(
-            self.address, host, port, interval=options.beacon_interval, timeout=options.beacon_timeout
-        )
-        self._carry_peers(self._peers_role.start(time.monotonic()))
+        try:
+            self._publisher.set(zmq.XPUB_VERBOSE, 1)
+            self._publisher.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)  # of what comes in: subscriptions
+            self._subscriber.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
+            port = self._bind(options.bind)
+            self._beaconing = Beaconing(
+                hub, options, port, self._subscriber, self._ready.set, self.discarded
+            )
+        except BaseException:
+            self._publisher.close()
+            self._subscriber.close()
+            raise
         self._green = hub.spawn(self._loop)
-        self._beaconing = hub.spawn(self._tick_peers)
+
+    def _bind(self, interface: str) -> int:
+        try:
+            return self._publisher.bind_free_port(interface)
+        except zmq.ZMQError as error:
+            raise EndpointBindError(f"a node cannot bind a port of {interface!r}: {error}") from error
+
+    @property
+    def peers(self) -> frozenset[bytes]:
+        """The endpoints of the peers that this one is connected to."""
+        return frozenset(self._beaconing.peers)
+
+    @property
+    def congested(self) -> bool:
+        """Whether the nodes of this process are behind with hearing each other."""
+        return self._local_bytes >= limits.LOCAL_BYTES // 2 or len(self._local) >= limits.LOCAL_ITEMS // 2
+
+    def when_clear(self, call: Callable[[], object]) -> None:
+        """Post ``call`` to the hub when :attr:`congested` ends."""
+        self._waiting[call] = None
+
+    def metrics(self) -> dict[str, Any]:
+        """This endpoint's counters and gauges, by the names in :mod:`dafka.mesh.metrics`."""
+        return {
+            **{f"endpoint_{name}": count for name, count in self.counts.items()},
+            "endpoint_peers": len(self._beaconing.peers),
+            "endpoint_nodes": len(self._nodes),
+            "endpoint_subscriptions": len(self._routes),
+            "endpoint_heard_subscriptions": len(self._heard),
+            "endpoint_local_items": len(self._local),
+            "discarded": dict(self.discarded),
+        }
 
     # -- nodes ----------------------------------------------------------------------------------
 
     def attach(self, node: Node) -> None:
         """Have ``node`` ticked and told of the subscriptions it asks for, those already there included."""
         self._nodes.setdefault(node, set())
-        interval = node.tick_interval
-        if interval not in self._ticking:
-            self._ticking[interval] = self.hub.spawn(self._tick_nodes, interval)
+        ticked = self._ticked.get(node.tick_interval)
+        if ticked is None:
+            ticked = self._ticked[node.tick_interval] = {}
+            self._ticking[node.tick_interval] = self.hub.spawn(
+                self._tick_nodes, node.tick_interval, ticked
+            )
+        ticked[node] = None
         if node.hello_ids:
-            self._greeters.append(node)
-            for prefix in [*self._heard, *self._routes]:
-                if prefix[:1] in node.hello_ids and prefix:
-                    self._guard(node.on_subscription, prefix)
+            self._greeters[node] = None
+            local = [prefix for prefix in self._routes if prefix[:1] in node.hello_ids]
+            for prefix in [*self._heard.with_ids(node.hello_ids), *local]:
+                self._guard(node.on_subscription, prefix)
 
     def detach(self, node: Node) -> None:
         """Forget ``node`` and its subscriptions; the last one out closes the sockets."""
-        if node in self._greeters:
-            self._greeters.remove(node)
+        node.left = True
+        self._greeters.pop(node, None)
+        self._ticked.get(node.tick_interval, {}).pop(node, None)
         for prefix in list(self._nodes.get(node, ())):
             self._unsubscribe(node, prefix)
         self._nodes.pop(node, None)
@@ -180,7 +182,12 @@ class Endpoint:
             self._close()
 
     def publish(self, node: Node, outputs: Iterable[Any]) -> None:
-        """Carry out what a role has decided: send its commands and runs, change its subscriptions."""
+        """Carry out what a role has decided: send its commands and runs, change its subscriptions.
+
+        A node that has left, or an endpoint that is closed, says nothing any more.
+        """
+        if self._closed or node.left:
+            return
         for output in outputs:
             kind = type(output)
             if kind is Run:
@@ -191,22 +198,33 @@ class Endpoint:
                 self._unsubscribe(node, output.prefix)
             else:
                 topic = zmq_topic(output)
+                self.counts["commands_out"] += 1
+                if kind is Fetch:
+                    self.counts["fetches_out"] += 1
                 if self._others(topic, node):
-                    self._to_local(node, output)
-                if self._is_heard(topic):
+                    self._to_local(node, output, 0)
+                if self._heard.hears(topic):
                     self._publisher.send_messages((encode(output, self.options.framing),))
         if self._publisher.readable():
             self._ready.set()
 
     def _publish_run(self, node: Node, run: Run) -> None:
         topic = run_topic(run)
+        counts, size = self.counts, sum(map(len, run.contents))
+        counts["records_out"] += len(run.contents)
+        counts["bytes_out"] += size
         if self._others(topic, node):
-            self._to_local(node, run)
-        if self._is_heard(topic):
+            self._to_local(node, run, size)
+        if self._heard.hears(topic):
             self._publisher.send_messages(encode_run(run, self.options.framing))
 
-    def _to_local(self, origin: Node | None, item: Run | Command) -> None:
-        self._local.append((origin, item))
+    def _to_local(self, origin: Node | None, item: Run | Command, size: int) -> None:
+        full = len(self._local) >= limits.LOCAL_ITEMS or self._local_bytes + size > limits.LOCAL_BYTES
+        if full and self._local:  # a lone run that is larger than the queue must get through
+            self.discarded.add("local-queue", len(item.contents) if type(item) is Run else 1)
+            return
+        self._local.append((origin, item, size))
+        self._local_bytes += size
         self._ready.set()
 
     # -- routing --------------------------------------------------------------------------------
@@ -235,7 +253,7 @@ class Endpoint:
 
     def _tell_subscription(self, prefix: bytes, origin: Node | None) -> None:
         if prefix[:1] in b"GLW" and prefix:
-            for node in self._greeters:
+            for node in list(self._greeters):
                 if prefix[:1] in node.hello_ids and node is not origin:
                     self._guard(node.on_subscription, prefix)
 
@@ -245,10 +263,6 @@ class Endpoint:
             if nodes and (len(nodes) > 1 or nodes[0] is not origin):
                 return True
         return False
-
-    def _is_heard(self, topic: bytes) -> bool:
-        heard = self._heard
-        return bool(heard) and any(topic[:end] in heard for end in range(len(topic) + 1))
 
     def _dispatch(self, item: Run | Command, origin: Node | None) -> None:
         is_run = type(item) is Run
@@ -269,10 +283,17 @@ class Endpoint:
 
     def _loop(self) -> None:
         while not self._closed:
-            busy = self._read_beacons()
-            busy = self._read_subscriptions() or busy
-            busy = self._read_messages() or busy
-            busy = self._read_local() or busy
+            try:
+                busy = self._beaconing.read()
+                busy = self._read_subscriptions() or busy
+                busy = self._read_messages() or busy
+                busy = self._read_local() or busy
+            except Exception:
+                if self._closed:
+                    return
+                log.exception("an endpoint failed on what it received, and goes on")
+                gevent.sleep(_PAUSE_AFTER_ERROR)
+                continue
             if busy:
                 gevent.sleep(0)
             else:
@@ -280,28 +301,39 @@ class Endpoint:
                 self._ready.clear()
 
     def _read_messages(self) -> bool:
-        messages = self._subscriber.receive(ROUND_MESSAGES)
+        messages = self._subscriber.receive(limits.ROUND_MESSAGES)
         if not messages:
             return False
         inbound = self._reader.read(messages)
+        counts = self.counts
         if inbound.discarded:
-            self.discarded.update(inbound.discarded)
+            self.discarded.add_all(inbound.discarded)
         for run in inbound.runs:
+            counts["records_in"] += len(run.contents)
+            counts["bytes_in"] += sum(map(len, run.contents))
             self._dispatch(run, None)
+        counts["commands_in"] += len(inbound.commands)
         for command in inbound.commands:
+            if type(command) is Fetch:
+                counts["fetches_in"] += 1
             self._dispatch(command, None)
         return True
 
     def _read_local(self) -> bool:
         local = self._local
         busy = bool(local)
-        for _ in range(min(len(local), ROUND_MESSAGES)):
-            origin, item = local.popleft()
+        for _ in range(min(len(local), limits.ROUND_MESSAGES)):
+            origin, item, size = local.popleft()
+            self._local_bytes -= size
             self._dispatch(item, origin)
+        if self._waiting and not self.congested:
+            waiting, self._waiting = self._waiting, {}
+            for call in waiting:
+                self.hub.post(call)
         return busy
 
     def _read_subscriptions(self) -> bool:
-        messages = self._publisher.receive(ROUND_MESSAGES)
+        messages = self._publisher.receive(limits.ROUND_MESSAGES)
         for message, *_rest in messages:
             prefix = message[1:]
             if message[:1] == b"\x01":
@@ -309,74 +341,43 @@ class Endpoint:
                 self._tell_subscription(prefix, None)
             elif message[:1] == b"\x00":
                 self._heard.discard(prefix)
+            else:
+                self.discarded.add("not-a-subscription")
         return bool(messages)
-
-    # -- beacons --------------------------------------------------------------------------------
-
-    def _read_beacons(self) -> bool:
-        messages = self._beacon_in.receive(ROUND_MESSAGES)
-        now = time.monotonic()
-        for frames in messages:
-            if frames == [WELCOME]:
-                self._carry_peers(self._peers_role.start(now))
-                continue
-            try:
-                beacon = decode_beacon(frames)
-            except MalformedMessage as error:
-                self.discarded[error.cause] += 1
-                continue
-            if isinstance(beacon, TowerBeacon):
-                self._carry_peers(self._peers_role.beacon(now, beacon))
-        return bool(messages)
-
-    def _carry_peers(self, outputs: Iterable[Any]) -> None:
-        for output in outputs:
-            if isinstance(output, NodeBeacon):
-                self._beacon_out.send_messages((encode_beacon(output),))
-            elif isinstance(output, Connect):
-                self._connect(output.endpoint)
-            elif isinstance(output, Disconnect):
-                self._disconnect(output.endpoint)
-
-    def _connect(self, peer: bytes) -> None:
-        try:
-            self._subscriber.connect(peer.decode())
-            self.peers.add(peer)
-        except (zmq.ZMQError, UnicodeDecodeError):
-            self.discarded["peer-endpoint"] += 1
-        self._ready.set()
-
-    def _disconnect(self, peer: bytes) -> None:
-        if peer in self.peers:
-            self.peers.discard(peer)
-            self._subscriber.disconnect(peer.decode())
 
     # -- time -----------------------------------------------------------------------------------
 
-    def _tick_peers(self) -> None:
-        interval = min(self.options.beacon_interval, 1.0) / 2
-        while not self._closed:
-            gevent.sleep(interval)
-            self._carry_peers(self._peers_role.tick(time.monotonic()))
-
-    def _tick_nodes(self, interval: float) -> None:
-        while not self._closed:
+    def _tick_nodes(self, interval: float, ticked: dict[Node, None]) -> None:
+        while not self._closed and ticked:
             gevent.sleep(interval)
             now = time.monotonic()
-            for node in [node for node in self._nodes if node.tick_interval == interval]:
-                self._guard(node.tick, now)
+            for count, node in enumerate(list(ticked), 1):
+                if node in ticked:
+                    self._guard(node.tick, now)
+                if count % limits.TICKED_AT_ONCE == 0:
+                    gevent.sleep(0)
             self._ready.set()
+        if self._ticked.get(interval) is ticked:
+            del self._ticked[interval], self._ticking[interval]
 
     def _close(self) -> None:
+        if self._closed:
+            return
         self._closed = True
-        Endpoint._open.pop((id(self.hub), self.options), None)
+        key = (id(self.hub), self.options)
+        if Endpoint._open.get(key) is self:  # another with the same options may be open already
+            del Endpoint._open[key]
         self._ready.set()
-        for socket in (self._publisher, self._subscriber, self._beacon_out, self._beacon_in):
-            socket.close(LINGER_MS)
+        self._beaconing.close()
+        for socket in (self._publisher, self._subscriber):
+            socket.close(limits.LINGER_MS)
+        self._local.clear()
         current = gevent.getcurrent()
-        for green in (self._green, self._beaconing, *self._ticking.values()):
+        for green in (self._green, *self._ticking.values()):
             if green is not current:
                 green.kill(block=False)
+        for call in self._waiting:
+            self.hub.post(call)
 
 
 def run_topic(run: Run) -> bytes:

@@ -18,8 +18,10 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 import gevent
@@ -28,6 +30,7 @@ import zmq
 from gevent import monkey
 from gevent._hub_local import get_hub_if_exists
 
+from dafka.mesh import limits
 from dafka.protocol.errors import DafkaError
 
 log = logging.getLogger(__name__)
@@ -76,7 +79,8 @@ class Waiter:
             return
         self._set = True
         if self._watcher is None:
-            self._lock.release()
+            with suppress(RuntimeError):  # two threads at once: the other has released it
+                self._lock.release()
         else:
             self._watcher.send()
 
@@ -214,12 +218,20 @@ class Hub:
         # The flag falls before the queue is emptied: whoever appends after the last popleft signals again.
         self._signalled = False
         posted = self._posted
-        while posted:
+        # What is posted meanwhile waits for the loop's next turn, or calls that post themselves again (a
+        # producer's, as long as its user sends) would keep sockets and timers waiting.
+        end = time.monotonic() + limits.POSTED_SECONDS
+        for _ in range(min(len(posted), limits.POSTED_AT_ONCE)):
             fn, args = posted.popleft()
             try:
                 fn(*args)
             except Exception:
                 log.exception("a call posted to the hub failed")
+            if time.monotonic() >= end:
+                break
+        if posted and not self._signalled:
+            self._signalled = True
+            self._async.send()
 
 
 class _Call:

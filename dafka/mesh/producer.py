@@ -15,17 +15,14 @@ import gevent
 import gevent.event
 from gevent import monkey
 
+from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
 from dafka.mesh.hub import Hub, Waiter, get_hub
-from dafka.protocol.commands import Command
+from dafka.protocol.commands import Command, Fetch
 from dafka.protocol.errors import DafkaError
 from dafka.roles.producer import ProducerRole
 
-RUN_RECORDS = 1000  # records published before the hub turns to something else
-PENDING_RECORDS = 10_000  # records on their way into the hub
-PENDING_BYTES = 16 * 1024 * 1024
-RETAINED_BYTES = 64 * 1024 * 1024  # contents kept for stores and consumers that may still fetch them
 CLOSE_TIMEOUT = 10.0  # seconds that close() waits for acknowledgements by default
 
 _Lock = monkey.get_original("threading", "Lock")
@@ -33,6 +30,10 @@ _Lock = monkey.get_original("threading", "Lock")
 
 class ProducerClosedError(DafkaError):
     """The producer has been closed."""
+
+
+class RecordTooLargeError(DafkaError, ValueError):
+    """A record larger than nodes accept."""
 
 
 class SendTimeoutError(DafkaError, TimeoutError):
@@ -98,15 +99,23 @@ class Producer:
         """Publish one record and return its sequence.
 
         Returns as soon as the record is handed over; waits only while there is no room, at most
-        ``timeout`` seconds. Raises TypeError for anything but bytes, :class:`SendTimeoutError`,
-        :class:`ProducerClosedError`.
+        ``timeout`` seconds. Raises TypeError for anything but bytes, :class:`RecordTooLargeError`,
+        :class:`SendTimeoutError`, :class:`ProducerClosedError`.
         """
         if type(value) is not bytes:
             if not isinstance(value, (bytearray, memoryview, bytes)):
                 raise TypeError(f"a record's value is bytes, not {type(value).__name__}")
             value = bytes(value)
+        if len(value) > limits.RECORD_OCTETS:
+            raise RecordTooLargeError(
+                f"a record has at most {limits.RECORD_OCTETS} octets, this one has {len(value)}"
+            )
         node = self._node
-        if node.full:
+        if (
+            node.full
+            or len(node.pending) >= limits.PENDING_RECORDS
+            or node.sent_bytes - node.drained_bytes >= limits.PENDING_BYTES
+        ):
             self._wait_for_room(timeout)
         with self._lock:
             if self._closed:
@@ -114,7 +123,7 @@ class Producer:
             sequence = self._next
             self._next = sequence + 1
             node.pending.append(value)
-            node.pending_bytes += len(value)
+            node.sent_bytes += len(value)
         if not node.signalled:
             node.signalled = True
             self._hub.post(node.drain)
@@ -124,6 +133,11 @@ class Producer:
     def unacknowledged(self) -> int:
         """Records sent that the configured number of stores has not acknowledged yet."""
         return self._node.unacknowledged()
+
+    def metrics(self) -> dict[str, Any]:
+        """Counters and gauges of this producer and of its endpoint, by the names in
+        :mod:`dafka.mesh.metrics`."""
+        return self._hub.run(self._node.metrics)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until ``min_stores`` stores have acknowledged everything sent so far.
@@ -159,15 +173,17 @@ class Producer:
 
     def _wait_for_room(self, timeout: float | None) -> None:
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self._node.full and not self._closed:
+        node = self._node
+        while node.is_full() and not self._closed:
             self._hub.check()
             waiter = Waiter()
-            self._node.waiting.append(waiter)
-            self._hub.post(self._node.drain)
+            node.waiting[waiter] = None
+            self._hub.post(node.drain)
             left = None if deadline is None else deadline - time.monotonic()
             done = waiter.wait(left) if left is None or left > 0 else False
+            node.waiting.pop(waiter, None)
             waiter.close()
-            if not done and self._node.full:
+            if not done and node.is_full():
                 raise SendTimeoutError(
                     f"no room for a record of topic {self.topic!r} within {timeout} s: "
                     f"{self.unacknowledged} records wait for acknowledgement"
@@ -180,51 +196,95 @@ class ProducerNode(Node):
     def __init__(self, hub: Hub, options: EndpointOptions, role: ProducerRole, head_interval: float) -> None:
         self.tick_interval = head_interval / 2
         self.pending: deque[bytes] = deque()
-        self.pending_bytes = 0
+        self.sent_bytes = 0  # written by the sending threads only, under their lock
+        self.drained_bytes = 0  # written by the hub only
         self.signalled = False
         self.full = False
-        self.waiting: deque[Waiter] = deque()
+        self.waiting: dict[Waiter, None] = {}
         self._hub = hub
         self._role = role
+        self._answered = 0
+        self._closed = False
         self._progress = gevent.event.Event()
         self._endpoint = Endpoint.shared(hub, options)
         self._endpoint.publish(self, role.start())
         self._endpoint.attach(self)
 
+    def is_full(self) -> bool:
+        """Whether the next record has to wait. From any thread."""
+        return (
+            len(self.pending) >= limits.PENDING_RECORDS
+            or self.sent_bytes - self.drained_bytes >= limits.PENDING_BYTES
+        )
+
     def drain(self) -> None:
         """Publish what waits, a run at a time, as long as the role has room for it."""
         self.signalled = False
         role, pending = self._role, self.pending
-        if pending and role.retained_bytes < RETAINED_BYTES:
-            contents = [pending.popleft() for _ in range(min(len(pending), RUN_RECORDS))]
-            self.pending_bytes -= sum(map(len, contents))
-            self._endpoint.publish(self, (role.publish(time.monotonic(), contents),))
-            if pending:
-                self.signalled = True
-                self._hub.post(self.drain)
+        if not role.min_stores and role.retained_bytes >= limits.RETAINED_BYTES:
+            role.forget(limits.RETAINED_BYTES // 2)
+        if pending and role.retained_bytes < limits.RETAINED_BYTES and not self._closed:
+            if self._endpoint.congested:
+                self._endpoint.when_clear(self.drain)
+            else:
+                contents = self._next_contents()
+                self._endpoint.publish(self, (role.publish(time.monotonic(), contents),))
+                if not role.min_stores:
+                    self._progress.set()
+                if pending:
+                    self.signalled = True
+                    self._hub.post(self.drain)
         self._measure()
 
+    def _next_contents(self) -> list[bytes]:
+        """The contents of the next run, bounded in number and (but for a single one) in size."""
+        pending = self.pending
+        contents = [pending.popleft() for _ in range(min(len(pending), limits.RUN_RECORDS))]
+        size = sum(map(len, contents))
+        while size > limits.RUN_BYTES and len(contents) > 1:
+            size -= len(contents[-1])
+            pending.appendleft(contents.pop())
+        self.drained_bytes += size
+        return contents
+
     def _measure(self) -> None:
-        self.full = len(self.pending) >= PENDING_RECORDS or self.pending_bytes >= PENDING_BYTES
-        if not self.full:
-            while self.waiting:
-                self.waiting.popleft().set()
+        self.full = self.is_full()
+        if not self.full and self.waiting:
+            waiting, self.waiting = self.waiting, {}
+            for waiter in waiting:
+                waiter.set()
 
     def unacknowledged(self) -> int:
         return self._role.unacknowledged + len(self.pending)
 
+    def metrics(self) -> dict[str, Any]:
+        role = self._role
+        return {
+            "records_out": role.next_sequence,
+            "bytes_out": self.drained_bytes,
+            "fetches_answered": self._answered,
+            "unacknowledged": self.unacknowledged(),
+            "pending_records": len(self.pending),
+            "pending_bytes": self.sent_bytes - self.drained_bytes,
+            "retained_records": role.next_sequence - role.first_retained,
+            "retained_bytes": role.retained_bytes,
+            **self._endpoint.metrics(),
+        }
+
     def on_command(self, command: Command) -> None:
-        self._carry(self._role.receive(time.monotonic(), command))
-
-    def tick(self, now: float) -> None:
-        self._carry(self._role.tick(now))
-
-    def _carry(self, outputs: list[Any]) -> None:
+        outputs = self._role.receive(time.monotonic(), command)
+        if type(command) is Fetch and outputs:
+            self._answered += 1
         self._endpoint.publish(self, outputs)
         self._progress.set()
         if self.pending and not self.signalled:
             self.signalled = True
             self._hub.post(self.drain)
+
+    def tick(self, now: float) -> None:
+        outputs = self._role.tick(now)
+        if outputs:
+            self._endpoint.publish(self, outputs)
 
     def flush(self, end: int, timeout: float | None) -> None:
         """Wait as a green thread until everything below sequence ``end`` is acknowledged."""
@@ -240,6 +300,8 @@ class ProducerNode(Node):
             self._progress.wait(left)
 
     def close(self) -> None:
+        self._closed = True
         self._endpoint.detach(self)
-        while self.waiting:
-            self.waiting.popleft().set()
+        waiting, self.waiting = self.waiting, {}
+        for waiter in waiting:
+            waiter.set()

@@ -24,6 +24,7 @@ RECORD_OCTETS = 7  # the smallest record: seven varints of one octet
 
 _STRETCH = 8  # records of one shape that make the short cut worth its while
 _RETRY_GROWTH = 8
+_ZIGZAG = [(number >> 1) ^ -(number & 1) for number in range(1 << 14)]  # the numbers of one or two octets
 
 
 class Columns(NamedTuple):
@@ -81,8 +82,9 @@ def _offsets(deltas: list[int], header: BatchHeader) -> list[int]:
     base = header.base_offset
     if deltas == list(range(len(deltas))):
         return list(range(base, base + len(deltas)))
-    if deltas[0] < 0 or deltas[-1] > header.last_offset_delta or not all(map(lt, deltas, islice(deltas, 1, None))):
-        raise BatchError("offsets", f"deltas from {deltas[0]} to {deltas[-1]} do not ascend to the last one")
+    first, last, most = deltas[0], deltas[-1], header.last_offset_delta
+    if first < 0 or last > most or not all(map(lt, deltas, islice(deltas, 1, None))):
+        raise BatchError("offsets", f"deltas {first} to {last} do not ascend from 0 to {most}")
     return [base + delta for delta in deltas]
 
 
@@ -92,7 +94,7 @@ def _offsets(deltas: list[int], header: BatchHeader) -> list[int]:
 def _read_records(buffer: bytes, position: int, count: int, base_timestamp: int, columns: Columns) -> int:
     """Read ``count`` records of any shape; the position behind them. Offsets come as deltas."""
     offsets, timestamps, keys, values, all_headers = columns
-    varint = decode_varint
+    varint, zigzag = decode_varint, _ZIGZAG
     last = len(buffer)
     for _ in range(count):
         # Each field: the octet itself if it is a whole varint, else two octets, else the general way.
@@ -111,18 +113,20 @@ def _read_records(buffer: bytes, position: int, count: int, base_timestamp: int,
             raise ValueError(f"a record ends at octet {end} of {last}")
         octet = buffer[position]
         if octet < 0x80:
-            timestamps.append(base_timestamp + ((octet >> 1) ^ -(octet & 1)))
+            timestamps.append(base_timestamp + zigzag[octet])
             position += 1
+        elif (high := buffer[position + 1]) < 0x80:
+            timestamps.append(base_timestamp + zigzag[octet & 0x7F | high << 7])
+            position += 2
         else:
             delta, position = varint(buffer, position)
             timestamps.append(base_timestamp + delta)
         octet = buffer[position]
         if octet < 0x80:
-            offsets.append((octet >> 1) ^ -(octet & 1))
+            offsets.append(zigzag[octet])
             position += 1
         elif (high := buffer[position + 1]) < 0x80:
-            zigzag = octet & 0x7F | high << 7
-            offsets.append((zigzag >> 1) ^ -(zigzag & 1))
+            offsets.append(zigzag[octet & 0x7F | high << 7])
             position += 2
         else:
             delta, position = varint(buffer, position)
@@ -210,7 +214,6 @@ def _read_headers(buffer: bytes, position: int) -> tuple[list[tuple[str, bytes |
 
 _ONE_OCTET = bytes(range(0x80))  # octets that are a whole varint
 _MORE_OCTETS = bytes(range(0x80, 0x100))  # octets that begin a longer one
-_DELTA = [(zigzag >> 1) ^ -(zigzag & 1) for zigzag in range(1 << 14)]  # of one and two octets
 # First and second octet of the varints of 0, 1, 2, ..., as columns to compare with.
 _FIRST = bytes(octets[0] for octets in VARINT[:8192])
 _SECOND = bytes(64) + bytes(octets[1] for octets in VARINT[64:8192])
@@ -229,6 +232,9 @@ def _read_stretch(
         return position
     length, attributes = decode_varint(buffer, position)
     size = attributes - position + length
+    head = buffer[position:attributes]
+    if not buffer.startswith(head, position + size) or not buffer.startswith(head, position + 2 * size):
+        return position
     timestamp = attributes + 1
     offset = timestamp + (1 if buffer[timestamp] < 0x80 else 2)
     key = offset + (1 if done < 64 else 2)
@@ -266,25 +272,21 @@ def _read_stretch(
 
     # The fields.
     columns.offsets.extend(range(done, done + records))
-    deltas = _DELTA
+    zigzag = _ZIGZAG
     if offset - timestamp == 1:
-        columns.timestamps += [base_timestamp + deltas[octet] for octet in stamps[:records]]
+        columns.timestamps.extend([base_timestamp + zigzag[octet] for octet in stamps[:records]])
     else:
-        columns.timestamps += [
-            base_timestamp + deltas[low & 0x7F | high << 7]
-            for low, high in zip(stamps[:records], upper, strict=False)
-        ]
+        pairs = zip(stamps[:records], upper[:records], strict=True)
+        columns.timestamps.extend([base_timestamp + zigzag[low & 0x7F | high << 7] for low, high in pairs])
     if key_length < 0:
-        columns.keys += [None] * records
+        columns.keys.extend([None] * records)
     else:
-        columns.keys += [buffer[start : start + key_length] for start in range(key_start, stop, size)]
-    columns.values += [buffer[start:headers_] for start, headers_ in _spans(value_start, headers, stop, size)]
-    columns.headers += [[] for _ in range(records)]
+        starts = range(key_start, stop, size)
+        columns.keys.extend([buffer[start : start + key_length] for start in starts])
+    starts = range(value_start, stop, size)
+    columns.values.extend([buffer[start : start + value_length] for start in starts])
+    columns.headers.extend([[] for _ in range(records)])
     return stop
-
-
-def _spans(start: int, end: int, stop: int, size: int) -> zip[tuple[int, int]]:
-    return zip(range(start, stop, size), range(end, stop, size), strict=True)
 
 
 __all__ = ["DECOMPRESSED_LIMIT", "Columns", "decode_batch"]

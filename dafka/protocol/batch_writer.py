@@ -14,6 +14,7 @@ A length of -1 is null. Timestamp deltas refer to the first record's timestamp a
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from operator import add, itemgetter
 
@@ -105,7 +106,8 @@ def encode_columns(
     if count > RECORDS_LIMIT:
         raise ValueError(f"a record batch has at most {RECORDS_LIMIT} records, not {count}")
     if compression not in CODECS:
-        raise ValueError(f"compression is one of {', '.join(filter(None, CODECS))} or None, not {compression!r}")
+        known = ", ".join(filter(None, CODECS))
+        raise ValueError(f"compression is one of {known} or None, not {compression!r}")
     if not len(keys) == len(values) == len(headers) == count:
         lengths = (count, len(keys), len(values), len(headers))
         raise ValueError(f"the columns of a record batch have equal lengths, not {lengths}")
@@ -127,10 +129,11 @@ def encode_columns(
             body = compressed
             attributes |= CODECS[compression]
     length = HEADER_OCTETS - LENGTH_END + len(body)
-    numbers = (attributes, count - 1, timestamps[0], newest, producer_id, producer_epoch, base_sequence, count)
+    times = (timestamps[0], newest)
+    producer = (producer_id, producer_epoch, base_sequence)
     try:
-        head = HEADER.pack(base_offset, length, 0, MAGIC, 0, *numbers)
-    except Exception as error:  # struct.error
+        head = HEADER.pack(base_offset, length, 0, MAGIC, 0, attributes, count - 1, *times, *producer, count)
+    except struct.error as error:
         raise ValueError(f"does not fit the header of a record batch: {error}") from error
     crc = crc32c(body, crc32c(head[CRC_END:]))
     return b"".join((head[:CRC_START], crc.to_bytes(4, "big"), head[CRC_END:], body))
@@ -227,8 +230,8 @@ def _write(
         value_heads = [_NULL if value is None else encode_varint(len(value)) for value in values]
         values = [b"" if value is None else value for value in values]
     sizes = [
-        octets + octets_of_offset + len(head) + len(stamp)
-        for octets, octets_of_offset, head, stamp in zip(lengths, offset_octets, value_heads, stamps, strict=False)
+        octets + offset + len(head) + len(stamp)
+        for octets, offset, head, stamp in zip(lengths, offset_octets, value_heads, stamps, strict=False)
     ]
     constant = 0
     if keys.count(None) == count:

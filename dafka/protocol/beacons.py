@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,17 +34,33 @@ def encode_beacon(beacon: NodeBeacon | TowerBeacon) -> list[bytes]:
 
 
 def decode_beacon(frames: Sequence[bytes]) -> NodeBeacon | TowerBeacon:
-    """The beacon of a message: four frames are a node's, three a tower's. Raises MalformedMessage."""
+    """The beacon of a message: four frames are a node's, three a tower's. Raises MalformedMessage.
+
+    What passes is fit to be connected to: a printable host without spaces and a port from 1 to 65535.
+    """
     if len(frames) not in (3, 4) or frames[0] != b"B":
         raise MalformedMessage("beacon", f"{len(frames)} frames")
-    if not 0 < len(frames[1]) <= 255:
-        raise MalformedMessage("beacon-address", f"{len(frames[1])} octets")
+    address = frames[1]
+    if not 0 < len(address) <= 255:
+        raise MalformedMessage("beacon-address", f"{len(address)} octets")
     if len(frames) == 3:
-        if not frames[2].startswith(b"tcp://") or len(frames[2]) > 300:
+        endpoint = _ENDPOINT.fullmatch(frames[2])
+        if endpoint is None or _port(endpoint[1]) is None:
             raise MalformedMessage("beacon-endpoint", repr(frames[2][:80]))
-        return TowerBeacon(frames[1], frames[2])
-    if not frames[3].isdigit() or len(frames[3]) > 5 or not 0 < int(frames[3]) < 65536:
+        return TowerBeacon(address, frames[2])
+    if _HOST.fullmatch(frames[2]) is None:
+        raise MalformedMessage("beacon-host", repr(frames[2][:80]))
+    port = _port(frames[3])
+    if port is None:
         raise MalformedMessage("beacon-port", repr(frames[3][:20]))
-    if len(frames[2]) > 255:
-        raise MalformedMessage("beacon-host", f"{len(frames[2])} octets")
-    return NodeBeacon(frames[1], frames[2], int(frames[3]))
+    return NodeBeacon(address, frames[2], port)
+
+
+_HOST = re.compile(rb"[!-~]{0,255}")
+_ENDPOINT = re.compile(rb"tcp://[!-~]{1,255}:([0-9]{1,5})")
+
+
+def _port(digits: bytes) -> int | None:
+    if not digits.isdigit() or len(digits) > 5:
+        return None
+    return port if 0 < (port := int(digits)) < 65536 else None

@@ -1,6 +1,6 @@
 """The commands of 46/DAFKA as values, and the one command that we add.
 
-Addresses are 32 upper-case hex octets, topics any 1 to 255 octets. ``topic`` is what the specification
+Addresses are 32 upper-case hex octets, topics any octets, at most 255. ``topic`` is what the specification
 calls subject: the name of a Dafka topic, not the ZeroMQ topic that a command is published under; that one
 follows from the command (:func:`dafka.protocol.framing.zmq_topic`).
 """

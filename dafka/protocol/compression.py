@@ -122,7 +122,8 @@ def _unsnappy(body: bytes) -> bytes:
         (length,) = _U32.unpack_from(body, position)
         position += _U32.size
         if length > len(body) - position:
-            raise BatchError("compression", f"snappy: a block of {length} octets, {len(body) - position} left")
+            left = len(body) - position
+            raise BatchError("compression", f"snappy: a block of {length} octets, {left} are left")
         output.add(_unsnappy_block(body[position : position + length]))
         position += length
     return output.joined()

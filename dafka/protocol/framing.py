@@ -3,13 +3,17 @@
 Both open the first frame with the command's ID octet and the ZeroMQ topic, so the same subscriptions serve
 both. ``libdafka`` (what C and Java nodes send) goes on in that frame with NUL, the version and the fields;
 ``rfc46`` (what the specification says) ends it there and puts signature, ID, version and fields into a
-second frame. Contents are a frame of their own at the end. A reader detects the framing: an ``rfc46``
-command has a second frame that begins with the signature and repeats the ID, and a first frame that is not
-a ``libdafka`` head.
+second frame. The content, of the two commands that have one, is a frame of its own at the end. So the
+number of frames tells the framing.
 
-A ZeroMQ topic is not delimited in the first frame of ``libdafka``: it ends at the last NUL that the fields
-leave room for. Where the topic is an address its length is known; where it is the name of a Dafka topic the
-same name stands in the fields, except in GET-HEADS, whose fields have a fixed length.
+In ``libdafka`` nothing delimits the ZeroMQ topic but the NUL behind it, and topics may hold NULs. Where it
+is an address its length is known; where it is the name of a Dafka topic the same name stands in the fields,
+except in GET-HEADS, whose only field is an address.
+
+Octets behind the last field are ignored: that is where we extend ``libdafka``, as its nodes do, too (ACK
+with the store's address). In ``rfc46`` ACK has a field address of its own. The grammar does not say whose;
+the partition's is the ZeroMQ topic already and in FETCH the field names the sender, so it is the store's.
+A peer that puts the partition there is one that does not say which store it is.
 """
 
 from __future__ import annotations
@@ -36,8 +40,11 @@ from dafka.protocol.errors import MalformedMessage
 VERSION = b"\x01"
 SIGNATURE = b"\xaa\xa5"
 ADDRESS_OCTETS = 32
-STRING_OCTETS = 255
+STRING_OCTETS = 255  # at most, and of a ZeroMQ topic behind the ID
 STRINGS_LIMIT = 65536  # topics in one CONSUMER-HELLO
+# The largest sequence that is read. The wire has 64 bits; below this bound the sequences behind it still fit
+# there and into a signed number, so that nobody has to take care.
+SEQUENCE_LIMIT = 1 << 62
 
 _U32 = struct.Struct(">I")
 _U64 = struct.Struct(">Q")
@@ -52,12 +59,17 @@ class Framing(Enum):
 
 def zmq_topic(command: Command) -> bytes:
     """What the command is published under: its ID octet and its ZeroMQ topic."""
-    return _ID[type(command)] + command[_TOPIC_FIELD[type(command)]]  # type: ignore[operator]
+    kind = type(command)
+    topic: bytes = command[_TOPIC_FIELD[kind]]  # type: ignore[assignment]
+    return _ID[kind] + topic
 
 
 def encode(command: Command, framing: Framing = Framing.LIBDAFKA) -> list[bytes]:
     """The frames of a command. Raises ValueError for fields that do not fit the wire."""
     topic = zmq_topic(command)
+    if len(topic) > 1 + STRING_OCTETS:
+        octets = len(topic) - 1
+        raise ValueError(f"a topic has at most {STRING_OCTETS} octets, not {octets}: {topic[1:41]!r}...")
     fields = _write_fields(command, framing)
     if framing is Framing.LIBDAFKA:
         frames = [topic + b"\0" + VERSION + fields]
@@ -69,7 +81,11 @@ def encode(command: Command, framing: Framing = Framing.LIBDAFKA) -> list[bytes]
 
 
 def decode(frames: Sequence[bytes]) -> Command:
-    """The command of a message in either framing. Raises :class:`MalformedMessage`."""
+    """The command of a message in either framing. Raises :class:`MalformedMessage`.
+
+    Its ``cause`` is one of ``empty``, ``unknown-id``, ``frame-count``, ``topic``, ``topic-mismatch``,
+    ``signature``, ``id-mismatch``, ``version``, ``short-fields``, ``too-many-strings`` and ``sequence``.
+    """
     if not frames or not frames[0]:
         raise MalformedMessage("empty", "no first frame")
     head = frames[0]
@@ -77,22 +93,22 @@ def decode(frames: Sequence[bytes]) -> Command:
     if kind is None:
         raise MalformedMessage("unknown-id", repr(head[:1]))
     content_frames = 1 if kind in (Record, DirectRecord) else 0
-    if len(frames) == 2 + content_frames:
+    rfc46 = len(frames) == 2 + content_frames
+    if rfc46:
         topic, fields = _split_rfc46(head, frames[1])
     elif len(frames) == 1 + content_frames:
         topic, fields = _split_libdafka(kind, head)
     else:
         raise MalformedMessage("frame-count", f"{len(frames)} frames for {head[:1]!r}")
-    content = frames[-1] if content_frames else b""
-    return _read_fields(kind, topic, fields, content, len(frames) == 2 + content_frames)
+    if len(topic) > STRING_OCTETS:
+        raise MalformedMessage("topic", f"{len(topic)} octets, at most {STRING_OCTETS} are allowed")
+    return _read_fields(kind, topic, fields, frames[-1], rfc46)
 
 
 def string(value: bytes) -> bytes:
-    """A string field: one length octet and at most 255 octets."""
+    """A string field: one length octet and at most 255 octets. Raises ValueError for more."""
     if len(value) > STRING_OCTETS:
-        raise ValueError(
-            f"a string on the wire has at most {STRING_OCTETS} octets, not {len(value)}: {value[:40]!r}..."
-        )
+        raise ValueError(f"a string has at most {STRING_OCTETS} octets, not {len(value)}: {value[:40]!r}...")
     return bytes((len(value),)) + value
 
 
@@ -102,43 +118,49 @@ def string(value: bytes) -> bytes:
 def _write_fields(command: Command, framing: Framing) -> bytes:
     match command:
         case Record() | DirectRecord() | Head() | DirectHead() | Trimmed():
-            return string(command.address) + string(command.topic) + _U64.pack(command.sequence)
+            return string(command.address) + string(command.topic) + _sequence(command.sequence)
         case Fetch():
-            return (
-                string(command.address)
-                + string(command.topic)
-                + _U64.pack(command.sequence)
-                + _U32.pack(command.count)
-            )
+            if not 0 <= command.count < 1 << 32:
+                raise ValueError(f"a count of records is a number of 32 bits, not {command.count}")
+            fields = string(command.address) + string(command.topic) + _sequence(command.sequence)
+            return fields + _U32.pack(command.count)
         case Ack():
-            fields = string(command.topic) + _U64.pack(command.sequence)
+            fields = string(command.topic) + _sequence(command.sequence)
             if framing is Framing.RFC46:
-                # The field list says address, and the partition is the topic already: the sender's, then.
                 return string(command.store) + fields
             return fields + (string(command.store) if command.store else b"")
         case GetHeads() | StoreHello():
             return string(command.address)
         case ConsumerHello():
-            topics = b"".join(_U32.pack(len(topic)) + topic for topic in command.topics)
-            return string(command.address) + _U32.pack(len(command.topics)) + topics
+            count = len(command.topics)
+            if count > STRINGS_LIMIT:
+                raise ValueError(f"a CONSUMER-HELLO has at most {STRINGS_LIMIT} topics, not {count}")
+            topics = b"".join([_U32.pack(len(topic)) + topic for topic in command.topics])
+            return string(command.address) + _U32.pack(count) + topics
 
 
-def _read_fields(kind: type, topic: bytes, fields: bytes, content: bytes, rfc46: bool) -> Command:
-    reader = _Fields(fields)
+def _sequence(number: int) -> bytes:
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"a sequence is a number of 64 bits, not {number}")
+    return _U64.pack(number)
+
+
+def _read_fields(kind: type, topic: bytes, octets: bytes, content: bytes, rfc46: bool) -> Command:
+    fields = _Fields(octets)
     if kind is Ack:
-        store = reader.string() if rfc46 else b""
-        subject, sequence = reader.string(), reader.u64()
-        if not rfc46 and reader.left > ADDRESS_OCTETS and reader.octets[reader.position] == ADDRESS_OCTETS:
-            store = reader.string()
-        return Ack(topic, subject, sequence, store)
-    address = reader.string()
+        store = fields.string() if rfc46 else b""
+        subject, sequence = fields.string(), fields.sequence()
+        if not rfc46 and fields.left > ADDRESS_OCTETS and octets[fields.position] == ADDRESS_OCTETS:
+            store = fields.string()
+        return Ack(topic, subject, sequence, store if store != topic else b"")
+    address = fields.string()
     if kind is GetHeads:
         return GetHeads(topic, address)
     if kind is StoreHello:
         return StoreHello(topic, address)
     if kind is ConsumerHello:
-        return ConsumerHello(topic, address, reader.strings())
-    subject, sequence = reader.string(), reader.u64()
+        return ConsumerHello(topic, address, fields.strings())
+    subject, sequence = fields.string(), fields.sequence()
     if kind in (Record, Head) and subject != topic:
         raise MalformedMessage("topic-mismatch", f"published under {topic!r}, subject {subject!r}")
     if kind is Record:
@@ -146,14 +168,14 @@ def _read_fields(kind: type, topic: bytes, fields: bytes, content: bytes, rfc46:
     if kind is DirectRecord:
         return DirectRecord(topic, address, subject, sequence, content)
     if kind is Fetch:
-        return Fetch(topic, address, subject, sequence, reader.u32())
+        return Fetch(topic, address, subject, sequence, fields.u32())
     if kind is Head:
         return Head(address, subject, sequence)
     return (DirectHead if kind is DirectHead else Trimmed)(topic, address, subject, sequence)
 
 
 class _Fields:
-    """A cursor over the fields of one command; what stands behind the last one read is ignored."""
+    """A cursor over the fields of one command."""
 
     def __init__(self, octets: bytes) -> None:
         self.octets = octets
@@ -171,10 +193,13 @@ class _Fields:
         return self.octets[start : self.position]
 
     def u32(self) -> int:
-        return int(_U32.unpack(self.take(4))[0])
+        return int.from_bytes(self.take(4), "big")
 
-    def u64(self) -> int:
-        return int(_U64.unpack(self.take(8))[0])
+    def sequence(self) -> int:
+        number = int.from_bytes(self.take(8), "big")
+        if number > SEQUENCE_LIMIT:
+            raise MalformedMessage("sequence", f"{number} is beyond {SEQUENCE_LIMIT}")
+        return number
 
     def string(self) -> bytes:
         return self.take(self.take(1)[0])
@@ -183,7 +208,7 @@ class _Fields:
         count = self.u32()
         if count > STRINGS_LIMIT or count * 4 > self.left:
             raise MalformedMessage("too-many-strings", str(count))
-        return tuple(self.take(self.u32()) for _ in range(count))
+        return tuple([self.take(self.u32()) for _ in range(count)])
 
 
 # -- the first frame ----------------------------------------------------------------------------
@@ -200,33 +225,42 @@ def _split_rfc46(head: bytes, second: bytes) -> tuple[bytes, bytes]:
 
 
 def _split_libdafka(kind: type, head: bytes) -> tuple[bytes, bytes]:
-    if kind in (Record, Head):
+    if kind is Record or kind is Head:
         end = _named_topic_end(head)
     elif kind is GetHeads:
-        # Fields: one string, an address. Whatever stands before it is the topic.
-        end = len(head) - (2 + 1 + ADDRESS_OCTETS)
-    else:
+        end = _get_heads_topic_end(head)
+    elif head[1 + ADDRESS_OCTETS : 2 + ADDRESS_OCTETS] == b"\0":
         end = 1 + ADDRESS_OCTETS
-        if head[end : end + 1] != b"\0":
-            end = head.find(b"\0", 1)
-    if end < 1 or head[end : end + 1] != b"\0":
-        raise MalformedMessage("topic", repr(head[:64]))
+    else:
+        end = head.find(b"\0", 1)
+    if end < 1:
+        raise MalformedMessage("topic", f"no NUL ends it: {head[:64]!r}")
     if head[end + 1 : end + 2] != VERSION:
         raise MalformedMessage("version", repr(head[end + 1 : end + 2]))
     return head[1:end], head[end + 2 :]
 
 
 def _named_topic_end(head: bytes) -> int:
-    """Where the topic of a RECORD or HEAD ends: at the first NUL whose fields repeat the topic."""
-    end = head.find(b"\0", 1)
+    """Where the topic of a RECORD or HEAD ends: at the first NUL behind which the fields repeat it."""
+    stop = 2 + STRING_OCTETS
+    end = first = head.find(b"\0", 1, stop)
     while end > 0:
-        address_at = end + 2
-        if address_at < len(head) and end <= STRING_OCTETS + 1:
-            subject_at = address_at + 1 + head[address_at]
-            if head[subject_at : subject_at + end] == bytes((end - 1,)) + head[1:end]:
+        subject = head[1:end]
+        address = end + 2
+        if address < len(head):
+            at = address + 1 + head[address]
+            if head[at : at + 1] == bytes((len(subject),)) and head.startswith(subject, at + 1):
                 return end
-        end = head.find(b"\0", end + 1)
-    return head.find(b"\0", 1)  # malformed one way or another: let the fields say how
+        end = head.find(b"\0", end + 1, stop)
+    return first  # malformed one way or another: let the fields say how
+
+
+def _get_heads_topic_end(head: bytes) -> int:
+    """Where the topic of a GET-HEADS ends: where just an address is left, else at the first NUL."""
+    end = len(head) - (len(b"\0") + len(VERSION) + 1 + ADDRESS_OCTETS)
+    if end > 0 and head.startswith(b"\0" + VERSION + bytes((ADDRESS_OCTETS,)), end):
+        return end
+    return head.find(b"\0", 1)
 
 
 _ID: dict[type, bytes] = {

@@ -1,7 +1,7 @@
 """Runs: consecutive records of one partition, the unit in which records move through a process.
 
 Per message, Python can afford a microsecond or two. So frames are taken apart only once for each partition:
-two RECORDs of one partition differ in the last eight octets of the head (the sequence), and everything
+two RECORDs of one partition differ in the last eight octets of the fields (the sequence), and everything
 before them is looked up in a table. What a round of reading brought is grouped into runs, and all further
 work is per run.
 """
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dafka.protocol.commands import Command, DirectRecord, Record
 from dafka.protocol.errors import MalformedMessage
-from dafka.protocol.framing import SIGNATURE, VERSION, Framing, decode, string
+from dafka.protocol.framing import SEQUENCE_LIMIT, SIGNATURE, VERSION, Framing, decode, string
 
 PREFIXES_LIMIT = 65536  # heads remembered; a flood of made-up partitions empties the table, no more
 
@@ -44,20 +45,84 @@ class Inbound(NamedTuple):
 
     runs: list[Run]
     commands: list[Command]
-    discarded: Counter[str]
+    discarded: Counter[str]  # messages by the cause that MalformedMessage names
 
 
 def encode_run(run: Run, framing: Framing = Framing.LIBDAFKA) -> list[list[bytes]]:
-    """The messages of a run, each as its list of frames."""
+    """The messages of a run, each as its list of frames. Raises ValueError for what does not fit the wire."""
     topic = b"M" + run.topic if run.recipient is None else b"D" + run.recipient
     fields = string(run.address) + string(run.topic)
     pack = _U64.pack
     numbered = enumerate(run.contents, run.first)
-    if framing is Framing.LIBDAFKA:
-        head = topic + b"\0" + VERSION + fields
-        return [[head + pack(sequence), content] for sequence, content in numbered]
-    head = SIGNATURE + topic[:1] + VERSION + fields
-    return [[topic, head + pack(sequence), content] for sequence, content in numbered]
+    try:
+        if framing is Framing.LIBDAFKA:
+            head = topic + b"\0" + VERSION + fields
+            return [[head + pack(sequence), content] for sequence, content in numbered]
+        head = SIGNATURE + topic[:1] + VERSION + fields
+        return [[topic, head + pack(sequence), content] for sequence, content in numbered]
+    except struct.error as error:
+        raise ValueError(f"sequences are numbers of 64 bits, not {run.first} to {run.next - 1}") from error
+
+
+class RunReader:
+    """Turns messages into runs and commands, remembering the heads it has seen."""
+
+    def __init__(self) -> None:
+        # By what stands before the sequence; in rfc46 the ZeroMQ topic is a frame of its own.
+        self._streams: dict[bytes | tuple[bytes, bytes], _Stream] = {}
+
+    def read(self, messages: Sequence[Sequence[bytes]]) -> Inbound:
+        """Sort a round of messages. What is malformed is counted by its cause and never raised."""
+        groups: dict[bytes | tuple[bytes, bytes], _Group] = {}
+        inbound = _Round([], [], [], Counter())
+        for frames in messages:
+            # RECORD and DIRECT-RECORD have two frames in libdafka and three in rfc46. Other commands of
+            # two frames are none that the table knows.
+            count = len(frames)
+            if count == 2:
+                head = frames[0]
+                prefix: bytes | tuple[bytes, bytes] = head[:-8]
+            elif count == 3:
+                head = frames[1]
+                prefix = (frames[0], head[:-8])
+            else:
+                _read_other(frames, inbound)
+                continue
+            group = groups.get(prefix)
+            if group is None:
+                stream = self._streams.get(prefix)
+                if stream is None:
+                    stream = self._learn(prefix, frames, inbound)
+                    if stream is None:
+                        continue
+                group = groups[prefix] = (stream, [], [])
+            group[1].append(head[-8:])
+            group[2].append(frames[-1])
+        for stream, sequences, contents in groups.values():
+            _cut(stream, sequences, contents, inbound)
+        return Inbound(inbound.fetched + inbound.published, inbound.commands, inbound.discarded)
+
+    def _learn(
+        self, prefix: bytes | tuple[bytes, bytes], frames: Sequence[bytes], inbound: _Round
+    ) -> _Stream | None:
+        """Decode a message with an unknown head in full; its stream if the head is one to remember."""
+        command = _decode(frames, inbound)
+        if command is None:
+            return None
+        if not isinstance(command, (Record, DirectRecord)):
+            inbound.commands.append(command)
+            return None
+        recipient = command.recipient if isinstance(command, DirectRecord) else None
+        stream = _Stream(recipient, command.address, command.topic)
+        if not frames[-2].endswith(string(command.topic) + _U64.pack(command.sequence)):
+            # Octets behind the last field are legal, but the short cut would take them for the sequence.
+            runs = inbound.published if recipient is None else inbound.fetched
+            runs.append(Run(*stream, command.sequence, [command.content]))
+            return None
+        if len(self._streams) >= PREFIXES_LIMIT:
+            self._streams.clear()
+        self._streams[prefix] = stream
+        return stream
 
 
 class _Stream(NamedTuple):
@@ -66,94 +131,54 @@ class _Stream(NamedTuple):
     topic: bytes
 
 
-class RunReader:
-    """Turns messages into runs and commands, remembering the heads it has seen."""
-
-    def __init__(self) -> None:
-        self._streams: dict[bytes, _Stream] = {}
-
-    def read(self, messages: list[list[bytes]]) -> Inbound:
-        """Sort a round of messages. What is malformed is counted by its cause."""
-        groups: dict[bytes, tuple[_Stream, list[bytes], list[bytes]]] = {}
-        singles: list[Run] = []
-        commands: list[Command] = []
-        discarded: Counter[str] = Counter()
-        for frames in messages:
-            # Heads with fields of their own are told apart by their length: 2 frames libdafka, 3 rfc46.
-            count = len(frames)
-            if count == 2:
-                head = frames[0]
-                prefix = head[:-8]
-            elif count == 3:
-                head = frames[1]
-                prefix = frames[0] + b"\0rfc46" + head[:-8]
-            else:
-                self._other(frames, commands, discarded)
-                continue
-            group = groups.get(prefix)
-            if group is None:
-                stream = self._streams.get(prefix)
-                if stream is None:
-                    stream = self._learn(prefix, frames, singles, commands, discarded)
-                    if stream is None:
-                        continue
-                group = groups[prefix] = (stream, [], [])
-            group[1].append(head[-8:])
-            group[2].append(frames[-1])
-        runs = singles
-        for stream, sequences, contents in groups.values():
-            _cut(stream, sequences, contents, runs)
-        runs.sort(key=_is_live)
-        return Inbound(runs, commands, discarded)
-
-    def _other(self, frames: list[bytes], commands: list[Command], discarded: Counter[str]) -> None:
-        try:
-            commands.append(decode(frames))
-        except MalformedMessage as error:
-            discarded[error.cause] += 1
-
-    def _learn(
-        self,
-        prefix: bytes,
-        frames: list[bytes],
-        singles: list[Run],
-        commands: list[Command],
-        discarded: Counter[str],
-    ) -> _Stream | None:
-        """Decode a message with an unknown head in full; its stream if the head is one to remember."""
-        try:
-            command = decode(frames)
-        except MalformedMessage as error:
-            discarded[error.cause] += 1
-            return None
-        if not isinstance(command, (Record, DirectRecord)):
-            commands.append(command)
-            return None
-        recipient = command.recipient if isinstance(command, DirectRecord) else None
-        stream = _Stream(recipient, command.address, command.topic)
-        if not frames[-2].endswith(string(command.topic) + _U64.pack(command.sequence)):
-            # Octets behind the last field are legal, but the short cut would take them for the sequence.
-            singles.append(Run(*stream, command.sequence, [command.content]))
-            return None
-        if len(self._streams) >= PREFIXES_LIMIT:
-            self._streams.clear()
-        self._streams[prefix] = stream
-        return stream
+_Group = tuple[_Stream, list[bytes], list[bytes]]  # its messages' sequences (eight octets) and contents
 
 
-def _is_live(run: Run) -> bool:
-    return run.recipient is None
+class _Round(NamedTuple):
+    fetched: list[Run]
+    published: list[Run]
+    commands: list[Command]
+    discarded: Counter[str]
 
 
-def _cut(stream: _Stream, sequences: list[bytes], contents: list[bytes], runs: list[Run]) -> None:
+def _decode(frames: Sequence[bytes], inbound: _Round) -> Command | None:
+    try:
+        return decode(frames)
+    except MalformedMessage as error:
+        inbound.discarded[error.cause] += 1
+        return None
+
+
+def _read_other(frames: Sequence[bytes], inbound: _Round) -> None:
+    command = _decode(frames, inbound)
+    if command is not None:
+        inbound.commands.append(command)
+
+
+def _cut(stream: _Stream, sequences: list[bytes], contents: list[bytes], inbound: _Round) -> None:
     """Append the runs of one partition: its messages, cut where sequences are not consecutive."""
+    runs = inbound.published if stream.recipient is None else inbound.fetched
+    recipient, address, topic = stream
+    if len(sequences) == 1:
+        first = int.from_bytes(sequences[0], "big")
+        if first <= SEQUENCE_LIMIT:
+            runs.append(Run(recipient, address, topic, first, contents))
+        else:
+            inbound.discarded["sequence"] += 1
+        return
     numbers = struct.unpack(f">{len(sequences)}Q", b"".join(sequences))
-    first = numbers[0]
-    if numbers[-1] - first == len(numbers) - 1 and numbers == tuple(range(first, first + len(numbers))):
-        runs.append(Run(*stream, first, contents))
+    first, last = numbers[0], numbers[-1]
+    consecutive = last - first == len(numbers) - 1 and numbers == tuple(range(first, last + 1))
+    if consecutive and last <= SEQUENCE_LIMIT:
+        runs.append(Run(recipient, address, topic, first, contents))
         return
     start = 0
     for position in range(1, len(numbers) + 1):
         if position == len(numbers) or numbers[position] != numbers[position - 1] + 1:
-            runs.append(Run(*stream, numbers[start], contents[start:position]))
+            # A run that reaches beyond the limit is cut there: what is beyond is malformed.
+            allowed = min(position, start + max(SEQUENCE_LIMIT + 1 - numbers[start], 0))
+            if allowed > start:
+                runs.append(Run(recipient, address, topic, numbers[start], contents[start:allowed]))
+            if allowed < position:
+                inbound.discarded["sequence"] += position - allowed
             start = position

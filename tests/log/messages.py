@@ -16,9 +16,7 @@ EVERYTHING = 2**40
 def batch(base: int, *timestamps: int, compression: str | None = None, timestamp_type: int = 0) -> bytes:
     """A record batch at offset ``base`` with one record for each timestamp."""
     records = [(time, b"key", b"value at %d" % time, ()) for time in timestamps]
-    return encode_batch(
-        records, base_offset=base, compression=compression, timestamp_type=timestamp_type
-    )
+    return encode_batch(records, base_offset=base, compression=compression, timestamp_type=timestamp_type)
 
 
 def numbered(first: int, count: int, size: int = 0) -> list[bytes]:

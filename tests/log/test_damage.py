@@ -1,4 +1,4 @@
-"""Bytes on disk that are not what was written: found on reading, named with their place, nothing else lost."""
+"""Stored bytes that are not what was written: found on reading, named with their place, no more lost."""
 
 from __future__ import annotations
 

@@ -421,6 +421,26 @@ def test_a_table_value_that_cannot_be_stored_fails_the_round(folder: Path) -> No
         assert partition.next_sequence == 0
 
 
+def test_a_round_is_committed_once(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        round_ = log.begin([(partition, [b"1"])])
+        round_.commit()
+        with pytest.raises(LogWriteError, match="begin another"):
+            round_.commit()
+        round_.finish()
+        assert everything(log, partition) == [b"1"]
+
+
+def test_closing_drops_a_round_that_is_not_finished(folder: Path) -> None:
+    with Log(folder) as log:
+        round_ = log.begin([(log.partition(b"hello", ADDRESS), [b"1"])])
+    with pytest.raises(LogWriteError, match="begin another"):
+        round_.commit()
+    with Log(folder) as log:
+        assert log.partitions() == []
+
+
 # Closing
 
 
@@ -448,7 +468,9 @@ def test_a_closed_log_says_so(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_both_durability_settings_write_and_can_be_changed_by_reopening(folder: Path, durability: str) -> None:
+def test_both_durability_settings_write_and_can_be_changed_by_reopening(
+    folder: Path, durability: str
+) -> None:
     other = "power" if durability == "process" else "process"
     for setting in (durability, other):
         with Log(folder, durability=setting) as log:  # type: ignore[arg-type]

@@ -147,7 +147,7 @@ def test_a_disk_that_fails_is_named_with_the_folder(folder: Path, monkeypatch: p
         raise sqlite3.OperationalError("disk I/O error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(diskcache, "Cache", fail)
+        patch.setattr("dafka.log.storage._Database", fail)
         with pytest.raises(LogOpenError, match="disk I/O error") as caught:
             Log(folder)
     assert caught.value.path == str(folder)
@@ -219,3 +219,32 @@ def test_no_log_is_a_program_s_business_after_its_death(folder: Path) -> None:
     assert (folder / "cache.db-wal").stat().st_size
     with Log(folder) as log:
         assert len(log.partitions()) == 1
+
+
+def test_green_threads_share_the_connection_of_their_thread_where_gevent_has_patched_everything(
+    folder: Path,
+) -> None:
+    program = f"""if True:
+        from gevent import monkey
+        monkey.patch_all()
+        import gevent
+        from gevent.threadpool import ThreadPool
+        from dafka.log import Log
+        with Log({str(folder)!r}, tail_bytes=0) as log:
+            partition = log.partition(b"hello", b"A")
+            log.write([(partition, [b"1"])])
+            def read():
+                assert log.read(partition, 0, count=1, max_bytes=1) == (0, [b"1"])
+                return log._storage._cache._con
+            green = [gevent.spawn(read) for _ in range(5)]
+            gevent.joinall(green, raise_error=True)
+            assert {{thread.value for thread in green}} == {{log._storage._cache._con}}
+            round_ = log.begin([(partition, [b"2"])])
+            pool = ThreadPool(1)
+            pool.apply(round_.commit)
+            round_.finish()
+            assert log.read(partition, 0, count=9, max_bytes=9) == (0, [b"1", b"2"])
+            assert pool.apply(lambda: log._storage._cache._con) is not log._storage._cache._con
+            pool.kill()
+    """
+    subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], check=True)

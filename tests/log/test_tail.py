@@ -50,7 +50,7 @@ def test_memory_stays_within_tail_bytes(folder: Path) -> None:
     with Log(folder, tail_bytes=100_000) as log:
         partition = log.partition(b"hello", ADDRESS)
         for first in range(0, 10_000, 100):
-            log.write([(partition, numbered(first, 100, 50))])
+            log.write([(partition, numbered(first, 100, 100))])
             log.read(partition, first // 2, count=100, max_bytes=EVERYTHING)
         assert 40_000 < log._reader._written.bytes <= 50_000
         assert 40_000 < log._reader._read.bytes <= 50_000

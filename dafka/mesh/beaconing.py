@@ -1,0 +1,181 @@
+"""Beaconing: how an endpoint is found and finds others through its towers.
+
+The role decides (:mod:`dafka.roles.peers`); here are its two sockets, and the connecting. An endpoint that
+a beacon names is somebody else's input: what is no ``tcp://host:port`` is counted and left alone. A host name
+is looked up in a thread of gevent's: ZeroMQ would do it in its only I/O thread, and a name server that does
+not answer would stop every socket of the process.
+"""
+
+from __future__ import annotations
+
+import re
+import socket as sockets
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import gevent
+import zmq
+from gevent.lock import BoundedSemaphore
+
+from dafka.mesh import limits
+from dafka.mesh.address import InvalidAddressError, new_address
+from dafka.mesh.counting import Discards
+from dafka.mesh.hub import Hub
+from dafka.mesh.options import EndpointOptions
+from dafka.mesh.sockets import Socket
+from dafka.protocol.beacons import WELCOME, NodeBeacon, TowerBeacon, decode_beacon, encode_beacon
+from dafka.protocol.errors import MalformedMessage
+from dafka.roles.outputs import Connect, Disconnect
+from dafka.roles.peers import PeersRole
+
+_ENDPOINT = re.compile(rb"tcp://(?:([0-9.]+)|\[([0-9A-Fa-f:.%\-\w]+)\]|([A-Za-z0-9._\-]+)):([0-9]{1,5})")
+_IPV4 = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}")
+
+
+class Beaconing:
+    """The beacon sockets of one endpoint. ``subscriber`` is what gets connected to peers."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        options: EndpointOptions,
+        port: int,
+        subscriber: Socket,
+        ready: Callable[[], object],
+        discarded: Discards,
+    ) -> None:
+        self.peers: dict[bytes, str | None] = {}  # endpoint: what was connected; None while looked up
+        self._hub = hub
+        self._subscriber = subscriber
+        self._ready = ready
+        self._discarded = discarded
+        self._looking_up = BoundedSemaphore(limits.RESOLVING)
+        self._closed = False
+        self._role = PeersRole(
+            new_address(),
+            options.host,
+            port,
+            interval=options.beacon_interval,
+            timeout=options.beacon_timeout,
+        )
+        self._pause = min(options.beacon_interval, 1.0) / 2
+        self._out = Socket(hub.context, zmq.PUB, ready, options.high_water_mark)
+        self._in = Socket(hub.context, zmq.SUB, ready, options.high_water_mark)
+        try:
+            self._in.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)
+            for prefix in (b"B", WELCOME):
+                self._in.set(zmq.SUBSCRIBE, prefix)
+            for publish_to, subscribe_from in options.towers:
+                _connect_tower(self._out, publish_to)
+                _connect_tower(self._in, subscribe_from)
+        except BaseException:
+            self._out.close()
+            self._in.close()
+            raise
+        self._carry(self._role.start(time.monotonic()))
+        self._green = hub.spawn(self._tick)
+
+    def read(self) -> bool:
+        """Read what the towers say; whether there was something."""
+        messages = self._in.receive(limits.ROUND_MESSAGES)
+        now = time.monotonic()
+        for frames in messages:
+            if frames == [WELCOME]:
+                self._carry(self._role.start(now))
+                continue
+            try:
+                beacon = decode_beacon(frames)
+            except MalformedMessage as error:
+                self._discarded.add(error.cause)
+                continue
+            if not isinstance(beacon, TowerBeacon):
+                self._discarded.add("not-a-tower-beacon")
+            elif not _is_endpoint(beacon.endpoint):
+                self._discarded.add("peer-endpoint")
+            else:
+                self._carry(self._role.beacon(now, beacon))
+        return bool(messages)
+
+    def close(self) -> None:
+        """Stop beaconing; what is connected stays until its socket is closed."""
+        self._closed = True
+        self._green.kill(block=False)
+        self._out.close(limits.LINGER_MS)
+        self._in.close()
+
+    def _tick(self) -> None:
+        while not self._closed:
+            gevent.sleep(self._pause)
+            self._carry(self._role.tick(time.monotonic()))
+
+    def _carry(self, outputs: Iterable[Any]) -> None:
+        for output in outputs:
+            if isinstance(output, NodeBeacon):
+                self._out.send_messages((encode_beacon(output),))
+            elif isinstance(output, Connect):
+                self._connect(output.endpoint)
+            elif isinstance(output, Disconnect):
+                self._disconnect(output.endpoint)
+
+    def _connect(self, endpoint: bytes) -> None:
+        match = _ENDPOINT.fullmatch(endpoint)
+        if match is None or match[3] is None:
+            self._connect_to(endpoint, endpoint.decode())
+        else:
+            self.peers[endpoint] = None
+            self._hub.spawn(self._look_up, endpoint, match[3].decode(), int(match[4]))
+
+    def _look_up(self, endpoint: bytes, host: str, port: int) -> None:
+        """Find out an address, again and again while the peer beacons, and connect to it."""
+        pool = gevent.get_hub().threadpool
+        while self._is_looked_up(endpoint):
+            try:
+                with self._looking_up:
+                    found = pool.apply(
+                        sockets.getaddrinfo, (host, port, sockets.AF_INET, sockets.SOCK_STREAM)
+                    )
+            except (OSError, UnicodeError):
+                self._discarded.add("peer-lookup")
+                gevent.sleep(limits.LOOKUP_PAUSE)
+                continue
+            if self._is_looked_up(endpoint):
+                self._connect_to(endpoint, f"tcp://{found[0][4][0]}:{port}")
+
+    def _is_looked_up(self, endpoint: bytes) -> bool:
+        return not self._closed and self.peers.get(endpoint, "") is None
+
+    def _connect_to(self, endpoint: bytes, target: str) -> None:
+        try:
+            self._subscriber.connect(target)
+            self.peers[endpoint] = target
+        except zmq.ZMQError:
+            self.peers.pop(endpoint, None)
+            self._discarded.add("peer-endpoint")
+        self._ready()
+
+    def _disconnect(self, endpoint: bytes) -> None:
+        target = self.peers.pop(endpoint, None)
+        if target is None or target in self.peers.values():
+            return
+        try:
+            self._subscriber.disconnect(target)
+        except zmq.ZMQError:
+            self._discarded.add("peer-endpoint")
+        self._ready()
+
+
+def _connect_tower(socket: Socket, address: str) -> None:
+    try:
+        socket.connect(address)
+    except zmq.ZMQError as error:
+        raise InvalidAddressError(f"{address!r} is no address of a tower: {error}") from error
+
+
+def _is_endpoint(endpoint: bytes) -> bool:
+    match = _ENDPOINT.fullmatch(endpoint)
+    if match is None or not 0 < int(match[4]) < 65536:
+        return False
+    if match[1] is not None:
+        return bool(_IPV4.fullmatch(match[1])) and all(int(part) < 256 for part in match[1].split(b"."))
+    return True

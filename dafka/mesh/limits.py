@@ -1,0 +1,84 @@
+"""The bounds of the mesh in one place: every queue, cache and table of :mod:`dafka.mesh` ends at one of these.
+
+What does not fit is dropped and counted, and repaired later by HEAD and FETCH; or the caller waits. The
+bounds of the roles are in :mod:`dafka.roles.limits`. Modules read these as ``limits.NAME`` when they need
+them, so that a test can lower one.
+"""
+
+from __future__ import annotations
+
+# -- sockets ------------------------------------------------------------------------------------
+
+HIGH_WATER_MARK = 100_000
+"""Messages that a socket queues for one peer before it drops, unless the user says otherwise."""
+TOWER_HIGH_WATER_MARK = 10_000
+"""The same for a tower's beacons."""
+LINGER_MS = 1000
+"""How long closed sockets go on sending in the background."""
+SMALL_FRAME_OCTETS = 4096
+"""Longest subscription, and longest frame of a beacon; ZeroMQ drops the connection that exceeds it."""
+RECORD_OCTETS = 256 * 1024 * 1024
+"""Longest content of a record. ZeroMQ allocates what a peer announces, so it must be told a limit."""
+
+# -- endpoint -----------------------------------------------------------------------------------
+
+ROUND_MESSAGES = 1000
+"""Messages, subscriptions, beacons or local items read before other green threads have their turn."""
+HEARD_PREFIXES = 250_000
+"""Subscriptions of remote peers that are told apart. Beyond, everything counts as subscribed to."""
+PREFIX_OCTETS = 256
+"""Longest subscription that can match anything: an ID octet and a topic."""
+LOCAL_ITEMS = 200_000
+"""Commands and runs between nodes of one process; above the heads that one store may answer with."""
+LOCAL_BYTES = 64 * 1024 * 1024
+"""Contents of the runs among them."""
+TICKED_AT_ONCE = 500
+"""Nodes ticked before other green threads have their turn."""
+RESOLVING = 16
+"""Host names of peers being looked up at once."""
+LOOKUP_PAUSE = 5.0
+"""Seconds until a host name that was not found is looked up again."""
+CAUSES = 256
+"""Different causes that discarded messages are counted under."""
+
+# -- hub ----------------------------------------------------------------------------------------
+
+POSTED_AT_ONCE = 1000
+"""Posted calls carried out before sockets and timers have their turn."""
+POSTED_SECONDS = 0.01
+"""The same in time: what is posted by then waits for the loop's next turn."""
+
+# -- producer -----------------------------------------------------------------------------------
+
+RUN_RECORDS = 1000
+"""Records published before the hub turns to something else."""
+RUN_BYTES = 4 * 1024 * 1024
+"""Their contents, except that one record always goes."""
+PENDING_RECORDS = 10_000
+"""Records on their way into the hub; then ``send`` waits."""
+PENDING_BYTES = 16 * 1024 * 1024
+RETAINED_BYTES = 64 * 1024 * 1024
+"""Contents kept until stores have them; then ``send`` waits. With ``min_stores=0`` the oldest go."""
+
+# -- consumer -----------------------------------------------------------------------------------
+
+ROOM_RECORDS = 100_000
+"""Messages that wait for the user; the room that is left is the credit for fetching."""
+ROOM_BYTES = 64 * 1024 * 1024
+GAPS_KEPT = 1000
+"""The newest gaps that ``Consumer.gaps`` remembers."""
+
+# -- store --------------------------------------------------------------------------------------
+
+SERVE_RECORDS = 1000
+"""Records sent before another request or green thread has its turn."""
+SERVE_BYTES = 1024 * 1024
+SERVE_REQUESTS = 1000
+"""Fetches that wait to be served; more are dropped, and their senders ask again."""
+
+# -- observer -----------------------------------------------------------------------------------
+
+OBSERVED_ITEMS = 100_000
+"""Commands and runs that wait to be taken; the oldest are dropped."""
+OBSERVED_BYTES = 64 * 1024 * 1024
+"""Contents of the runs among them."""

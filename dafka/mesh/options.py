@@ -1,0 +1,72 @@
+"""Settings of an endpoint, as users give them to a node and as nodes compare them to share one."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from dafka.mesh import limits
+from dafka.mesh.address import TowerLike, tower_addresses
+from dafka.protocol.framing import Framing
+
+_HOST = re.compile(r"[A-Za-z0-9._:%\-\[\]]*")
+
+
+class EndpointOptions(NamedTuple):
+    """Settings of an endpoint; nodes with equal settings share one.
+
+    ``towers``: pairs of (address nodes publish to, address nodes subscribe from). ``bind``: the interface
+    that peers connect to; ``*`` listens on all. Times in seconds. ``high_water_mark``: messages that a socket
+    queues for one peer before it drops. ``advertise``: the host that peers are told to connect to; empty: the
+    one bound, or with ``*`` the address that the tower sees.
+    """
+
+    towers: tuple[tuple[str, str], ...]
+    bind: str = "127.0.0.1"
+    framing: Framing = Framing.LIBDAFKA
+    beacon_interval: float = 1.0
+    beacon_timeout: float = 4.0
+    high_water_mark: int = limits.HIGH_WATER_MARK
+    advertise: str = ""
+
+    @property
+    def host(self) -> bytes:
+        """The host that beacons say; empty where the tower fills in what it sees."""
+        if self.advertise:
+            return self.advertise.encode()
+        return b"" if self.bind in ("*", "0.0.0.0") else self.bind.encode()
+
+
+def mesh_options(
+    tower: TowerLike = None,
+    *,
+    bind: str = "127.0.0.1",
+    framing: Framing | str = Framing.LIBDAFKA,
+    beacon_interval: float = 1.0,
+    beacon_timeout: float = 4.0,
+    high_water_mark: int = limits.HIGH_WATER_MARK,
+    advertise: str = "",
+) -> EndpointOptions:
+    """The options of an endpoint as users give them to a node; see :class:`EndpointOptions`.
+
+    ``tower``: a :class:`dafka.Tower`, a pair of addresses or several pairs; None is where the C daemon
+    listens. Raises :class:`InvalidAddressError`, and ValueError for any other value that cannot be.
+    """
+    if not 0 < beacon_interval < beacon_timeout:
+        raise ValueError(
+            f"beacon_interval is above 0 and below beacon_timeout, not {beacon_interval!r} s "
+            f"with a timeout of {beacon_timeout!r} s"
+        )
+    if not isinstance(high_water_mark, int) or high_water_mark < 1:
+        raise ValueError(f"high_water_mark is a number of messages, 1 or more, not {high_water_mark!r}")
+    if not isinstance(advertise, str) or not _HOST.fullmatch(advertise):
+        raise ValueError(f"advertise is the name or address of a host, not {advertise!r}")
+    return EndpointOptions(
+        tower_addresses(tower),
+        bind,
+        Framing(framing),
+        beacon_interval,
+        beacon_timeout,
+        high_water_mark,
+        advertise,
+    )

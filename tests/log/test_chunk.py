@@ -1,0 +1,84 @@
+"""Chunks: their keys, their values, and what tells a damaged one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dafka.log.chunk import BATCH, RAW, Chunk, ChunkKey, decode_chunk, encode_chunk, join_stamps, value_size
+
+U64 = st.integers(0, 2**63 - 2)
+CONTENTS = st.lists(st.binary(max_size=50), min_size=1, max_size=30)
+TIMES = st.integers(-(2**63), 2**63 - 1)
+
+
+def key_of(first: int, contents: list[bytes], stamps: list[tuple[int, int]], kind: int = RAW) -> ChunkKey:
+    size = value_size(sum(map(len, contents)), len(contents), len(stamps))
+    end = first + len(contents)
+    return ChunkKey(7, first, end, first, end, max((t for _, t in stamps), default=0), size, kind)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**32 - 1), U64), min_size=2))
+def test_keys_sort_as_bytes_by_partition_and_sequence(places: list[tuple[int, int]]) -> None:
+    keys = [ChunkKey(number, first, first + 1, 0, 1, -1, 5, RAW) for number, first in sorted(places)]
+    packed = [key.pack() for key in keys]
+    assert packed == sorted(packed)
+    assert [ChunkKey.unpack(key) for key in packed] == keys
+    assert all(a <= b for a, b in pairwise(packed))
+
+
+@given(CONTENTS, TIMES, st.integers(0, 2**62))
+def test_a_chunk_comes_back_as_it_was(contents: list[bytes], time: int, first: int) -> None:
+    stamps = [(len(contents), time)]
+    key = key_of(first, contents, stamps)
+    value = encode_chunk(key.pack(), RAW, contents, stamps)
+    assert len(value) == key.size
+    chunk = decode_chunk(key.pack(), value)
+    assert (chunk.kind, chunk.first, chunk.contents, chunk.stamps) == (RAW, first, contents, stamps)
+
+
+@given(CONTENTS, st.data())
+def test_any_flipped_bit_in_key_or_value_is_found(contents: list[bytes], data: st.DataObject) -> None:
+    stamps = [(len(contents), 5)]
+    key = key_of(3, contents, stamps).pack()
+    value = encode_chunk(key, RAW, contents, stamps)
+    bit = data.draw(st.integers(0, 8 * (len(key) + len(value)) - 1))
+    harmed = bytearray(key + value)
+    harmed[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(ValueError):
+        decode_chunk(bytes(harmed[: len(key)]), bytes(harmed[len(key) :]))
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_value_are_refused_and_nothing_else_happens(value: bytes) -> None:
+    key = ChunkKey(1, 0, 1, 0, 1, 0, len(value), RAW).pack()
+    with pytest.raises(ValueError):
+        decode_chunk(key, value)
+
+
+def test_a_value_of_a_later_format_says_so() -> None:
+    key = ChunkKey(1, 0, 1, 0, 1, 0, 20, RAW).pack()
+    body = b"\2" + bytes(15)
+    with pytest.raises(ValueError, match="format 2"):
+        decode_chunk(key, body + crc32c(body, crc32c(key)).to_bytes(4, "little"))
+
+
+def test_raw_messages_have_the_time_of_their_round() -> None:
+    chunk = Chunk(RAW, 10, [b"a", b"b", b"c"], [(1, 100), (2, 50)], 0)
+    assert list(chunk.timestamps(0, 3)) == [100, 50, 50]
+    assert list(chunk.timestamps(1, 1)) == [50]
+    assert tuple(map(list, chunk.offsets())) == ([10, 11, 12], [11, 12, 13])
+
+
+def test_stamps_of_the_same_time_become_one() -> None:
+    assert join_stamps([[(1, 5), (2, 6)], [(3, 6)], [], [(1, 5)]]) == [(1, 5), (5, 6), (1, 5)]
+
+
+def test_a_kind_that_is_none_is_refused() -> None:
+    key = ChunkKey(1, 0, 1, 0, 1, 0, 20, BATCH)._replace(kind=3).pack()
+    with pytest.raises(ValueError, match="kind"):
+        ChunkKey.unpack(key)

@@ -1,0 +1,71 @@
+"""Finding chunks by sequence, offset and timestamp."""
+
+from __future__ import annotations
+
+import pytest
+
+from dafka.log.chunk import BATCH, ChunkKey
+from dafka.log.index import ChunkIndex
+
+KEYS = [
+    ChunkKey(4, 10, 12, 100, 105, 50, 30, BATCH),
+    ChunkKey(4, 12, 13, 105, 106, 20, 40, BATCH),
+    ChunkKey(4, 20, 25, 300, 310, 60, 50, BATCH),
+]
+
+
+@pytest.fixture
+def index() -> ChunkIndex:
+    index = ChunkIndex(4)
+    index.extend(KEYS)
+    return index
+
+
+def test_an_empty_index_is_at_zero() -> None:
+    index = ChunkIndex()
+    assert (len(index), index.first_sequence, index.next_sequence, index.bytes) == (0, 0, 0, 0)
+    assert (index.first_offset, index.next_offset) == (0, 0)
+    assert index.at_sequence(0) == index.at_offset(0) == index.at_timestamp(0) == 0
+
+
+def test_chunks_come_back_as_keys(index: ChunkIndex) -> None:
+    assert [index[position] for position in range(len(index))] == KEYS
+    assert index.bytes == 120
+
+
+@pytest.mark.parametrize(
+    ("sequence", "position"), [(0, 0), (10, 0), (11, 0), (12, 1), (13, 2), (19, 2), (24, 2), (25, 3)]
+)
+def test_a_sequence_finds_its_chunk_or_the_next_one(index: ChunkIndex, sequence: int, position: int) -> None:
+    assert index.at_sequence(sequence) == position
+
+
+@pytest.mark.parametrize(
+    ("offset", "position"), [(0, 0), (104, 0), (105, 1), (106, 2), (299, 2), (309, 2), (310, 3)]
+)
+def test_an_offset_finds_its_chunk_or_the_next_one(index: ChunkIndex, offset: int, position: int) -> None:
+    assert index.at_offset(offset) == position
+
+
+@pytest.mark.parametrize(("timestamp", "position"), [(-5, 0), (15, 0), (50, 0), (51, 2), (60, 2), (61, 3)])
+def test_a_timestamp_finds_the_first_chunk_that_reaches_it(
+    index: ChunkIndex, timestamp: int, position: int
+) -> None:
+    assert index.at_timestamp(timestamp) == position
+
+
+def test_dropped_chunks_leave_the_index_as_it_was_before_them(index: ChunkIndex) -> None:
+    index.drop_last(2)
+    index.drop_last(0)
+    assert (len(index), index.bytes, index.next_sequence) == (1, 30, 12)
+    index.extend(KEYS[1:])
+    assert [index[position] for position in range(3)] == KEYS
+
+
+@pytest.mark.parametrize("wrong", [{"first": 24}, {"base_offset": 309}, {"kind": 1}])
+def test_a_chunk_that_does_not_come_behind_the_last_is_refused(
+    index: ChunkIndex, wrong: dict[str, int]
+) -> None:
+    key = ChunkKey(4, 25, 26, 310, 311, 5, 10, BATCH)._replace(**wrong)
+    with pytest.raises(ValueError, match="overlap"):
+        index.extend([key])

@@ -1,0 +1,190 @@
+"""Whatever is done to a log in whatever order, it holds what a few dicts and lists would hold."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from log.messages import batch
+
+from dafka.log import AppendError, Log, LogWriteError
+
+NUMBERS = st.integers(0, 5)  # partitions; the odd ones hold record batches
+SIZES = st.sampled_from((0, 1, 100, 1_000, 9_000))
+APPENDS = st.lists(st.tuples(NUMBERS, st.integers(1, 20), SIZES, st.sampled_from((0, 0, 0, 7))), max_size=6)
+KEYS = st.sampled_from(("a", "b", "ab", "b\udc80"))
+VALUES = st.dictionaries(
+    st.tuples(KEYS, KEYS), st.none() | st.integers() | st.text() | st.binary(), max_size=4
+)
+
+
+class Model:
+    """A partition as a list of (sequence, base offset, next offset, timestamp, content)."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.rows: list[tuple[int, int, int, int, bytes]] = []
+
+    @property
+    def next(self) -> int:
+        return self.rows[-1][0] + 1 if self.rows else 0
+
+    @property
+    def next_offset(self) -> int:
+        return self.rows[-1][2] if self.rows else 0
+
+    def extended(self, count: int, size: int, gap: int, now: int) -> list[bytes]:
+        """Add ``count`` messages behind ``gap`` missing ones."""
+        contents = []
+        for sequence in range(self.next + gap, self.next + gap + count):
+            if self.number % 2:
+                base = self.next_offset + gap
+                times = [(sequence * 7919) % 100 + n for n in range(1 + sequence % 3)]
+                content = batch(base, *times)
+                self.rows.append((sequence, base, base + len(times), max(times), content))
+            else:
+                content = b"%d" % sequence + bytes(size)
+                self.rows.append((sequence, sequence, sequence + 1, now, content))
+            contents.append(content)
+        return contents
+
+
+class LogMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.mkdtemp()
+        self.now = 1000
+        self.models = [Model(number) for number in range(6)]
+        self.tables: dict[tuple[str, str], Any] = {}
+        self.log: Log | None = None
+
+    def teardown(self) -> None:
+        if self.log is not None:
+            self.log.close()
+        shutil.rmtree(self.folder)
+
+    @initialize(tail_bytes=st.sampled_from((0, 3_000, 2**23)))
+    def open(self, tail_bytes: int) -> None:
+        self.tail_bytes = tail_bytes
+        self.log = Log(self.folder, tail_bytes=tail_bytes, clock=lambda: self.now / 1000)
+
+    @rule(tail_bytes=st.sampled_from((0, 3_000, 2**23)))
+    def reopen(self, tail_bytes: int) -> None:
+        assert self.log is not None
+        self.log.close()
+        self.open(tail_bytes)
+
+    @rule(seconds=st.integers(-5, 50))
+    def time_passes(self, seconds: int) -> None:
+        self.now += seconds * 1000
+
+    @rule(appends=APPENDS, values=VALUES, steps=st.booleans())
+    def write(self, appends: list[tuple[int, int, int, int]], values: dict[Any, Any], steps: bool) -> None:
+        assert self.log is not None
+        entries: list[Any] = []
+        for number, count, size, gap in appends:
+            partition = self.partition(number)
+            first = self.models[number].next + gap
+            contents = self.models[number].extended(count, size, gap, self.now)
+            entries.append((partition, contents, first) if gap else (partition, contents))
+        if steps:
+            round_ = self.log.begin(entries, values)
+            round_.commit()
+            round_.finish()
+        else:
+            self.log.write(entries, values)
+        self.tables.update(values)
+
+    @rule(number=NUMBERS, count=st.integers(1, 40), size=st.sampled_from((0, 50)))
+    def write_one_by_one(self, number: int, count: int, size: int) -> None:
+        assert self.log is not None
+        for _ in range(count):
+            contents = self.models[number].extended(1, size, 0, self.now)
+            self.log.write([(self.partition(number), contents)])
+
+    @rule(number=NUMBERS, values=VALUES)
+    def fail_to_write(self, number: int, values: dict[Any, Any]) -> None:
+        assert self.log is not None
+        model = self.models[number]
+        wrong: Any = (self.partition(number), [b"a"], model.next - 1)
+        if model.rows:
+            with pytest.raises(AppendError):
+                self.log.write([(self.partition(0), [b"lost"]), wrong], values)
+        round_ = self.log.begin([(self.partition(2), [b"lost"])], values)
+        with pytest.raises(LogWriteError):
+            self.log.begin([])
+        round_.finish()
+
+    @rule(number=NUMBERS, data=st.data(), count=st.integers(0, 50), max_bytes=st.integers(0, 20_000))
+    def read(self, number: int, data: Any, count: int, max_bytes: int) -> None:
+        assert self.log is not None
+        model = self.models[number]
+        sequence = data.draw(st.integers(0, model.next + 1))
+        first, contents = self.log.read(self.partition(number), sequence, count=count, max_bytes=max_bytes)
+        rows = [row for row in model.rows if row[0] >= sequence]
+        expected: list[bytes] = []
+        for row in rows[:count]:
+            gap = bool(expected) and row[0] != rows[0][0] + len(expected)
+            if gap or (expected and sum(map(len, expected)) + len(row[4]) > max_bytes):
+                break
+            expected.append(row[4])
+        assert contents == expected
+        assert first == (rows[0][0] if expected else sequence)
+
+    @rule(number=NUMBERS, data=st.data(), max_bytes=st.integers(0, 20_000))
+    def read_offsets(self, number: int, data: Any, max_bytes: int) -> None:
+        assert self.log is not None
+        model = self.models[number]
+        offset = data.draw(st.integers(0, model.next_offset + 1))
+        found = self.log.read_offsets(self.partition(number), offset, max_bytes=max_bytes)
+        expected: list[tuple[int, int, bytes]] = []
+        for _, base, end, time, content in model.rows:
+            if end <= offset:
+                continue
+            if expected and sum(len(row[2]) for row in expected) + len(content) > max_bytes:
+                break
+            expected.append((base, time, content))
+        assert found == expected
+
+    @rule(number=NUMBERS, data=st.data())
+    def find_a_timestamp(self, number: int, data: Any) -> None:
+        assert self.log is not None
+        model = self.models[number]
+        wanted = data.draw(st.sampled_from(sorted({row[3] for row in model.rows} | {0, 10**9})))
+        found = self.log.offset_for_timestamp(self.partition(number), wanted)
+        row = next((row for row in model.rows if row[3] >= wanted), None)
+        if row is None:
+            assert found is None
+        else:
+            assert found is not None
+            assert row[1] <= found[0] < row[2]
+            assert wanted <= found[1] <= row[3]
+
+    @invariant()
+    def what_is_known_without_reading_is_right(self) -> None:
+        if self.log is None:
+            return
+        written = [model for model in self.models if model.rows]
+        assert len(self.log.partitions()) == len(written)
+        for model in written:
+            partition = self.partition(model.number)
+            assert partition.kind == ("batch" if model.number % 2 else "raw")
+            assert (partition.first_sequence, partition.next_sequence) == (model.rows[0][0], model.next)
+            assert (partition.first_offset, partition.next_offset) == (model.rows[0][1], model.next_offset)
+        for table in ("a", "b", "ab", "b\udc80"):
+            expected = {key: value for (of, key), value in self.tables.items() if of == table}
+            stored = {key: value for key, value in expected.items() if value is not None}
+            assert list(self.log.table(table).items()) == sorted(stored.items())
+
+    def partition(self, number: int) -> Any:
+        assert self.log is not None
+        return self.log.partition(b"topic %d" % (number % 3), b"%032d" % number)
+
+
+TestLog = LogMachine.TestCase
+TestLog.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

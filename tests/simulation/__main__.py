@@ -1,0 +1,83 @@
+"""The simulation by hand: many seeds, or one of them again.
+
+python -m tests.simulation --seeds 10000             # seeds 0 to 9999, on every core
+python -m tests.simulation --seed 123 --trace        # one seed, with every message that arrives
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+import traceback
+
+from .scenario import build, simulate
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__.partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="how many (default: 1000)")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of them (default: 0)")
+    parser.add_argument("--processes", type=int, default=None, metavar="N", help="default: one per core")
+    parser.add_argument("--seed", type=int, metavar="SEED", help="only this one")
+    parser.add_argument("--trace", action="store_true", help="with --seed: print everything that arrives")
+    options = parser.parse_args(arguments)
+    if options.seed is not None:
+        return _one(options.seed, options.trace)
+    return _many(range(options.first, options.first + options.seeds), options.processes)
+
+
+def _one(seed: int, trace: bool) -> int:
+    network = build(seed)
+    if trace:
+        network.trace = print
+    try:
+        simulate(seed, network)
+    except AssertionError:
+        traceback.print_exc(file=sys.stdout)
+    else:
+        print(f"seed {seed}: no violation in {network.now:.0f} s and {network.messages} messages")
+        print(f"digest {network.digest:08x}")
+        return 0
+    return 1
+
+
+def outcome(seed: int) -> tuple[int, int, str]:
+    """Seed, messages, and the violation in words, empty for none."""
+    try:
+        return seed, simulate(seed).messages, ""
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return seed, 0, f"{type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+
+
+def _many(seeds: range, processes: int | None) -> int:
+    began = time.monotonic()
+    done = messages = violations = 0
+    shown = sys.stderr.isatty()
+    with multiprocessing.Pool(processes) as pool:
+        for seed, carried, violation in pool.imap_unordered(outcome, seeds, chunksize=5):
+            done += 1
+            messages += carried
+            if violation:
+                violations += 1
+                print(f"seed {seed}: {violation}")
+                print(f"    again: python -m tests.simulation --seed {seed} --trace", flush=True)
+            if done % 50 == 0 or not shown and done % 1000 == 0:
+                line = f"{done:,} of {len(seeds):,} seeds, {violations} violations".replace(",", " ")
+                seconds = time.monotonic() - began
+                if shown:
+                    print(f"\r{line}, {seconds:.0f} s", end="", file=sys.stderr, flush=True)
+                elif done % 1000 == 0:
+                    print(f"{line}, {seconds:.0f} s", file=sys.stderr, flush=True)
+    if shown:
+        print(file=sys.stderr)
+    text = f"{len(seeds):,} seeds, {violations} violations, {messages:,} messages".replace(",", " ")
+    print(f"{text}, {time.monotonic() - began:.0f} s")
+    print(f"{len(seeds):,} seeds, {violations} violations".replace(",", " "))
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,280 @@
+"""A network in memory, under a virtual clock: it loses, doubles, delays and reorders messages, and is cut.
+
+One seed decides everything: all chance comes from one generator, nothing depends on the machine's clock or on
+the order of a hash table. So a failing seed replays exactly, message by message; ``digest`` sums up all that
+arrived and shows it.
+
+What ZeroMQ promises is taken as given, and no more. A subscriber that connects has its subscriptions told to
+the publisher a moment later; what is published before that does not reach it. While a link is cut everything
+on it is lost; when it is mended subscriptions are told anew. A process that has ended hears nothing, one that
+is stopped hears everything late. Records of a run are lost one by one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any, NamedTuple
+
+from dafka.protocol.commands import Command
+from dafka.protocol.framing import Framing, decode, encode, zmq_topic
+from dafka.protocol.runs import Run, RunReader, encode_run
+
+from .nodes import Node, TowerNode
+
+TICK = 0.1  # seconds, as the mesh does it
+LINK_DELAY = 0.002  # of subscriptions, which ZeroMQ neither loses nor reorders
+
+Item = Run | Command
+
+
+class Faults(NamedTuple):
+    """Probabilities, but for ``delay``: the longest in seconds."""
+
+    loss: float = 0.0
+    doubling: float = 0.0
+    delay: float = 0.005
+    reorders: bool = False
+    failing_writes: float = 0.0
+
+
+CALM = Faults()
+
+
+class Network:
+    """Everything that will happen, by time, and who hears whom."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.now = 0.0
+        self.faults = CALM
+        self.calm_since = float("inf")
+        self.through_frames = False  # commands travel as frames, not as objects
+        self.nodes: list[Node] = []
+        self.towers: list[TowerNode] = []
+        self.gone: dict[tuple[bytes, bytes], int] = {}
+        """By (topic, partition): records below were let go of somewhere, by retention or by ``forget``."""
+        self.messages = 0
+        self.digest = 0
+        self.trace: Callable[[str], None] | None = None
+        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._serial = count()
+        self._endpoints: dict[bytes, Node] = {}
+        self._cut: dict[tuple[int, int], int] = {}
+        self._last_arrival: dict[tuple[int, int], float] = {}
+
+    # -- time ---------------------------------------------------------------------------------------
+
+    def later(self, seconds: float, call: Callable[..., None], *arguments: Any) -> None:
+        """Call after so many seconds."""
+        heapq.heappush(self._events, (self.now + seconds, next(self._serial), call, arguments))
+
+    def later_in(self, node: Node, seconds: float, call: Callable[..., None], *arguments: Any) -> None:
+        """The same inside a node's process: not once it has ended, and late while it is stopped."""
+        self.later(seconds, self._in_process, node, node.incarnation, call, arguments)
+
+    def _in_process(self, node: Node, incarnation: int, call: Callable[..., None], arguments: Any) -> None:
+        if not node.alive or node.incarnation != incarnation:
+            return
+        if node.stopped_until > self.now:
+            self.later(node.stopped_until - self.now, self._in_process, node, incarnation, call, arguments)
+        else:
+            call(*arguments)
+
+    def run(self, until: float) -> None:
+        """Let everything happen that is due up to ``until``."""
+        events = self._events
+        while events and events[0][0] <= until:
+            self.now, _, call, arguments = heapq.heappop(events)
+            call(*arguments)
+        self.now = until
+
+    # -- processes ----------------------------------------------------------------------------------
+
+    def start(self, node: Node) -> None:
+        """A process begins, with the role that the node has now."""
+        node.incarnation += 1
+        node.alive = True
+        node.begin(self.now)
+        self._endpoints[node.endpoint] = node
+        node.carry(node.role.start())
+        node.carry_peers(node.peers.start(self.now))
+        self.later_in(node, self.random.uniform(0.0, TICK), self._tick, node)
+
+    def kill(self, node: Node) -> None:
+        """A process ends without a word."""
+        if node.alive:
+            node.alive = False
+            node.listeners = {}
+            self._endpoints.pop(node.endpoint, None)
+            for other in self.nodes:
+                other.listeners.pop(node, None)
+
+    def stop(self, node: Node, seconds: float) -> None:
+        """A process is stopped, and goes on later with everything that has arrived."""
+        node.stopped_until = max(node.stopped_until, self.now + seconds)
+
+    def _tick(self, node: Node) -> None:
+        node.tick(self.now)
+        self.later_in(node, TICK, self._tick, node)
+
+    # -- links --------------------------------------------------------------------------------------
+
+    def connect(self, node: Node, endpoint: bytes) -> None:
+        """The node's subscriber socket connects to a publisher."""
+        node.connected[endpoint] = True
+        peer = self._endpoints.get(endpoint)
+        if peer is not None:
+            self._establish(node, peer)
+
+    def disconnect(self, node: Node, endpoint: bytes) -> None:
+        node.connected.pop(endpoint, None)
+        peer = self._endpoints.get(endpoint)
+        if peer is not None:
+            peer.listeners.pop(node, None)
+
+    def subscribed(self, node: Node, prefix: bytes) -> None:
+        """The node subscribes: the publishers it is connected to learn of it."""
+        for endpoint in node.connected:
+            peer = self._endpoints.get(endpoint)
+            if peer is not None:
+                self.later_in(peer, LINK_DELAY, self._hear_subscription, peer, node, node.incarnation, prefix)
+
+    def unsubscribed(self, node: Node, prefix: bytes) -> None:
+        for endpoint in node.connected:
+            peer = self._endpoints.get(endpoint)
+            if peer is not None:
+                self.later_in(peer, LINK_DELAY, self._forget_subscription, peer, node, prefix)
+
+    def cut(self, one: Node | TowerNode, other: Node | TowerNode, seconds: float) -> None:
+        """Nothing passes between two nodes, either way, for so long."""
+        for a, b in ((one, other), (other, one)):
+            self._cut[a.number, b.number] = self._cut.get((a.number, b.number), 0) + 1
+            a.listeners.pop(b, None)  # type: ignore[arg-type]
+        self.later(seconds, self._mend, one, other)
+
+    def _mend(self, one: Node | TowerNode, other: Node | TowerNode) -> None:
+        for a, b in ((one, other), (other, one)):
+            self._cut[a.number, b.number] -= 1
+            if isinstance(a, Node) and isinstance(b, Node) and b.endpoint in a.connected:
+                self._establish(a, b)
+
+    def is_cut(self, one: Node | TowerNode, other: Node | TowerNode) -> bool:
+        return self._cut.get((one.number, other.number), 0) > 0
+
+    def are_linked(self, one: Node, other: Node, since: float) -> bool:
+        """Whether each has heard the other for some time."""
+        return (
+            one.listening_since.get(other, since + 1.0) <= since
+            and other.listening_since.get(one, since + 1.0) <= since
+            and other in one.listeners
+            and one in other.listeners
+        )
+
+    def _establish(self, node: Node, peer: Node) -> None:
+        for prefix in node.subscriptions:
+            self.later_in(peer, LINK_DELAY, self._hear_subscription, peer, node, node.incarnation, prefix)
+
+    def _hear_subscription(self, peer: Node, node: Node, incarnation: int, prefix: bytes) -> None:
+        if not node.alive or node.incarnation != incarnation or peer.endpoint not in node.connected:
+            return
+        if self.is_cut(node, peer) or prefix not in node.subscriptions:
+            return
+        prefixes = peer.listeners.get(node, ())
+        if not prefixes:
+            peer.listening_since[node] = self.now
+        if prefix not in prefixes:
+            peer.listeners[node] = (*prefixes, prefix)
+        peer.hear_subscription(self.now, prefix)
+
+    def _forget_subscription(self, peer: Node, node: Node, prefix: bytes) -> None:
+        if node in peer.listeners and prefix not in node.subscriptions:
+            peer.listeners[node] = tuple(known for known in peer.listeners[node] if known != prefix)
+
+    # -- messages -----------------------------------------------------------------------------------
+
+    def publish(self, sender: Node, item: Item) -> None:
+        """To everybody whose subscriptions the publisher knows."""
+        topic = _topic(item)
+        for node, prefixes in sender.listeners.items():
+            if topic.startswith(prefixes):
+                for message in self._survivors(item):
+                    self.messages += 1
+                    arrival = self.delay_of(sender.number, node.number)
+                    self.later_in(node, arrival, self._arrive, sender, node, message)
+
+    def _arrive(self, sender: Node, node: Node, item: Item) -> None:
+        if self.is_cut(sender, node):
+            return
+        place = item.first if isinstance(item, Run) else len(item)
+        line = f"{self.now:9.4f} {sender} -> {node}: {type(item).__name__} {place}"
+        self.digest = zlib.crc32(line.encode(), self.digest)
+        if self.trace is not None:
+            self.trace(f"{self.now:9.4f} {sender} -> {node}: {_shown(item)}")
+        if self.through_frames:
+            for piece in _through_frames(item, Framing.RFC46 if sender.number % 2 else Framing.LIBDAFKA):
+                node.hear(self.now, piece)
+        else:
+            node.hear(self.now, item)
+
+    def note(self, text: str) -> None:
+        """Something that is not a message, for the trace."""
+        if self.trace is not None:
+            self.trace(f"{self.now:9.4f} {text}")
+
+    def delay_of(self, sender: int, receiver: int) -> float:
+        """How long a message takes, which also says which one before it it must not overtake."""
+        arrival = self.now + self.random.uniform(0.0005, self.faults.delay)
+        if not self.faults.reorders:
+            arrival = max(arrival, self._last_arrival.get((sender, receiver), 0.0))
+            self._last_arrival[sender, receiver] = arrival
+        return arrival - self.now
+
+    def is_lost(self) -> bool:
+        return self.random.random() < self.faults.loss
+
+    def _survivors(self, item: Item) -> Iterator[Item]:
+        """What arrives of a message: nothing, or it once or twice; of a run any pieces."""
+        pieces = [item]
+        if isinstance(item, Run) and self.faults.loss:
+            pieces = []
+            start = 0
+            for position in range(len(item.contents) + 1):
+                if position == len(item.contents) or self.is_lost():
+                    if position > start:
+                        pieces.append(
+                            item._replace(first=item.first + start, contents=item.contents[start:position])
+                        )
+                    start = position + 1
+        elif self.is_lost():
+            return
+        for piece in pieces:
+            yield piece
+            if self.random.random() < self.faults.doubling:
+                yield piece
+
+
+def _topic(item: Item) -> bytes:
+    if isinstance(item, Run):
+        return b"M" + item.topic if item.recipient is None else b"D" + item.recipient
+    return zmq_topic(item)
+
+
+def _through_frames(item: Item, framing: Framing) -> list[Item]:
+    """The same after the way through the protocol layer, in one of its framings."""
+    if not isinstance(item, Run):
+        return [decode(encode(item, framing))]
+    inbound = RunReader().read(encode_run(item, framing))
+    assert not inbound.commands and not inbound.discarded
+    return list(inbound.runs)
+
+
+def _shown(item: Item) -> str:
+    if isinstance(item, Run):
+        kind = "RECORD" if item.recipient is None else "DIRECT-RECORD"
+        return f"{kind} {item.topic.decode()} {item.address[-4:].decode()} {item.first}..{item.next - 1}"
+    return str(item)

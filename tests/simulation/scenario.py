@@ -1,0 +1,270 @@
+"""What happens in a simulated mesh: made from the seed, run until the faults have stopped and all is well."""
+
+from __future__ import annotations
+
+from dafka.roles.limits import Limits
+
+from .network import CALM, Faults, Network
+from .nodes import (
+    ConsumerNode,
+    FloodNode,
+    Node,
+    ProducerNode,
+    StoreNode,
+    TowerNode,
+    Violation,
+    consumers,
+    producers,
+    require,
+    stores,
+)
+
+FAULTS_END = 15.0  # seconds
+EVERYBODY_HERE = FAULTS_END + 10.0  # the last one has joined, the last record is published
+CONVERGED = EVERYBODY_HERE + 60.0  # by then every consumer and store has reached every head
+QUIET = 5.0  # seconds without a FETCH after that
+MOST_MESSAGES = 100_000
+
+TIGHT = Limits(
+    first_window=4,
+    smallest_window=1,
+    largest_window=64,
+    fetches=3,
+    ahead_distance=100,
+    ahead_records=30,
+    all_ahead_records=40,
+    uncommitted_records=50,
+    answer_records=20,
+)
+CROWDED = Limits(partitions=8, peers=64)
+TOPICS = [b"hello", b"hello2"]  # ZeroMQ, which compares prefixes, delivers both to who wants the first
+
+
+def simulate(seed: int, network: Network | None = None) -> Network:
+    """Run a seed to its end. Raises :class:`Violation`, or AssertionError for what is inside a role."""
+    network = network or build(seed)
+    network.run(FAULTS_END)
+    network.faults, network.calm_since = CALM, network.now
+    network.run(EVERYBODY_HERE)
+    while wrong := not_converged(network):
+        if network.now >= CONVERGED:
+            raise Violation(f"after {network.now - FAULTS_END:.0f} s without faults: {wrong[0]}")
+        network.run(network.now + 1.0)
+    fetches = _fetches(network)
+    network.run(network.now + QUIET)
+    behind = any(node.role.lag for node in consumers(network) if node.alive) or any(
+        committed < end
+        for store in stores(network)
+        if store.alive
+        for _, committed, end in store.role.positions.values()
+    )
+    require(behind or _fetches(network) == fetches, "a mesh in which nobody is behind goes on fetching")
+    require(network.messages < MOST_MESSAGES, f"{network.messages} messages")
+    return network
+
+
+def build(seed: int) -> Network:
+    """The nodes of a seed, and all that will happen to them."""
+    network = Network(seed)
+    chance = network.random
+    network.faults = Faults(
+        loss=chance.choice([0.0, 0.05, 0.3]),
+        doubling=chance.choice([0.0, 0.2]),
+        delay=chance.choice([0.005, 0.05, 0.3]),
+        reorders=chance.random() < 0.5,
+        failing_writes=chance.choice([0.0, 0.0, 0.1]),
+    )
+    network.through_frames = chance.random() < 0.2
+    crowded = chance.random() < 0.1
+    limits = CROWDED if crowded else chance.choice([Limits(), TIGHT])
+    for number in range(chance.choice([1, 1, 2])):
+        TowerNode(network, number)
+    _add_stores(network, limits)
+    _add_producers(network, limits)
+    _add_consumers(network, limits)
+    for node in network.nodes:
+        late = chance.random() < 0.2
+        network.later(chance.uniform(0.0, EVERYBODY_HERE - 5 if late else 5.0), _join, network, node)
+    if crowded:
+        flood = FloodNode(network, TOPICS)
+        network.later(1.0, _join, network, flood)
+        for _ in range(20):
+            network.later(chance.uniform(2.0, FAULTS_END), flood.flood, 10)
+    _add_faults(network)
+    return network
+
+
+def _add_stores(network: Network, limits: Limits) -> None:
+    chance = network.random
+    for number in range(chance.choice([0, 1, 1, 2, 2, 3])):
+        plain = number == 0 and chance.random() < 0.15
+        store = StoreNode(network, address_of(b"5", number), limits, plain=plain)
+        if chance.random() < 0.5:
+            at = chance.uniform(6.0, FAULTS_END - 1)
+            network.later(at, network.kill, store)
+            network.later(chance.uniform(at, FAULTS_END), _revive, network, store)
+        if chance.random() < 0.3:
+            for _ in range(chance.randint(1, 5)):
+                network.later(chance.uniform(6.0, EVERYBODY_HERE), store.trim)
+    if len(stores(network)) > 1 and chance.random() < 0.15:
+        network.later(chance.uniform(8.0, FAULTS_END), chance.choice(stores(network)).destroy)
+
+
+def _add_producers(network: Network, limits: Limits) -> None:
+    chance = network.random
+    min_stores = chance.randint(0, min(2, len(stores(network))))
+    for number in range(chance.randint(1, 3)):
+        topic = chance.choice(TOPICS)
+        producer = ProducerNode(network, topic, address_of(b"A", number), min_stores, limits)
+        for _ in range(chance.randint(1, 30)):
+            network.later(chance.uniform(5.0, FAULTS_END + 5), producer.send, chance.choice([1, 3, 50]))
+        if not min_stores and chance.random() < 0.3:
+            for _ in range(chance.randint(1, 3)):
+                network.later(chance.uniform(6.0, EVERYBODY_HERE), producer.forget)
+        if chance.random() < 0.4:
+            network.later(chance.uniform(8.0, EVERYBODY_HERE), network.kill, producer)
+
+
+def _add_consumers(network: Network, limits: Limits) -> None:
+    chance = network.random
+    for number in range(chance.randint(1, 3)):
+        offsets = {}
+        if chance.random() < 0.2:
+            offsets[address_of(b"A", 0)] = chance.randint(0, 60)
+        consumer = ConsumerNode(
+            network,
+            address_of(b"C", number),
+            chance.choice(["earliest", "latest"]),
+            (chance.choice([1, 20, 200, 10_000]), chance.choice([300, 10**9, 10**9])),
+            limits,
+            offsets,
+        )
+        consumer.longest_break = chance.choice([0.02, 0.1, 0.5])
+        for topic in TOPICS[: chance.randint(1, 2)]:
+            network.later(chance.uniform(0.0, FAULTS_END), consumer.subscribe, topic)
+            if chance.random() < 0.15:
+                at = chance.uniform(5.0, FAULTS_END)
+                network.later(at, consumer.unsubscribe, topic)
+                network.later(chance.uniform(at, EVERYBODY_HERE), consumer.subscribe, topic)
+        if chance.random() < 0.3:
+            at = chance.uniform(6.0, FAULTS_END)
+            network.later(at, network.kill, consumer)
+            network.later(chance.uniform(at, EVERYBODY_HERE - 5), _revive, network, consumer)
+
+
+def _add_faults(network: Network) -> None:
+    """Cut links, stopped processes, towers that go down."""
+    chance = network.random
+    for _ in range(chance.randint(0, 4)):
+        one, other = chance.sample([*network.nodes, *network.towers], 2)
+        at = chance.uniform(2.0, FAULTS_END - 1)
+        network.later(at, network.cut, one, other, min(chance.uniform(0.5, 8.0), FAULTS_END - at))
+    for _ in range(chance.choice([0, 0, 1, 2])):
+        at = chance.uniform(2.0, FAULTS_END - 1)
+        seconds = min(chance.uniform(0.5, 8.0), FAULTS_END - at)
+        network.later(at, network.stop, chance.choice(network.nodes), seconds)
+    for tower in network.towers:
+        if chance.random() < 0.3:
+            at = chance.uniform(0.0, FAULTS_END - 1)
+            network.later(at, tower.go_down, min(chance.uniform(1.0, 10.0), FAULTS_END - at))
+
+
+def address_of(kind: bytes, number: int) -> bytes:
+    return kind * 30 + b"%02d" % number
+
+
+def _join(network: Network, node: Node) -> None:
+    if not node.incarnation and not getattr(node, "destroyed", False):
+        network.start(node)
+
+
+def _revive(network: Network, node: Node) -> None:
+    if not node.alive and not getattr(node, "destroyed", False):
+        network.note(f"{node} starts")
+        network.start(node)
+
+
+# -- the end ------------------------------------------------------------------------------------------
+
+
+def not_converged(network: Network) -> list[str]:
+    """What is still to come, in words; nothing when every node has reached every head."""
+    wrong = []
+    heads: dict[tuple[bytes, bytes], int] = {}
+    for producer in producers(network):
+        if producer.alive:
+            heads[producer.key] = producer.role.next_sequence
+    for store in stores(network):
+        for key in store.log if store.alive else ():
+            heads[key] = max(heads.get(key, 0), store.end(key))
+    heads = {key: head for key, head in heads.items() if head}
+
+    full_stores = [store for store in stores(network) if store.alive]
+    for key, head in heads.items():
+        for store in full_stores:
+            at = store.end(key)
+            if at < head and not is_lost(network, key, at) and not _refused(store, key):
+                wrong.append(f"{store} has {key} up to {at} of {head}")
+            elif at < store.acknowledged.get(key, 0):
+                wrong.append(f"{store} acknowledged {key} up to {store.acknowledged[key]} and has it to {at}")
+            else:
+                missing = _missing(network, store, key, at)
+                if missing is not None:
+                    wrong.append(f"{store} lacks record {missing} of {key}")
+        for consumer in consumers(network):
+            if consumer.alive and key[0] in consumer.role.topics and not _refused(consumer, key):
+                wrong += _consumer_behind(network, consumer, key, head)
+    if not any(store.destroyed for store in stores(network)):
+        for producer in producers(network):
+            if producer.alive and producer.role.unacknowledged and not any(
+                _refused(store, producer.key) for store in full_stores
+            ):
+                wrong.append(f"{producer} waits for {producer.role.unacknowledged} acknowledgements")
+    return wrong
+
+
+def _consumer_behind(
+    network: Network, consumer: ConsumerNode, key: tuple[bytes, bytes], head: int
+) -> list[str]:
+    known = consumer.role.positions.get(key)
+    if known is None:
+        # Whoever wants the latest may never have heard of a partition whose producer is gone.
+        speaks = consumer.earliest or any(node.alive and node.key == key for node in producers(network))
+        return [f"{consumer} does not know {key}"] if speaks else []
+    at = known[0]
+    if at < head and not is_lost(network, key, at):
+        return [f"{consumer} has {key} up to {at} of {head}"]
+    if at != consumer.positions.get(key, at):
+        return [f"{consumer} was given {key} up to {consumer.positions[key]}, not {at}"]
+    return []
+
+
+def is_lost(network: Network, key: tuple[bytes, bytes], sequence: int) -> bool:
+    """Whether the record died with the nodes that had it, and nobody alive can tell that it is no more.
+
+    A producer does not: it has the acknowledgement of a store, which may come back.
+    """
+    for store in stores(network):
+        if store.alive and store.end(key) > sequence:
+            return False  # has it, or says where the records go on
+    for producer in producers(network):
+        if producer.key == key and producer.alive and producer.role.next_sequence > sequence:
+            had = any(sequence < store.acknowledged.get(key, 0) for store in stores(network))
+            return sequence < producer.role.first_retained and had
+    return True
+
+
+def _missing(network: Network, store: StoreNode, key: tuple[bytes, bytes], end: int) -> int | None:
+    """A record that nobody let go of and that is not in the log."""
+    records = store.log[key].records if key in store.log else {}
+    wanted = range(network.gone.get(key, 0), end)
+    return next((sequence for sequence in wanted if sequence not in records), None)
+
+
+def _refused(node: StoreNode | ConsumerNode, key: tuple[bytes, bytes]) -> bool:
+    """Whether the node had no place for the partition."""
+    return bool(node.role.refused) and key not in node.role.positions
+
+
+def _fetches(network: Network) -> int:
+    return sum(node.role.fetches for node in [*stores(network), *consumers(network)])
