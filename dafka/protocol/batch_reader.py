@@ -17,7 +17,7 @@ from operator import lt
 from typing import NamedTuple
 
 from dafka.protocol.batch import HEADER_OCTETS, RECORDS_LIMIT, BatchError, BatchHeader, check_batch
-from dafka.protocol.compression import DECOMPRESSED_LIMIT, decompress
+from dafka.protocol.compression import decompress
 from dafka.protocol.varint import VARINT, decode_varint
 
 RECORD_OCTETS = 7  # the smallest record: seven varints of one octet
@@ -237,7 +237,9 @@ def _read_stretch(
         return position
     timestamp = attributes + 1
     offset = timestamp + (1 if buffer[timestamp] < 0x80 else 2)
-    key = offset + (1 if done < 64 else 2)
+    if buffer[offset - 1] >= 0x80 or not buffer.startswith(VARINT[done], offset):
+        return position
+    key = offset + len(VARINT[done])
     key_length, key_start = decode_varint(buffer, key)
     value = key_start + max(key_length, 0)
     value_length, value_start = decode_varint(buffer, value)
@@ -287,6 +289,3 @@ def _read_stretch(
     columns.values.extend([buffer[start : start + value_length] for start in starts])
     columns.headers.extend([[] for _ in range(records)])
     return stop
-
-
-__all__ = ["DECOMPRESSED_LIMIT", "Columns", "decode_batch"]

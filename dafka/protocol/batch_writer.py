@@ -30,7 +30,6 @@ from dafka.protocol.batch import (
     MAGIC,
     RECORDS_LIMIT,
     TIMESTAMP_TYPE_BIT,
-    BatchError,
 )
 from dafka.protocol.compression import compress
 from dafka.protocol.varint import TABLE_SIZE, VARINT, encode_varint, encode_varints, varint_octets
@@ -284,6 +283,3 @@ def _header_field(headers: Headers) -> bytes:
             pieces.append(VARINT[octets] if octets < TABLE_SIZE else encode_varint(octets))
             pieces.append(content)
     return b"".join(pieces)
-
-
-__all__ = ["BatchError", "BatchRecord", "Headers", "encode_batch", "encode_columns", "record_size_bound"]

@@ -1,0 +1,62 @@
+"""Topic configuration is checked as Kafka checks it, with the key and the value in the message."""
+
+from __future__ import annotations
+
+import pytest
+
+from dafka.broker.configs import KEYS, InvalidConfigError, TopicConfigs, check_configs
+
+
+def test_every_default_is_a_value_that_its_key_may_have():
+    for name, key in KEYS.items():
+        key.check(key.default)
+        assert TopicConfigs({}, {}).text(name) == key.default
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("retention.ms", "soon", "retention.ms is a whole number, -1 or more, not 'soon'"),
+        ("retention.ms", "-2", "not '-2'"),
+        ("retention.bytes", str(2**63), "retention.bytes is a whole number"),
+        ("cleanup.policy", "burn", "cleanup.policy is delete, compact, or compact,delete, not 'burn'"),
+        ("cleanup.policy", "", "not ''"),
+        ("message.timestamp.type", "Whenever", "one of CreateTime, LogAppendTime"),
+        ("min.cleanable.dirty.ratio", "2", "a number from 0 to 1"),
+        ("min.insync.replicas", "0", "1 or more"),
+        ("preallocate", "yes", "one of true, false"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named(name, value, says):
+    with pytest.raises(InvalidConfigError) as caught:
+        check_configs({name: value})
+    assert says in str(caught.value)
+
+
+def test_an_unknown_key_is_named_with_the_nearest_known_one():
+    with pytest.raises(InvalidConfigError, match=r"'retention.m'; did you mean retention.ms\?"):
+        check_configs({"retention.m": "1"})
+    with pytest.raises(InvalidConfigError, match="'colour'$"):
+        check_configs({"colour": "red"})
+
+
+def test_a_topics_own_setting_goes_before_the_brokers_and_that_before_kafkas():
+    defaults = {"retention.ms": "1000", "retention.bytes": "5"}
+    configs = TopicConfigs({"retention.ms": "7"}, defaults)
+    assert (configs.number("retention.ms"), configs.number("retention.bytes")) == (7, 5)
+    assert configs.number("delete.retention.ms") == 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("policy", "compacts", "deletes"),
+    [
+        ("delete", False, True),
+        ("compact", True, False),
+        ("compact,delete", True, True),
+        ("delete, compact", True, True),
+    ],
+)
+def test_cleanup_policy_has_one_or_both_parts(policy, compacts, deletes):
+    check_configs({"cleanup.policy": policy})
+    configs = TopicConfigs({"cleanup.policy": policy}, {})
+    assert (configs.compacts, configs.deletes) == (compacts, deletes)
