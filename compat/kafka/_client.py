@@ -20,6 +20,8 @@ from kafka.errors import IllegalStateError, KafkaConnectionError, KafkaTimeoutEr
 from kafka.metrics import AnonMeasurable, MetricConfig, MetricName, Metrics
 
 import dafka.broker
+from dafka.broker.interface import BrokerInterface
+from dafka.broker.registry import successor
 from dafka.mesh.hub import HubStoppedError
 
 # The version of Kafka whose behaviour the broker has; kafka-python keeps it in ``config["api_version"]``.
@@ -46,8 +48,15 @@ class Client:
             message = f"Unable to bootstrap from {config['bootstrap_servers']}"
             raise KafkaTimeoutError(message) from error
         self.hub = connection.hub
-        self.broker = connection.broker
+        self._broker = connection.broker
         config["api_version"] = API_VERSION if config["api_version"] is None else config["api_version"]
+
+    @property
+    def broker(self) -> BrokerInterface:
+        """The broker; after it was stopped and started again at its address, the one that runs now."""
+        if not getattr(self._broker, "running", True):
+            self._broker = successor(self._broker)
+        return self._broker
 
     def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run ``fn`` in the hub, usually a method of the broker, and wait for its result."""

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 EMBEDDED = "DAFKA_EMBEDDED"  # the environment variable that names a folder
 
+_STARTED_IN = os.getcwd()  # a relative folder stays the same one when the program changes its directory
+
 _LOOPBACK = {"localhost": "127.0.0.1", "::1": "127.0.0.1"}
 
 
@@ -71,8 +73,21 @@ def connect(bootstrap_servers: str | Iterable[str], timeout: float | None = None
     hub = get_hub()
     core = hub.run(_find, addresses, folder, timeout)
     if core is None:
-        raise KafkaTimeoutError(f"Unable to bootstrap from {bootstrap_servers}")
+        raise KafkaTimeoutError(
+            f"Unable to bootstrap from {bootstrap_servers}: no broker of this process has that address. Start "
+            f"a dafka.Broker and use its bootstrap_servers, or set the environment variable {EMBEDDED} to a "
+            "folder, and every address means a broker on it"
+        )
     return Connection(hub, core)
+
+
+def successor(broker: BrokerInterface) -> BrokerInterface:
+    """The broker that runs now at the address of one that was stopped; that one itself if there is none."""
+    address = getattr(broker, "host", None), getattr(broker, "port", None)
+    for core, _ in list(_brokers.values()):
+        if core.running and (core.host, core.port) == address:
+            return core
+    return broker
 
 
 def add(broker: Broker, core: EmbeddedBroker, path: str) -> None:
@@ -117,6 +132,7 @@ def _find(
 def _embedded(folder: str) -> EmbeddedBroker:
     from dafka.broker.broker import Broker
 
+    folder = os.path.join(_STARTED_IN, os.path.expanduser(folder))
     path = os.path.realpath(folder)
     with changing:
         for known in _brokers.values():

@@ -218,14 +218,17 @@ class Hub:
         # The flag falls before the queue is emptied: whoever appends after the last popleft signals again.
         self._signalled = False
         posted = self._posted
-        # What is posted meanwhile waits for the loop's next turn, or calls that post themselves again (a
-        # producer's, as long as its user sends) would keep sockets and timers waiting.
+        # Bounded, or calls that post themselves again (a producer's, as long as its user sends) would keep
+        # sockets and timers waiting. Not too tightly: with each wait of the loop the interpreter's lock goes
+        # to the sending thread, for five milliseconds.
         end = time.monotonic() + limits.POSTED_SECONDS
-        for _ in range(min(len(posted), limits.POSTED_AT_ONCE)):
+        for _ in range(limits.POSTED_AT_ONCE):
+            if not posted:
+                break
             fn, args = posted.popleft()
             try:
                 fn(*args)
-            except Exception:
+            except BaseException:
                 log.exception("a call posted to the hub failed")
             if time.monotonic() >= end:
                 break
@@ -269,7 +272,7 @@ def _logged(fn: Callable[..., Any], *args: Any) -> Any:
         return fn(*args)
     except gevent.GreenletExit:
         raise
-    except Exception:
+    except BaseException:  # gevent would pass a SystemExit on to the hub itself
         log.exception("a green thread ended with an error")
         return None
 

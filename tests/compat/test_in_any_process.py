@@ -161,7 +161,7 @@ def test_in_a_patched_gevent_program_only_the_calling_greenlet_waits() -> None:
             before = ticks
             future = producer.send("t", b"v")
             assert future.get(10).offset == 0
-            assert ticks - before > 10, ticks
+            assert ticks - before > 2, ticks  # 0 or 1 if the thread were blocked
             with gevent.Timeout(0.05, False):
                 producer.send("t", b"w").get()
                 raise SystemExit("should have timed out")
@@ -169,7 +169,7 @@ def test_in_a_patched_gevent_program_only_the_calling_greenlet_waits() -> None:
             consumer = KafkaConsumer("t", bootstrap_servers=broker.bootstrap_servers)
             before = ticks
             assert consumer.poll(200) == {}
-            assert ticks - before > 10, ticks
+            assert ticks - before > 2, ticks  # 0 or 1 if the thread were blocked
             consumer.seek_to_beginning()
             values = []
             def read():

@@ -3,9 +3,12 @@
 A :class:`PartitionQueue` has one open :class:`Batch`; ``send`` appends to it under the queue's lock. When
 the next record does not fit, the batch is sealed (it takes its place in ``sealed``, in order) and a new
 one is opened; the thread that sealed it then encodes it, outside the lock, so that what waits is bytes
-and not objects. The sender takes sealed batches from the left, stopping at one that is still being
-encoded, and takes the open batch when it has lingered long enough. So a partition's records leave in the
-order in which they were appended.
+and not objects. The sender takes sealed batches from the left and takes the open batch when it has lingered
+long enough. So a partition's records leave in the order in which they were appended.
+
+A thread that sends may be interrupted anywhere (Ctrl-C, a signal handler that flushes), so nothing depends
+on what it does next: a batch counts as incomplete before it has its first record, and one that its thread
+does not get encoded within ``ENCODING_SECONDS`` is encoded by the sender. Encoding twice gives the same.
 
 A batch is also the shared result of its records: their futures (:mod:`compat.kafka.producer._future`)
 refer to it and to their place in it, and have no state of their own. Waiters and callbacks are kept only
@@ -34,6 +37,7 @@ log = logging.getLogger(__name__)
 
 allocate_lock = monkey.get_original("_thread", "allocate_lock")
 
+ENCODING_SECONDS = 0.1  # how long the sender leaves a sealed batch to the thread that sealed it
 BATCH_HEADER = 61  # octets of a record batch before its first record
 
 Record = tuple[int, "bytes | None", "bytes | None", Any]  # timestamp in ms, key, value, headers
@@ -48,8 +52,10 @@ class Batch:
         "callbacks",
         "content",
         "count",
+        "counted",
         "created",
         "done",
+        "encoding_until",
         "error",
         "finished",
         "queue",
@@ -68,6 +74,8 @@ class Batch:
         self.count = 0  # records, known when it is sealed
         self.created = 0.0  # monotonic seconds of the first record
         self.content: bytes | None = None  # the encoded batch, once sealed and encoded
+        self.encoding_until = 0.0  # monotonic seconds; before, a thread that sends is encoding it
+        self.counted = False  # whether its size is among the sender's octets under way
         self.attempts = 0
         self.done = False  # the outcome is known
         self.finished = False  # ... and all callbacks have been called
@@ -78,15 +86,24 @@ class Batch:
         self.callbacks: list[tuple[int, Any, Callable[[Any], Any], Callable[[Any], Any]]] | None = None
 
     def encode(self) -> None:
-        """Turn the records of a sealed batch into ``content`` and let go of them."""
-        records, self.records = self.records, []
+        """Turn the records of a sealed batch into ``content`` and let go of them. Any thread, even twice."""
+        records = self.records
+        if self.content is not None:
+            return
         queue = self.queue
+        self.encoding_until = monotonic() + ENCODING_SECONDS
         try:
-            self.content = encode_batch(records, compression=queue.compression)
+            content = encode_batch(records, compression=queue.compression)
         except Exception as error:
             log.exception("a batch of %d records for %s could not be encoded", self.count, queue.partition)
             self.error = error
-            self.content = b""
+            content = b""
+        except BaseException:  # interrupted: the sender does it
+            self.encoding_until = 0.0
+            raise
+        if self.content is None:
+            self.content = content
+        self.records = []
 
     def wait(self, timeout: float | None) -> bool:
         """Wait for the outcome and its callbacks, at most ``timeout`` seconds; whether it is known.
@@ -164,11 +181,11 @@ def _index(entry: tuple[int, Any, Any, Any]) -> int:
     return entry[0]
 
 
-def run_callback(fn: Callable[[Any], Any], outcome: Any, kind: str) -> Exception | None:
+def run_callback(fn: Callable[[Any], Any], outcome: Any, kind: str) -> BaseException | None:
     """Call ``fn``; what it raises is logged, and returned."""
     try:
         fn(outcome)
-    except Exception as error:
+    except BaseException as error:  # a sys.exit() here must not end the hub
         log.exception("Error processing %s", kind)
         return error
     return None
@@ -182,6 +199,7 @@ class PartitionQueue:
         "closed",
         "compression",
         "hub",
+        "incomplete",
         "lock",
         "open",
         "partition",
@@ -189,8 +207,16 @@ class PartitionQueue:
         "sealed",
     )
 
-    def __init__(self, hub: Hub, partition: TopicPartition, batch_size: int, compression: str | None) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        partition: TopicPartition,
+        batch_size: int,
+        compression: str | None,
+        incomplete: dict[Batch, None],
+    ) -> None:
         self.hub = hub
+        self.incomplete = incomplete  # the sender's: batches with records, until their outcome is known
         self.partition = partition
         self.batch_size = batch_size
         self.compression = compression
@@ -223,6 +249,7 @@ class PartitionQueue:
             index = len(records)
             if not index:
                 batch.created = monotonic()
+                self.incomplete[batch] = None
             records.append(record)
             batch.room -= size
         return batch, index, sealed
@@ -231,8 +258,10 @@ class PartitionQueue:
         batch = self.open
         batch.count = len(batch.records)
         batch.size = max(self.batch_size - batch.room, BATCH_HEADER)
+        fresh = Batch(self, self.batch_size)
+        # Python looks for signals after calls, so these two lines happen both or not at all.
+        self.open = fresh
         self.sealed.append(batch)
-        self.open = Batch(self, self.batch_size)
         return batch
 
     @property
@@ -240,11 +269,15 @@ class PartitionQueue:
         return not self.sealed and not self.open.records
 
     def take_sealed(self) -> Batch | None:
-        """The next batch that is ready to go, or None."""
+        """The next sealed batch, encoded, or None: there is none, or another thread is encoding it."""
         sealed = self.sealed
-        if sealed and sealed[0].content is not None:
-            return sealed.popleft()
-        return None
+        if not sealed:
+            return None
+        if sealed[0].content is None:
+            if monotonic() < sealed[0].encoding_until:
+                return None
+            sealed[0].encode()
+        return sealed.popleft()
 
     def seal_open(self) -> Batch | None:
         """Seal the open batch although it is not full, if it has records; the caller encodes it."""

@@ -34,6 +34,7 @@ from dafka.mesh.hub import Waiter
 log = logging.getLogger(__name__)
 
 BYTES_UNDER_WAY = 32 * 1024 * 1024  # octets sealed and not acknowledged before send() waits
+LARGEST_BATCH = 1_000_000  # octets; below the broker's message.max.bytes
 ROUND_BYTES = 4 * 1024 * 1024  # octets after which no further batch joins a call of broker.produce
 
 
@@ -42,14 +43,15 @@ class Sender:
 
     def __init__(self, client: Client, config: dict[str, Any]) -> None:
         self._hub = client.hub
-        self._broker = client.broker
+        self._client = client
         self._acks = config["acks"]
         self._linger = config["linger_ms"] / 1000
         self._retries = config["retries"]
         self._retry_backoff = config["retry_backoff_ms"] / 1000
         self._delivery_timeout = config["delivery_timeout_ms"] / 1000
         self._metadata_max_age = config["metadata_max_age_ms"] / 1000
-        self._new_queue_args = (config["batch_size"], config["compression_type"])
+        # A batch that the broker would refuse as too large takes all its records with it.
+        self._new_queue_args = (min(config["batch_size"], LARGEST_BATCH), config["compression_type"])
         self.topics = Topics(self._new_queue)
         self.incomplete: dict[Batch, None] = {}  # batches with records, until their outcome is known
         self.ready: deque[PartitionQueue] = deque()
@@ -70,15 +72,12 @@ class Sender:
         self._hub.post(self._start)
 
     def _new_queue(self, partition: TopicPartition) -> PartitionQueue:
-        return PartitionQueue(self._hub, partition, *self._new_queue_args)
+        return PartitionQueue(self._hub, partition, *self._new_queue_args, self.incomplete)
 
     # -- for the threads that send ---------------------------------------------------------------
 
     def opened(self, batch: Batch) -> None:
         """A batch has got its first record."""
-        self.incomplete[batch] = None
-        if batch.done:
-            del self.incomplete[batch]
         self.ready.append(batch.queue)
         if self.asleep:
             self.wake()
@@ -87,12 +86,17 @@ class Sender:
 
     def sealed(self, batch: Batch) -> None:
         """A batch is full: encode it and pass it on."""
-        with self._lock:
-            self._under_way += batch.size
-        batch.encode()
+        self._count(batch)
         self.ready.append(batch.queue)
+        batch.encode()
         if self.asleep:
             self.wake()
+
+    def _count(self, batch: Batch) -> None:
+        with self._lock:
+            if not batch.counted:
+                batch.counted = True
+                self._under_way += batch.size
 
     def wake(self) -> None:
         """Have the sender look at its queues."""
@@ -148,6 +152,7 @@ class Sender:
             batches = list(self.incomplete)
             if not batches:
                 return
+            self.ready.extend({batch.queue: None for batch in batches})
             self.wake()
             for batch in batches:
                 if not batch.finished:
@@ -217,13 +222,13 @@ class Sender:
                     if at_once or lingers_until <= now:
                         sealed = queue.seal_open()
                         if sealed is not None:
-                            with self._lock:
-                                self._under_way += sealed.size
-                            sealed.encode()
+                            self._count(sealed)
                             batch = queue.take_sealed()
                     else:
                         due = min(due, lingers_until)
                 if batch is None:
+                    if queue.sealed:  # it is being encoded
+                        due = min(due, queue.sealed[0].encoding_until)
                     break
                 if batch.error is not None:
                     self._resolve(batch, -1, -1, batch.error)
@@ -251,7 +256,7 @@ class Sender:
             tuple(queue.partition): [batch.content for batch in batches] for queue, batches in work.items()
         }
         try:
-            answers = self._broker.produce(requests, acks=self._acks)
+            answers = self._client.broker.produce(requests, acks=self._acks)
         except Exception as error:
             log.error("producing to %s failed: %r", sorted(requests), error)
             for queue, batches in work.items():
@@ -304,7 +309,9 @@ class Sender:
         finally:
             self.incomplete.pop(batch, None)
             with self._lock:
-                self._under_way -= batch.size
+                if batch.counted:
+                    batch.counted = False
+                    self._under_way -= batch.size
                 blocked: list[Waiter] = []
                 if self._blocked and self._under_way <= BYTES_UNDER_WAY:
                     blocked, self._blocked = self._blocked, []
@@ -314,7 +321,7 @@ class Sender:
     def refresh(self, names: Iterable[str], create: bool = False) -> Any:
         """Ask the broker about topics. In the hub; :meth:`Client.call` brings other threads here."""
         wanted = list(names)
-        metadata = self._broker.metadata(wanted, create)
+        metadata = self._client.broker.metadata(wanted, create)
         self.topics.update_from(metadata, wanted)
         return metadata
 

@@ -43,6 +43,7 @@ from compat.kafka.producer._future import RecordFuture
 from compat.kafka.producer._sender import Sender
 from compat.kafka.producer._topics import ClusterView, Topic
 from compat.kafka.producer._values import apply_serializer, as_bytes, headers_size
+from dafka.protocol.batch_writer import TIMESTAMP_LIMIT
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ EXIT_TIMEOUT = 5.0  # seconds that the interpreter's exit waits for a live produ
 _RECORD_OVERHEAD = 11
 # A record whose estimate is further than this from max_request_size cannot be over it.
 _SIZE_MARGIN = 128
-_INT64 = range(-(2**63), 2**63)
+_TIMESTAMPS = range(-TIMESTAMP_LIMIT, TIMESTAMP_LIMIT + 1)  # what a record batch can hold
 
 _new_future = object.__new__
 
@@ -187,7 +188,7 @@ class KafkaProducer:
             self._check_size(key_bytes, value_bytes, headers)
         if timestamp_ms is None:
             timestamp_ms = int(time() * 1000)
-        elif type(timestamp_ms) is not int or timestamp_ms not in _INT64:
+        elif type(timestamp_ms) is not int or timestamp_ms not in _TIMESTAMPS:
             raise TypeError(timestamp_ms)
 
         with queue.lock:
@@ -462,7 +463,7 @@ def _as_exception(error: Any, *args: Any) -> Exception:
 
 def _failed_future(topic: str, partition: int | None, error: Exception, sizes: Any) -> RecordFuture:
     """A future that has failed before there was a partition to send to."""
-    batch = Batch(PartitionQueue(None, TopicPartition(topic, partition), 0, None), 0)  # type: ignore[arg-type]
+    batch = Batch(PartitionQueue(None, TopicPartition(topic, partition), 0, None, {}), 0)  # type: ignore[arg-type]
     batch.error = error
     batch.done = True
     return RecordFuture(batch, (-1, None, None, *sizes))  # type: ignore[arg-type]

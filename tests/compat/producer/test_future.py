@@ -153,7 +153,7 @@ def test_a_failed_record_raises_and_calls_errbacks(new_producer: Producers) -> N
     future = producer.send("t", b"v")
     seen: list[Any] = []
     future.add_errback(seen.append).add_callback(seen.append)
-    producer._sender._broker = RefusingBroker(producer._sender._broker, MessageSizeTooLargeError)
+    producer._client._broker = RefusingBroker(producer._client._broker, MessageSizeTooLargeError)
     producer.flush(10)
     with pytest.raises(MessageSizeTooLargeError):
         future.get()

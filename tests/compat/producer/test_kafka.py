@@ -332,7 +332,7 @@ def test_what_the_broker_refuses_for_good_fails_the_future(producer: KafkaProduc
         def metadata(self, topics: object, create: bool = False) -> object:
             raise TopicAuthorizationFailedError({"t"})
 
-    producer._sender._broker = Refusing()
+    producer._client._broker = Refusing()
     future = producer.send("t", b"value", key=b"k")
     assert future.failed() and not future.succeeded() and future.value is None
     with pytest.raises(TopicAuthorizationFailedError):

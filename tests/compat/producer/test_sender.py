@@ -28,10 +28,10 @@ class FaultyBroker:
     """The real broker, except that ``faults`` come first: classes of errors, or seconds to wait."""
 
     def __init__(self, producer: KafkaProducer, faults: list[Any]) -> None:
-        self._broker = producer._sender._broker
+        self._broker = producer._client._broker
         self.faults = faults
         self.calls = 0
-        producer._sender._broker = self
+        producer._client._broker = self
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)

@@ -1,0 +1,132 @@
+"""Whatever interrupts a program in the middle of send(): what was accepted arrives, and nothing hangs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compat.kafka import KafkaConsumer, KafkaProducer
+from compat.kafka.producer import _batches
+from dafka import Broker
+from dafka.broker import registry
+
+Producers = Callable[..., KafkaProducer]
+Consumers = Callable[..., KafkaConsumer]
+
+
+def test_a_batch_whose_encoding_is_interrupted_is_sent_all_the_same(
+    new_producer: Producers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = new_producer(batch_size=300)
+    producer.partitions_for("t")
+    here, encode, interrupts = threading.get_ident(), _batches.encode_batch, [1]
+
+    def interrupted(*args: Any, **kwargs: Any) -> bytes:
+        if threading.get_ident() == here and interrupts:
+            interrupts.pop()
+            raise KeyboardInterrupt
+        return encode(*args, **kwargs)
+
+    monkeypatch.setattr(_batches, "encode_batch", interrupted)
+    futures = []
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            futures.append(producer.send("t", b"x" * 100, partition=0))
+    futures += [producer.send("t", b"y" * 100, partition=0) for _ in range(10)]
+    producer.flush(5)
+    # The interrupted send's own record was appended before it was interrupted.
+    assert [future.get(0).offset for future in futures] == [
+        offset + (offset >= len(futures) - 10) for offset in range(len(futures))
+    ]
+
+
+def test_flush_waits_for_records_that_other_threads_appended_before_it(new_producer: Producers) -> None:
+    producer = new_producer(compression_type="gzip", batch_size=4000)
+    value = os.urandom(500)
+    stop, early = threading.Event(), []
+
+    def send() -> None:
+        while not stop.is_set():
+            producer.send("t", value)
+
+    def send_and_flush() -> None:
+        while not stop.is_set():
+            future = producer.send("t", value)
+            producer.flush(10)
+            early.append(not future.is_done)
+
+    threads = [threading.Thread(target=target) for target in (send, send_and_flush, send_and_flush)]
+    for thread in threads:
+        thread.start()
+    while len(early) < 200:
+        pass
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not any(early)
+
+
+def test_a_callback_that_exits_ends_nothing(new_producer: Producers, caplog: pytest.LogCaptureFixture) -> None:
+    producer = new_producer()
+    producer.send("t", b"1").add_callback(lambda _: sys.exit(3)).get(5)
+    assert producer.send("t", b"2").get(5).offset >= 0
+    assert "SystemExit" in caplog.text
+
+
+def test_a_timestamp_that_no_batch_can_hold_is_refused_at_once(new_producer: Producers) -> None:
+    producer = new_producer(linger_ms=50)
+    good = producer.send("t", b"good", partition=0)
+    for timestamp in (-(2**63), 2**63 - 1, 2**62 + 1):
+        with pytest.raises(TypeError, match=str(timestamp)):
+            producer.send("t", b"bad", partition=0, timestamp_ms=timestamp)
+    also_good = producer.send("t", b"far", partition=0, timestamp_ms=2**62)
+    assert (good.get(5).offset, also_good.get(5).offset) == (0, 1)
+
+
+def test_a_batch_size_above_what_the_broker_takes_loses_nothing(new_producer: Producers) -> None:
+    producer = new_producer(batch_size=5_000_000, linger_ms=50)
+    futures = [producer.send("t", bytes(1000), partition=0) for _ in range(3000)]
+    assert [future.get(10).offset for future in futures] == list(range(3000))
+
+
+def test_clients_go_on_when_their_broker_is_stopped_and_started_again(tmp_path: Path) -> None:
+    broker = Broker(tmp_path).start()
+    address = broker.bootstrap_servers
+    producer = KafkaProducer(bootstrap_servers=address)
+    consumer = KafkaConsumer("t", bootstrap_servers=address, auto_offset_reset="earliest")
+    assert producer.send("t", b"before").get(5).offset == 0
+    assert next(consumer).value == b"before"
+    broker.stop()
+    broker.start()
+    try:
+        assert producer.send("t", b"after").get(5).offset == 1
+        assert next(consumer).value == b"after"
+    finally:
+        producer.close()
+        consumer.close()
+        broker.stop()
+
+
+def test_a_relative_embedded_folder_stays_the_same_when_the_program_changes_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_STARTED_IN", str(tmp_path))
+    monkeypatch.setenv("DAFKA_EMBEDDED", "data")
+    (tmp_path / "elsewhere").mkdir()
+    with KafkaProducer() as producer:
+        producer.send("t", b"here").get(5)
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        consumer = KafkaConsumer("t", auto_offset_reset="earliest")
+        assert next(consumer).value == b"here"
+        consumer.close()
+    for broker in list(registry._brokers):
+        if str(broker.path).startswith(str(tmp_path)):
+            broker.stop()
+    assert (tmp_path / "data").is_dir()
+    assert not (tmp_path / "elsewhere" / "data").exists()
