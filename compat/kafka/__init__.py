@@ -34,6 +34,8 @@ from kafka import (  # noqa: E402  (the finder has to be there before anything b
     __version__,
 )
 
+from compat.kafka._install import install as install  # noqa: E402
+from compat.kafka._install import uninstall as uninstall  # noqa: E402
 from compat.kafka.admin import KafkaAdminClient  # noqa: E402
 from compat.kafka.consumer import KafkaConsumer  # noqa: E402
 from compat.kafka.producer import KafkaProducer  # noqa: E402

@@ -27,12 +27,13 @@ from kafka.errors import (
 
 from dafka.broker.errors import BrokerStoppedError
 from dafka.broker.fetching import Fetch
+from dafka.broker.groups_calls import GroupCalls
+from dafka.broker.groups_coordinator import Coordinator
 from dafka.broker.interface import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
     BrokerInterface,
-    CommittedOffset,
     Error,
     Fetched,
     FetchFrom,
@@ -63,7 +64,7 @@ _LAST_TIMESTAMP = 2**63 - 1
 _NO_ID = uuid.UUID(int=0)
 
 
-class EmbeddedBroker(BrokerInterface):
+class EmbeddedBroker(GroupCalls, BrokerInterface):
     """A broker on the folder ``path``, on the mesh that ``options`` name, running from construction on.
 
     ``host`` and ``port`` are what clients are told. Raises the log's errors; see :class:`dafka.Broker`.
@@ -97,6 +98,7 @@ class EmbeddedBroker(BrokerInterface):
             self.cluster_id, address = self._identity()
             self._topics = TopicTable(self.log, self._writer, default_partitions)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
+            self._coordinator = Coordinator(hub, self._offsets, self._stopped_error)
             self._writer.on_commit(self._committed)
             self._topics.adopt(self.log.partitions())
             self.node = BrokerNode(
@@ -291,20 +293,6 @@ class EmbeddedBroker(BrokerInterface):
                 found, low = later, max(middle, later[1])
         return found
 
-    # -- groups ---------------------------------------------------------------------------------
-
-    def commit_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> dict[TopicPartition, Error | None]:
-        self._check()
-        return self._offsets.commit(group, offsets)
-
-    def fetch_offsets(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None
-    ) -> dict[TopicPartition, CommittedOffset]:
-        self._check()
-        return self._offsets.fetch(group, partitions)
-
     # -- life -----------------------------------------------------------------------------------
 
     @property
@@ -315,7 +303,7 @@ class EmbeddedBroker(BrokerInterface):
     def stop(self) -> None:
         """Commit what has been accepted, leave the mesh and close the log; waits as a green thread.
 
-        Waiting fetches end, and every later call, with BrokerStoppedError. A second call waits for the
+        Waiting calls end, and every later call, with BrokerStoppedError. A second call waits for the
         first one.
         """
         if self._stopping:
@@ -325,6 +313,7 @@ class EmbeddedBroker(BrokerInterface):
         try:
             for fetch in list(self._fetches):
                 fetch.abandon()
+            self._coordinator.close()
             while self._pending_bytes:
                 self._less_pending.clear()
                 self._less_pending.wait()
@@ -337,7 +326,10 @@ class EmbeddedBroker(BrokerInterface):
     def _check(self) -> None:
         if self._stopping:
             self.hub.check()
-            raise BrokerStoppedError(f"the broker {self.host}:{self.port} on {self.log.path} is stopped")
+            raise self._stopped_error()
+
+    def _stopped_error(self) -> BrokerStoppedError:
+        return BrokerStoppedError(f"the broker {self.host}:{self.port} on {self.log.path} is stopped")
 
     def _storage_error(self, doing: str, name: str, error: LogError) -> Error:
         self._check()

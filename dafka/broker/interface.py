@@ -12,13 +12,52 @@ itself concerns the broker as a whole: :class:`dafka.broker.errors.BrokerStopped
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-TopicPartition = tuple[str, int]
-Error = Any  # a class of kafka.errors, which has no types
+from dafka.broker.groups_interface import (
+    CommittedOffset,
+    Error,
+    GroupDescription,
+    GroupInterface,
+    Joined,
+    JoinedMember,
+    JoinRequest,
+    LeavingMember,
+    ListedGroup,
+    MemberDescription,
+    Synced,
+    TopicPartition,
+)
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "MAX_TIMESTAMP",
+    "NO_OFFSET",
+    "BrokerInterface",
+    "CommittedOffset",
+    "Error",
+    "FetchFrom",
+    "Fetched",
+    "GroupDescription",
+    "JoinRequest",
+    "Joined",
+    "JoinedMember",
+    "LeavingMember",
+    "ListedGroup",
+    "ListedOffset",
+    "MemberDescription",
+    "Metadata",
+    "PartitionMetadata",
+    "Produced",
+    "Synced",
+    "TopicMetadata",
+    "TopicPartition",
+    "TopicSpec",
+]
 
 LATEST = -1  # a timestamp of list_offsets: the offset behind the last record
 EARLIEST = -2  # ... the first record that exists
@@ -103,16 +142,9 @@ class ListedOffset(NamedTuple):
     timestamp: int = -1
 
 
-class CommittedOffset(NamedTuple):
-    """A group's position in a partition: the offset of the next record it wants."""
-
-    offset: int
-    metadata: str | None = ""
-    leader_epoch: int = -1
-
-
-class BrokerInterface(ABC):
-    """A broker. See the module for what all methods have in common."""
+class BrokerInterface(GroupInterface):
+    """A broker. See the module for what all methods have in common, and
+    :mod:`dafka.broker.groups_interface` for the methods about groups."""
 
     @abstractmethod
     def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
@@ -174,19 +206,3 @@ class BrokerInterface(ABC):
     @abstractmethod
     def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
         """The first offset with that timestamp (ms) or a later one; or LATEST, EARLIEST, MAX_TIMESTAMP."""
-
-    @abstractmethod
-    def commit_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> dict[TopicPartition, Error | None]:
-        """Note a group's positions, durably.
-
-        Errors: InvalidGroupIdError, UnknownTopicOrPartitionError, OffsetMetadataTooLargeError,
-        KafkaStorageError.
-        """
-
-    @abstractmethod
-    def fetch_offsets(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None
-    ) -> dict[TopicPartition, CommittedOffset]:
-        """A group's positions in these partitions (None: all); only those it has committed."""

@@ -52,12 +52,8 @@ class GroupOffsets:
             else:
                 answers[name, number] = None
                 rows[OFFSETS, _key(group, partition.topic, number)] = list(committed)
-        if rows:
-            try:
-                self._writer.put_and_wait(rows)
-            except LogError:
-                return {key: error or KafkaStorageError for key, error in answers.items()}
-        return answers
+        failed = self._put(rows)
+        return {key: error or failed for key, error in answers.items()}
 
     def fetch(
         self, group: str, partitions: Iterable[TopicPartition] | None
@@ -72,6 +68,46 @@ class GroupOffsets:
             if row is not None:
                 answers[name, number] = CommittedOffset(*row)
         return answers
+
+    def groups(self) -> set[str]:
+        """The names of the groups that have committed something."""
+        names = set()
+        for key in self._table:
+            length, _, rest = key.partition(":")
+            names.add(rest[: int(length)])
+        return names
+
+    def has_group(self, group: str) -> bool:
+        """Whether the group has committed something."""
+        return isinstance(group, str) and any(True for _ in self._table.items(_prefix(group)))
+
+    def delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
+        """Forget a group's offsets for these partitions; waits as a green thread for the commit."""
+        answers: dict[TopicPartition, Error | None] = {}
+        rows: Rows = {}
+        for name, number in partitions:
+            partition = self._topics.partition(name, number)
+            if partition is None:
+                answers[name, number] = UnknownTopicOrPartitionError
+                continue
+            answers[name, number] = None
+            key = _key(group, partition.topic, number)
+            if key in self._table:
+                rows[OFFSETS, key] = None
+        error = self._put(rows)
+        return {key: found or error for key, found in answers.items()}
+
+    def delete_group(self, group: str) -> Error | None:
+        """Forget all that a group has committed; waits as a green thread for the commit."""
+        return self._put({(OFFSETS, key): None for key, _ in self._table.items(_prefix(group))})
+
+    def _put(self, rows: Rows) -> Error | None:
+        if rows:
+            try:
+                self._writer.put_and_wait(rows)
+            except LogError:
+                return KafkaStorageError
+        return None
 
     def rows_without(self, topic: Topic) -> Rows:
         """The rows that delete what every group has committed for a topic."""

@@ -74,9 +74,9 @@ def connect(bootstrap_servers: str | Iterable[str], timeout: float | None = None
     core = hub.run(_find, addresses, folder, timeout)
     if core is None:
         raise KafkaTimeoutError(
-            f"Unable to bootstrap from {bootstrap_servers}: no broker of this process has that address. Start "
-            f"a dafka.Broker and use its bootstrap_servers, or set the environment variable {EMBEDDED} to a "
-            "folder, and every address means a broker on it"
+            f"Unable to bootstrap from {bootstrap_servers}: no broker of this process has that address. "
+            f"Start a dafka.Broker and use its bootstrap_servers, or set the environment variable {EMBEDDED} "
+            "to a folder, and every address means a broker on it"
         )
     return Connection(hub, core)
 

@@ -18,6 +18,8 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # whoever read our output has gone: click ends quietly
         except (DafkaError, ValueError, OSError) as error:
             raise click.ClickException(str(error)) from error
 

@@ -52,13 +52,19 @@ def produce(
     reported, and the exit status is 1.
     """
     producer = Producer(topic, min_stores=stores, head_interval=head_interval / 1000, **mesh)
-    with ended_by_signal():
-        for line in sys.stdin.buffer:
-            producer.send(line.rstrip(b"\r\n"))
     try:
+        with ended_by_signal():
+            for line in sys.stdin.buffer:
+                producer.send(line.rstrip(b"\r\n"))
         producer.close(0.0 if terminate_unacked else timeout)
     except UnacknowledgedError as error:
         raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt:  # a second signal ends the wait
+        left = producer.unacknowledged
+        raise click.ClickException(
+            f"{left} records of topic {producer.topic!r}, partition {producer.address}, were not acknowledged"
+            " by enough stores when the wait was interrupted"
+        ) from None
 
 
 @click.command()

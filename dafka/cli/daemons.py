@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from dafka.cli.options import common_options, ended_by_signal, mesh_arguments, wait_for_signal
+from dafka.mesh.prometheus import MetricsServer
 from dafka.mesh.store import Store
 from dafka.mesh.tower import Tower
+
+
+def metrics_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--metrics-port`` and ``--metrics-host``."""
+    command = click.option(
+        "--metrics-host", default="127.0.0.1", show_default=True, help="Interface for --metrics-port."
+    )(command)
+    return click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        help="Serve metrics for Prometheus on this port (0: any). Needs the extra 'metrics'.",
+    )(command)
 
 
 @click.command()
 @click.option("--sub", default="tcp://*:5556", show_default=True, help="Where to take beacons from nodes.")
 @click.option("--pub", default="tcp://*:5557", show_default=True, help="Where to give beacons to nodes.")
+@metrics_options
 @common_options
-def tower(sub: str, pub: str) -> None:
+def tower(sub: str, pub: str, metrics_port: int | None, metrics_host: str) -> None:
     """Run a tower, where nodes find each other."""
     with ended_by_signal(), Tower(sub, pub) as running:
         publish_to, subscribe_from = running.addresses
         click.echo(f"tower: nodes publish to {publish_to} and subscribe from {subscribe_from}", err=True)
-        wait_for_signal()
+        with _metrics("tower", running.metrics, metrics_port, metrics_host):
+            wait_for_signal()
 
 
 @click.command()
@@ -32,9 +49,23 @@ def tower(sub: str, pub: str) -> None:
     show_default=True,
     help="What an acknowledged record survives: the death of this process, or a power cut too.",
 )
+@metrics_options
 @mesh_arguments
-def store(folder: str, durability: str, mesh: dict[str, Any]) -> None:
+def store(
+    folder: str, durability: str, metrics_port: int | None, metrics_host: str, mesh: dict[str, Any]
+) -> None:
     """Run a store that keeps every partition it hears of in FOLDER."""
     with ended_by_signal(), Store(folder, durability=durability, **mesh) as running:
         click.echo(f"store: {running.address} in {folder}", err=True)
-        wait_for_signal()
+        with _metrics("store", running.metrics, metrics_port, metrics_host):
+            wait_for_signal()
+
+
+@contextmanager
+def _metrics(kind: str, read: Callable[[], Mapping[str, Any]], port: int | None, host: str) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    with MetricsServer(kind, read, port, host) as server:
+        click.echo(f"metrics: http://{host}:{server.port}/metrics", err=True)
+        yield

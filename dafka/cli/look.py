@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from dafka.cli.options import TopicName, ended_by_signal, mesh_arguments
-from dafka.mesh.address import topic_name
 from dafka.mesh.observer import Observer
 from dafka.protocol.commands import Command, DirectHead, Head
 from dafka.protocol.runs import Run
@@ -36,7 +35,7 @@ def topics(topic: bytes | None, seconds: float, mesh: dict[str, Any]) -> None:
                     key = heard.topic, heard.address
                     heads[key] = max(heads.get(key, 0), heard.sequence)
     for (name, address), sequence in sorted(heads.items()):
-        click.echo(f"{topic_name(name)}\t{address.decode()}\t{sequence}")
+        click.echo(f"{_shown(name)}\t{_shown(address)}\t{sequence}")
 
 
 @click.command()
@@ -66,5 +65,16 @@ def _lines(heard: Run | Command) -> list[str]:
 
 def _text(value: Any) -> str:
     if isinstance(value, bytes):
-        return topic_name(value)
+        return _shown(value)
     return ",".join(map(_text, value)) if isinstance(value, tuple) else str(value)
+
+
+def _shown(octets: bytes) -> str:
+    """Octets of a stranger on a terminal: one field of one line, and nothing that steers the terminal."""
+    text = octets.decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

@@ -27,6 +27,8 @@ _NODE_PATHS = {
     "sub": "beacon/sub_address",
     "beacon_interval": "beacon/interval",
     "beacon_timeout": "beacon/timeout",
+    "advertise": "beacon/address",
+    "verbose": "beacon/verbose",
 }
 _PATHS: dict[str, dict[str, str]] = {
     "tower": {"pub": "tower/pub_address", "sub": "tower/sub_address", "verbose": "tower/verbose"},
@@ -98,6 +100,11 @@ def mesh_arguments(command: Command) -> Command:
     @click.option("--sub", default=DEFAULT_TOWER[0], show_default=True, help="Where the tower takes beacons.")
     @click.option("--pub", default=DEFAULT_TOWER[1], show_default=True, help="Where the tower gives beacons.")
     @click.option("--bind", default="*", show_default=True, help="Interface that peers connect to.")
+    @click.option(
+        "--advertise",
+        default="",
+        help="Host that peers are told to connect to.  [default: the one bound, or what the tower sees]",
+    )
     @click.option("--beacon-interval", default=1000, show_default=True, help="Milliseconds between beacons.")
     @click.option(
         "--beacon-timeout", default=4000, show_default=True, help="Milliseconds until a peer is lost."
@@ -118,6 +125,7 @@ def mesh_arguments(command: Command) -> Command:
         sub: str,
         pub: str,
         bind: str,
+        advertise: str,
         beacon_interval: int,
         beacon_timeout: int,
         high_watermark: int,
@@ -127,6 +135,7 @@ def mesh_arguments(command: Command) -> Command:
         mesh = {
             "tower": (sub, pub),
             "bind": bind,
+            "advertise": advertise,
             "beacon_interval": beacon_interval / 1000,
             "beacon_timeout": beacon_timeout / 1000,
             "high_water_mark": high_watermark,

@@ -8,6 +8,10 @@ keys and builds an index of some 50 bytes a chunk; reading finds its chunk by bi
 tail in memory or from disk, where its CRC-32C is checked. Rounds of single messages would leave too many
 chunks, so small neighbours are merged in the transaction that stores the newest (``growth.py``).
 
+Trimming, deleting and compacting are rounds, too (``changes.py``, ``compaction.py``). What they leave on the
+disk is deleted, and its space given back, in small steps between rounds; so is the copying of SQLite's WAL.
+Whoever owns the log calls for these steps (:class:`dafka.mesh.writer.Writer` does).
+
 Memory changes only after a commit, so it never shows what a crash can take back. A round that fails leaves
 everything as it was. One process has a folder open at a time (``lock.py``).
 
@@ -17,6 +21,8 @@ have lost its last rounds, never the middle. ``'power'`` survives that, too, and
 
 from __future__ import annotations
 
+from dafka.log.changes import Rewrite, Trim
+from dafka.log.compaction import Compacted, compact, dirty_bytes
 from dafka.log.errors import (
     AppendError,
     DamagedError,
@@ -29,9 +35,10 @@ from dafka.log.errors import (
     LogVersionError,
     LogWriteError,
     NotALogError,
+    StaleRewriteError,
     TableValueError,
 )
-from dafka.log.log import Append, Durability, Log, TableValues
+from dafka.log.log import Append, Durability, Log, OnDamage, TableValues
 from dafka.log.partition import LogPartition
 from dafka.log.round import WriteRound
 from dafka.log.table import Table
@@ -39,6 +46,7 @@ from dafka.log.table import Table
 __all__ = [
     "Append",
     "AppendError",
+    "Compacted",
     "DamagedError",
     "Durability",
     "Log",
@@ -52,8 +60,14 @@ __all__ = [
     "LogVersionError",
     "LogWriteError",
     "NotALogError",
+    "OnDamage",
+    "Rewrite",
+    "StaleRewriteError",
     "Table",
     "TableValueError",
     "TableValues",
+    "Trim",
     "WriteRound",
+    "compact",
+    "dirty_bytes",
 ]

@@ -5,25 +5,37 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 
+from dafka.log.changes import Garbage, add_dropped
 from dafka.log.chunk import CHUNK_TAG, ChunkKey
 from dafka.log.errors import DamagedError
-from dafka.log.partition import PARTITION_TAG, LogPartition, unpack_partition
+from dafka.log.partition import (
+    DROPPED_TAG,
+    FLOOR_TAG,
+    PARTITION_TAG,
+    LogPartition,
+    unpack_dropped,
+    unpack_floor,
+    unpack_partition,
+)
 from dafka.log.storage import LAYOUT_KEY, Storage
 from dafka.log.table import TABLE_TAG, unpack_key
 
 
 class Catalogue:
-    """Partitions by their number, and the tables' keys as (table, key)."""
+    """Partitions by their number, the tables' keys as (table, key), and what is still to be deleted."""
 
     def __init__(self) -> None:
         self.partitions: dict[int, LogPartition] = {}
         self.table_keys: list[tuple[str, str]] = []
+        self.garbage = Garbage()
+        self.dropped: set[int] = set()
 
 
 def read_catalogue(storage: Storage) -> Catalogue:
     """Read all keys. Raises DamagedError for one that cannot be ours or does not fit the others."""
     catalogue = Catalogue()
     chunks: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    floors: dict[int, tuple[int, int]] = {}
     for key in storage:
         if type(key) is not bytes:
             if key != LAYOUT_KEY:
@@ -36,6 +48,11 @@ def read_catalogue(storage: Storage) -> Catalogue:
             elif tag == PARTITION_TAG:
                 number, topic, address = unpack_partition(key)
                 catalogue.partitions[number] = LogPartition(topic, address, number)
+            elif tag == FLOOR_TAG:
+                number, *floor = unpack_floor(key)
+                floors[number] = floor[0], floor[1]
+            elif tag == DROPPED_TAG:
+                catalogue.dropped.add(unpack_dropped(key))
             elif tag == TABLE_TAG:
                 catalogue.table_keys.append(unpack_key(key))
             else:
@@ -44,15 +61,24 @@ def read_catalogue(storage: Storage) -> Catalogue:
             raise _damaged(storage, f"key {key!r}", str(error)) from error
     for prefix, keys in chunks.items():
         number = int.from_bytes(prefix, "big")
+        if number in catalogue.dropped and number not in catalogue.partitions:
+            continue
         partition = catalogue.partitions.get(number)
         if partition is None:
             raise _damaged(storage, f"partition number {number}", "it has records and no name")
         try:
             keys.sort()  # big endian numbers: the order of the bytes is the order of the sequences
-            partition.index.extend(map(ChunkKey.unpack, keys))
+            index = partition.index
+            index.extend(map(ChunkKey.unpack, keys))
+            if number in floors:
+                index.floor_sequence, index.floor_offset = floors[number]
+                catalogue.garbage.add(index.drop_trimmed())
         except (ValueError, struct.error) as error:
             place = f"the index of topic {partition.topic!r} of {partition.address!r}"
             raise _damaged(storage, place, str(error)) from error
+    for number in catalogue.dropped - catalogue.partitions.keys():
+        dead = map(ChunkKey.unpack, chunks.get(number.to_bytes(4, "big"), ()))
+        add_dropped(catalogue.garbage, number, dead, floors.get(number, (0, 0)))
     return catalogue
 
 

@@ -76,5 +76,9 @@ class AppendError(LogError):
         self.position = position
 
 
+class StaleRewriteError(LogError):
+    """Values that were to be rewritten have changed since they were read; nothing was written."""
+
+
 class TableValueError(LogError):
     """A table cannot hold this value or name; nothing of its round was written."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from dafka.log.chunk import ChunkKey
 
@@ -18,13 +19,16 @@ class ChunkIndex:
     """The chunks of partition ``number``, first to last."""
 
     __slots__ = (
-        "_bases", "_ends", "_firsts", "_nexts", "_peaks", "_sizes", "_times", "bytes", "kind", "number",
+        "_bases", "_ends", "_firsts", "_nexts", "_peaks", "_sizes", "_times", "bytes", "floor_offset",
+        "floor_sequence", "kind", "number",
     )  # fmt: skip
 
     def __init__(self, number: int = -1) -> None:
         self.number = number
         self.kind = 0
         self.bytes = 0
+        self.floor_sequence = 0  # messages below it, and records below floor_offset, were trimmed
+        self.floor_offset = 0
         self._firsts = array("Q")
         self._nexts = array("Q")
         self._bases = array("q")
@@ -50,7 +54,7 @@ class ChunkIndex:
 
     @property
     def first_sequence(self) -> int:
-        return self._firsts[0] if self._firsts else 0
+        return max(self._firsts[0], self.floor_sequence) if self._firsts else 0
 
     @property
     def next_sequence(self) -> int:
@@ -58,7 +62,7 @@ class ChunkIndex:
 
     @property
     def first_offset(self) -> int:
-        return self._bases[0] if self._bases else 0
+        return max(self._bases[0], self.floor_offset) if self._bases else 0
 
     @property
     def next_offset(self) -> int:
@@ -78,6 +82,11 @@ class ChunkIndex:
     def sizes(self) -> Sequence[int]:
         """Size of each chunk's value in bytes."""
         return self._sizes
+
+    @property
+    def times(self) -> Sequence[int]:
+        """Largest timestamp of each chunk in ms."""
+        return self._times
 
     def at_sequence(self, sequence: int) -> int:
         """Position of the first chunk that ends after ``sequence``; the number of chunks if there is none."""
@@ -112,8 +121,54 @@ class ChunkIndex:
     def drop_last(self, count: int) -> None:
         """Forget the last ``count`` chunks."""
         if count:
-            self.bytes -= sum(self._sizes[-count:])
-            for column in (
-                self._firsts, self._nexts, self._bases, self._ends, self._times, self._peaks, self._sizes,
-            ):  # fmt: skip
-                del column[-count:]
+            self._drop(len(self) - count, len(self))
+
+    def drop_trimmed(self) -> list[ChunkKey]:
+        """Forget the chunks that lie below the floor as a whole, except the last one; they are returned.
+
+        The last one stays because it says where the partition stands.
+        """
+        sequences = bisect_right(self._nexts, self.floor_sequence)
+        count = min(sequences, bisect_right(self._ends, self.floor_offset), len(self) - 1)
+        dropped = [self[position] for position in range(count)]
+        if count > 0:
+            self._drop(0, count)
+            self._find_peaks(0)
+        return dropped
+
+    def clear(self) -> list[ChunkKey]:
+        """Forget all chunks; they are returned."""
+        dropped = [self[position] for position in range(len(self))]
+        self._drop(0, len(self))
+        return dropped
+
+    def find(self, keys: Sequence[ChunkKey]) -> int:
+        """The position where exactly these chunks stand, one after the other; -1 if they do not."""
+        start = self.at_sequence(keys[0].first)
+        if start + len(keys) > len(self):
+            return -1
+        return start if all(self[start + number] == key for number, key in enumerate(keys)) else -1
+
+    def replace(self, position: int, count: int, key: ChunkKey) -> None:
+        """Put one chunk in the place of ``count`` that hold the same range together."""
+        self._firsts[position] = key.first
+        self._nexts[position] = key.next
+        self._bases[position] = key.base_offset
+        self._ends[position] = key.next_offset
+        self._times[position] = key.max_timestamp
+        self.bytes += key.size - self._sizes[position]
+        self._sizes[position] = key.size
+        if count > 1:
+            self._drop(position + 1, position + count)
+        self._find_peaks(position)
+
+    def _drop(self, start: int, end: int) -> None:
+        self.bytes -= sum(self._sizes[start:end])
+        for column in (
+            self._firsts, self._nexts, self._bases, self._ends, self._times, self._peaks, self._sizes,
+        ):  # fmt: skip
+            del column[start:end]
+
+    def _find_peaks(self, start: int) -> None:
+        before = self._peaks[start - 1 : start] if start else array("q")
+        self._peaks[start:] = array("q", accumulate([*before, *self._times[start:]], max))[len(before) :]

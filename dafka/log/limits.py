@@ -26,5 +26,38 @@ MERGE_COUNT = 16
 MERGE_LEVELS = (1024, 8192)
 """Sizes of stored values, in bytes: below the first, below the second; from the last on they stay alone."""
 
+CHECKPOINT_BYTES = 8 * 1024 * 1024
+"""So much is written to the WAL, about, before it is copied into the database."""
+
+WAL_BYTES = 64 * 1024 * 1024
+"""The WAL grows to this at most while it is being copied and rounds go on; then they wait."""
+
+COLLECT_BYTES = 4 * 1024 * 1024
+"""Values of trimmed or deleted partitions that one round deletes."""
+
+COLLECT_ROWS = 500
+"""The same as a number of values."""
+
+VACUUM_BYTES = 1024 * 1024
+"""Free space that one step gives back to the file system."""
+
+FREE_BYTES = 1024 * 1024
+"""Free space in the file that is kept for what comes next, at least."""
+
+FREE_SHARE = 8
+"""This share of the file may be free space, too: it is used by the next appends."""
+
+COMPACTION_KEYS = 200_000
+"""Keys that one pass of compaction keeps in memory: some 40 MB."""
+
+COMPACTED_BYTES = 512 * 1024
+"""Contents that compaction puts into one value, and writes in one round."""
+
+COMPACTION_SECTIONS = 32
+"""Stretches of a partition whose time of compaction is remembered for their tombstones."""
+
+DAMAGED_PLACES = 1000
+"""Damaged places a log remembers."""
+
 BUSY_SECONDS = 5.0
 """How long to wait for a lock that a foreign program (the sqlite3 shell, a backup) holds on the database."""

@@ -1,35 +1,48 @@
-"""The log itself: opening a folder, write rounds, reading by sequence, offset and timestamp."""
+"""The log itself: opening a folder, write rounds, reading, trimming, deleting, giving space back."""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal
 
 from dafka.log.catalogue import read_catalogue
-from dafka.log.errors import (
-    LogClosedError,
-    LogForkedError,
-    LogOpenError,
-    LogWriteError,
-    NotALogError,
-    TableValueError,
-)
+from dafka.log.changes import Changes, Rewrite, Trim
+from dafka.log.chunk import Chunk, ChunkKey
+from dafka.log.errors import AppendError, DamagedError, LogClosedError, LogForkedError, LogWriteError
+from dafka.log.folder import take_folder
 from dafka.log.growth import Growth
-from dafka.log.limits import NAME_BYTES, TABLE_VALUE_BYTES, TAIL_BYTES
-from dafka.log.lock import FolderLock
+from dafka.log.limits import (
+    CHECKPOINT_BYTES,
+    COLLECT_BYTES,
+    COLLECT_ROWS,
+    DAMAGED_PLACES,
+    FREE_BYTES,
+    FREE_SHARE,
+    NAME_BYTES,
+    TAIL_BYTES,
+    VACUUM_BYTES,
+)
 from dafka.log.partition import LogPartition
 from dafka.log.reader import Reader, damaged
-from dafka.log.round import Rows, WriteRound
-from dafka.log.storage import SYNCHRONOUS, Storage, refuse_foreign
-from dafka.log.table import Table, encode_value, pack_key, seal, unseal
+from dafka.log.round import WriteRound
+from dafka.log.storage import SYNCHRONOUS, Storage
+from dafka.log.table import Encoded, Table, encode_values, pack_key, row_key, unseal
+
+logger = logging.getLogger(__name__)
 
 Append = tuple[LogPartition, list[bytes]] | tuple[LogPartition, list[bytes], int]
 TableValues = Mapping[tuple[str, str], object]
 Durability = Literal["process", "power"]
+OnDamage = Literal["raise", "skip"]
+
+COMPACTION_TABLE = "log.compaction"
+"""The log's own table: how far each partition, by its number, is compacted."""
 
 
 class Log:
@@ -38,9 +51,12 @@ class Log:
     ``durability`` says what a finished :meth:`write` survives: ``'process'`` the death of the process,
     ``'power'`` the death of the machine, too (the disk is synced in every commit). ``tail_bytes`` bounds the
     memory that recent messages take. ``clock`` gives seconds since the epoch: raw messages get their
-    timestamps from it.
+    timestamps from it. ``on_damage`` says what reading does about a stored value that is damaged: ``'raise'``
+    refuses it with DamagedError, ``'skip'`` logs its place as an error, keeps it in :attr:`damaged_places`,
+    and goes on behind it as if its messages had never been; table values are refused in any case.
 
-    One thread owns a log: it calls everything except :meth:`WriteRound.commit`, which may run anywhere.
+    One thread owns a log: it calls everything except :meth:`WriteRound.commit`, :meth:`checkpoint` and
+    :meth:`vacuum`, which may run anywhere.
 
     Raises LogLockedError, LogVersionError, NotALogError, LogOpenError, DamagedError (the index), and
     ValueError for a setting that is none. All methods raise LogClosedError after :meth:`close`, and
@@ -53,19 +69,22 @@ class Log:
         *,
         durability: Durability = "process",
         tail_bytes: int = TAIL_BYTES,
+        on_damage: OnDamage = "raise",
         clock: Callable[[], float] = time.time,
     ) -> None:
         if durability not in SYNCHRONOUS:
             raise ValueError(f"durability is 'process' or 'power', not {durability!r}")
         if tail_bytes < 0:
             raise ValueError(f"tail_bytes is a number of bytes, not {tail_bytes}")
+        if on_damage not in ("raise", "skip"):
+            raise ValueError(f"on_damage is 'raise' or 'skip', not {on_damage!r}")
         self.path = os.path.abspath(os.fspath(path))
         self.durability = durability
         self._clock = clock
         self._closed: type[LogClosedError] | None = None
         self._round: WriteRound | None = None
         self._doubtful: bytes | None = None
-        self._lock = _take(self.path)
+        self._lock = take_folder(self.path)
         try:
             self._storage = Storage(self.path, durability)
             try:
@@ -76,14 +95,17 @@ class Log:
         except BaseException:
             self._lock.release()
             raise
-        self._reader = Reader(self._storage, tail_bytes)
+        self.damaged_places: deque[str] = deque(maxlen=DAMAGED_PLACES)
+        skip = self._note_damage if on_damage == "skip" else None
+        self._reader = Reader(self._storage, tail_bytes, skip)
+        self._garbage = catalogue.garbage
         self._partitions = {
             (partition.topic, partition.address): partition for partition in catalogue.partitions.values()
         }
         self._unwritten: weakref.WeakValueDictionary[tuple[bytes, bytes], LogPartition] = (
             weakref.WeakValueDictionary()
         )
-        self._next_number = max(catalogue.partitions, default=-1) + 1
+        self._next_number = max([*catalogue.partitions, *catalogue.dropped], default=-1) + 1
         self._tables: dict[str, Table] = {}
         for table, key in catalogue.table_keys:
             self.table(table).put_stored(key, None)
@@ -121,13 +143,22 @@ class Log:
         self._check_open()
         table = self._tables.get(name)
         if table is None:
-            self._table_row(name, "")
+            row_key(self.path, name, "")
             table = self._tables[name] = Table(name, self._load_value)
         return table
 
     # Writing
 
-    def write(self, appends: Sequence[Append], values: TableValues | None = None) -> None:
+    def write(
+        self,
+        appends: Sequence[Append],
+        values: TableValues | None = None,
+        *,
+        trims: Iterable[Trim] = (),
+        drops: Iterable[LogPartition] = (),
+        rewrites: Iterable[Rewrite] = (),
+        collect_bytes: int = 0,
+    ) -> None:
         """Append messages and set table values in one transaction; returns after the commit.
 
         ``appends`` are pairs (partition, contents), or triples with the sequence of the first message for a
@@ -138,23 +169,54 @@ class Log:
 
         ``values`` are ``{(table, key): value}``, None deletes; see :class:`Table` for what a value can be.
 
-        Raises AppendError, TableValueError and LogWriteError; nothing has changed then, neither on disk nor
-        in memory.
+        ``trims`` drop messages from the front of partitions (places count from before this round's appends),
+        ``drops`` delete partitions for good: their objects are dead then, the same names stand for a new
+        partition. Both are done when the round is, whatever they cover; what they leave on the disk is
+        deleted in later rounds, about ``collect_bytes`` bytes in each that asks for it, while there is
+        :attr:`garbage_bytes`. ``rewrites`` are compaction's. A partition that is dropped or rewritten cannot
+        be appended to in the same round.
+
+        Raises AppendError, TableValueError, LogWriteError and StaleRewriteError; nothing has changed then,
+        neither on disk nor in memory.
         """
-        round_ = self.begin(appends, values)
+        round_ = self.begin(
+            appends, values, trims=trims, drops=drops, rewrites=rewrites, collect_bytes=collect_bytes
+        )
         try:
             round_.commit()
         finally:
             round_.finish()
+        if self._storage.wal_bytes > CHECKPOINT_BYTES:
+            self._storage.checkpoint()
 
-    def begin(self, appends: Sequence[Append], values: TableValues | None = None) -> WriteRound:
+    def trim(self, partition: LogPartition, *, before_sequence: int = 0, before_offset: int = 0) -> None:
+        """:meth:`write` one :class:`Trim`."""
+        self.write([], trims=[Trim(partition, before_sequence, before_offset)])
+
+    def drop(self, partition: LogPartition) -> None:
+        """Delete a partition for good with all it holds (:meth:`write` with ``drops``)."""
+        self.write([], drops=[partition])
+
+    def begin(
+        self,
+        appends: Sequence[Append],
+        values: TableValues | None = None,
+        *,
+        trims: Iterable[Trim] = (),
+        drops: Iterable[LogPartition] = (),
+        rewrites: Iterable[Rewrite] = (),
+        collect_bytes: int = 0,
+    ) -> WriteRound:
         """Prepare what :meth:`write` does as separate steps, so that the commit can run in another thread.
 
         Call ``commit()`` of the result once, then ``finish()`` in the owner's thread, whatever ``commit()``
-        raised. There is one round at a time; LogWriteError if there is another one.
+        raised. There is one round at a time; LogWriteError if there is another one. Who writes this way
+        calls :meth:`checkpoint` when :attr:`wal_bytes` says so.
         """
         self._check_open()
         self._check_writable()
+        changes = self._changes(trims, drops, rewrites, collect_bytes)
+        fixed = {*changes.drops, *(rewrite.partition for rewrite, _, _ in changes.rewrites)}
         now = int(self._clock() * 1000)
         growths: dict[LogPartition, Growth] = {}
         number = self._next_number
@@ -163,6 +225,10 @@ class Log:
             if growth is None:
                 if not contents:
                     continue
+                if partition.dropped or partition in fixed:
+                    topic, address = partition.topic, partition.address
+                    message = f"{partition!r} was deleted, or is being changed; nothing can be appended to it"
+                    raise AppendError(self.path, message, topic, address, 0)
                 if partition.number < 0:
                     growth = Growth(self.path, partition, number, self._reader.load)
                     number += 1
@@ -171,10 +237,42 @@ class Log:
                 growths[partition] = growth
             if contents:
                 growth.append(contents, rest[0] if rest else None, now)
-        encoded, rows = self._encode(values) if values else ({}, ([], []))
-        self._round = WriteRound(self._storage, growths.values(), encoded, rows, self._finish)
+        if changes.drops:
+            states = {(COMPACTION_TABLE, str(partition.number)): None for partition in changes.drops}
+            values = {**(values or {}), **states}
+        encoded: Encoded = {}
+        rows: tuple[list[bytes], list[tuple[bytes, bytes]]] = ([], [])
+        if values:
+            encoded, rows = encode_values(self.path, values)
+        self._round = WriteRound(self._storage, growths.values(), encoded, rows, changes, self._finish)
         self._reader.replaced = self._round.replaced
         return self._round
+
+    def _changes(
+        self,
+        trims: Iterable[Trim],
+        drops: Iterable[LogPartition],
+        rewrites: Iterable[Rewrite],
+        collect_bytes: int,
+    ) -> Changes:
+        changes = Changes()
+        changes.drops = [partition for partition in dict.fromkeys(drops) if partition.number >= 0]
+        changes.drops = [partition for partition in changes.drops if not partition.dropped]
+        for trim in trims:
+            partition = trim.partition
+            if partition.number < 0 or partition.dropped or partition in changes.drops:
+                continue
+            old = partition.first_sequence, partition.first_offset
+            if partition in changes.floors:
+                old = changes.floors[partition]
+            new = tuple(map(max, old, self._reader.floor(*trim)))
+            if new != old:
+                changes.floors[partition] = new[0], new[1]
+        for rewrite in rewrites:
+            changes.add_rewrite(self.path, rewrite)
+        if collect_bytes > 0:
+            changes.collected = self._garbage.first(collect_bytes, COLLECT_ROWS)
+        return changes
 
     def _check_writable(self) -> None:
         if self._round is not None:
@@ -190,43 +288,12 @@ class Log:
                 )
             self._doubtful = None
 
-    def _encode(self, values: TableValues) -> tuple[dict[tuple[str, str], bytes | None], Rows]:
-        encoded: dict[tuple[str, str], bytes | None] = {}
-        deleted: list[bytes] = []
-        stored: list[tuple[bytes, bytes]] = []
-        for (table, key), value in values.items():
-            row = self._table_row(table, key)
-            if value is None:
-                encoded[table, key] = None
-                deleted.append(row)
-                continue
-            try:
-                content = encoded[table, key] = encode_value(value)
-            except (TypeError, ValueError, RecursionError) as error:
-                message = f"table {table!r}, key {key!r} cannot hold this value: {error}"
-                raise TableValueError(self.path, message) from error
-            if len(content) > TABLE_VALUE_BYTES:
-                raise TableValueError(
-                    self.path,
-                    f"table {table!r}, key {key!r}: a value has at most {TABLE_VALUE_BYTES} bytes, "
-                    f"this one {len(content)}",
-                )
-            stored.append((row, seal(row, content)))
-        return encoded, (deleted, stored)
-
-    def _table_row(self, table: str, key: str) -> bytes:
-        try:
-            return pack_key(table, key)
-        except (ValueError, TypeError, AttributeError) as error:
-            raise TableValueError(self.path, f"table {table!r}, key {key!r}: {error}") from error
-
     def _finish(self, round_: WriteRound) -> None:
         self._round = None
         self._reader.replaced = {}
         if not round_.committed:
             if round_.attempted:
-                if round_.growths:
-                    self._doubtful = round_.growths[0].added[-1].key.pack()
+                self._doubtful = round_.doubt
                 for table, key in round_.values:
                     self.table(table).forget_value(key)
             return
@@ -239,9 +306,14 @@ class Log:
                 self._unwritten.pop((partition.topic, partition.address), None)
             index.drop_last(len(index) - growth.kept)
             index.extend(chunk.key for chunk in growth.added)
+        for row in round_.replaced:
+            self._reader.forget(row)
+        for growth in round_.growths:
             for chunk in growth.added:
                 self._reader.remember(chunk.key.pack(), chunk.loaded())
-        for row in round_.replaced:
+        for partition in round_.changes.drops:
+            del self._partitions[partition.topic, partition.address]
+        for row in round_.changes.apply(self._garbage):
             self._reader.forget(row)
         for (table, name), value in round_.values.items():
             if value is None:
@@ -249,7 +321,66 @@ class Log:
             else:
                 self.table(table).put_stored(name, value)
 
+    # Space
+
+    @property
+    def garbage_bytes(self) -> int:
+        """Values of trimmed and deleted partitions that are still to be deleted, in bytes; 0: none."""
+        return max(self._garbage.bytes, len(self._garbage))
+
+    @property
+    def disk_bytes(self) -> int:
+        """What the folder's files take on the disk."""
+        return self._storage.disk_bytes()
+
+    @property
+    def wal_bytes(self) -> int:
+        """About what was written since the last :meth:`checkpoint`."""
+        return self._storage.wal_bytes
+
+    def checkpoint(self, truncate: bool = False) -> bool:
+        """Copy what rounds have written into the database; True if that was all of it.
+
+        May run in any thread, and rounds may go on meanwhile; takes time (it syncs the disk). ``truncate``
+        gives the space of the WAL back as well; no round may be under way then.
+        """
+        self._check_open()
+        return self._storage.checkpoint(truncate)
+
+    @property
+    def spare_bytes(self) -> int:
+        """Free space that :meth:`vacuum` would give back. Some is kept for what comes next: FREE_BYTES, or a
+        share of the file (FREE_SHARE)."""
+        self._check_open()
+        free, size = self._storage.free_bytes()
+        return max(0, free - max(FREE_BYTES, size // FREE_SHARE))
+
+    def vacuum(self, max_bytes: int = VACUUM_BYTES) -> None:
+        """Give up to ``max_bytes`` of :attr:`spare_bytes` back to the file system.
+
+        May run in any thread, while no round is being committed. Raises LogWriteError.
+        """
+        spare = self.spare_bytes
+        if spare:
+            self._storage.vacuum(min(spare, max_bytes))
+
+    def tidy(self) -> None:
+        """Delete all garbage and give the space back, at one go. For tools and tests; it takes its time."""
+        while self.garbage_bytes:
+            self.write([], collect_bytes=COLLECT_BYTES)
+        while self.spare_bytes:
+            self.vacuum()
+            if self._storage.wal_bytes > CHECKPOINT_BYTES:
+                self._storage.checkpoint()
+        self._storage.checkpoint(truncate=True)
+
     # Reading
+
+    def offset_to_sequence(self, partition: LogPartition, offset: int) -> int:
+        """The sequence of the message that holds ``offset``, or of the first one after it; the next sequence
+        behind the end. Raises DamagedError or LogReadError if that needs a value that cannot be read."""
+        self._check_open()
+        return self._reader.sequence_of(partition, offset)
 
     def read(
         self, partition: LogPartition, sequence: int, *, count: int, max_bytes: int
@@ -289,6 +420,16 @@ class Log:
             return unseal(row, self._storage.get(row, place))
         except ValueError as error:
             raise damaged(self.path, place, error) from error
+
+    def load(self, partition: LogPartition, key: ChunkKey) -> Chunk:
+        """The stored value with that key, from disk; in any thread. DamagedError, LogReadError."""
+        self._check_open()
+        return self._reader.fetch(partition, key)
+
+    def _note_damage(self, error: DamagedError) -> None:
+        if error.place not in self.damaged_places:
+            logger.error("%s; it is skipped", error)
+            self.damaged_places.append(error.place)
 
     # Closing
 
@@ -334,23 +475,6 @@ class Log:
         self._closed = LogForkedError
         self._lock.drop_in_child()
         _of_parent.append(self._storage)
-
-
-def _take(path: str) -> FolderLock:
-    """Make the folder if there is none, see that it is ours, and lock it."""
-    if os.path.expandvars(path) != path:
-        raise LogOpenError(path, f"{path!r} names an environment variable, which diskcache would replace")
-    try:
-        os.makedirs(path, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise NotALogError(path, f"{path} is not a folder; a log needs a folder of its own") from error
-    except OSError as error:
-        raise LogOpenError(path, f"the folder {path} for a log cannot be made: {error}") from error
-    refuse_foreign(path)
-    try:
-        return FolderLock(path)
-    except OSError as error:
-        raise LogOpenError(path, f"the log {path} cannot be locked: {error}") from error
 
 
 _open_logs: weakref.WeakSet[Log] = weakref.WeakSet()

@@ -8,7 +8,11 @@ from dafka.log.chunk import KIND_NAMES
 from dafka.log.index import ChunkIndex
 
 PARTITION_TAG = b"p"
+DROPPED_TAG = b"d"
+FLOOR_TAG = b"f"
 _KEY = struct.Struct(">cIB")
+_FLOOR = struct.Struct(">cIQq")
+_DROPPED = struct.Struct(">cI")
 
 
 class LogPartition:
@@ -17,15 +21,18 @@ class LogPartition:
     ``number`` is the partition's number in this folder, for good, or -1 before its first commit.
     The ranges are those of committed messages: ``first_sequence`` is the first message that exists and
     ``next_sequence`` the one to be appended next; offsets likewise. All are 0 while there is nothing.
+    After trimming, ``first_offset`` may lie inside the first message (a record batch is kept whole), and
+    both firsts may be equal to the nexts. ``dropped`` says that the partition was deleted for good.
     """
 
-    __slots__ = ("__weakref__", "address", "index", "merge_floor", "topic")
+    __slots__ = ("__weakref__", "address", "dropped", "index", "merge_floor", "topic")
 
     def __init__(self, topic: bytes, address: bytes, number: int = -1) -> None:
         self.topic = topic
         self.address = address
         self.index = ChunkIndex(number)
         self.merge_floor = 0  # chunks below this sequence stay as they are: one of them is damaged
+        self.dropped = False
 
     @property
     def number(self) -> int:
@@ -57,6 +64,33 @@ class LogPartition:
         """What its stored values take, in bytes."""
         return self.index.bytes
 
+    @property
+    def newest_timestamp(self) -> int:
+        """The timestamp of the last stored value in ms, -1 if there is none."""
+        return self.index.times[-1] if len(self.index) else -1
+
+    def sequence_for_retention(
+        self, *, older_than_ms: int | None = None, keep_bytes: int | None = None
+    ) -> int:
+        """The sequence to trim before, so that only what is to be kept remains; reads no values.
+
+        Whole stored values go, from the front, as Kafka's segments do: those whose records are all older
+        than ``older_than_ms`` (since the epoch) up to the first that is not, and those without which at
+        least ``keep_bytes`` bytes of values remain. None: no bound. The last value, which still grows,
+        always stays. Returns ``first_sequence`` if nothing is to go.
+        """
+        index = self.index
+        sizes, times, nexts = index.sizes, index.times, index.nexts
+        position, last, rest = 0, len(index) - 1, index.bytes
+        while position < last:
+            too_old = older_than_ms is not None and times[position] < older_than_ms
+            too_much = keep_bytes is not None and rest - sizes[position] >= keep_bytes
+            if not too_old and not too_much:
+                break
+            rest -= sizes[position]
+            position += 1
+        return max(nexts[position - 1], self.first_sequence) if position else self.first_sequence
+
     def __repr__(self) -> str:
         return (
             f"<LogPartition {self.topic!r} of {self.address!r}: {self.kind}, "
@@ -78,3 +112,29 @@ def unpack_partition(key: bytes) -> tuple[int, bytes, bytes]:
     if len(topic) != length:
         raise ValueError(f"a partition's key whose topic should have {length} bytes and has {len(topic)}")
     return number, topic, key[_KEY.size + length :]
+
+
+def pack_floor(number: int, sequence: int, offset: int) -> bytes:
+    """The key that says what partition ``number`` was trimmed to; there is at most one."""
+    return _FLOOR.pack(FLOOR_TAG, number, sequence, offset)
+
+
+def unpack_floor(key: bytes) -> tuple[int, int, int]:
+    """(number, sequence, offset); raises ValueError for anything that :func:`pack_floor` did not make."""
+    if len(key) != _FLOOR.size:
+        raise ValueError(f"a partition's floor with a key of {len(key)} bytes")
+    _, number, sequence, offset = _FLOOR.unpack(key)
+    return number, sequence, offset
+
+
+def pack_dropped(number: int) -> bytes:
+    """The key that stands for a deleted partition until the last of its values is gone."""
+    return _DROPPED.pack(DROPPED_TAG, number)
+
+
+def unpack_dropped(key: bytes) -> int:
+    """The number; raises ValueError for anything that :func:`pack_dropped` did not make."""
+    if len(key) != _DROPPED.size:
+        raise ValueError(f"a deleted partition's key of {len(key)} bytes")
+    number: int = _DROPPED.unpack(key)[1]
+    return number

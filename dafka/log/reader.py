@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 
-from dafka.log.chunk import Chunk, decode_chunk
+from dafka.log.chunk import RAW, Chunk, ChunkKey, decode_chunk
 from dafka.log.errors import DamagedError, LogError
 from dafka.log.partition import LogPartition
 from dafka.log.storage import Storage
@@ -19,7 +20,10 @@ _FIT_STEP = 64  # messages looked at first when as many as fit into a number of 
 class Reader:
     """What :class:`dafka.log.Log` reads with. The methods of the same names there say what they do."""
 
-    def __init__(self, storage: Storage, tail_bytes: int) -> None:
+    def __init__(
+        self, storage: Storage, tail_bytes: int, skip: Callable[[DamagedError], None] | None = None
+    ) -> None:
+        self._skip = skip  # told of a damaged chunk that is skipped; None: it is refused
         self.replaced: Mapping[bytes, Chunk] = {}  # rows that a round under way has taken away already
         self._storage = storage
         # Half for what was written, half for what was read: a reader of old records leaves the tail alone.
@@ -31,14 +35,17 @@ class Reader:
     ) -> tuple[int, list[bytes]]:
         index = partition.index
         start, taken = sequence, list[bytes]()
+        sequence = max(sequence, index.floor_sequence)
         for position in range(index.at_sequence(sequence), len(index)):
             if len(taken) >= count or (max_bytes <= 0 and taken):
                 break
             chunk = self._next(partition, position, bool(taken))
             if chunk is None:
-                break
+                if taken:
+                    break
+                continue
             if not taken:
-                start = max(start, chunk.first)
+                start = max(sequence, chunk.first)
             elif chunk.first != start + len(taken):
                 break
             skip = start + len(taken) - chunk.first
@@ -55,12 +62,15 @@ class Reader:
     ) -> list[tuple[int, int, bytes]]:
         index = partition.index
         taken: list[tuple[int, int, bytes]] = []
+        offset = max(offset, index.floor_offset)
         for position in range(index.at_offset(offset), len(index)):
             if max_bytes <= 0 and taken:
                 break
             chunk = self._next(partition, position, bool(taken))
             if chunk is None:
-                break
+                if taken:
+                    break
+                continue
             contents = chunk.contents
             bases, ends = chunk.offsets()
             skip = 0 if taken else bisect_right(ends, offset)
@@ -76,10 +86,55 @@ class Reader:
     def offset_for_timestamp(self, partition: LogPartition, timestamp: int) -> tuple[int, int] | None:
         index = partition.index
         for position in range(index.at_timestamp(timestamp), len(index)):
-            found = first_record_since(self.load(partition, position), timestamp)
+            chunk = self._next(partition, position, False)
+            if chunk is None:
+                continue
+            found = first_record_since(chunk, timestamp, index.floor_offset)
             if found is not None:
                 return found
         return None
+
+    def sequence_of(self, partition: LogPartition, offset: int) -> int:
+        """The sequence of the message that holds ``offset`` or of the first one after it."""
+        index = partition.index
+        position = index.at_offset(max(offset, index.floor_offset))
+        if position == len(index):
+            return index.next_sequence
+        key = index[position]
+        if offset <= key.base_offset:
+            return max(key.first, index.floor_sequence)
+        if key.kind == RAW:
+            return max(offset, index.floor_sequence)
+        _, ends = self.load(partition, position).offsets()
+        return max(key.first + bisect_right(ends, offset), index.floor_sequence)
+
+    def floor(self, partition: LogPartition, sequence: int, offset: int) -> tuple[int, int]:
+        """(sequence, offset) of the first message and record that stay if all before both go."""
+        index = partition.index
+        sequence = min(sequence, index.next_sequence)
+        offset = min(offset, index.next_offset)
+        if index.kind == RAW:
+            sequence = offset = max(sequence, offset)
+        # A place inside a damaged value: what can be told without it is never beyond what was asked for.
+        position = index.at_sequence(sequence)
+        if position == len(index):
+            return index.next_sequence, index.next_offset
+        key = index[position]
+        by_sequence = sequence, key.base_offset
+        if key.kind == RAW:
+            by_sequence = sequence, max(offset, key.base_offset)
+        elif sequence > key.first:
+            with contextlib.suppress(LogError):
+                by_sequence = sequence, self.load(partition, position).offsets()[0][sequence - key.first]
+        position = index.at_offset(offset)
+        if position == len(index):
+            return index.next_sequence, index.next_offset
+        key = index[position]
+        by_offset = key.first, offset
+        if offset > key.base_offset:
+            with contextlib.suppress(LogError):
+                by_offset = self.sequence_of(partition, offset), offset
+        return max(by_sequence[0], by_offset[0]), max(by_sequence[1], by_offset[1])
 
     def load(self, partition: LogPartition, position: int) -> Chunk:
         """The chunk at ``position`` of the partition's index. Raises DamagedError, LogReadError."""
@@ -87,17 +142,22 @@ class Reader:
         key = known.pack()
         chunk = self._written.get(key) or self._read.get(key) or self.replaced.get(key)
         if chunk is None:
-            place = (
-                f"sequences {known.first} to {known.next - 1} of topic {partition.topic!r} "
-                f"of {partition.address!r}"
-            )
-            value = self._storage.get(key, place)
-            try:
-                chunk = decode_chunk(key, value)
-            except ValueError as error:
-                raise damaged(self._storage.folder, place, error) from error
+            chunk = self.fetch(partition, known)
             self._read.put(key, chunk)
         return chunk
+
+    def fetch(self, partition: LogPartition, known: ChunkKey) -> Chunk:
+        """The chunk with that key from disk, past the memory; in any thread."""
+        place = (
+            f"sequences {known.first} to {known.next - 1} of topic {partition.topic!r} "
+            f"of {partition.address!r}"
+        )
+        key = known.pack()
+        value = self._storage.get(key, place)
+        try:
+            return decode_chunk(key, value)
+        except ValueError as error:
+            raise damaged(self._storage.folder, place, error) from error
 
     def remember(self, key: bytes, chunk: Chunk) -> None:
         """Put what was just written into the tail."""
@@ -112,13 +172,16 @@ class Reader:
         self._read.clear()
 
     def _next(self, partition: LogPartition, position: int, has_some: bool) -> Chunk | None:
-        """The chunk, or None if it cannot be read but something before it could be."""
+        """The chunk, or None if something before it could be read and it cannot, or it is skipped."""
         try:
             return self.load(partition, position)
-        except LogError:
+        except LogError as error:
             if has_some:
                 return None
-            raise
+            if self._skip is None or not isinstance(error, DamagedError):
+                raise
+            self._skip(error)
+            return None
 
 
 def damaged(path: str, place: str, error: ValueError) -> DamagedError:

@@ -1,4 +1,4 @@
-"""A write round: appends to any number of partitions and table values that are committed together.
+"""A write round: appends, changes to partitions and table values that are committed together.
 
 It goes through three steps, so that a slow disk need not stall the thread that owns the log:
 
@@ -15,16 +15,16 @@ those. There is one round at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 
 from crc32c import crc32c
 
+from dafka.log.changes import Changes, Rows
 from dafka.log.chunk import Chunk, encode_chunk
 from dafka.log.errors import LogWriteError
 from dafka.log.growth import Growth
 from dafka.log.partition import pack_partition
 from dafka.log.storage import Storage
-
-Rows = tuple[list[bytes], list[tuple[bytes, bytes]]]
 
 
 class WriteRound:
@@ -36,6 +36,7 @@ class WriteRound:
         growths: Iterable[Growth],
         values: Mapping[tuple[str, str], bytes | None],
         value_rows: Rows,
+        changes: Changes,
         finished: Callable[[WriteRound], None],
     ) -> None:
         self.growths = list(growths)
@@ -43,6 +44,9 @@ class WriteRound:
         self.replaced: dict[bytes, Chunk] = {}
         for growth in self.growths:
             self.replaced.update(growth.replaced)
+        self.replaced.update(changes.replaced)
+        self.changes = changes
+        self.doubt: bytes | None = None  # a row that is there if and only if the round is
         self.committed = False
         self.attempted = False
         self._storage = storage
@@ -58,9 +62,14 @@ class WriteRound:
                 folder, f"a round of the log {folder} was committed or dropped; begin another"
             )
         deleted, stored = self._value_rows
-        if self.growths or deleted or stored:
+        if self.growths or deleted or stored or self.changes:
             self.attempted = True
-            self._storage.commit([*self.replaced, *deleted], [*self._chunk_rows(), *stored])
+            gone, new = self.changes.rows()
+            self.doubt = next((row for row, _ in reversed(new) if row not in self.replaced), None)
+            if self.growths:
+                self.doubt = self.growths[0].added[-1].key.pack()
+            rows = chain(self._chunk_rows(), new, stored)
+            self._storage.commit([*self.replaced, *gone, *deleted], rows)
         self.committed = True
 
     def finish(self) -> None:

@@ -16,6 +16,8 @@ Only here is diskcache touched, through its public interface. Facts about it tha
 - ``auto_vacuum`` cannot be changed later. INCREMENTAL costs some 5 % of writing large values and lets
   retention give space back without rewriting the file; FULL (diskcache's default) would move pages about
   in the commit of every round that merges chunks.
+- SQLite by itself copies the WAL into the database in whatever commit makes it longer than 4 MB: with
+  a sync, some 10 to 100 ms. That is off; who owns the log calls :meth:`Storage.checkpoint` at a good moment.
 """
 
 from __future__ import annotations
@@ -37,13 +39,14 @@ from dafka.log.errors import (
     LogWriteError,
     NotALogError,
 )
-from dafka.log.limits import BUSY_SECONDS, LAYOUT
+from dafka.log.limits import BUSY_SECONDS, LAYOUT, VACUUM_BYTES
 from dafka.log.lock import LOCK_NAME
 
 LAYOUT_KEY = "layout"
 SYNCHRONOUS = {"process": 1, "power": 2}  # SQLite's NORMAL and FULL
 
 _DATABASE = diskcache.core.DBNAME
+_PAGE = 4096  # SQLite's page; diskcache leaves it at that
 _SETTINGS = {
     "eviction_policy": "none",
     "cull_limit": 0,
@@ -56,7 +59,9 @@ _SETTINGS = {
     "sqlite_journal_mode": "wal",
     "sqlite_journal_size_limit": 16 * 1024 * 1024,  # what is left of the WAL after a very large round
     "sqlite_mmap_size": 0,
+    "sqlite_secure_delete": 0,  # or deleting writes all of what it deletes; some builds have it on
     "sqlite_synchronous": 1,
+    "sqlite_wal_autocheckpoint": 0,  # see :meth:`Storage.checkpoint`
 }
 
 _FAILURES = (sqlite3.Error, diskcache.Timeout, OSError, OverflowError, MemoryError)
@@ -67,6 +72,7 @@ class Storage:
 
     def __init__(self, folder: str, durability: str) -> None:
         self.folder = folder
+        self.wal_bytes = 0  # about what was written since the last checkpoint
         try:
             new = _layout(folder) is None
             # diskcache writes its settings one by one: not with a sync of the disk for each
@@ -102,12 +108,16 @@ class Storage:
     def commit(self, deleted: Iterable[bytes], stored: Iterable[tuple[bytes, bytes]]) -> None:
         """Delete and store in one transaction. Raises LogWriteError; then nothing of it is visible."""
         cache = self._cache
+        written = _PAGE
         try:
             with cache.transact():
                 for key in deleted:
                     cache.delete(key)
+                    written += _PAGE
                 for key, value in stored:
                     cache.set(key, value)
+                    written += len(value) + _PAGE
+            self.wal_bytes += written
         except BaseException as error:
             self.close()
             if isinstance(error, _FAILURES):
@@ -116,6 +126,58 @@ class Storage:
                     f"a round could not be written to the log {self.folder}: {_cause(error)}; nothing of it "
                     "was stored. Free disk space or repair the folder, and append again",
                 ) from error
+            raise
+
+    def checkpoint(self, truncate: bool = False) -> bool:
+        """Copy the WAL into the database, as far as it goes; True if that was all of it.
+
+        Rounds may go on meanwhile in other threads; what they write is not copied. When all was copied, the
+        next round begins the WAL anew. ``truncate`` empties the file as well: no round may be under way.
+        """
+        before = self.wal_bytes
+        mode = "TRUNCATE" if truncate else "PASSIVE"
+        busy, pages, copied = self._pragma(f"wal_checkpoint({mode})", "checkpointed")[0]
+        left = max(0, pages - copied) * _PAGE
+        self.wal_bytes += left - before
+        return not busy and left == 0
+
+    def free_bytes(self) -> tuple[int, int]:
+        """(space in the database that holds nothing, size of the database)."""
+        free, size = (self._pragma(name, "examined")[0][0] for name in ("freelist_count", "page_count"))
+        return free * _PAGE, size * _PAGE
+
+    def vacuum(self, max_bytes: int = VACUUM_BYTES) -> None:
+        """Give up to ``max_bytes`` of free space back to the file system; a transaction of its own."""
+        pages = max(1, max_bytes // _PAGE)
+        self._pragma(f"incremental_vacuum({pages})", "made smaller")
+        self.wal_bytes += 2 * pages * _PAGE
+
+    def damages(self) -> list[str]:
+        """What SQLite finds wrong with the database's pages; reads all of them."""
+        try:
+            rows = self._cache.pragma("quick_check")
+        except sqlite3.Error as error:
+            return [str(error)]
+        return [str(row[0]) for row in rows if row[0] != "ok"]
+
+    def disk_bytes(self) -> int:
+        """What the database and its WAL take on the disk."""
+        total = 0
+        for suffix in ("", "-wal"):
+            try:
+                total += os.stat(os.path.join(self.folder, _DATABASE + suffix)).st_size
+            except OSError:
+                continue
+        return total
+
+    def _pragma(self, text: str, what: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._cache.pragma(text)  # type: ignore[no-any-return]
+        except BaseException as error:
+            self.close()
+            if isinstance(error, _FAILURES):
+                message = f"the database of the log {self.folder} could not be {what}: {_cause(error)}"
+                raise LogWriteError(self.folder, message) from error
             raise
 
     def close(self) -> None:
@@ -147,6 +209,10 @@ class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no type
         monkey = sys.modules.get("gevent.monkey")
         local = threading.local if monkey is None else monkey.get_original("threading", "local")
         self._of_thread = local()
+
+    def pragma(self, text: str) -> list[tuple[Any, ...]]:
+        """The rows of a PRAGMA; all are fetched, for SQLite works only as long as it is asked for more."""
+        return self._sql(f"PRAGMA {text}").fetchall()  # type: ignore[no-any-return]
 
 
 def refuse_foreign(folder: str) -> None:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from crc32c import crc32c
+
+from dafka.log.errors import TableValueError
+from dafka.log.limits import TABLE_VALUE_BYTES
 
 TABLE_TAG = b"t"
 _JSON, _BYTES = b"j", b"b"
@@ -73,6 +76,44 @@ class Table:
         """Read the value again from disk when it is next asked for; the log's own."""
         if key in self._stored:
             self._stored[key] = None
+
+
+Encoded = dict[tuple[str, str], bytes | None]
+Rows = tuple[list[bytes], list[tuple[bytes, bytes]]]
+
+
+def encode_values(path: str, values: Mapping[tuple[str, str], object]) -> tuple[Encoded, Rows]:
+    """Values as tables keep them, and the rows that go and come. Raises TableValueError."""
+    encoded: Encoded = {}
+    deleted: list[bytes] = []
+    stored: list[tuple[bytes, bytes]] = []
+    for (table, key), value in values.items():
+        row = row_key(path, table, key)
+        if value is None:
+            encoded[table, key] = None
+            deleted.append(row)
+            continue
+        try:
+            content = encoded[table, key] = encode_value(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            message = f"table {table!r}, key {key!r} cannot hold this value: {error}"
+            raise TableValueError(path, message) from error
+        if len(content) > TABLE_VALUE_BYTES:
+            raise TableValueError(
+                path,
+                f"table {table!r}, key {key!r}: a value has at most {TABLE_VALUE_BYTES} bytes, "
+                f"this one {len(content)}",
+            )
+        stored.append((row, seal(row, content)))
+    return encoded, (deleted, stored)
+
+
+def row_key(path: str, table: str, key: str) -> bytes:
+    """:func:`pack_key`, raising TableValueError."""
+    try:
+        return pack_key(table, key)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise TableValueError(path, f"table {table!r}, key {key!r}: {error}") from error
 
 
 def pack_key(table: str, key: str) -> bytes:

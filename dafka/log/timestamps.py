@@ -7,34 +7,41 @@ from dafka.protocol.batch import BatchError, read_header
 from dafka.protocol.batch_reader import decode_batch
 
 
-def first_record_since(chunk: Chunk, timestamp: int) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record with a timestamp of at least ``timestamp`` (ms), or None."""
+def first_record_since(chunk: Chunk, timestamp: int, floor: int = 0) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record with a timestamp of at least ``timestamp`` (ms), or None.
+
+    Records with offsets below ``floor`` do not count.
+    """
     if chunk.kind == RAW:
         offset = chunk.first
         for count, time in chunk.stamps:
-            if time >= timestamp:
-                return offset, time
+            if time >= timestamp and offset + count > floor:
+                return max(offset, floor), time
             offset += count
         return None
     for content in chunk.contents:
-        if read_header(content).max_timestamp >= timestamp:
-            found = _in_batch(content, timestamp)
+        header = read_header(content)
+        if header.max_timestamp >= timestamp and header.next_offset > floor:
+            found = _in_batch(content, timestamp, floor)
             if found is not None:
                 return found
     return None
 
 
-def _in_batch(content: bytes, timestamp: int) -> tuple[int, int] | None:
+def _in_batch(content: bytes, timestamp: int, floor: int) -> tuple[int, int] | None:
     header = read_header(content)
+    if not header.count:  # compaction has left nothing of it but its place
+        return None
+    first = max(header.base_offset, floor)
     if header.timestamp_type == 1:  # LogAppendTime: every record has the batch's
-        return header.base_offset, header.max_timestamp
+        return first, header.max_timestamp
     try:
         columns = decode_batch(content)
     except BatchError:
         # Its records cannot be told apart (a codec that is not installed here): the batch's beginning is
         # the safe answer, no record of that time lies before it.
-        return header.base_offset, header.max_timestamp
+        return first, header.max_timestamp
     for offset, time in zip(columns.offsets, columns.timestamps, strict=True):
-        if time >= timestamp:
+        if time >= timestamp and offset >= floor:
             return offset, time
     return None

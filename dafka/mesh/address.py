@@ -58,6 +58,11 @@ def topic_name(topic: bytes) -> str:
     return topic.decode("utf-8", "surrogateescape")
 
 
+def address_name(address: bytes) -> str:
+    """An address off the wire as users see it; octets that no address has are shown as escapes."""
+    return address.decode("ascii", "backslashreplace")
+
+
 def tower_addresses(tower: TowerLike) -> tuple[tuple[str, str], ...]:
     """The address pairs of ``tower``: a Tower, one pair, or several pairs; None is the C daemon's default."""
     if tower is None:

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name
+from dafka.mesh import limits
+from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
 from dafka.mesh.hub import Hub, Waiter, get_hub
 from dafka.mesh.record import BatchError, Record, batch_records, is_batch, raw_records
@@ -25,10 +26,6 @@ from dafka.roles.consumer import ConsumerRole
 from dafka.roles.outputs import Deliver, Gap
 
 log = logging.getLogger(__name__)
-
-ROOM_RECORDS = 100_000  # messages that wait for the user
-ROOM_BYTES = 64 * 1024 * 1024
-GAPS_KEPT = 1000  # the newest gaps that `Consumer.gaps` remembers
 
 
 class ConsumerClosedError(DafkaError):
@@ -114,6 +111,11 @@ class Consumer:
         """Ranges that no longer existed anywhere when this consumer came to them, the newest last."""
         return list(self._node.gaps)
 
+    def metrics(self) -> dict[str, Any]:
+        """Counters and gauges of this consumer and of its endpoint, by the names in
+        :mod:`dafka.mesh.metrics`."""
+        return self._hub.run(self._node.metrics)
+
     def close(self) -> None:
         """Leave the mesh. Iterations end; records not yet taken are dropped. Closing twice is allowed."""
         if not self._node.closed:
@@ -171,7 +173,7 @@ def _batches(run: Deliver) -> Iterator[Record]:
             log.warning(
                 "%s partition %s: message %d is dropped: %s",
                 topic_name(run.topic),
-                run.address,
+                address_name(run.address),
                 sequence,
                 error,
             )
@@ -186,17 +188,19 @@ class ConsumerNode(Node):
 
     def __init__(self, hub: Hub, options: EndpointOptions, role: ConsumerRole) -> None:
         self.closed = False
-        self.gaps: deque[Gap] = deque(maxlen=GAPS_KEPT)
+        self.gaps: deque[Gap] = deque(maxlen=limits.GAPS_KEPT)
         self._hub = hub
         self._role = role
         self._inbox: deque[Deliver] = deque()
         self._waiter: Waiter | None = None
         self._records = self._bytes = 0  # in the inbox, or taken and not yet reported back
+        self._delivered = self._delivered_bytes = 0  # ever
+        self._lost = 0
         self._taken_records = self._taken_bytes = 0  # touched by the user's thread only
         self._endpoint = Endpoint.shared(hub, options)
         self._carry(role.start())
         self._endpoint.attach(self)
-        self._carry(role.set_room(time.monotonic(), ROOM_RECORDS, ROOM_BYTES))
+        self._carry(role.set_room(time.monotonic(), limits.ROOM_RECORDS, limits.ROOM_BYTES))
 
     # -- the user's thread ----------------------------------------------------------------------
 
@@ -209,7 +213,11 @@ class ConsumerNode(Node):
         self._taken_records += len(run.contents)
         self._taken_bytes += sum(map(len, run.contents))
         # Room is given back in large pieces, or when there is nothing left to wait for.
-        if not self._inbox or self._taken_records > ROOM_RECORDS // 4 or self._taken_bytes > ROOM_BYTES // 4:
+        if (
+            not self._inbox
+            or self._taken_records > limits.ROOM_RECORDS // 4
+            or self._taken_bytes > limits.ROOM_BYTES // 4
+        ):
             self._hub.post(self._give_room, self._taken_records, self._taken_bytes)
             self._taken_records = self._taken_bytes = 0
         return run
@@ -223,6 +231,22 @@ class ConsumerNode(Node):
         waiter.close()
 
     # -- the hub --------------------------------------------------------------------------------
+
+    def metrics(self) -> dict[str, Any]:
+        role = self._role
+        return {
+            "records_in": self._delivered,
+            "bytes_in": self._delivered_bytes,
+            "fetches_sent": role.fetches,
+            "fetches_timed_out": role.timeouts,
+            "records_lost": self._lost,
+            "partitions": len(role.positions),
+            "partitions_refused": role.refused,
+            "lag": role.lag,
+            "inbox_records": self._records,
+            "inbox_bytes": self._bytes,
+            **self._endpoint.metrics(),
+        }
 
     def subscribe(self, topic: bytes) -> None:
         self._carry(self._role.subscribe(time.monotonic(), topic))
@@ -243,6 +267,8 @@ class ConsumerNode(Node):
         self._carry(self._role.tick(now))
 
     def close(self) -> None:
+        if self.closed:
+            return
         self.closed = True
         self._endpoint.detach(self)
         self._wake()
@@ -254,7 +280,7 @@ class ConsumerNode(Node):
 
     def _set_room(self) -> None:
         if not self.closed:
-            room = max(0, ROOM_RECORDS - self._records), max(0, ROOM_BYTES - self._bytes)
+            room = max(0, limits.ROOM_RECORDS - self._records), max(0, limits.ROOM_BYTES - self._bytes)
             self._carry(self._role.set_room(time.monotonic(), *room))
 
     def _carry(self, outputs: Iterable[Any]) -> None:
@@ -262,16 +288,20 @@ class ConsumerNode(Node):
         delivered = False
         for output in outputs:
             if isinstance(output, Deliver):
-                self._records += len(output.contents)
-                self._bytes += sum(map(len, output.contents))
+                count, size = len(output.contents), sum(map(len, output.contents))
+                self._records += count
+                self._bytes += size
+                self._delivered += count
+                self._delivered_bytes += size
                 self._inbox.append(output)
                 delivered = True
             elif isinstance(output, Gap):
                 self.gaps.append(output)
+                self._lost += output.next - output.first
                 log.warning(
                     "topic %s partition %s: records %d to %d no longer exist",
                     topic_name(output.topic),
-                    output.address.decode(),
+                    address_name(output.address),
                     output.first,
                     output.next - 1,
                 )

@@ -44,6 +44,10 @@ log = logging.getLogger(__name__)
 
 __all__ = ["Endpoint", "EndpointBindError", "EndpointOptions", "Node", "mesh_options", "run_topic"]
 
+_COUNTED = (
+    *("records_in", "bytes_in", "records_out", "bytes_out"),
+    *("commands_in", "commands_out", "fetches_in", "fetches_out"),
+)
 _PAUSE_AFTER_ERROR = 0.1  # seconds; an error that repeats must not take the processor
 
 
@@ -89,11 +93,16 @@ class Endpoint:
         self.hub = hub
         self.options = options
         self.discarded = Discards()
-        self.counts: Counter[str] = Counter()  # of runs and commands; see `metrics`
+        self.counts: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
         self._reader = RunReader()
         self._nodes: dict[Node, set[bytes]] = {}  # each with its subscriptions
-        self._greeters: dict[Node, None] = {}  # those of the nodes that ask for subscriptions
-        self._routes: dict[bytes, list[Node]] = {}
+        self._greeters: dict[bytes, dict[Node, None]] = {}  # who asks for subscriptions, by ID octet
+        self._routes: dict[bytes, dict[Node, None]] = {}
+        self._hellos: dict[bytes, dict[bytes, None]] = {
+            b"G": {},
+            b"L": {},
+            b"W": {},
+        }  # such routes, by ID octet
         self._heard = HeardPrefixes()  # what remote peers are subscribed to
         self._local: deque[tuple[Node | None, Run | Command, int]] = deque()
         self._local_bytes = 0
@@ -111,9 +120,7 @@ class Endpoint:
             self._publisher.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)  # of what comes in: subscriptions
             self._subscriber.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
             port = self._bind(options.bind)
-            self._beaconing = Beaconing(
-                hub, options, port, self._subscriber, self._ready.set, self.discarded
-            )
+            self._beaconing = Beaconing(hub, options, port, self._subscriber, self._ready.set, self.discarded)
         except BaseException:
             self._publisher.close()
             self._subscriber.close()
@@ -160,23 +167,22 @@ class Endpoint:
         ticked = self._ticked.get(node.tick_interval)
         if ticked is None:
             ticked = self._ticked[node.tick_interval] = {}
-            self._ticking[node.tick_interval] = self.hub.spawn(
-                self._tick_nodes, node.tick_interval, ticked
-            )
+            self._ticking[node.tick_interval] = self.hub.spawn(self._tick_nodes, node.tick_interval, ticked)
         ticked[node] = None
-        if node.hello_ids:
-            self._greeters[node] = None
-            local = [prefix for prefix in self._routes if prefix[:1] in node.hello_ids]
-            for prefix in [*self._heard.with_ids(node.hello_ids), *local]:
+        for octet in _octets(node.hello_ids):
+            self._greeters.setdefault(octet, {})[node] = None
+            for prefix in [*self._heard.with_ids(octet), *self._hellos.get(octet, ())]:
                 self._guard(node.on_subscription, prefix)
 
     def detach(self, node: Node) -> None:
         """Forget ``node`` and its subscriptions; the last one out closes the sockets."""
         node.left = True
-        self._greeters.pop(node, None)
+        for octet in _octets(node.hello_ids):
+            self._greeters.get(octet, {}).pop(node, None)
         self._ticked.get(node.tick_interval, {}).pop(node, None)
-        for prefix in list(self._nodes.get(node, ())):
-            self._unsubscribe(node, prefix)
+        if not self._closed:
+            for prefix in list(self._nodes.get(node, ())):
+                self._unsubscribe(node, prefix)
         self._nodes.pop(node, None)
         if not self._nodes:
             self._close()
@@ -232,35 +238,36 @@ class Endpoint:
     def _subscribe(self, node: Node, prefix: bytes) -> None:
         nodes = self._routes.get(prefix)
         if nodes is None:
-            self._routes[prefix] = [node]
+            self._routes[prefix] = {node: None}
+            if prefix[:1] in self._hellos:
+                self._hellos[prefix[:1]][prefix] = None
             self._subscriber.set(zmq.SUBSCRIBE, prefix)
             self._ready.set()
-        elif node not in nodes:
-            nodes.append(node)
+        else:
+            nodes[node] = None
         self._nodes.setdefault(node, set()).add(prefix)
         self._tell_subscription(prefix, node)
 
     def _unsubscribe(self, node: Node, prefix: bytes) -> None:
-        nodes = self._routes.get(prefix, [])
+        nodes = self._routes.get(prefix, {})
         if node in nodes:
             self._nodes[node].discard(prefix)
-            nodes.remove(node)
+            del nodes[node]
             if not nodes:
                 del self._routes[prefix]
-                if not self._subscriber.closed:
-                    self._subscriber.set(zmq.UNSUBSCRIBE, prefix)
-                    self._ready.set()
+                self._hellos.get(prefix[:1], {}).pop(prefix, None)
+                self._subscriber.set(zmq.UNSUBSCRIBE, prefix)
+                self._ready.set()
 
     def _tell_subscription(self, prefix: bytes, origin: Node | None) -> None:
-        if prefix[:1] in b"GLW" and prefix:
-            for node in list(self._greeters):
-                if prefix[:1] in node.hello_ids and node is not origin:
-                    self._guard(node.on_subscription, prefix)
+        for node in list(self._greeters.get(prefix[:1], ())):
+            if node is not origin:
+                self._guard(node.on_subscription, prefix)
 
     def _others(self, topic: bytes, origin: Node | None) -> bool:
         for prefix in (topic, topic[:1]):
             nodes = self._routes.get(prefix)
-            if nodes and (len(nodes) > 1 or nodes[0] is not origin):
+            if nodes and (len(nodes) > 1 or origin not in nodes):
                 return True
         return False
 
@@ -348,14 +355,17 @@ class Endpoint:
     # -- time -----------------------------------------------------------------------------------
 
     def _tick_nodes(self, interval: float, ticked: dict[Node, None]) -> None:
+        # Slice by slice, evenly over the interval: ten thousand HEADs at once would hold up the rest.
         while not self._closed and ticked:
-            gevent.sleep(interval)
-            now = time.monotonic()
-            for count, node in enumerate(list(ticked), 1):
-                if node in ticked:
-                    self._guard(node.tick, now)
-                if count % limits.TICKED_AT_ONCE == 0:
-                    gevent.sleep(0)
+            nodes = list(ticked)
+            size = limits.TICKED_AT_ONCE
+            pause = interval / -(-len(nodes) // size)
+            for start in range(0, len(nodes), size):
+                gevent.sleep(pause)
+                now = time.monotonic()
+                for node in nodes[start : start + size]:
+                    if node in ticked:
+                        self._guard(node.tick, now)
             self._ready.set()
         if self._ticked.get(interval) is ticked:
             del self._ticked[interval], self._ticking[interval]
@@ -383,3 +393,7 @@ class Endpoint:
 def run_topic(run: Run) -> bytes:
     """The ZeroMQ topic of a run's messages."""
     return b"M" + run.topic if run.recipient is None else b"D" + run.recipient
+
+
+def _octets(ids: bytes) -> list[bytes]:
+    return [ids[position : position + 1] for position in range(len(ids))]

@@ -1,4 +1,4 @@
-"""The bounds of the mesh in one place: every queue, cache and table of :mod:`dafka.mesh` ends at one of these.
+"""The bounds of the mesh: every queue, cache and table of :mod:`dafka.mesh` ends at one of these.
 
 What does not fit is dropped and counted, and repaired later by HEAD and FETCH; or the caller waits. The
 bounds of the roles are in :mod:`dafka.roles.limits`. Modules read these as ``limits.NAME`` when they need
@@ -32,7 +32,7 @@ LOCAL_ITEMS = 200_000
 """Commands and runs between nodes of one process; above the heads that one store may answer with."""
 LOCAL_BYTES = 64 * 1024 * 1024
 """Contents of the runs among them."""
-TICKED_AT_ONCE = 500
+TICKED_AT_ONCE = 100
 """Nodes ticked before other green threads have their turn."""
 RESOLVING = 16
 """Host names of peers being looked up at once."""
@@ -59,6 +59,8 @@ PENDING_RECORDS = 10_000
 PENDING_BYTES = 16 * 1024 * 1024
 RETAINED_BYTES = 64 * 1024 * 1024
 """Contents kept until stores have them; then ``send`` waits. With ``min_stores=0`` the oldest go."""
+RETAINED_RECORDS = 1_000_000
+"""The same in records, for those that have next to no content."""
 
 # -- consumer -----------------------------------------------------------------------------------
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
+from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, new_address
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
 from dafka.mesh.hub import Hub, Waiter, get_hub
@@ -14,7 +16,7 @@ from dafka.protocol.commands import Command, GetHeads
 from dafka.protocol.runs import Run
 from dafka.roles.outputs import Subscribe
 
-KEPT = 100_000  # runs and commands that wait to be taken; older ones are dropped
+_FIRST_INTERVAL, _LONGEST_INTERVAL = 0.2, 5.0  # seconds between questions for heads; doubles
 
 Heard = tuple[float, "Run | Command"]  # seconds since the epoch
 
@@ -59,20 +61,35 @@ class _ObserverNode(Node):
 
     def __init__(self, hub: Hub, options: EndpointOptions, address: bytes, prefixes: list[bytes]) -> None:
         self._address = address
-        self._heard: deque[Heard] = deque(maxlen=KEPT)
+        self._heard: deque[Heard] = deque()
+        self._heard_bytes = 0  # written by the hub only, as is what follows
+        self._taken_bytes = 0  # written by the user's thread only
         self._waiter: Waiter | None = None
         self._asked: bytes | None = None
+        self._interval = _FIRST_INTERVAL
+        self._next_ask = 0.0
         self.endpoint = Endpoint.shared(hub, options)
         self.endpoint.publish(self, [Subscribe(prefix) for prefix in [*prefixes, b"E" + address]])
         self.endpoint.attach(self)
 
     def ask_heads(self, topic: bytes) -> None:
         self._asked = topic
-        self.endpoint.publish(self, [GetHeads(topic, self._address)])
+        self._interval = _FIRST_INTERVAL
+        self._say(time.monotonic())
+
+    def _say(self, now: float) -> None:
+        self._next_ask = now + self._interval
+        self.endpoint.publish(self, [GetHeads(self._asked or b"", self._address)])
 
     def on_subscription(self, prefix: bytes) -> None:
         if prefix == b"G" and self._asked is not None:  # a store has joined
             self.ask_heads(self._asked)
+
+    def tick(self, now: float) -> None:
+        # A store may hear us before we are connected to it, and then its answer is lost.
+        if self._asked is not None and now >= self._next_ask:
+            self._interval = min(2 * self._interval, _LONGEST_INTERVAL)
+            self._say(now)
 
     def on_run(self, run: Run) -> None:
         self._hear(run)
@@ -81,7 +98,15 @@ class _ObserverNode(Node):
         self._hear(command)
 
     def _hear(self, item: Run | Command) -> None:
-        self._heard.append((time.time(), item))
+        heard = self._heard
+        self._heard_bytes += _size(item)
+        heard.append((time.time(), item))
+        while heard and (
+            len(heard) > limits.OBSERVED_ITEMS
+            or self._heard_bytes - self._taken_bytes > limits.OBSERVED_BYTES
+        ):
+            self._heard_bytes -= _size(heard.popleft()[1])
+            self.endpoint.discarded.add("observer-queue")
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             waiter.set()
@@ -95,9 +120,15 @@ class _ObserverNode(Node):
             self._waiter = None
             waiter.close()
         taken: list[Heard] = []
-        while self._heard:
-            taken.append(self._heard.popleft())
+        with suppress(IndexError):  # the hub drops the oldest meanwhile
+            while True:
+                taken.append(self._heard.popleft())
+        self._taken_bytes += sum(_size(item) for _, item in taken)
         return taken
 
     def close(self) -> None:
         self.endpoint.detach(self)
+
+
+def _size(item: Run | Command) -> int:
+    return sum(map(len, item.contents)) if type(item) is Run else 0

@@ -7,9 +7,11 @@ keeps until it is acknowledged. At either bound ``send`` waits, which is the mes
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from typing import Any
+from weakref import WeakSet
 
 import gevent
 import gevent.event
@@ -94,6 +96,7 @@ class Producer:
         )
         self.address = role.address.decode()
         self._node = self._hub.run(ProducerNode, self._hub, options, role, head_interval)
+        _producers.add(self)
 
     def send(self, value: bytes, timeout: float | None = None) -> int:
         """Publish one record and return its sequence.
@@ -221,9 +224,11 @@ class ProducerNode(Node):
         """Publish what waits, a run at a time, as long as the role has room for it."""
         self.signalled = False
         role, pending = self._role, self.pending
-        if not role.min_stores and role.retained_bytes >= limits.RETAINED_BYTES:
-            role.forget(limits.RETAINED_BYTES // 2)
-        if pending and role.retained_bytes < limits.RETAINED_BYTES and not self._closed:
+        if not role.min_stores and self._retains_enough():
+            role.forget(role.retained_bytes // 2)
+            if self._retains_enough():
+                role.forget(-1)  # a million records without any content
+        if pending and not self._closed and not self._retains_enough():
             if self._endpoint.congested:
                 self._endpoint.when_clear(self.drain)
             else:
@@ -235,6 +240,13 @@ class ProducerNode(Node):
                     self.signalled = True
                     self._hub.post(self.drain)
         self._measure()
+
+    def _retains_enough(self) -> bool:
+        role = self._role
+        return (
+            role.retained_bytes >= limits.RETAINED_BYTES
+            or role.next_sequence - role.first_retained >= limits.RETAINED_RECORDS
+        )
 
     def _next_contents(self) -> list[bytes]:
         """The contents of the next run, bounded in number and (but for a single one) in size."""
@@ -249,10 +261,16 @@ class ProducerNode(Node):
 
     def _measure(self) -> None:
         self.full = self.is_full()
-        if not self.full and self.waiting:
-            waiting, self.waiting = self.waiting, {}
-            for waiter in waiting:
-                waiter.set()
+        if not self.full:
+            self._wake()
+
+    def _wake(self) -> None:
+        while self.waiting:
+            try:
+                waiter, _ = self.waiting.popitem()
+            except KeyError:  # its thread has just given up
+                return
+            waiter.set()
 
     def unacknowledged(self) -> int:
         return self._role.unacknowledged + len(self.pending)
@@ -302,6 +320,19 @@ class ProducerNode(Node):
     def close(self) -> None:
         self._closed = True
         self._endpoint.detach(self)
-        waiting, self.waiting = self.waiting, {}
-        for waiter in waiting:
-            waiter.set()
+        self._wake()
+
+
+_producers: WeakSet[Producer] = WeakSet()
+
+
+def _cut_off_in_child() -> None:
+    # A child has no hub to drain what is handed over. With the flag down, send() posts, and is told so.
+    for producer in list(_producers):
+        producer._lock = _Lock()
+        producer._node.signalled = producer._node.full = False
+        producer._node.pending.clear()
+    _producers.clear()
+
+
+os.register_at_fork(after_in_child=_cut_off_in_child)

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import repeat
 from typing import NamedTuple
 
-from dafka.mesh.address import topic_name
+from dafka.mesh.address import address_name, topic_name
 from dafka.protocol.batch import BatchError, is_batch
 from dafka.protocol.batch_reader import decode_batch
 
@@ -42,7 +42,7 @@ def raw_records(topic: bytes, address: bytes, first: int, contents: list[bytes])
         _make,
         zip(
             repeat(topic_name(topic)),
-            repeat(address.decode()),
+            repeat(address_name(address)),
             sequences,
             sequences,
             repeat(None),
@@ -60,7 +60,7 @@ def batch_records(topic: bytes, address: bytes, sequence: int, content: bytes) -
         _make,
         zip(
             repeat(topic_name(topic)),
-            repeat(address.decode()),
+            repeat(address_name(address)),
             repeat(sequence),
             columns.offsets,
             columns.timestamps,

@@ -7,21 +7,26 @@ upon which a node says its beacon at once instead of at its next interval.
 
 from __future__ import annotations
 
+import logging
 import socket as sockets
 from collections import Counter
+from typing import Any
 
 import gevent
 import gevent.event
 import zmq
 
+from dafka.mesh import limits
+from dafka.mesh.counting import Discards
 from dafka.mesh.hub import get_hub
 from dafka.mesh.sockets import Socket
 from dafka.protocol.beacons import WELCOME, NodeBeacon, decode_beacon, encode_beacon
 from dafka.protocol.errors import DafkaError, MalformedMessage
 from dafka.roles.tower import TowerRole
 
-ROUND_BEACONS = 1000
-HIGH_WATER_MARK = 10_000
+log = logging.getLogger(__name__)
+
+_PAUSE_AFTER_ERROR = 0.1  # seconds; an error that repeats must not take the processor
 
 
 class TowerBindError(DafkaError, OSError):
@@ -52,6 +57,10 @@ class Tower:
         """How many malformed beacons arrived, by cause."""
         return dict(self._node.discarded)
 
+    def metrics(self) -> dict[str, Any]:
+        """Counters of this tower, by the names in :mod:`dafka.mesh.metrics`."""
+        return self._hub.run(self._node.metrics)
+
     def close(self) -> None:
         """Stop; nodes keep the connections they have and can find no new ones here."""
         self._hub.run(self._node.close)
@@ -71,12 +80,15 @@ class _TowerNode:
 
     def __init__(self, publish_to: str, subscribe_from: str) -> None:
         hub = get_hub()
-        self.discarded: Counter[str] = Counter()
+        self.discarded = Discards()
+        self._counts: Counter[str] = Counter(beacons_in=0, beacons_out=0)
         self._closed = False
         self._ready = gevent.event.Event()
-        self._in = Socket(hub.context, zmq.SUB, self._ready.set, HIGH_WATER_MARK)
-        self._out = Socket(hub.context, zmq.XPUB, self._ready.set, HIGH_WATER_MARK)
+        self._in = Socket(hub.context, zmq.SUB, self._ready.set, limits.TOWER_HIGH_WATER_MARK)
+        self._out = Socket(hub.context, zmq.XPUB, self._ready.set, limits.TOWER_HIGH_WATER_MARK)
         try:
+            self._in.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)
+            self._out.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)
             self._in.set(zmq.SUBSCRIBE, b"B")
             self._out.set(zmq.XPUB_WELCOME_MSG, WELCOME)
             bound = self._bind(self._in, publish_to), self._bind(self._out, subscribe_from)
@@ -98,36 +110,53 @@ class _TowerNode:
 
     def _loop(self) -> None:
         while not self._closed:
-            busy = False
-            for _ in range(ROUND_BEACONS):
-                frames = self._in.receive_frames()
-                if frames is None:
-                    break
-                busy = True
-                self._hear(frames)
-            busy = bool(self._out.receive(ROUND_BEACONS)) or busy  # subscriptions, of no interest here
+            try:
+                busy = self._read()
+            except Exception:
+                if self._closed:
+                    return
+                log.exception("a tower failed on what it received, and goes on")
+                gevent.sleep(_PAUSE_AFTER_ERROR)
+                continue
             if busy:
                 gevent.sleep(0)
             else:
                 self._ready.wait()
                 self._ready.clear()
 
+    def _read(self) -> bool:
+        busy = False
+        for _ in range(limits.ROUND_MESSAGES):
+            frames = self._in.receive_frames()
+            if frames is None:
+                break
+            busy = True
+            self._hear(frames)
+        return bool(self._out.receive(limits.ROUND_MESSAGES)) or busy  # subscriptions, of no interest here
+
     def _hear(self, frames: list[zmq.Frame]) -> None:
         try:
             beacon = decode_beacon([frame.bytes for frame in frames])
         except MalformedMessage as error:
-            self.discarded[error.cause] += 1
+            self.discarded.add(error.cause)
             return
         if not isinstance(beacon, NodeBeacon):
-            self.discarded["not-a-node-beacon"] += 1
+            self.discarded.add("not-a-node-beacon")
             return
         try:
             peer = frames[0].get("Peer-Address")
         except zmq.ZMQError:
             peer = ""  # inproc and ipc have none
+        self._counts["beacons_in"] += 1
         answer = self._role.receive(beacon, peer)
-        if answer is not None:
+        if answer is None:
+            self.discarded.add("beacon-host")
+        else:
+            self._counts["beacons_out"] += 1
             self._out.send_messages((encode_beacon(answer),))
+
+    def metrics(self) -> dict[str, Any]:
+        return {**self._counts, "discarded": dict(self.discarded)}
 
     def close(self) -> None:
         self._closed = True  # a kill alone comes too late for a loop that is about to go on

@@ -11,18 +11,39 @@ A transaction that syncs the disk or is large runs in a thread of gevent's pool,
 callers and nobody else: heads, beacons, fetches and timers go on. A small one takes 0.05 ms here and is
 done at once, for the hop to the pool and back (0.025 ms idle, milliseconds when the process is busy) would
 only make its callers wait longer.
+
+Between rounds the writer tidies up, a small step at a time and in the pool: it copies the WAL into the
+database (while rounds go on; only what they write meanwhile is copied with the rounds waiting), deletes the
+values of trimmed and deleted partitions, and gives free space back to the file system.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, chain
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import gevent
 import gevent.event
+import gevent.threadpool
 
-from dafka.log import AppendError, Log, LogClosedError, LogPartition
+from dafka.log import (
+    AppendError,
+    Compacted,
+    Log,
+    LogClosedError,
+    LogError,
+    LogPartition,
+    Rewrite,
+    TableValues,
+    Trim,
+    compact,
+)
+from dafka.log.limits import CHECKPOINT_BYTES, COLLECT_BYTES, WAL_BYTES
 from dafka.mesh.hub import Hub
 from dafka.protocol.errors import DafkaError
 
@@ -34,6 +55,8 @@ ROUND_BYTES = 16 * 1024 * 1024  # contents that one transaction takes at most
 CHUNK_BYTES = 1024 * 1024  # contents that go into one stored value at most; reading costs whole values
 CHUNK_MESSAGES = 65536
 INLINE_BYTES = 256 * 1024  # a round up to this is committed in the hub itself
+_THREADS = 3  # a commit or a step of tidying up, a checkpoint, a step of compaction
+REST = 1.0  # seconds without tidying up after a step of it failed
 
 
 class Numbered(NamedTuple):
@@ -51,12 +74,102 @@ class OutOfSequenceError(DafkaError):
     """Messages that do not continue their partition."""
 
 
-class _Append(NamedTuple):
-    partition: LogPartition | None
-    number: Number
-    values: Mapping[tuple[str, str], object]
-    done: Done
-    size: int
+class _Item:
+    """What was handed over, with the functions that wait for it."""
+
+    partition: LogPartition | None = None  # None: nothing is appended
+    values: Mapping[tuple[str, str], object] = MappingProxyType({})
+    trim: Trim | None = None
+    drop: LogPartition | None = None
+    rewrites: Sequence[Rewrite] = ()
+    size = 0
+    dones: list[Done]
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it changes what others in its round may be about."""
+        return self.drop is not None or bool(self.rewrites)
+
+    def number(self, sequence: int, offset: int) -> Numbered:
+        return Numbered(sequence, [], offset)
+
+    def split(self) -> Sequence[_Item]:
+        """The same in pieces, if some may be right where the whole is not."""
+        return ()
+
+
+class _Other(_Item):
+    def __init__(
+        self,
+        done: Done,
+        *,
+        values: Mapping[tuple[str, str], object] | None = None,
+        trim: Trim | None = None,
+        drop: LogPartition | None = None,
+        rewrites: Sequence[Rewrite] = (),
+    ) -> None:
+        self.dones = [done]
+        self.values = values or {}
+        self.trim = trim
+        self.drop = drop
+        self.rewrites = rewrites
+        self.size = sum(len(content) for rewrite in rewrites for content in rewrite.contents)
+
+
+class _Numbering(_Item):
+    """Messages that get their numbers from the round."""
+
+    def __init__(self, partition: LogPartition, number: Number, size: int, done: Done) -> None:
+        self.partition = partition
+        self.number = number  # type: ignore[method-assign]
+        self.size = size
+        self.dones = [done]
+
+
+class _Run(_Item):
+    """Messages that carry their numbers: what :meth:`Writer.append` got, one call continuing the other.
+
+    Most callers hand over a message at a time, and what an item costs in a round they then share.
+    """
+
+    partition: LogPartition
+
+    def __init__(
+        self, partition: LogPartition, first: int, contents: list[bytes], size: int, done: Done, skip: bool
+    ) -> None:
+        self.partition = partition
+        self.first = first
+        self.next = first + len(contents)
+        self.parts = [contents]
+        self.size = size
+        self.dones = [done]
+        self.skip = skip
+
+    def number(self, sequence: int, offset: int) -> Numbered:
+        if sequence > self.first or (sequence < self.first and not self.skip):
+            raise OutOfSequenceError(
+                f"messages from {self.first} on cannot be appended to {self.partition!r}, "
+                f"which stands at {sequence}"
+            )
+        return Numbered(self.first, list(chain.from_iterable(self.parts)), offset)
+
+    def split(self) -> Sequence[_Item]:
+        if len(self.parts) == 1:
+            return ()
+        firsts = accumulate(map(len, self.parts), initial=self.first)
+        return [
+            _Run(self.partition, first, contents, sum(map(len, contents)), done, self.skip)
+            for first, contents, done in zip(firsts, self.parts, self.dones, strict=False)
+        ]
+
+
+class _Rest(NamedTuple):
+    """What a round does besides appending."""
+
+    values: dict[tuple[str, str], object]
+    trims: list[Trim]
+    drops: list[LogPartition]
+    rewrites: list[Rewrite]
 
 
 class Writer:
@@ -64,11 +177,16 @@ class Writer:
 
     def __init__(self, hub: Hub, log: Log) -> None:
         self.log = log
-        self._waiting: list[_Append] = []
+        self._waiting: list[_Item] = []
+        self._run: _Run | None = None  # the last item of them, if it can be continued
         self._syncs = log.durability == "power"
-        self._pool = gevent.get_hub().threadpool
+        # Threads of its own: a thread's connection to the database lives as long as the thread.
+        self._pool = gevent.threadpool.ThreadPool(_THREADS)
         self._wake = gevent.event.Event()
         self._closed = False
+        self._checkpoint: gevent.Greenlet | None = None
+        self._vacuum = True  # whether there may be free space to give back
+        self._rest_until = 0.0
         self._listeners: list[Callable[[set[LogPartition]], None]] = []
         self._green = hub.spawn(self._rounds)
 
@@ -82,15 +200,23 @@ class Writer:
         it may stand below, and what lies between will never be there.
         """
 
-        def number(sequence: int, offset: int) -> Numbered:
-            if sequence > first or (sequence < first and not skip):
-                raise OutOfSequenceError(
-                    f"messages from {first} on cannot be appended to {partition!r}, "
-                    f"which stands at {sequence}"
-                )
-            return Numbered(first, contents, offset)
-
-        self._add(_Append(partition, number, {}, done, sum(map(len, contents))))
+        size = len(contents[0]) if len(contents) == 1 else sum(map(len, contents))
+        run = self._run
+        if (
+            run is not None
+            and run.next == first
+            and run.partition is partition
+            and run.size < CHUNK_BYTES
+            and run.skip is skip
+        ):
+            run.parts.append(contents)
+            run.dones.append(done)
+            run.next += len(contents)
+            run.size += size
+            return
+        run = _Run(partition, first, contents, size, done, skip)
+        if self._add(run):
+            self._run = run
 
     def append_numbered(self, partition: LogPartition, number: Number, size: int, done: Done) -> None:
         """Have messages appended that get their numbers when the round is put together.
@@ -98,17 +224,69 @@ class Writer:
         ``number(sequence, offset)`` gets the partition's next sequence and offset. ``size`` is about how many
         octets the messages have.
         """
-        self._add(_Append(partition, number, {}, done, size))
+        self._add(_Numbering(partition, number, size, done))
 
     def put(self, values: Mapping[tuple[str, str], object], done: Done) -> None:
         """Have table values written (``{(table, key): value}``, None deletes) in the next round."""
-        self._add(_Append(None, _nothing, values, done, 0))
+        self._add(_Other(done, values=values))
 
     def put_and_wait(self, values: Mapping[tuple[str, str], object]) -> None:
         """:meth:`put`, and wait as a green thread for the commit; raises what the log raised."""
-        outcome = gevent.event.AsyncResult()
-        self.put(values, lambda error: outcome.set(None) if error is None else outcome.set_exception(error))
-        outcome.get()
+        _wait(lambda done: self.put(values, done))
+
+    def trim(
+        self, partition: LogPartition, done: Done, *, before_sequence: int = 0, before_offset: int = 0
+    ) -> None:
+        """Have the front of a partition dropped (:class:`dafka.log.Trim`) in the next round.
+
+        Messages that are appended in the same round count as not there yet. ``done`` follows the commit;
+        what was dropped leaves the disk in later rounds.
+        """
+        trim = Trim(partition, before_sequence, before_offset)
+        self._add(_Other(done, trim=trim))
+
+    def trim_and_wait(
+        self, partition: LogPartition, *, before_sequence: int = 0, before_offset: int = 0
+    ) -> None:
+        """:meth:`trim`, and wait as a green thread for the commit."""
+        _wait(
+            lambda done: self.trim(
+                partition, done, before_sequence=before_sequence, before_offset=before_offset
+            )
+        )
+
+    def drop(
+        self, partition: LogPartition, done: Done, *, values: Mapping[tuple[str, str], object] | None = None
+    ) -> None:
+        """Have a partition deleted for good, and table values written in the same transaction.
+
+        What was handed over before is done before; appending afterwards fails with AppendError.
+        """
+        self._add(_Other(done, values=values, drop=partition))
+
+    def drop_and_wait(
+        self, partition: LogPartition, *, values: Mapping[tuple[str, str], object] | None = None
+    ) -> None:
+        """:meth:`drop`, and wait as a green thread for the commit."""
+        _wait(lambda done: self.drop(partition, done, values=values))
+
+    def compact(self, partition: LogPartition, **options: Any) -> Compacted:
+        """Compact a partition (:func:`dafka.log.compact`, which says the options); waits as a green thread.
+
+        Reading and sorting out run in the pool, and each rewriting is a small round of its own.
+        """
+        done = Compacted()
+        write, run = self._rewrite_and_wait, self._in_pool
+        for step in compact(self.log, partition, write=write, run=run, **options):
+            done = step
+            gevent.sleep(0)
+        return done
+
+    def _in_pool(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._pool.apply(function, arguments)
+
+    def _rewrite_and_wait(self, rewrites: Sequence[Rewrite], values: TableValues) -> None:
+        _wait(lambda done: self._add(_Other(done, values=values, rewrites=rewrites)))
 
     def on_commit(self, listener: Callable[[set[LogPartition]], None]) -> None:
         """Call ``listener(partitions that grew)`` after every commit."""
@@ -119,100 +297,173 @@ class Writer:
         self._closed = True
         self._wake.set()
         self._green.join()
+        if self._checkpoint is not None:
+            self._checkpoint.join()
+        self._pool.kill()
 
-    def _add(self, append: _Append) -> None:
+    def _add(self, item: _Item) -> bool:
+        self._run = None
         if self._closed:
             path = self.log.path
-            append.done(LogClosedError(path, f"the log {path} is closed; nothing can be appended"))
-            return
-        self._waiting.append(append)
+            self._tell(item, LogClosedError(path, f"the log {path} is closed; nothing can be appended"))
+            return False
+        self._waiting.append(item)
         self._wake.set()
+        return True
 
     def _rounds(self) -> None:
         while True:
             while self._waiting:
                 self._round(self._take())
+                self._tidy()
                 gevent.sleep(0)
             if self._closed:
                 return
             self._wake.clear()
-            self._wake.wait()
+            if self._tidy() and not self._closed:
+                gevent.sleep(0)
+            elif not self._waiting:
+                self._wake.wait(REST if self._rest_until else None)
 
-    def _take(self) -> list[_Append]:
+    def _take(self) -> list[_Item]:
         waiting, size = self._waiting, 0
         for count, append in enumerate(waiting):
             size += append.size
-            if size > ROUND_BYTES and count:
+            full = size > ROUND_BYTES or append.stands_alone or waiting[count - 1].stands_alone
+            if full and count:
                 self._waiting = waiting[count:]
                 return waiting[:count]
         self._waiting = []
+        self._run = None
         return waiting
 
-    def _round(self, appends: list[_Append]) -> None:
+    def _round(self, items: list[_Item]) -> None:
         growing: dict[LogPartition, _Growth] = {}
-        values: dict[tuple[str, str], object] = {}
-        taken: list[_Append] = []
-        for append in appends:
-            if append.partition is not None:
-                growth = growing.get(append.partition)
-                if growth is None:
-                    growth = _Growth(append.partition.next_sequence, append.partition.next_offset)
-                try:
-                    growth.add(append.number)
-                except Exception as failure:
-                    self._tell(append, failure)
+        rest = _Rest({}, [], [], [])
+        taken: list[_Item] = []
+        left = deque(items)
+        while left:
+            item = left.popleft()
+            partition = item.partition
+            if partition is not None:
+                if partition.dropped:
+                    self._tell(item, self._gone(partition))
                     continue
-                growing[append.partition] = growth
-            values.update(append.values)
-            taken.append(append)
-        failed = self._commit(growing, values)
-        for append in taken:
-            self._tell(append, failed.get(append.partition))
+                growth = growing.get(partition)
+                if growth is None:
+                    growth = _Growth(partition.next_sequence, partition.next_offset)
+                try:
+                    growth.add(item.number)
+                except Exception as failure:
+                    pieces = item.split()
+                    left.extendleft(reversed(pieces))
+                    if not pieces:
+                        self._tell(item, failure)
+                    continue
+                growing[partition] = growth
+            rest.values.update(item.values)
+            if item.trim is not None:
+                rest.trims.append(item.trim)
+            if item.drop is not None:
+                rest.drops.append(item.drop)
+            rest.rewrites.extend(item.rewrites)
+            taken.append(item)
+        failed = self._commit(growing, rest)
+        for item in taken:
+            self._tell(item, failed.get(item.partition))
         grown = {partition for partition in growing if partition not in failed}
         if grown:
             for listener in self._listeners:
                 listener(grown)
 
+    def _gone(self, partition: LogPartition) -> AppendError:
+        message = f"{partition!r} was deleted; nothing can be appended to it"
+        return AppendError(self.log.path, message, partition.topic, partition.address, 0)
+
     def _commit(
-        self, growing: Mapping[LogPartition, _Growth], values: Mapping[tuple[str, str], object]
+        self, growing: Mapping[LogPartition, _Growth], rest: _Rest
     ) -> dict[LogPartition | None, Exception]:
-        """Write a round; the errors by partition, and under None what became of the table values."""
+        """Write a round; the errors by partition, and under None what became of the rest."""
         chunks = {partition: growth.chunks(partition) for partition, growth in growing.items()}
         try:
-            self._write([chunk for part in chunks.values() for chunk in part], values)
+            self._write([chunk for part in chunks.values() for chunk in part], rest)
         except AppendError as error:
-            if len(growing) <= 1 and not values:
+            if len(growing) <= 1 and not any(rest):
                 return dict.fromkeys(growing, error)
             # The messages of one partition are not what it holds. The others must not suffer from it.
             failed: dict[LogPartition | None, Exception] = {}
             for partition, growth in growing.items():
-                failed.update(self._commit({partition: growth}, {}))
-            return failed | (self._commit({}, values) if values else {})
+                failed.update(self._commit({partition: growth}, _Rest({}, [], [], [])))
+            return failed | (self._commit({}, rest) if any(rest) else {})
         except Exception as error:
             return dict.fromkeys([None, *growing], error)
         return {}
 
-    def _write(
-        self,
-        chunks: list[tuple[LogPartition, list[bytes], int]],
-        values: Mapping[tuple[str, str], object],
-    ) -> None:
-        round_ = self.log.begin(chunks, values)
+    def _write(self, chunks: list[tuple[LogPartition, list[bytes], int]], rest: _Rest) -> None:
+        round_ = self.log.begin(
+            chunks, rest.values, trims=rest.trims, drops=rest.drops, rewrites=rest.rewrites
+        )
         try:
             size = sum(len(content) for _, contents, _ in chunks for content in contents)
-            if self._syncs or size > INLINE_BYTES:
+            # Writing to a file that is being synced waits for the sync: not in the hub.
+            copying = self._checkpoint is not None
+            if self._syncs or copying or size > INLINE_BYTES or rest.rewrites:
                 self._pool.apply(round_.commit)
             else:
                 round_.commit()
         finally:
             round_.finish()
+        if rest.trims or rest.drops or rest.rewrites:
+            self._vacuum = True
+
+    def _tidy(self) -> bool:
+        """One step of what needs doing besides rounds; whether there is more."""
+        if self._rest_until > time.monotonic():
+            return False
+        self._rest_until = 0.0
+        try:
+            return self._step()
+        except LogError as error:
+            logger.warning("tidying up the log %s failed: %s", self.log.path, error)
+            self._rest_until = time.monotonic() + REST
+            return False
+
+    def _step(self) -> bool:
+        log, running = self.log, self._checkpoint
+        if running is not None and (running.ready() or log.wal_bytes > WAL_BYTES):
+            self._checkpoint = None
+            running.join()
+            self._pool.apply(log.checkpoint)  # what rounds wrote meanwhile: short, and they wait for it
+        elif running is None and log.wal_bytes > CHECKPOINT_BYTES:
+            self._checkpoint = gevent.spawn(self._copy)
+        if self._checkpoint is not None:
+            return False  # what is written now would be copied with the rounds waiting; it ends soon
+        if log.garbage_bytes:
+            round_ = log.begin([], collect_bytes=COLLECT_BYTES)
+            try:
+                self._pool.apply(round_.commit)
+            finally:
+                round_.finish()
+            return True
+        self._vacuum = self._vacuum and log.spare_bytes > 0
+        if self._vacuum:
+            self._pool.apply(log.vacuum)
+        return self._vacuum
+
+    def _copy(self) -> None:
+        try:
+            self._pool.apply(self.log.checkpoint)
+        except LogError as error:
+            logger.warning("a checkpoint of the log %s failed: %s", self.log.path, error)
+        self._wake.set()
 
     @staticmethod
-    def _tell(append: _Append, error: Exception | None) -> None:
-        try:
-            append.done(error)
-        except Exception:
-            logger.exception("a callback after a commit failed")
+    def _tell(item: _Item, error: Exception | None) -> None:
+        for done in item.dones:
+            try:
+                done(error)
+            except Exception:
+                logger.exception("a callback after a commit failed")
 
 
 class _Growth:
@@ -242,8 +493,10 @@ class _Growth:
         ]
 
 
-def _nothing(sequence: int, offset: int) -> Numbered:
-    return Numbered(sequence, [], offset)
+def _wait(hand_over: Callable[[Done], None]) -> None:
+    outcome = gevent.event.AsyncResult()
+    hand_over(lambda error: outcome.set(None) if error is None else outcome.set_exception(error))
+    outcome.get()
 
 
 def _cuts(contents: list[bytes]) -> list[tuple[int, int]]:

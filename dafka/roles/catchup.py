@@ -18,7 +18,7 @@ partition from a store end a pause.
 The window, the records asked for at a time, doubles when it was filled and halves with each loss.
 
 Trimmed. Several nodes answer one FETCH. When one says that the records are gone, another may still have
-them; so for a moment real records go first.
+them; so for a moment real records go first, and where only a part came the rest is asked for once more.
 
 Nothing here is proportional to the number of partitions, except that each has its state: due times are in a
 heap, partitions that are up to date are in no list at all.
@@ -70,7 +70,7 @@ class CatchUp(Generic[F]):
         self._ahead_records = 0
         self._ahead_bytes = 0
         self._waiting: deque[F] = deque()
-        self._paused: set[F] = set()
+        self._paused: dict[F, None] = {}  # in the order in which they came
         self._alarms: list[tuple[float, int, F]] = []
         self._serial = count_up()
 
@@ -91,6 +91,8 @@ class CatchUp(Generic[F]):
                 if self._take(follower, fresh, outputs):
                     self._take_ahead(follower, outputs)
                     self._advanced(now, follower)
+                else:
+                    self._turned_away(follower, run)
         if run.recipient is not None and follower.state is State.ASKED and end >= follower.asked:
             self._answered_in_part(follower)
         if follower.state is State.IDLE:
@@ -151,17 +153,14 @@ class CatchUp(Generic[F]):
     def pump(self, now: float, outputs: list[Output]) -> None:
         """Give credit to those that wait for it, as far as it goes. To be called after everything else."""
         waiting = self._waiting
-        while waiting and self._under_way < self._limits.fetches:
-            records = self.room_records - self._reserved_records
-            size = self.room_bytes - self._reserved_bytes
-            if records <= 0 or size <= 0:
-                break
-            follower = waiting.popleft()
-            follower.state = State.IDLE
+        while waiting and self._under_way < self._limits.fetches and self._has_room():
+            follower = waiting[0]
             if follower.ahead and not self._take_ahead(follower, outputs):
-                follower.state = State.WAITING
-                waiting.appendleft(follower)
                 break
+            if follower.behind and not self._has_room():
+                break  # what was kept has used it up
+            waiting.popleft()
+            follower.state = State.IDLE
             if follower.behind:
                 self._ask(now, follower, outputs)
 
@@ -186,6 +185,10 @@ class CatchUp(Generic[F]):
         self._waiting = deque(follower for follower in self._waiting if follower.state is State.WAITING)
         self._alarms = [entry for entry in self._alarms if entry[2].state is not State.GONE]
         heapq.heapify(self._alarms)
+
+    def _has_room(self) -> bool:
+        """Whether there is room that no fetch has set aside."""
+        return self.room_records > self._reserved_records and self.room_bytes > self._reserved_bytes
 
     # -- taking records -----------------------------------------------------------------------------
 
@@ -291,7 +294,9 @@ class CatchUp(Generic[F]):
         outputs.append(Fetch(follower.address, self._requester, follower.topic, follower.next, count))
 
     def _reserve(self, follower: F, count: int) -> None:
-        size = count * follower.record_bytes
+        # Not more than there is: sizes are guesses, and other fetches must find what was set aside for them.
+        free = self.room_bytes - self._reserved_bytes + follower.reserved_bytes
+        size = min(count * follower.record_bytes, max(0, free))
         self._reserved_records += count - follower.reserved_records
         self._reserved_bytes += size - follower.reserved_bytes
         follower.reserved_records, follower.reserved_bytes = count, size
@@ -302,7 +307,7 @@ class CatchUp(Generic[F]):
             self._under_way -= 1
             self._reserve(follower, 0)
         elif follower.state is State.PAUSED:
-            self._paused.discard(follower)
+            del self._paused[follower]
         if follower.state is not State.WAITING:
             follower.state = State.IDLE
 
@@ -322,6 +327,12 @@ class CatchUp(Generic[F]):
                 follower.window = min(follower.window * 2, self._limits.largest_window)
             self._forget_fetch(follower)
 
+    def _turned_away(self, follower: F, run: Run) -> None:
+        """The next records have come and there was no room: so they exist, and are asked for again later."""
+        follower.trimmed = 0
+        if run.recipient is not None and follower.state is State.ASKED:
+            self._forget_fetch(follower)
+
     def _answered_in_part(self, follower: F) -> None:
         """The last record asked for has come, and one in front of it has not."""
         if not follower.hurried:
@@ -330,10 +341,16 @@ class CatchUp(Generic[F]):
 
     def _overdue(self, now: float, follower: F, outputs: list[Output]) -> None:
         """The fetch is lost, or the pause over."""
-        if follower.trimmed > follower.next:
-            self._skip_to_trimmed(follower, outputs)
-            return
         asked = follower.state is State.ASKED
+        if follower.trimmed > follower.next:
+            if not asked or follower.next == follower.asked_from:
+                self._skip_to_trimmed(follower, outputs)
+                return
+            # Somebody has sent a part of the answer, and may have the rest.
+            follower.trimmed = 0
+            self._forget_fetch(follower)
+            self._queue(follower)
+            return
         self._forget_fetch(follower)
         if asked:
             self.timeouts += 1
@@ -351,7 +368,7 @@ class CatchUp(Generic[F]):
     def _pause(self, now: float, follower: F, seconds: float) -> None:
         if follower.state is State.IDLE and follower.behind:
             follower.state = State.PAUSED
-            self._paused.add(follower)
+            self._paused[follower] = None
             self._set_due(follower, now + seconds)
 
     def _skip_to_trimmed(self, follower: F, outputs: list[Output]) -> None:

@@ -108,8 +108,7 @@ class StoreRole:
         stored = self._partition(topic, address)
         if stored is None or end <= stored.committed:
             return outputs
-        stored.committed = end
-        stored.begun = False
+        stored.committed = stored.log_end = end
         self._give_back(stored, end)
         if end > stored.next:
             self._catchup.advance(now, stored, end, outputs)
@@ -129,7 +128,7 @@ class StoreRole:
         self._resume = now + self._limits.write_pause
         self._give_back(stored, LAST_SEQUENCE)
         self._catchup.restart(now, stored, stored.committed, self._limits.write_pause)
-        return [Begin(topic, address, stored.committed)] if stored.begun else []
+        return [Begin(topic, address, stored.committed)] if stored.log_end < stored.committed else []
 
     def trimmed(self, topic: bytes, address: bytes, first: int) -> None:
         """Retention has removed the records below ``first`` from the log."""
@@ -263,13 +262,16 @@ class StoreRole:
     def _serve(self, fetch: Fetch, outputs: list[Output]) -> None:
         partition, requester, topic, first, count = fetch
         stored = self._partitions.get((topic, partition))
-        if stored is None or requester == self.address:
+        if stored is None or requester == self.address or not count:
             return
         if first < stored.first:
             outputs.append(Trimmed(requester, partition, topic, stored.first))
-        elif first < stored.committed and count:
-            count = min(count, stored.committed - first, self._limits.answer_records)
+        elif first < stored.log_end:
+            count = min(count, stored.log_end - first, self._limits.answer_records)
             outputs.append(Serve(requester, topic, partition, first, count))
+        elif first < stored.committed:
+            # Left out by a Begin that no record has come behind yet, so the log knows nothing of it.
+            outputs.append(Trimmed(requester, partition, topic, stored.committed))
 
     def _tell_heads(self, recipient: bytes, topics: Iterable[bytes], outputs: list[Output]) -> None:
         for topic in topics:
@@ -288,14 +290,14 @@ class StoreRole:
 class _Stored(Follower):
     """A partition: what is received of it (``next``), and what of that is in the log."""
 
-    __slots__ = ("ack_due", "ack_interval", "begun", "committed", "first", "pending")
+    __slots__ = ("ack_due", "ack_interval", "committed", "first", "log_end", "pending")
 
     def __init__(self, topic: bytes, address: bytes, first: int, following: int, limits: Limits) -> None:
         super().__init__(topic, address, following, limits.first_window, limits.guessed_record_bytes)
         self.first = first
         self.committed = following
         self.pending: deque[tuple[int, int, int]] = deque()  # on the way into the log: (end, records, bytes)
-        self.begun = False  # a Begin is not confirmed by a commit yet
+        self.log_end = following  # below `committed` while a Begin is not confirmed by a commit yet
         self.ack_due = float("-inf")
         self.ack_interval = limits.ack_interval
 
@@ -309,5 +311,4 @@ def _begin(stored: _Stored, first: int, following: int) -> Output:
     if stored.first == stored.committed:
         stored.first = following  # there was nothing before
     stored.committed = following
-    stored.begun = True
     return Begin(stored.topic, stored.address, following)

@@ -1,8 +1,8 @@
 """The benchmark: what this project does, beside a plain pyzmq loop or kafka-python doing it in the same run.
 
-Every measurement is a fresh process or pair of processes (see ``processes.py``), values are 100 bytes, all
-on this machine. A line's own measurement and its reference take turns, `--runs` times; the table shows the
-medians and their ratio, and beside it what is wanted.
+Values are 100 bytes, everything is on this machine, and every measurement is a fresh process or two (see
+``processes.py``). The measurements take turns, `--runs` times; the table shows the medians of each line and
+of its reference, their ratio, and what is wanted.
 """
 
 from __future__ import annotations
@@ -20,16 +20,23 @@ HEADERS = ["", "this project", "reference", "", "ratio", "wanted", ""]
 
 def main() -> None:
     options = parse()
-    chosen = [line for line in LINES if not options.only or any(word in line.name for word in options.only)]
-    if not chosen:
+    lines = [line for line in LINES if not options.only or any(word in line.name for word in options.only)]
+    if not lines:
         sys.exit("bench: no line has that in its name; these are: " + "; ".join(line.name for line in LINES))
-    rows = []
-    with tqdm(total=options.runs * len(chosen), unit="run", leave=False, disable=None) as bar:
-        for line in chosen:
-            bar.set_description(line.name)
-            rows.append(measured(line, options.runs, bar))
-    form = "github" if options.markdown else "simple"
-    print(tabulate(rows, headers=HEADERS, tablefmt=form, disable_numparse=True, colalign=["left"] + ["right"] * 6))
+    figures: dict[Line, list[float]] = {line: [] for line in lines}
+    references: dict[Line, list[float]] = {line: [] for line in lines}
+    with tqdm(total=options.runs * len(lines), leave=False) as bar:
+        for turn in range(options.runs):
+            for line in lines:
+                bar.set_description(line.name)
+                figures[line].append(line.measure(turn))
+                if line.reference is not None:
+                    references[line].append(line.reference(turn))
+                bar.update()
+    rows = [row(line, median(figures[line]), median(references[line] or [0.0])) for line in lines]
+    style = "github" if options.markdown else "simple"
+    alignment = ["left", "right", "right", "left", "right", "right", "left"]
+    print(tabulate(rows, headers=HEADERS, tablefmt=style, disable_numparse=True, colalign=alignment))
 
 
 def parse() -> argparse.Namespace:
@@ -40,24 +47,16 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measured(line: Line, runs: int, bar: tqdm) -> list[str]:
-    own, reference = [], []
-    for _ in range(runs):
-        own.append(line.measure())
-        if line.reference is not None:
-            reference.append(line.reference())
-        bar.update()
-    figure = median(own)
-    compared = median(reference) if reference else None
-    ratio = None if compared is None else figure / compared
+def row(line: Line, figure: float, reference: float) -> list[str]:
+    ratio = figure / reference if reference else None
     return [
         line.name,
         line.unit(figure),
-        "-" if compared is None else line.unit(compared),
+        line.unit(reference) if reference else "-",
         line.beside,
-        "-" if ratio is None else f"{ratio:.3g}",
+        f"{ratio:.3g}" if ratio else "-",
         line.wanted,
-        "yes" if line.is_met(figure, ratio) else "NO",
+        line.verdict(figure, ratio),
     ]
 
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from kafka_python import TOPIC, VALUE, iteration_rate, round_trip, send_rate
+from kafka_python import PARTITIONS, TOPIC, VALUE, iteration_rate, round_trip, send_rate
+from processes import Figures
 
-PARTITIONS = 4  # as many as the mock broker's topics have
 
-
-def send(*, count: int) -> float:
+def send(*, count: int) -> Figures:
     """Records sent, committed to disk and acknowledged in a second."""
     from compat.kafka import KafkaProducer
     from dafka import Broker
 
     with Broker(default_partitions=PARTITIONS) as broker:
-        return send_rate(KafkaProducer(bootstrap_servers=broker.bootstrap_servers), count)
+        return (send_rate(KafkaProducer(bootstrap_servers=broker.bootstrap_servers), count),)
 
 
-def iterate(*, count: int) -> float:
+def iterate(*, count: int, group: str | None) -> Figures:
     """Records consumed in a second, from the first one to the last."""
     from compat.kafka import KafkaConsumer, KafkaProducer
     from dafka import Broker
@@ -26,22 +25,24 @@ def iterate(*, count: int) -> float:
     with Broker(default_partitions=PARTITIONS) as broker:
         servers = broker.bootstrap_servers
         send_rate(KafkaProducer(bootstrap_servers=servers), count)
-        consumer = KafkaConsumer(TOPIC, bootstrap_servers=servers, auto_offset_reset="earliest")
-        return iteration_rate(consumer, count)
+        consumer = KafkaConsumer(
+            TOPIC, bootstrap_servers=servers, auto_offset_reset="earliest", group_id=group
+        )
+        return (iteration_rate(consumer, count),)
 
 
-def latency(*, count: int, percentile: int) -> float:
-    """Seconds from sending a record to holding it, one record at a time."""
+def latency(*, count: int) -> Figures:
+    """Seconds from sending a record to holding it, one record at a time: p50, p99."""
     from compat.kafka import KafkaConsumer, KafkaProducer
     from dafka import Broker
 
     with Broker(default_partitions=PARTITIONS) as broker:
         servers = broker.bootstrap_servers
         consumer = KafkaConsumer(TOPIC, bootstrap_servers=servers, auto_offset_reset="earliest")
-        return round_trip(KafkaProducer(bootstrap_servers=servers), consumer, count, percentile)
+        return round_trip(KafkaProducer(bootstrap_servers=servers), consumer, count)
 
 
-def first_record() -> float:
+def first_record() -> Figures:
     """Seconds from the import to the first record consumed, the broker's start included."""
     began = perf_counter()
     from compat.kafka import KafkaConsumer, KafkaProducer
@@ -51,10 +52,10 @@ def first_record() -> float:
         servers = broker.bootstrap_servers
         KafkaProducer(bootstrap_servers=servers).send(TOPIC, VALUE)
         next(KafkaConsumer(TOPIC, bootstrap_servers=servers, auto_offset_reset="earliest"))
-        return perf_counter() - began
+        return (perf_counter() - began,)
 
 
-def resident_memory(*, count: int) -> float:
+def resident_memory(*, count: int) -> Figures:
     """Bytes, of a process that is a broker and the producer that sent it so many records."""
     import psutil
 
@@ -63,4 +64,4 @@ def resident_memory(*, count: int) -> float:
 
     with Broker(default_partitions=PARTITIONS) as broker:
         send_rate(KafkaProducer(bootstrap_servers=broker.bootstrap_servers), count)
-        return float(psutil.Process().memory_info().rss)
+        return (float(psutil.Process().memory_info().rss),)

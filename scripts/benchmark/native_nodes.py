@@ -8,12 +8,18 @@ from __future__ import annotations
 import tempfile
 from multiprocessing.connection import Connection
 from time import perf_counter
+from typing import TYPE_CHECKING
+
+from processes import Figures
+
+if TYPE_CHECKING:
+    from dafka import Producer
 
 TOPIC = "bench"
 VALUE = bytes(100)
 
 
-def send(link: Connection, *, count: int) -> float:
+def send(link: Connection, *, count: int) -> Figures:
     """Records sent in a second."""
     from dafka import Producer, Tower
 
@@ -26,28 +32,30 @@ def send(link: Connection, *, count: int) -> float:
             send(VALUE)
         ended = perf_counter()
         link.recv()
-    return count / (ended - began)
+    return (count / (ended - began),)
 
 
-def meet(producer, link: Connection) -> None:  # type: ignore[no-untyped-def]
+def meet(producer: Producer, link: Connection) -> None:
     """Send a record now and then until the other side has got one."""
     while not link.poll(0.05):
         producer.send(b"hello")
     link.recv()
 
 
-def receive_plain(link: Connection, *, count: int) -> float:
+def receive_plain(link: Connection, *, count: int) -> Figures:
     """A plain SUB socket takes the records; how many in a second."""
     import zmq
 
-    from dafka.protocol.beacons import decode_beacon
+    from dafka.protocol.beacons import TowerBeacon, decode_beacon
 
     with zmq.Context() as context, context.socket(zmq.SUB) as beacons, context.socket(zmq.SUB) as subscriber:
         beacons.subscribe(b"B")
         beacons.connect(link.recv()[1])
         subscriber.setsockopt(zmq.RCVHWM, 0)
         subscriber.subscribe(b"M")
-        subscriber.connect(decode_beacon(beacons.recv_multipart()).endpoint.decode())
+        beacon = decode_beacon(beacons.recv_multipart())
+        assert isinstance(beacon, TowerBeacon)
+        subscriber.connect(beacon.endpoint.decode())
         receive = subscriber.recv_multipart
         receive()
         link.send("met")
@@ -58,10 +66,10 @@ def receive_plain(link: Connection, *, count: int) -> float:
             receive()
         ended = perf_counter()
     link.send("done")
-    return (count - 1) / (ended - began)
+    return ((count - 1) / (ended - began),)
 
 
-def consume(link: Connection, *, count: int) -> float:
+def consume(link: Connection, *, count: int) -> Figures:
     """Records consumed in a second, from the first one to the last."""
     from dafka import Consumer
 
@@ -76,10 +84,10 @@ def consume(link: Connection, *, count: int) -> float:
             next(records)
         ended = perf_counter()
     link.send("done")
-    return (count - 1) / (ended - began)
+    return ((count - 1) / (ended - began),)
 
 
-def send_and_flush(link: Connection, *, count: int) -> float:
+def send_and_flush(link: Connection, *, count: int) -> Figures:
     """Records sent, stored in the other process and acknowledged in a second."""
     from dafka import Producer, Tower
 
@@ -94,13 +102,13 @@ def send_and_flush(link: Connection, *, count: int) -> float:
         producer.flush(timeout=60)
         ended = perf_counter()
     link.send("done")
-    return count / (ended - began)
+    return (count / (ended - began),)
 
 
-def store(link: Connection) -> float:
+def store(link: Connection) -> Figures:
     """Keeps what comes until the other side is done."""
     from dafka import Store
 
     with tempfile.TemporaryDirectory() as folder, Store(folder, tower=link.recv()):
         link.recv()
-    return 0.0
+    return ()

@@ -9,6 +9,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 SECONDS = 300  # until a measurement is given up
+
+Figures = tuple[float, ...]
+
 _spawning = multiprocessing.get_context("spawn")
 
 
@@ -16,8 +19,8 @@ class MeasurementError(Exception):
     """A program of a measurement failed; its traceback is the message."""
 
 
-def run(*programs: Callable[..., float]) -> list[float]:
-    """What the programs return, each run in a process of its own, all at the same time.
+def run(*programs: Callable[..., Figures]) -> Figures:
+    """The figures that the programs return, each run in a process of its own, all at the same time.
 
     One program is called without arguments. Two programs are called with the two ends of a pipe, over which
     they agree on addresses and on when to begin and to stop.
@@ -37,13 +40,12 @@ def run(*programs: Callable[..., float]) -> list[float]:
         return _collect(results)
     finally:
         for process in processes:
-            process.join(timeout=5)
-            if process.is_alive():
-                process.kill()
+            process.kill()  # it has said what it measured, or waits for one that failed
+            process.join()
 
 
-def _collect(results: list[Connection]) -> list[float]:
-    figures: dict[Connection, float] = {}
+def _collect(results: list[Connection]) -> Figures:
+    figures: dict[Connection, Figures] = {}
     while len(figures) < len(results):
         ready = wait([result for result in results if result not in figures], timeout=SECONDS)
         if not ready:
@@ -56,11 +58,11 @@ def _collect(results: list[Connection]) -> list[float]:
                 raise MeasurementError("a measurement's process died") from None
             if failure:
                 raise MeasurementError(failure)
-    return [figures[result] for result in results]
+    return tuple(figure for result in results for figure in figures[result])
 
 
-def _run(result: Connection, program: Callable[..., float], link: tuple[Any, ...]) -> None:
+def _run(result: Connection, program: Callable[..., Figures], link: tuple[Any, ...]) -> None:
     try:
         result.send((None, program(*link)))
     except BaseException:
-        result.send((traceback.format_exc(), 0.0))
+        result.send((traceback.format_exc(), ()))

@@ -10,12 +10,13 @@ from multiprocessing.connection import Connection
 from time import perf_counter
 
 import zmq
+from processes import Figures
 
 HEADER = b"Mbench\0\x01" + bytes(1 + 32 + 1 + 5 + 8)  # as long as RECORD's: address, subject, sequence
 VALUE = bytes(100)
 
 
-def publish(link: Connection, *, count: int) -> float:
+def publish(link: Connection, *, count: int) -> Figures:
     """Messages sent in a second."""
     with zmq.Context() as context, context.socket(zmq.XPUB) as publisher:
         publisher.setsockopt(zmq.SNDHWM, 0)
@@ -27,10 +28,10 @@ def publish(link: Connection, *, count: int) -> float:
             send((HEADER, VALUE))
         ended = perf_counter()
         link.recv()
-    return count / (ended - began)
+    return (count / (ended - began),)
 
 
-def receive(link: Connection, *, count: int) -> float:
+def receive(link: Connection, *, count: int) -> Figures:
     """Messages received in a second, from the first one to the last."""
     with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
         subscriber.setsockopt(zmq.RCVHWM, 0)
@@ -43,4 +44,4 @@ def receive(link: Connection, *, count: int) -> float:
             receive()
         ended = perf_counter()
     link.send("done")
-    return (count - 1) / (ended - began)
+    return ((count - 1) / (ended - began),)

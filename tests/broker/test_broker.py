@@ -16,6 +16,8 @@ from dafka.broker import BrokerStoppedError
 from dafka.log import LogLockedError, NotALogError
 from dafka.mesh.address import InvalidAddressError
 
+IMPORTS = f"import sys; sys.path[:0] = {sys.path!r}\n"
+
 
 def test_a_broker_without_a_path_takes_its_temporary_folder_with_it():
     with Broker() as broker:
@@ -140,7 +142,8 @@ def test_many_brokers_one_after_the_other_leave_nothing_open():
 def run(script: str, code: int = 0) -> str:
     """What a fresh interpreter prints; it must end with ``code`` and say nothing on stderr."""
     ended = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}\n" + textwrap.dedent(script)],
+        # Python 3.12 and newer warn of a fork in a process with threads, which is what is tested here.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", IMPORTS + textwrap.dedent(script)],
         capture_output=True,
         text=True,
         timeout=60,

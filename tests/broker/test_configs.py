@@ -36,7 +36,7 @@ def test_a_value_that_cannot_be_is_named(name, value, says):
 def test_an_unknown_key_is_named_with_the_nearest_known_one():
     with pytest.raises(InvalidConfigError, match=r"'retention.m'; did you mean retention.ms\?"):
         check_configs({"retention.m": "1"})
-    with pytest.raises(InvalidConfigError, match="'colour'$"):
+    with pytest.raises(InvalidConfigError, match=r"'colour'$"):
         check_configs({"colour": "red"})
 
 

@@ -5,58 +5,30 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from dafka import Tower
+from cli.tools import DAFKA, environment, mesh, run, running
 
-DAFKA = [sys.executable, "-m", "dafka.cli"]
-ENVIRONMENT = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [*DAFKA, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*DAFKA, *arguments], input=stdin, capture_output=True, text=True, timeout=30, env=ENVIRONMENT
-    )
+from dafka import Consumer, Producer, Tower
 
 
 def test_lines_produced_are_stored_and_consumed_after_the_producer_is_gone(tmp_path: Path) -> None:
-    with Tower() as tower:
-        mesh = ["--sub", tower.addresses[0], "--pub", tower.addresses[1], "--bind", "127.0.0.1"]
-        with running("store", str(tmp_path / "storedb"), *mesh) as store:
-            assert store.stderr is not None
-            assert store.stderr.readline().startswith("store: ")
-            produced = run("produce", "hello", *mesh, stdin="A first event\nA second event\n")
-            assert (produced.returncode, produced.stderr) == (0, "")
-            consumed = run("consume", "hello", "--from", "earliest", "--count", "2", *mesh)
-            assert consumed.stdout == "A first event\nA second event\n"
-            store.send_signal(signal.SIGTERM)
-            assert store.wait(10) == 0
+    with Tower() as tower, running("store", str(tmp_path / "storedb"), *mesh(tower)) as store:
+        assert store.stderr is not None
+        assert store.stderr.readline().startswith("store: ")
+        produced = run("produce", "hello", *mesh(tower), stdin="A first event\nA second event\n")
+        assert (produced.returncode, produced.stderr) == (0, "")
+        consumed = run("consume", "hello", "--from", "earliest", "--count", "2", *mesh(tower))
+        assert consumed.stdout == "A first event\nA second event\n"
+        store.send_signal(signal.SIGTERM)
+        assert store.wait(10) == 0
 
 
 def test_a_producer_without_a_store_says_what_is_not_acknowledged() -> None:
     with Tower() as tower:
-        mesh = ["--sub", tower.addresses[0], "--pub", tower.addresses[1], "--bind", "127.0.0.1"]
-        done = run("produce", "hello", "--timeout", "0.1", *mesh, stdin="one\ntwo\n")
+        done = run("produce", "hello", "--timeout", "0.1", *mesh(tower), stdin="one\ntwo\n")
         assert done.returncode == 1
         assert "2 records of topic 'hello'" in done.stderr
         assert "Traceback" not in done.stderr
@@ -76,3 +48,68 @@ def test_errors_are_one_line_that_names_the_value() -> None:
     assert done.stderr.strip().startswith("Error: a tower cannot bind 'nonsense'")
     assert run("consume", "hello", "--from", "5").returncode == 2
     assert "neither earliest" in run("consume", "hello", "--from", "soon").stderr
+
+
+def test_a_signal_while_a_producer_waits_for_stores_has_it_say_what_is_missing() -> None:
+    with Tower() as tower, running("produce", "hello", "--timeout", "60", *mesh(tower)) as producer:
+        assert producer.stdin is not None and producer.stderr is not None
+        with Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer:
+            producer.stdin.write("one\ntwo\n")
+            producer.stdin.flush()
+            assert [next(consumer).value for _ in range(2)] == [b"one", b"two"]
+            producer.stdin.close()
+            producer.stdin = None
+            for _ in range(2):  # the first may come while it is still reading
+                producer.send_signal(signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    producer.wait(5)
+        assert producer.returncode == 1
+        said = producer.stderr.read()
+        assert "2 records of topic 'hello'" in said
+        assert "Traceback" not in said
+
+
+def test_a_reader_that_goes_away_ends_consume_quietly() -> None:
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0) as producer,
+        running("consume", "hello", "--from", "earliest", *mesh(tower)) as consumer,
+    ):
+        assert consumer.stdout is not None and consumer.stderr is not None
+        producer.send(b"first")
+        assert consumer.stdout.readline() == "first\n"
+        consumer.stdout.close()
+        deadline = time.monotonic() + 20
+        while consumer.poll() is None:
+            assert time.monotonic() < deadline
+            producer.send(b"more")
+            time.sleep(0.05)
+        assert consumer.returncode == 1
+        assert consumer.stderr.read() == ""
+        consumer.stdout = None
+
+
+def test_topics_and_values_may_be_any_octets(tmp_path: Path) -> None:
+    topic = os.fsdecode(b"\xff\xfetopic")
+    with Tower() as tower, running("store", str(tmp_path / "db"), *mesh(tower)) as store:
+        assert store.stderr is not None
+        store.stderr.readline()
+        options = {"capture_output": True, "timeout": 30, "env": environment()}
+        produced = subprocess.run(
+            [*DAFKA, "produce", topic, *mesh(tower)], input=b"\x00\xff\n", check=True, **options
+        )
+        assert produced.stderr == b""
+        consume = ["consume", topic, "--from", "earliest", "--count", "1"]
+        consumed = subprocess.run([*DAFKA, *consume, *mesh(tower)], check=True, **options)
+        assert consumed.stdout == b"\x00\xff\n"
+        listed = run("topics", "--seconds", "1.5", *mesh(tower))
+        assert listed.stderr == ""
+        assert listed.stdout.split("\t")[0] == "\\xff\\xfetopic"
+
+
+def test_a_sequence_to_start_at_goes_with_a_partition() -> None:
+    with Tower() as tower, Producer("hello", tower=tower, min_stores=0) as producer:
+        for number in range(5):
+            producer.send(b"%d" % number)
+        where = ["--from", "3", "--partition", producer.address, "--count", "2"]
+        assert run("consume", "hello", *where, *mesh(tower)).stdout == "3\n4\n"

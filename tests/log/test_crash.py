@@ -1,57 +1,51 @@
-"""What was acknowledged survives SIGKILL at any instant: once, in order, nothing half-written.
+"""What was acknowledged survives SIGKILL at any instant, and a copy of the folder taken at any instant.
 
-``DAFKA_KILLS`` sets the number of kills; each round goes on with the folder the last one left.
+``DAFKA_KILLS`` sets the number of kills; the long form is ``scripts/crash --kills 500``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
-import subprocess
-import sys
+import shutil
+import signal
+import time
 from pathlib import Path
 
 import pytest
-from log import killed_writer
-from log.messages import EVERYTHING
+from log.crash import check, start, write_and_kill
 
-from dafka.log import Log
-
-ROOT = Path(__file__).parents[2]
-KILLS = int(os.environ.get("DAFKA_KILLS", "12"))
-
-
-def write_and_kill(folder: Path, seed: int, durability: str) -> list[int]:
-    """Run the writer for a random number of acknowledgements and kill it; the last numbers it said."""
-    child = subprocess.Popen(
-        [sys.executable, killed_writer.__file__, str(folder), str(seed), durability],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-    )
-    assert child.stdout is not None
-    acknowledged = b""
-    for _ in range(random.Random(seed).randrange(1, 60)):
-        acknowledged = child.stdout.readline()
-    child.kill()  # the child is somewhere in its next rounds
-    rest, _ = child.communicate()
-    complete = rest[: rest.rfind(b"\n") + 1].splitlines()
-    assert child.returncode == -9, "the writer ended by itself"
-    return [int(word) for word in (complete or [acknowledged])[-1].split()]
+KILLS = int(os.environ.get("DAFKA_KILLS", "20"))
+COPIES = 5
 
 
 @pytest.mark.timeout(60 + 5 * KILLS)
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_acknowledged_records_survive_sigkill(folder: Path, durability: str) -> None:
     for kill in range(KILLS // 2):
-        *acknowledged, rounds = write_and_kill(folder, kill, durability)
-        with Log(folder) as log:
-            partitions = [log.partition(b"hello", b"%032d" % n) for n in range(killed_writer.PARTITIONS)]
-            for number, partition in enumerate(partitions):
-                assert partition.next_sequence >= acknowledged[number]
-                _, contents = log.read(partition, 0, count=EVERYTHING, max_bytes=EVERYTHING)
-                assert len(contents) == partition.next_sequence
-                expected = [killed_writer.content(number, sequence) for sequence in range(len(contents))]
-                assert contents == expected
-            assert log.table("rounds").get("count") >= rounds
-            # a round is there for all partitions or for none: at most one is beyond what was said
-            assert log.table("rounds").get("count") <= rounds + 1
+        check(folder, write_and_kill(folder, kill, durability))
+
+
+def test_a_copy_taken_at_any_instant_holds_what_was_acknowledged_before(folder: Path, tmp_path: Path) -> None:
+    choice = random.Random(7)
+    child = start(folder, 7, "power")
+    assert child.stdout is not None
+    try:
+        for number in range(COPIES):
+            said = b""
+            for _ in range(choice.randrange(5, 40)):
+                said = child.stdout.readline()
+            time.sleep(choice.random() * 0.01)
+            child.send_signal(signal.SIGSTOP)  # the copy is of one instant, as a dying machine leaves it
+            os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+            copy = tmp_path / f"copy {number}"
+            shutil.copytree(folder, copy)
+            os.set_blocking(child.stdout.fileno(), False)
+            said += child.stdout.read() or b""
+            os.set_blocking(child.stdout.fileno(), True)
+            child.send_signal(signal.SIGCONT)
+            check(copy, json.loads(said.splitlines()[-1]))
+    finally:
+        child.kill()
+        child.communicate()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -12,7 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from log.messages import batch
 
-from dafka.log import AppendError, Log, LogWriteError
+from dafka.log import AppendError, Log, LogWriteError, compact
+from dafka.protocol.batch import check_batch
+from dafka.protocol.batch_reader import decode_batch
 
 NUMBERS = st.integers(0, 5)  # partitions; the odd ones hold record batches
 SIZES = st.sampled_from((0, 1, 100, 1_000, 9_000))
@@ -28,15 +32,37 @@ class Model:
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.clear()
+
+    def clear(self) -> None:
         self.rows: list[tuple[int, int, int, int, bytes]] = []
+        self.written = False
+        self.next = self.next_offset = 0
+        self.floor = self.floor_offset = 0
 
     @property
-    def next(self) -> int:
-        return self.rows[-1][0] + 1 if self.rows else 0
+    def first(self) -> tuple[int, int]:
+        """The first sequence and offset."""
+        if not self.rows:
+            return self.next, self.next_offset
+        return max(self.floor, self.rows[0][0]), max(self.floor_offset, self.rows[0][1])
 
-    @property
-    def next_offset(self) -> int:
-        return self.rows[-1][2] if self.rows else 0
+    def trim(self, sequence: int, offset: int) -> None:
+        """Drop messages below the sequence and records below the offset."""
+        for row in self.rows:
+            if row[0] >= sequence and row[2] > offset:
+                break
+            self.floor, self.floor_offset = row[0] + 1, row[2]
+        self.rows = [row for row in self.rows if row[0] >= sequence and row[2] > offset]
+        if self.rows:
+            self.floor_offset = max(self.floor_offset, offset)
+
+    def records(self) -> Iterator[tuple[int, int]]:
+        """(offset, timestamp) of each record."""
+        for _, base, _, time, content in self.rows:
+            columns = decode_batch(content) if self.number % 2 else None
+            pairs = zip(columns.offsets, columns.timestamps, strict=True) if columns else [(base, time)]
+            yield from (pair for pair in pairs if pair[0] >= self.floor_offset)
 
     def extended(self, count: int, size: int, gap: int, now: int) -> list[bytes]:
         """Add ``count`` messages behind ``gap`` missing ones."""
@@ -51,6 +77,8 @@ class Model:
                 content = b"%d" % sequence + bytes(size)
                 self.rows.append((sequence, sequence, sequence + 1, now, content))
             contents.append(content)
+            self.written = True
+            self.next, self.next_offset = self.rows[-1][0] + 1, self.rows[-1][2]
         return contents
 
 
@@ -112,7 +140,7 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log is not None
         model = self.models[number]
         wrong: Any = (self.partition(number), [b"a"], model.next - 1)
-        if model.rows:
+        if model.next:
             with pytest.raises(AppendError):
                 self.log.write([(self.partition(0), [b"lost"]), wrong], values)
         round_ = self.log.begin([(self.partition(2), [b"lost"])], values)
@@ -136,6 +164,58 @@ class LogMachine(RuleBasedStateMachine):
         assert contents == expected
         assert first == (rows[0][0] if expected else sequence)
 
+    @rule(number=NUMBERS, data=st.data(), by_offset=st.booleans())
+    def trim(self, number: int, data: Any, by_offset: bool) -> None:
+        assert self.log is not None
+        model = self.models[number]
+        if by_offset:
+            offset = data.draw(st.integers(0, model.next_offset + 2))
+            self.log.trim(self.partition(number), before_offset=offset)
+            model.trim(0, offset)
+        else:
+            sequence = data.draw(st.integers(0, model.next + 2))
+            self.log.trim(self.partition(number), before_sequence=sequence)
+            model.trim(sequence, 0)
+
+    @rule(number=NUMBERS)
+    def drop(self, number: int) -> None:
+        assert self.log is not None
+        partition = self.partition(number)
+        self.log.drop(partition)
+        assert partition.dropped == self.models[number].written
+        self.models[number].clear()
+
+    @rule(whole=st.booleans())
+    def give_space_back(self, whole: bool) -> None:
+        assert self.log is not None
+        if whole:
+            self.log.tidy()
+            assert self.log.garbage_bytes == 0
+        else:
+            self.log.write([], collect_bytes=5_000)
+
+    @rule(number=st.sampled_from((1, 3, 5)), steps=st.sampled_from((1, 5, 10**6)), data=st.data())
+    def compact(self, number: int, steps: int, data: Any) -> None:
+        """All records have one key: of those before the last stored value, the newest stays."""
+        assert self.log is not None
+        model, partition = self.models[number], self.partition(number)
+        for _ in islice(compact(self.log, partition, max_keys=data.draw(st.integers(1, 3))), steps):
+            pass
+        before, kept = model.rows, list[tuple[int, int, int, int, bytes]]()
+        for base, time, content in self.log.read_offsets(partition, 0, max_bytes=2**40):
+            sequence, old, end, _, was = before[len(kept)]
+            header, columns = check_batch(content), decode_batch(content)
+            assert (header.base_offset, header.next_offset, base) == (old, end, old)
+            originals = decode_batch(was)
+            values = dict(zip(originals.offsets, originals.values, strict=True))
+            for offset, value in zip(columns.offsets, columns.values, strict=True):
+                assert values[offset] == value
+            kept.append((sequence, base, end, time, content))
+        assert len(kept) == len(before)
+        if kept:
+            assert decode_batch(kept[-1][4]).offsets[-1:] == [model.next_offset - 1]
+        model.rows = kept
+
     @rule(number=NUMBERS, data=st.data(), max_bytes=st.integers(0, 20_000))
     def read_offsets(self, number: int, data: Any, max_bytes: int) -> None:
         assert self.log is not None
@@ -157,25 +237,19 @@ class LogMachine(RuleBasedStateMachine):
         model = self.models[number]
         wanted = data.draw(st.sampled_from(sorted({row[3] for row in model.rows} | {0, 10**9})))
         found = self.log.offset_for_timestamp(self.partition(number), wanted)
-        row = next((row for row in model.rows if row[3] >= wanted), None)
-        if row is None:
-            assert found is None
-        else:
-            assert found is not None
-            assert row[1] <= found[0] < row[2]
-            assert wanted <= found[1] <= row[3]
+        assert found == next((record for record in model.records() if record[1] >= wanted), None)
 
     @invariant()
     def what_is_known_without_reading_is_right(self) -> None:
         if self.log is None:
             return
-        written = [model for model in self.models if model.rows]
+        written = [model for model in self.models if model.written]
         assert len(self.log.partitions()) == len(written)
         for model in written:
             partition = self.partition(model.number)
             assert partition.kind == ("batch" if model.number % 2 else "raw")
-            assert (partition.first_sequence, partition.next_sequence) == (model.rows[0][0], model.next)
-            assert (partition.first_offset, partition.next_offset) == (model.rows[0][1], model.next_offset)
+            assert (partition.first_sequence, partition.first_offset) == model.first
+            assert (partition.next_sequence, partition.next_offset) == (model.next, model.next_offset)
         for table in ("a", "b", "ab", "b\udc80"):
             expected = {key: value for (of, key), value in self.tables.items() if of == table}
             stored = {key: value for key, value in expected.items() if value is not None}

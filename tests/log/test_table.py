@@ -104,7 +104,7 @@ def test_a_circle_and_a_value_that_is_too_large_are_refused(
 ) -> None:
     circle: list[Any] = []
     circle.append(circle)
-    monkeypatch.setattr("dafka.log.log.TABLE_VALUE_BYTES", 100)
+    monkeypatch.setattr("dafka.log.table.TABLE_VALUE_BYTES", 100)
     with Log(folder) as log:
         for value in (circle, "x" * 100, bytes(100)):
             with pytest.raises(TableValueError, match="key 'a'"):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 
 import pytest
+from mesh.children import until
 from mesh.peer import ADDRESS, Peer
 
-from dafka import Consumer, Producer, Tower
+from dafka import Consumer, Producer, Store, Tower
 from dafka.mesh.address import InvalidAddressError, InvalidTopicError
 from dafka.mesh.consumer import ConsumerClosedError
+from dafka.mesh.endpoint import Endpoint, EndpointBindError
+from dafka.mesh.hub import get_hub
 from dafka.mesh.producer import ProducerClosedError, UnacknowledgedError
 from dafka.mesh.tower import TowerBindError
 from dafka.protocol import commands
@@ -86,7 +89,7 @@ def test_a_consumer_starts_where_it_is_told_to():
 
 
 def test_a_slow_consumer_gets_everything_in_the_end(monkeypatch):
-    monkeypatch.setattr("dafka.mesh.consumer.ROOM_RECORDS", 100)
+    monkeypatch.setattr("dafka.mesh.limits.ROOM_RECORDS", 100)
     with (
         Tower() as tower,
         Producer("hello", tower=tower, min_stores=0) as producer,
@@ -161,3 +164,85 @@ def test_towers_are_pairs_of_addresses(tower):
 def test_a_tower_whose_address_is_taken_says_which():
     with Tower() as tower, pytest.raises(TowerBindError, match=tower.addresses[0]):
         Tower(tower.addresses[0])
+
+
+@pytest.mark.parametrize("address", ["tcp://no port", "tcp://127.0.0.1"])
+def test_a_tower_address_that_cannot_be_one_is_named_and_leaves_nothing_open(address):
+    with pytest.raises(InvalidAddressError, match="is no address of a tower"):
+        Consumer(["hello"], tower=("tcp://127.0.0.1:5556", address))
+    assert not get_hub().run(
+        lambda: [options for _, options in Endpoint._open if address in options.towers[0]]
+    )
+
+
+def test_an_interface_that_is_not_there_is_named():
+    with Tower() as tower, pytest.raises(EndpointBindError, match=r"'192\.0\.2\.1'"):
+        Consumer(["hello"], tower=tower, bind="192.0.2.1")
+
+
+def test_closing_twice_does_not_touch_the_endpoint_of_those_that_came_after():
+    with Tower() as tower:
+        first = Consumer(["hello"], tower=tower)
+        old = first._node._endpoint
+        first.close()
+        with Consumer(["hello"], tower=tower) as second:
+            new = second._node._endpoint
+            assert new is not old
+            get_hub().run(old.detach, first._node)
+            with Consumer(["hello"], tower=tower) as third:
+                assert third._node._endpoint is new
+
+
+def test_a_node_that_has_left_says_nothing_any_more(caplog):
+    with Tower() as tower, Consumer(["other"], tower=tower) as staying:
+        consumer = Consumer(["hello"], tower=tower)
+        node, endpoint = consumer._node, consumer._node._endpoint
+        consumer.close()
+        before = staying.metrics()["endpoint_subscriptions"]
+        get_hub().run(node.subscribe, b"late")
+        get_hub().run(node._give_room, 0, 0)
+        assert staying.metrics()["endpoint_subscriptions"] == before
+        assert node not in endpoint._nodes
+    assert caplog.text == ""
+
+
+def test_clocks_end_with_the_nodes_they_are_for():
+    with Tower() as tower, Consumer(["hello"], tower=tower) as consumer:
+        endpoint = consumer._node._endpoint
+        for number in range(5):
+            Producer("hello", tower=tower, min_stores=0, head_interval=0.02 + number / 1000).close()
+        until(lambda: list(endpoint._ticked) == [0.1])
+
+
+def test_a_peer_may_be_named_by_its_host():
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0, advertise="localhost") as producer,
+        Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
+    ):
+        producer.send(b"value")
+        assert [record.value for record in consumer.poll(10)] == [b"value"]
+        assert any(b"localhost" in peer for peer in consumer._node._endpoint.peers)
+
+
+def test_an_error_in_a_node_is_logged_and_others_go_on(caplog, monkeypatch):
+    with (
+        Tower() as tower,
+        Consumer(["hello"], tower=tower) as broken,
+        Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
+        Producer("hello", tower=tower, min_stores=0) as producer,
+    ):
+        monkeypatch.setattr(broken._node, "on_run", lambda run: 1 // 0)
+        producer.send(b"value")
+        assert [record.value for record in consumer.poll(10)] == [b"value"]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_store_keeps_its_address_with_its_folder(tmp_path):
+    with Tower() as tower:
+        with Store(tmp_path / "storedb", tower=tower) as store:
+            address = store.address
+        with Store(tmp_path / "storedb", tower=tower) as store:
+            assert store.address == address
+        with Store(tmp_path / "other", tower=tower, address="0" * 32) as store:
+            assert store.address == "0" * 32

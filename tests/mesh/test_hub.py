@@ -63,6 +63,26 @@ def test_posted_calls_keep_their_order():
     assert seen == list(range(1000))
 
 
+def test_calls_that_post_themselves_again_leave_time_for_timers():
+    hub = get_hub()
+    going = [True]
+    runs = [0]
+
+    def again() -> None:
+        runs[0] += 1
+        if going[0]:
+            hub.post(again)
+
+    hub.post(again)
+    try:
+        started = time.monotonic()
+        hub.run(gevent.sleep, 0.05)
+        assert time.monotonic() - started < 5
+        assert runs[0] > 10
+    finally:
+        going[0] = False
+
+
 def test_a_failing_posted_call_does_not_hurt_the_next_one(caplog):
     hub = get_hub()
     hub.post(lambda: 1 // 0)
@@ -164,6 +184,32 @@ def test_the_hub_of_before_a_fork_is_refused_in_the_child_and_a_new_one_works():
             """
         )
         == "42 7"
+    )
+
+
+def test_a_producer_of_before_a_fork_refuses_records_in_the_child():
+    assert (
+        run_program(
+            """
+            import os, warnings
+            warnings.simplefilter("ignore")
+            from dafka import Producer, Tower
+            from dafka.mesh.hub import ForkedError
+            tower = Tower()
+            producer = Producer("hello", tower=tower, min_stores=0)
+            producer.send(b"value")
+            producer._node.signalled = True  # as between a send and the hub's answer to it
+            child = os.fork()
+            if child == 0:
+                try:
+                    producer.send(b"lost")
+                except ForkedError:
+                    os._exit(42)
+                os._exit(1)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            """
+        )
+        == "42"
     )
 
 

@@ -238,6 +238,38 @@ def test_room_is_used_up_until_it_is_said_anew():
     assert role.set_room(2.0, 2, 1000) == [fetch(2, 2)]
 
 
+def test_when_records_kept_behind_a_gap_use_up_the_room_nothing_is_asked_for():
+    role = consumer(room=(2, 1000))
+    assert role.receive_run(1.0, live(1, b"1", b"2")) == [fetch(0, 1)]
+    assert role.receive_run(1.1, direct(0, b"0")) == [deliver(0, b"0"), deliver(1, b"1")]
+    role.receive(1.2, Head(PARTITION, TOPIC, 9))
+    assert role.set_room(1.3, 1, 1000) == [deliver(2, b"2")]
+    assert role.set_room(1.4, 5, 1000) == [fetch(3, 5)]
+
+
+def test_what_one_fetch_set_aside_is_not_taken_by_the_guess_of_another():
+    role = consumer(room=(100, 300), limits=Limits(guessed_record_bytes=256))
+    role.receive_run(1.0, live(0, b"0", b"1"))
+    assert role.receive(1.1, Head(PARTITION, TOPIC, 5)) == [fetch(2, 4)]  # of records of 2 bytes or so
+    # Two of 256 bytes would be more than there is.
+    assert role.receive(1.1, Head(PARTITION2, TOPIC, 0)) == [fetch(0, 1, PARTITION2)]
+    role.receive(1.1, Head(b"E" * 32, TOPIC, 0))
+    assert role.receive_run(1.2, direct(2, b"2", b"3", b"4", b"5")) == [deliver(2, b"2", b"3", b"4", b"5")]
+
+
+def test_fetched_records_without_room_are_asked_for_again_and_not_left_out():
+    role = consumer(room=(100, 300), limits=Limits(guessed_record_bytes=50))
+    role.receive(1.0, Head(PARTITION, TOPIC, 1))
+    role.receive(1.0, Head(PARTITION2, TOPIC, 0))
+    role.receive(1.0, Head(b"E" * 32, TOPIC, 0))
+    role.receive_run(1.1, direct(0, b"x" * 400, address=PARTITION2))  # more than was guessed
+    role.receive(1.2, Trimmed(ME, PARTITION, TOPIC, 2))
+    assert role.receive_run(1.2, direct(0, b"0")) == []
+    outputs = [output for now in (1.3, 1.6, 2.9, 5.0) for output in role.tick(now)]
+    assert not any(isinstance(output, Gap) for output in outputs)
+    assert fetch(0, 2) in role.set_room(6.0, 100, 300)
+
+
 # -- trimmed ----------------------------------------------------------------------------------------
 
 
@@ -256,6 +288,16 @@ def test_records_that_another_node_still_has_go_before_trimmed():
     assert role.receive_run(1.2, direct(0, b"0")) == [deliver(0, b"0")]
     for now in (1.5, 2.3, 9.0):
         assert not any(isinstance(output, Gap) for output in role.tick(now))
+
+
+def test_where_somebody_sent_a_part_the_rest_is_asked_for_before_it_is_left_out():
+    role = consumer()
+    assert role.receive(1.0, Head(PARTITION, TOPIC, 9)) == [fetch(0, 10)]
+    assert role.receive_run(1.1, direct(0, b"0", b"1")) == [deliver(0, b"0", b"1")]
+    role.receive(1.2, Trimmed(ME, PARTITION, TOPIC, 5))
+    assert role.tick(1.5) == [GetHeads(TOPIC, ME), fetch(2, 8)]
+    role.receive(1.6, Trimmed(ME, PARTITION, TOPIC, 5))
+    assert role.tick(1.9) == [Gap(TOPIC, PARTITION, 2, 5), fetch(5, 5)]
 
 
 def test_the_store_that_has_most_decides_where_a_partition_begins():

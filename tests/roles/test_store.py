@@ -208,6 +208,11 @@ def test_a_fetch_below_the_first_record_is_told_where_the_partition_begins():
     assert role.receive(1.0, from_consumer(6, 1)) == [Trimmed(CONSUMER, PARTITION, TOPIC, 8)]
 
 
+def test_a_fetch_of_no_records_is_not_answered():
+    assert store(2, 8).receive(1.0, from_consumer(3, 0)) == []
+    assert store(2, 8).receive(1.0, from_consumer(0, 0)) == []
+
+
 # -- heads and hellos -------------------------------------------------------------------------------
 
 
@@ -285,6 +290,16 @@ def test_a_store_that_was_away_for_too_long_keeps_what_it_has_and_goes_on_behind
     role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 6))
     assert Begin(TOPIC, PARTITION, 6) in role.tick(1.4)
     assert role.positions == {KEY: (0, 6, 10)}
+
+
+def test_what_was_left_out_is_reported_as_trimmed_also_before_a_record_has_come_behind_it():
+    role = store(0, 3)
+    role.receive(1.0, Head(PARTITION, TOPIC, 9))
+    role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 6))
+    role.tick(1.4)
+    assert role.receive(1.5, from_consumer(1, 9)) == [Serve(CONSUMER, TOPIC, PARTITION, 1, 2)]
+    assert role.receive(1.5, from_consumer(3, 9)) == [Trimmed(CONSUMER, PARTITION, TOPIC, 6)]
+    assert role.receive(1.5, from_consumer(6, 9)) == []
 
 
 def test_a_beginning_is_said_again_until_the_log_has_a_record_there():

@@ -16,7 +16,8 @@ from .scenario import build, simulate
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__.partition("\n")[0])
+    purpose = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=purpose)
     parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="how many (default: 1000)")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of them (default: 0)")
     parser.add_argument("--processes", type=int, default=None, metavar="N", help="default: one per core")
@@ -49,7 +50,8 @@ def outcome(seed: int) -> tuple[int, int, str]:
         return seed, simulate(seed).messages, ""
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
-        return seed, 0, f"{type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+        place = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
+        return seed, 0, f"{type(error).__name__}: {error} ({place})"
 
 
 def _many(seeds: range, processes: int | None) -> int:
@@ -64,18 +66,17 @@ def _many(seeds: range, processes: int | None) -> int:
                 violations += 1
                 print(f"seed {seed}: {violation}")
                 print(f"    again: python -m tests.simulation --seed {seed} --trace", flush=True)
-            if done % 50 == 0 or not shown and done % 1000 == 0:
-                line = f"{done:,} of {len(seeds):,} seeds, {violations} violations".replace(",", " ")
+            if done % (50 if shown else 1000) == 0:
+                line = f"{done} of {len(seeds)} seeds, {violations} violations"
                 seconds = time.monotonic() - began
-                if shown:
-                    print(f"\r{line}, {seconds:.0f} s", end="", file=sys.stderr, flush=True)
-                elif done % 1000 == 0:
-                    print(f"{line}, {seconds:.0f} s", file=sys.stderr, flush=True)
+                before, after = ("\r", "") if shown else ("", "\n")
+                print(f"{before}{line}, {seconds:.0f} s", end=after, file=sys.stderr, flush=True)
     if shown:
         print(file=sys.stderr)
-    text = f"{len(seeds):,} seeds, {violations} violations, {messages:,} messages".replace(",", " ")
-    print(f"{text}, {time.monotonic() - began:.0f} s")
-    print(f"{len(seeds):,} seeds, {violations} violations".replace(",", " "))
+    carried_all = f"{messages:,}".replace(",", " ")
+    print(f"{carried_all} messages in {time.monotonic() - began:.0f} s")
+    total = f"{len(seeds):,}".replace(",", " ")
+    print(f"{total} seeds, {violations} violations")
     return 1 if violations else 0
 
 

@@ -17,13 +17,17 @@ import random
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dafka.protocol.commands import Command
 from dafka.protocol.framing import Framing, decode, encode, zmq_topic
 from dafka.protocol.runs import Run, RunReader, encode_run
 
-from .nodes import Node, TowerNode
+from .nodes import Node, ProducerNode, TowerNode
+
+if TYPE_CHECKING:
+    from .consumer_node import ConsumerNode
+    from .store_node import StoreNode
 
 TICK = 0.1  # seconds, as the mesh does it
 LINK_DELAY = 0.002  # of subscriptions, which ZeroMQ neither loses nor reorders
@@ -56,6 +60,10 @@ class Network:
         self.through_frames = False  # commands travel as frames, not as objects
         self.nodes: list[Node] = []
         self.towers: list[TowerNode] = []
+        self.stores: list[StoreNode] = []
+        self.producers: list[ProducerNode] = []
+        self.consumers: list[ConsumerNode] = []
+        self.endpoints: dict[bytes, Node] = {}  # of the processes that run
         self.gone: dict[tuple[bytes, bytes], int] = {}
         """By (topic, partition): records below were let go of somewhere, by retention or by ``forget``."""
         self.messages = 0
@@ -63,7 +71,6 @@ class Network:
         self.trace: Callable[[str], None] | None = None
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._serial = count()
-        self._endpoints: dict[bytes, Node] = {}
         self._cut: dict[tuple[int, int], int] = {}
         self._last_arrival: dict[tuple[int, int], float] = {}
 
@@ -100,7 +107,7 @@ class Network:
         node.incarnation += 1
         node.alive = True
         node.begin(self.now)
-        self._endpoints[node.endpoint] = node
+        self.endpoints[node.endpoint] = node
         node.carry(node.role.start())
         node.carry_peers(node.peers.start(self.now))
         self.later_in(node, self.random.uniform(0.0, TICK), self._tick, node)
@@ -110,13 +117,17 @@ class Network:
         if node.alive:
             node.alive = False
             node.listeners = {}
-            self._endpoints.pop(node.endpoint, None)
+            self.endpoints.pop(node.endpoint, None)
             for other in self.nodes:
                 other.listeners.pop(node, None)
 
     def stop(self, node: Node, seconds: float) -> None:
         """A process is stopped, and goes on later with everything that has arrived."""
         node.stopped_until = max(node.stopped_until, self.now + seconds)
+
+    def deafen(self, node: Node, seconds: float) -> None:
+        """Nothing reaches a node, while the others hear it."""
+        node.deaf_until = max(node.deaf_until, self.now + seconds)
 
     def _tick(self, node: Node) -> None:
         node.tick(self.now)
@@ -127,26 +138,26 @@ class Network:
     def connect(self, node: Node, endpoint: bytes) -> None:
         """The node's subscriber socket connects to a publisher."""
         node.connected[endpoint] = True
-        peer = self._endpoints.get(endpoint)
+        peer = self.endpoints.get(endpoint)
         if peer is not None:
             self._establish(node, peer)
 
     def disconnect(self, node: Node, endpoint: bytes) -> None:
         node.connected.pop(endpoint, None)
-        peer = self._endpoints.get(endpoint)
+        peer = self.endpoints.get(endpoint)
         if peer is not None:
             peer.listeners.pop(node, None)
 
     def subscribed(self, node: Node, prefix: bytes) -> None:
         """The node subscribes: the publishers it is connected to learn of it."""
         for endpoint in node.connected:
-            peer = self._endpoints.get(endpoint)
+            peer = self.endpoints.get(endpoint)
             if peer is not None:
                 self.later_in(peer, LINK_DELAY, self._hear_subscription, peer, node, node.incarnation, prefix)
 
     def unsubscribed(self, node: Node, prefix: bytes) -> None:
         for endpoint in node.connected:
-            peer = self._endpoints.get(endpoint)
+            peer = self.endpoints.get(endpoint)
             if peer is not None:
                 self.later_in(peer, LINK_DELAY, self._forget_subscription, peer, node, prefix)
 
@@ -208,7 +219,7 @@ class Network:
                     self.later_in(node, arrival, self._arrive, sender, node, message)
 
     def _arrive(self, sender: Node, node: Node, item: Item) -> None:
-        if self.is_cut(sender, node):
+        if self.is_cut(sender, node) or node.deaf_until > self.now:
             return
         place = item.first if isinstance(item, Run) else len(item)
         line = f"{self.now:9.4f} {sender} -> {node}: {type(item).__name__} {place}"

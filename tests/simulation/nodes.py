@@ -1,7 +1,7 @@
 """The processes of the simulated mesh: the real roles, and what surrounds them there.
 
-Each checks what its role may promise at the moment it promises it (:class:`Violation`): what a consumer is
-given, what a store acknowledges, what a producer counts as acknowledged.
+Each checks what its role may promise at the moment it promises it (:mod:`.rules`): what a consumer is given,
+what a store acknowledges, what a producer counts as acknowledged.
 """
 
 from __future__ import annotations
@@ -10,47 +10,21 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dafka.protocol.beacons import NodeBeacon
-from dafka.protocol.commands import Ack, Fetch, Head
+from dafka.protocol.commands import Fetch, Head
 from dafka.protocol.runs import Run
-from dafka.roles.consumer import ConsumerRole
 from dafka.roles.limits import Limits
-from dafka.roles.outputs import (
-    Append,
-    Begin,
-    Connect,
-    Deliver,
-    Disconnect,
-    Gap,
-    Serve,
-    Subscribe,
-    Unsubscribe,
-)
+from dafka.roles.outputs import Connect, Disconnect, Subscribe, Unsubscribe
 from dafka.roles.peers import PeersRole
 from dafka.roles.producer import ProducerRole
-from dafka.roles.store import StoreRole
 from dafka.roles.tower import TowerRole
 
+from .rules import content_of, note_gone, require
 from .tables import check_tables
 
 if TYPE_CHECKING:
     from .network import Network
 
-Key = tuple[bytes, bytes]  # topic, partition
-
-SETTLED = 2.0  # seconds without faults after which an answer that exists is one that arrives
-
-
-class Violation(AssertionError):
-    """Something the mesh promises did not hold."""
-
-
-def require(condition: bool, text: str) -> None:
-    if not condition:
-        raise Violation(text)
-
-
-def content_of(address: bytes, sequence: int) -> bytes:
-    return b"%s/%d" % (address[-4:], sequence)
+MOST_REPETITIONS = 4  # of one FETCH within a second
 
 
 class TowerNode:
@@ -98,6 +72,7 @@ class Node:
         self.alive = False
         self.incarnation = 0
         self.stopped_until = 0.0
+        self.deaf_until = 0.0
         self.endpoint = b""
         self.subscriptions: list[bytes] = []
         self.connected: dict[bytes, bool] = {}  # endpoints
@@ -105,6 +80,7 @@ class Node:
         self.listening_since: dict[Node, float] = {}
         self.peers: PeersRole
         self._ticks = 0
+        self._fetched: dict[tuple[bytes, bytes, int], list[float]] = {}
         network.nodes.append(self)
 
     def __str__(self) -> str:
@@ -117,6 +93,7 @@ class Node:
         self.connected = {}
         self.listeners = {}
         self.listening_since = {}
+        self._fetched = {}
         self.endpoint = b"tcp://10.0.0.%d:%d" % (self.number, port)
         self.peers = PeersRole(b"%032d" % (self.number * 1000 + self.incarnation), b"", port)
 
@@ -129,10 +106,21 @@ class Node:
                 self.subscriptions.remove(output.prefix)
                 self.network.unsubscribed(self, output.prefix)
             elif not self.carry_out(output):
+                if isinstance(output, Fetch):
+                    self._check_fetch(output)
                 self.network.publish(self, output)
 
     def carry_out(self, output: Any) -> bool:
         return False
+
+    def _check_fetch(self, fetch: Fetch) -> None:
+        """It asks for something, and the same is not asked for over and over."""
+        require(fetch.count > 0, f"{self} fetches nothing: {fetch}")
+        now, what = self.network.now, (fetch.topic, fetch.partition, fetch.sequence)
+        recently = [time for time in self._fetched.get(what, ()) if time > now - 0.9]
+        self._fetched[what] = [*recently, now]
+        times = len(recently) + 1
+        require(times <= MOST_REPETITIONS, f"{self} sent {times} times within a second: {fetch}")
 
     def carry_peers(self, outputs: Iterable[Any]) -> None:
         network = self.network
@@ -183,6 +171,7 @@ class ProducerNode(Node):
         self.role = ProducerRole(topic, address, min_stores=min_stores, head_interval=1.0, limits=limits)
         self.key = (topic, address)
         self.limits = limits
+        network.producers.append(self)
 
     def send(self, records: int) -> None:
         if self.alive:
@@ -202,12 +191,12 @@ class ProducerNode(Node):
     def hear(self, now: float, item: Any) -> None:
         super().hear(now, item)
         if self.role.min_stores and self.role.first_unacknowledged:
-            committed = sorted(store.end(self.key) for store in stores(self.network))
+            committed = sorted(store.acknowledged.get(self.key, 0) for store in self.network.stores)
             require(
                 len(committed) >= self.role.min_stores
                 and committed[-self.role.min_stores] >= self.role.first_unacknowledged,
                 f"{self} counts records below {self.role.first_unacknowledged} as acknowledged by "
-                f"{self.role.min_stores} stores, which have committed up to {committed}",
+                f"{self.role.min_stores} stores, which have acknowledged up to {committed}",
             )
 
     def check(self) -> None:
@@ -223,242 +212,6 @@ class ProducerNode(Node):
                 found == [content_of(role.address, number) for number in wanted],
                 f"{self} no longer has record {first}, which is not acknowledged",
             )
-
-
-class Partition:
-    """The records of one partition in a store's log, by sequence."""
-
-    def __init__(self) -> None:
-        self.first = self.next = 0
-        self.records: dict[int, bytes] = {}
-
-
-class StoreNode(Node):
-    """A store whose log outlives it; commits take a while and may fail."""
-
-    name = "store"
-
-    def __init__(self, network: Network, address: bytes, limits: Limits, *, plain: bool = False) -> None:
-        super().__init__(network)
-        self.address, self.limits = address, limits
-        self.plain = plain  # its ACKs do not name it, as those of C stores
-        self.destroyed = False
-        self.log: dict[Key, Partition] = {}
-        self.acknowledged: dict[Key, int] = {}  # sequences below
-        self.role = StoreRole(address, limits=limits)
-        self._committing = 0.0  # when the last commit under way will be done
-        self._uncommitted = 0
-        self._begins: dict[Key, int] = {}
-
-    def begin(self, now: float) -> None:
-        """With nothing but the log."""
-        super().begin(now)
-        known = {key: (partition.first, partition.next) for key, partition in self.log.items()}
-        self.role = StoreRole(self.address, known, limits=self.limits)
-        self._committing, self._uncommitted = 0.0, 0
-        self._begins.clear()
-
-    def destroy(self) -> None:
-        """It is gone for good, and its disk with it."""
-        self.network.kill(self)
-        self.destroyed = True
-
-    def trim(self) -> None:
-        """Retention lets go of the beginning of a partition."""
-        if self.alive and self.log:
-            key = self.network.random.choice(list(self.log))
-            partition = self.log[key]
-            first = self.network.random.randint(partition.first, partition.next)
-            for sequence in range(partition.first, first):
-                partition.records.pop(sequence, None)
-            partition.first = first
-            note_gone(self.network, key, first)
-            self.network.note(f"{self} trims {key[1][-4:].decode()} to {first}")
-            self.role.trimmed(*key, first)
-
-    def end(self, key: Key) -> int:
-        partition = self.log.get(key)
-        return partition.next if partition is not None else 0
-
-    def holds(self, key: Key, sequence: int) -> bool:
-        return self.alive and key in self.log and sequence in self.log[key].records
-
-    def carry_out(self, output: Any) -> bool:
-        network = self.network
-        if isinstance(output, Append):
-            key = (output.topic, output.address)
-            begin = self._begins.pop(key, None)
-            self._uncommitted += len(output.contents)
-            require(
-                self._uncommitted <= self.limits.uncommitted_records,
-                f"{self} has {self._uncommitted} records under way to its log",
-            )
-            self._committing = max(self._committing, network.now + network.random.uniform(0.0, 0.05))
-            delay = self._committing - network.now
-            network.later_in(self, delay, self._commit, output, begin)
-        elif isinstance(output, Begin):
-            key = (output.topic, output.address)
-            network.note(f"{self} begins {output.address[-4:].decode()} at {output.first}")
-            check_skip(self, key, self.end(key), output.first)
-            self._begins[key] = output.first
-        elif isinstance(output, Serve):
-            self._serve(output)
-        elif isinstance(output, Ack):
-            key = (output.topic, output.partition)
-            require(
-                output.sequence < self.end(key),
-                f"{self} acknowledges record {output.sequence} and has committed up to {self.end(key)}",
-            )
-            self.acknowledged[key] = max(self.acknowledged.get(key, 0), output.sequence + 1)
-            network.publish(self, output._replace(store=b"") if self.plain else output)
-        else:
-            return False
-        return True
-
-    def _commit(self, append: Append, begin: int | None) -> None:
-        key = (append.topic, append.address)
-        network, partition = self.network, self.log.get(key)
-        self._uncommitted -= len(append.contents)
-        at = self.end(key) if begin is None else begin
-        if append.first != at or network.random.random() < network.faults.failing_writes:
-            self.carry(self.role.not_stored(network.now, *key))
-            return
-        if partition is None:
-            partition = self.log[key] = Partition()
-        if not partition.records:
-            partition.first = append.first
-        for sequence, content in enumerate(append.contents, append.first):
-            require(content == content_of(append.address, sequence), f"{self} stores {content!r}")
-            partition.records[sequence] = content
-        partition.next = append.first + len(append.contents)
-        self.carry(self.role.stored(network.now, *key, partition.next))
-
-    def _serve(self, serve: Serve) -> None:
-        """As the mesh does: what is there from the first one on, or where the records go on."""
-        partition = self.log[serve.topic, serve.address]
-        require(
-            serve.first + serve.count <= partition.next, f"{self} serves what it has not committed: {serve}"
-        )
-        contents = []
-        for sequence in range(serve.first, serve.first + serve.count):
-            if sequence not in partition.records:
-                break
-            contents.append(partition.records[sequence])
-        if contents:
-            run = Run(serve.recipient, serve.address, serve.topic, serve.first, contents)
-            self.network.publish(self, run)
-        else:
-            following = min((number for number in partition.records if number > serve.first), default=None)
-            if following is not None:
-                self.network.publish(self, trimmed(serve, following))
-
-    def check(self) -> None:
-        check_tables(self, self.limits)
-
-
-class ConsumerNode(Node):
-    """A consumer and its user, who takes records a few at a time."""
-
-    name = "consumer"
-
-    def __init__(
-        self,
-        network: Network,
-        address: bytes,
-        offset_reset: str,
-        room: tuple[int, int],
-        limits: Limits,
-        offsets: dict[bytes, int] | None = None,
-    ) -> None:
-        super().__init__(network)
-        self.address, self.offset_reset, self.limits = address, offset_reset, limits
-        self.room_records, self.room_bytes = room
-        self.earliest = offset_reset == "earliest"
-        self.topics: list[bytes] = []
-        self.positions: dict[Key, int] = {}
-        self.offsets = dict(offsets or {})
-        self.longest_break = 0.1  # of its user, between taking some and taking more
-        self.inbox: list[int] = []  # sizes of the records that the user has not taken
-        self.role = self._new_role()
-        self._taking = False
-
-    def _new_role(self) -> ConsumerRole:
-        return ConsumerRole(
-            self.address, offset_reset=self.offset_reset, offsets=self.offsets, limits=self.limits
-        )
-
-    def begin(self, now: float) -> None:
-        """Where its user, who has noted the positions, wants to go on."""
-        super().begin(now)
-        self.offsets.update({partition: position for (_, partition), position in self.positions.items()})
-        self.inbox.clear()
-        self._taking = False
-        self.role = self._new_role()
-        self.carry(self.role.set_room(now, self.room_records, self.room_bytes))
-        for topic in self.topics:
-            self.carry(self.role.subscribe(now, topic))
-
-    def subscribe(self, topic: bytes) -> None:
-        if topic not in self.topics:
-            self.topics.append(topic)
-            if self.alive:
-                self.carry(self.role.subscribe(self.network.now, topic))
-
-    def unsubscribe(self, topic: bytes) -> None:
-        if topic in self.topics:
-            self.topics.remove(topic)
-            for key in [key for key in self.positions if key[0] == topic]:
-                del self.positions[key]
-            if self.alive:
-                self.carry(self.role.unsubscribe(self.network.now, topic))
-
-    def carry_out(self, output: Any) -> bool:
-        if isinstance(output, Gap):
-            key = (output.topic, output.address)
-            self.network.note(f"{self} leaves out {output}")
-            require(output.first == self._expected(key, output.first), f"{self} leaves out too much: {output}")
-            check_skip(self, key, output.first, output.next)
-            self.positions[key] = output.next
-            return True
-        if not isinstance(output, Deliver):
-            return False
-        key = (output.topic, output.address)
-        require(output.topic in self.topics, f"{self} is given records of {output.topic!r}")
-        expected = self._expected(key, output.first)
-        require(
-            output.first == expected, f"{self} is given record {output.first} of {key} in place of {expected}"
-        )
-        for sequence, content in enumerate(output.contents, output.first):
-            require(content == content_of(output.address, sequence), f"{self} is given {content!r}")
-        self.positions[key] = output.first + len(output.contents)
-        self.inbox += map(len, output.contents)
-        require(len(self.inbox) <= self.room_records, f"{self} is given more records than it has room for")
-        require(sum(self.inbox[:-1]) < self.room_bytes, f"{self} is given more bytes than it has room for")
-        if not self._taking:
-            self._taking = True
-            self._take_later()
-        return True
-
-    def _expected(self, key: Key, first: int) -> int:
-        start = self.offsets.get(key[1], 0 if self.earliest else first)
-        return self.positions.get(key, start)
-
-    def _take_later(self) -> None:
-        self.network.later_in(self, self.network.random.uniform(0.0, self.longest_break), self._take)
-
-    def _take(self) -> None:
-        del self.inbox[: self.network.random.randint(1, len(self.inbox))]
-        room = self.room_records - len(self.inbox), max(0, self.room_bytes - sum(self.inbox))
-        self._taking = bool(self.inbox)
-        if self._taking:
-            self._take_later()
-        self.carry(self.role.set_room(self.network.now, *room))
-        if self.inbox and not self._taking:
-            self._taking = True
-            self._take_later()
-
-    def check(self) -> None:
-        check_tables(self, self.limits)
 
 
 class _Silent:
@@ -492,50 +245,3 @@ class FloodNode(Node):
                 self.network.publish(self, Head(address, topic, self.network.random.randrange(5)))
             else:
                 self.network.publish(self, Run(None, address, topic, 0, [content_of(address, 0)]))
-
-
-def stores(network: Network) -> list[StoreNode]:
-    return [node for node in network.nodes if isinstance(node, StoreNode)]
-
-
-def producers(network: Network) -> list[ProducerNode]:
-    return [node for node in network.nodes if isinstance(node, ProducerNode)]
-
-
-def consumers(network: Network) -> list[ConsumerNode]:
-    return [node for node in network.nodes if isinstance(node, ConsumerNode)]
-
-
-def trimmed(serve: Serve, following: int) -> Any:
-    from dafka.protocol.commands import Trimmed
-
-    return Trimmed(serve.recipient, serve.address, serve.topic, following)
-
-
-def note_gone(network: Network, key: Key, first: int) -> None:
-    network.gone[key] = max(first, network.gone.get(key, 0))
-
-
-def check_skip(node: Node, key: Key, first: int, following: int) -> None:
-    """A node leaves out the records ``first`` to ``following - 1``.
-
-    They must have been let go of somewhere. And without faults nothing is left out that another node, with
-    which this one has been connected for a while, could have sent.
-    """
-    network = node.network
-    require(
-        first < following <= network.gone.get(key, 0),
-        f"{node} leaves out {first}..{following - 1} of {key}; let go of are those below "
-        f"{network.gone.get(key, 0)}",
-    )
-    settled = network.now - SETTLED
-    if network.calm_since > settled:
-        return
-    for other in network.nodes:
-        if other is node or not network.are_linked(node, other, settled):
-            continue
-        for sequence in range(first, following):
-            held = (isinstance(other, StoreNode) and other.holds(key, sequence)) or (
-                isinstance(other, ProducerNode) and other.key == key and other.holds(sequence)
-            )
-            require(not held, f"{node} leaves out record {sequence} of {key}, which {other} has")

@@ -16,6 +16,7 @@ def check_tables(node: Any, limits: Limits) -> None:
         retained = [content for chunk in role._chunks for content in chunk]
         assert len(retained) == role.next_sequence - role.first_retained, node
         assert sum(map(len, retained)) == role.retained_bytes, node
+        assert not role.min_stores or role.first_retained == role.first_unacknowledged, node
         return
     assert len(role.positions) <= limits.partitions, node
     catchup = role._catchup

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.coordinator.heartbeat import Heartbeat
 from kafka.errors import KafkaConfigurationError
 from kafka.protocol.consumer import IsolationLevel
 from kafka.serializer import Deserializer, DeserializeWrapper
@@ -60,6 +61,8 @@ def check_config(config: dict[str, Any]) -> None:
     strategy = config["partition_assignment_strategy"]
     if config["group_id"] is not None and not strategy:
         raise KafkaConfigurationError("Coordinator requires assignors")
+    # Made only for what it raises: intervals that do not fit each other.
+    Heartbeat(**{key: config[key] for key in Heartbeat.DEFAULT_CONFIG})
     if config["enable_auto_commit"] and config["group_id"] is None:
         log.warning("group_id is None: disabling auto-commit.")
         config["enable_auto_commit"] = False

@@ -8,6 +8,7 @@ batch from each, so that none starves.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
@@ -38,6 +39,8 @@ class Fetches:
         self._buffers: dict[TopicPartition, PartitionBuffer] = {}
         self._fetching: gevent.Greenlet | None = None
         self._retry_at = 0.0
+        # Asked in the hub before a fetch: whether the program's thread has other things to do.
+        self.needed_elsewhere: Callable[[], bool] = lambda: False
         self.stale_metadata = False  # a fetch has found a partition gone
         self.records_taken = 0
         self.bytes_fetched = 0
@@ -116,6 +119,8 @@ class Fetches:
         return True
 
     def _fetch_in_hub(self, wanted: Any, seconds: float, min_bytes: int, max_bytes: int) -> Any:
+        if self.needed_elsewhere():
+            return {}
         self._fetching = gevent.getcurrent()
         try:
             return self._client.broker.fetch(
@@ -128,9 +133,10 @@ class Fetches:
 
     def interrupt(self) -> None:
         """End a fetch that waits; for any thread."""
-        self._client.hub.post(self._interrupt)
+        self._client.hub.post(self.interrupt_here)
 
-    def _interrupt(self) -> None:
+    def interrupt_here(self) -> None:
+        """The same, in the hub."""
         if self._fetching is not None:
             self._fetching.kill(block=False)
 

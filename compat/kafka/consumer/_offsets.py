@@ -12,31 +12,45 @@ positions, that is what was returned to the program so far.
 from __future__ import annotations
 
 import logging
+import struct
 from collections import deque
 from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
 from kafka.consumer.subscription_state import SubscriptionState
-from kafka.errors import CommitFailedError, RetriableError
+from kafka.errors import (
+    CommitFailedError,
+    FencedInstanceIdError,
+    IllegalGenerationError,
+    RebalanceInProgressError,
+    RetriableError,
+    UnknownMemberIdError,
+)
 from kafka.future import Future
 from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from kafka.util import Timer
 
 from compat.kafka._client import Client
-from compat.kafka.consumer._membership import SoleMember
+from compat.kafka.consumer._group_member import GroupMember
+from compat.kafka.consumer._membership import Sole
 from dafka.broker.interface import CommittedOffset
 
 log = logging.getLogger(__name__)
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
+Identity = tuple[int, str, str | None]  # generation, member id, instance id
 
 
 class Positions:
     """Finds, resets and commits the positions of one consumer."""
 
     def __init__(
-        self, client: Client, subscription: SubscriptionState, member: SoleMember, config: dict[str, Any]
+        self,
+        client: Client,
+        subscription: SubscriptionState,
+        member: GroupMember | Sole,
+        config: dict[str, Any],
     ) -> None:
         self._client = client
         self._subscription = subscription
@@ -46,6 +60,7 @@ class Positions:
         self._interval = config["auto_commit_interval_ms"] / 1000
         self._next_commit = monotonic() + self._interval
         self._completed: deque[tuple[Callable[..., Any], Offsets, Any]] = deque()
+        self._fenced = False
 
     # -- finding and resetting -----------------------------------------------------------------
 
@@ -146,7 +161,9 @@ class Positions:
 
         Raises:
             TypeError: not ``{TopicPartition: OffsetAndMetadata}``.
-            CommitFailedError: subscribed to topics, but without an assignment.
+            CommitFailedError: subscribed, but no (longer a) member of the group.
+            RebalanceInProgressError: a rebalance is under way; poll and try again.
+            FencedInstanceIdError: another consumer has joined with this ``group_instance_id``.
             KafkaTimeoutError: the error did not pass within ``timeout_ms`` (``request_timeout_ms``).
         """
         _check_offsets(offsets)
@@ -155,9 +172,8 @@ class Positions:
             return
         timeout_ms = self._config["request_timeout_ms"] if timeout_ms is None else timeout_ms
         timer = Timer(timeout_ms, f"Failed to commit offsets in {timeout_ms} ms")
-        self._check_membership()
         while True:
-            error = self._first_error(self._client.call(self._commit_in_hub, offsets))
+            error = self._client.call(self._commit_in_hub, offsets, self._identity())
             if error is None:
                 return
             if not isinstance(error, RetriableError):
@@ -179,40 +195,48 @@ class Positions:
         future = Future()
         future.add_both(lambda outcome: self._completed.append((callback, offsets, outcome)))
         try:
-            self._check_membership()
-        except CommitFailedError as error:
+            identity = self._identity()
+        except (CommitFailedError, RebalanceInProgressError) as error:
             return future.failure(error)
         if not offsets:
             return future.success(None)
         hub = self._client.hub
-        hub.post(hub.spawn, self._commit_for, future, dict(offsets))
+        hub.post(hub.spawn, self._commit_for, future, dict(offsets), identity)
         return future
 
-    def _commit_for(self, future: Future, offsets: Offsets) -> None:
+    def _commit_for(self, future: Future, offsets: Offsets, identity: Identity) -> None:
         try:
-            error = self._first_error(self._commit_in_hub(offsets))
+            error = self._commit_in_hub(offsets, identity)
         except Exception as raised:
             error = raised
+        if isinstance(error, FencedInstanceIdError):
+            self._fenced = True
         if error is None:
             future.success(None)
         else:
             future.failure(error)
 
-    def _commit_in_hub(self, offsets: Offsets) -> Any:
-        return self._client.broker.commit_offsets(
+    def _commit_in_hub(self, offsets: Offsets, identity: Identity) -> Exception | None:
+        generation, member_id, instance_id = identity
+        answers = self._client.broker.commit_offsets(
             self._group_id,
             {
                 tuple(partition): CommittedOffset(offset, metadata, leader_epoch)
                 for partition, (offset, metadata, leader_epoch) in offsets.items()
             },
+            generation=generation,
+            member_id=member_id,
+            instance_id=instance_id,
         )
+        error = self._first_error(answers)
+        if isinstance(error, (UnknownMemberIdError, IllegalGenerationError, RebalanceInProgressError)):
+            if isinstance(self._member, GroupMember):
+                self._member.session.condemn(type(error), generation, member_id)
+            return CommitFailedError(type(error)())
+        return error
 
-    def _check_membership(self) -> None:
-        if self._subscription.partitions_auto_assigned() and not self._member.joined:
-            raise CommitFailedError(
-                "Offset commit cannot be completed since the consumer is not part of an active group for "
-                "auto partition assignment; call poll() first"
-            )
+    def _identity(self) -> Identity:
+        return self._member.identity() if isinstance(self._member, GroupMember) else (-1, "", None)
 
     @staticmethod
     def _first_error(answers: dict[Any, Any]) -> Exception | None:
@@ -222,7 +246,15 @@ class Positions:
         return None
 
     def call_back(self) -> None:
-        """Call the callbacks of asynchronous commits that have ended since."""
+        """Call the callbacks of asynchronous commits that have ended since.
+
+        Raises:
+            FencedInstanceIdError: one of them met another consumer with this ``group_instance_id``.
+        """
+        if self._fenced:
+            raise FencedInstanceIdError(
+                f"Got fenced exception for group_instance_id {self._config['group_instance_id']}"
+            )
         completed = self._completed
         while completed:
             callback, offsets, outcome = completed.popleft()
@@ -231,16 +263,8 @@ class Positions:
     # -- automatic commits -----------------------------------------------------------------------
 
     def commit_is_due(self) -> bool:
-        """Whether the interval of automatic commits has passed, or callbacks wait to be called."""
-        if self._completed:
-            return True
+        """Whether the interval of automatic commits has passed."""
         return self._config["enable_auto_commit"] and monotonic() >= self._next_commit
-
-    def auto_commit(self) -> None:
-        """Commit without waiting if the interval has passed, and call what has ended since."""
-        self.call_back()
-        if self._config["enable_auto_commit"] and monotonic() >= self._next_commit:
-            self.auto_commit_now()
 
     def auto_commit_now(self) -> None:
         """Commit without waiting, if commits are automatic."""
@@ -258,6 +282,8 @@ class Positions:
             return
         try:
             self.commit(offsets, timeout_ms)
+        except (CommitFailedError, RebalanceInProgressError) as error:
+            log.warning("Offset commit failed, which may mean that records come twice: %s", error)
         except Exception:
             log.exception("Offset commit failed: This is likely to cause duplicate message delivery")
 
@@ -266,6 +292,8 @@ def _check_offsets(offsets: Any) -> None:
     keys_right = all(isinstance(partition, TopicPartition) for partition in offsets)
     if not keys_right or not all(isinstance(committed, OffsetAndMetadata) for committed in offsets.values()):
         raise TypeError("offsets must be dict[TopicPartition, OffsetAndMetadata]")
+    for committed in offsets.values():
+        struct.pack(">q", committed.offset)  # raises struct.error, as kafka-python does when it encodes it
 
 
 def _as_exception(error: Any, *args: Any) -> Exception:

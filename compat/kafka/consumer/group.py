@@ -4,7 +4,7 @@ It runs in the caller's thread and is not thread safe, as kafka-python's; only `
 another thread. Subscription state is kafka-python's ``SubscriptionState``. Batches are fetched by
 :mod:`~compat.kafka.consumer._fetches`, turned into records by :mod:`~compat.kafka.consumer._records`,
 positions found and committed by :mod:`~compat.kafka.consumer._offsets`, partitions assigned by
-:mod:`~compat.kafka.consumer._membership`.
+:mod:`~compat.kafka.consumer._group_member`, or :mod:`~compat.kafka.consumer._membership` without a group.
 
 Iterating hands out a *chunk*, the rows of (part of) one batch, through a C iterator; what happens for
 every record is to note it as the last one. The partition's position follows from that record when
@@ -33,7 +33,8 @@ from compat.kafka._client import Client, add_gauges, cut_off_in_child, metrics_b
 from compat.kafka._mirror import counterpart_names
 from compat.kafka.consumer._config import check_config, read_config
 from compat.kafka.consumer._fetches import Fetches
-from compat.kafka.consumer._membership import SoleMember, partitions_of
+from compat.kafka.consumer._group_member import GroupMember
+from compat.kafka.consumer._membership import Sole, partitions_of
 from compat.kafka.consumer._offsets import Positions
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class KafkaConsumer:
         check_config(self.config)
         self._subscription = SubscriptionState(self.config["auto_offset_reset"])
         self._fetches = Fetches(self._client, self._subscription, self.config)
-        self._member = SoleMember(self._client, self._subscription, self.config)
+        self._member = self._new_member()
         self._positions = Positions(self._client, self._subscription, self._member, self.config)
         self._register_metrics()
         self._chunk: Iterator[ConsumerRecord] = iter(())
@@ -75,6 +76,14 @@ class KafkaConsumer:
             for topic in topics:
                 ensure_valid_topic_name(topic)
             self._subscription.subscribe(topics=topics)
+
+    def _new_member(self) -> GroupMember | Sole:
+        if self.config["group_id"] is None:
+            return Sole(self._client, self._subscription, self.config)
+        member = GroupMember(self._client, self._subscription, self.config, self._fetches.interrupt_here)
+        session = member.session
+        self._fetches.needed_elsewhere = lambda: session.called
+        return member
 
     def _register_metrics(self) -> None:
         if self._metrics is None:
@@ -133,9 +142,7 @@ class KafkaConsumer:
             ensure_valid_topic_name(partition.topic)
 
     def _auto_commit_before_leaving(self) -> None:
-        if self._subscription.assignment and (
-            self._member.joined or not self._subscription.partitions_auto_assigned()
-        ):
+        if self._subscription.assignment:
             self._positions.auto_commit_now()
 
     def assignment(self) -> set[TopicPartition]:
@@ -160,6 +167,7 @@ class KafkaConsumer:
     def _next_of_next_chunk(self) -> ConsumerRecord:
         self._settle()
         if self._closed:
+            self._client.hub.check()  # in a forked child: an error, and not the end of the records
             raise StopIteration("KafkaConsumer closed")
         timeout_ms = self.config["consumer_timeout_ms"]
         deadline = monotonic() + timeout_ms / 1000 if timeout_ms >= 0 else float("inf")
@@ -229,14 +237,15 @@ class KafkaConsumer:
             return None
 
     def _round(self, deadline: float, limit: int) -> tuple[TopicPartition, list[ConsumerRecord]] | None:
-        """One round of what a poll does: commits, membership, positions, and records of one partition."""
-        if self._positions.commit_is_due():
-            self._positions.auto_commit()
+        """One round of what a poll does: membership, commits, positions, and records of one partition."""
+        self._positions.call_back()
         if self._fetches.stale_metadata:
             self._fetches.stale_metadata = False
             self._member.changed()
-        if self._member.due():
-            self._member.poll(self._positions.auto_commit_and_wait)
+        if not self._member.poll(deadline, self._positions.auto_commit_and_wait):
+            return None
+        if self._positions.commit_is_due():
+            self._positions.auto_commit_now()
         taken = self._fetches.take(limit)
         if taken is not None:
             return taken
@@ -362,7 +371,9 @@ class KafkaConsumer:
         Raises:
             IllegalStateError: no ``group_id``.
             TypeError: not ``{TopicPartition: OffsetAndMetadata}``.
-            CommitFailedError: subscribed, but without an assignment yet.
+            CommitFailedError: subscribed, but no (longer a) member of the group.
+            RebalanceInProgressError: a rebalance is under way; poll and try again.
+            FencedInstanceIdError: another consumer has joined with this ``group_instance_id``.
             KafkaTimeoutError: not within ``timeout_ms`` (default ``request_timeout_ms``).
         """
         self._positions.commit(self._offsets_to_commit(offsets), timeout_ms)
@@ -475,6 +486,7 @@ class KafkaConsumer:
         self._drop_chunk()
         self._closed = True
         self._fetches.interrupt()
+        self._member.interrupt()
         try:
             if autocommit:
                 timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gevent import monkey
 from kafka.errors import IllegalStateError
@@ -32,6 +32,9 @@ from kafka.structs import TopicPartition
 
 from dafka.mesh.hub import Hub, Waiter
 from dafka.protocol.batch_writer import encode_batch
+
+if TYPE_CHECKING:
+    from compat.kafka.producer._sender import Sender
 
 log = logging.getLogger(__name__)
 
@@ -109,8 +112,7 @@ class Batch:
         """Wait for the outcome and its callbacks, at most ``timeout`` seconds; whether it is known.
 
         Raises:
-            IllegalStateError: called from a callback. Callbacks run where results come from, so the
-                result could never arrive.
+            IllegalStateError: called from a callback, and the outcome is not known.
         """
         if self.finished:
             return True
@@ -118,8 +120,15 @@ class Batch:
         hub.check()
         if hub.here:
             raise IllegalStateError(
-                f"the record to {self.queue.partition} is not acknowledged yet, and waiting for it in a "
-                "callback would wait for ever; add a callback to its future instead"
+                f"the record to {self.queue.partition} is not acknowledged yet, and the hub, which would get "
+                "to know, cannot wait for it"
+            )
+        if self.queue.sender.callbacks.here:
+            if self.done:
+                return True
+            raise IllegalStateError(
+                f"the record to {self.queue.partition} is not acknowledged yet, and a callback that waits "
+                "keeps the others from running, perhaps the one it waits for; add a callback to its future"
             )
         lock = self.queue.lock
         waiter = hub.waiter()
@@ -155,7 +164,8 @@ class Batch:
         return True
 
     def resolve(self, base_offset: int, timestamp: int, error: BaseException | None) -> None:
-        """Publish the outcome: run callbacks in the order of the records, then wake who waits."""
+        """Publish the outcome; callbacks run in their thread, in the order of the records, and then who
+        waits is woken."""
         with self.queue.lock:
             self.base_offset = base_offset
             self.timestamp = timestamp
@@ -163,8 +173,15 @@ class Batch:
             self.done = True
             callbacks, self.callbacks = self.callbacks, None
         self.content = b""
+        if callbacks:
+            self.queue.sender.callbacks.run(lambda: self._finish(callbacks))
+        else:
+            self._finish(())
+
+    def _finish(self, callbacks: Collection[Any]) -> None:
+        error = self.error
         try:
-            for _, future, on_success, on_error in sorted(callbacks or (), key=_index):
+            for _, future, on_success, on_error in sorted(callbacks, key=_index):
                 if error is None:
                     run_callback(on_success, future.value, "callback")
                 else:
@@ -173,6 +190,7 @@ class Batch:
             with self.queue.lock:
                 self.finished = True
                 waiters, self.waiters = self.waiters, None
+            self.queue.sender.finished(self)
             for waiter in waiters or ():
                 waiter.set()
 
@@ -199,12 +217,12 @@ class PartitionQueue:
         "closed",
         "compression",
         "hub",
-        "incomplete",
         "lock",
         "open",
         "partition",
         "retry_at",
         "sealed",
+        "sender",
     )
 
     def __init__(
@@ -213,10 +231,10 @@ class PartitionQueue:
         partition: TopicPartition,
         batch_size: int,
         compression: str | None,
-        incomplete: dict[Batch, None],
+        sender: Sender,
     ) -> None:
         self.hub = hub
-        self.incomplete = incomplete  # the sender's: batches with records, until their outcome is known
+        self.sender = sender
         self.partition = partition
         self.batch_size = batch_size
         self.compression = compression
@@ -249,7 +267,7 @@ class PartitionQueue:
             index = len(records)
             if not index:
                 batch.created = monotonic()
-                self.incomplete[batch] = None
+                self.sender.incomplete[batch] = None
             records.append(record)
             batch.room -= size
         return batch, index, sealed

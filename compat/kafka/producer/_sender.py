@@ -28,6 +28,7 @@ from kafka.structs import TopicPartition
 
 from compat.kafka._client import Client
 from compat.kafka.producer._batches import Batch, PartitionQueue, allocate_lock
+from compat.kafka.producer._callbacks import CallbackThread
 from compat.kafka.producer._topics import Topics
 from dafka.mesh.hub import Waiter
 
@@ -54,6 +55,7 @@ class Sender:
         self._new_queue_args = (min(config["batch_size"], LARGEST_BATCH), config["compression_type"])
         self.topics = Topics(self._new_queue)
         self.incomplete: dict[Batch, None] = {}  # batches with records, until their outcome is known
+        self.callbacks = CallbackThread()
         self.ready: deque[PartitionQueue] = deque()
         self.asleep = False
         self.closing = False
@@ -72,7 +74,7 @@ class Sender:
         self._hub.post(self._start)
 
     def _new_queue(self, partition: TopicPartition) -> PartitionQueue:
-        return PartitionQueue(self._hub, partition, *self._new_queue_args, self.incomplete)
+        return PartitionQueue(self._hub, partition, *self._new_queue_args, self)
 
     # -- for the threads that send ---------------------------------------------------------------
 
@@ -114,8 +116,8 @@ class Sender:
         Raises:
             KafkaTimeoutError: it still was not after ``max_block_ms``.
         """
-        if self._hub.here:
-            return  # a callback: the records it waits for are sent by its own green thread
+        if self.here:
+            return  # a callback: it is what the records under way wait for
         deadline = monotonic() + max_block_ms / 1000
         while self.full:
             waiter = self._hub.waiter()
@@ -137,6 +139,11 @@ class Sender:
                     f"Failed to allocate memory within the configured max blocking time {max_block_ms} ms: "
                     f"{self._under_way} bytes are waiting for the broker"
                 )
+
+    @property
+    def here(self) -> bool:
+        """Whether the calling code is a callback, or runs in the hub: it must not wait for records."""
+        return self._hub.here or self.callbacks.here
 
     def flush(self, timeout: float | None) -> None:
         """Send everything now and wait for the outcome of what was appended before this call.
@@ -304,19 +311,20 @@ class Sender:
             self.batches_sent += 1
         else:
             self.records_failed += batch.count
-        try:
-            batch.resolve(offset, timestamp, error)
-        finally:
-            self.incomplete.pop(batch, None)
-            with self._lock:
-                if batch.counted:
-                    batch.counted = False
-                    self._under_way -= batch.size
-                blocked: list[Waiter] = []
-                if self._blocked and self._under_way <= BYTES_UNDER_WAY:
-                    blocked, self._blocked = self._blocked, []
-            for waiter in blocked:
-                waiter.set()
+        batch.resolve(offset, timestamp, error)
+
+    def finished(self, batch: Batch) -> None:
+        """The outcome of a batch is known and its callbacks have run. Any thread."""
+        self.incomplete.pop(batch, None)
+        with self._lock:
+            if batch.counted:
+                batch.counted = False
+                self._under_way -= batch.size
+            blocked: list[Waiter] = []
+            if self._blocked and self._under_way <= BYTES_UNDER_WAY:
+                blocked, self._blocked = self._blocked, []
+        for waiter in blocked:
+            waiter.set()
 
     def refresh(self, names: Iterable[str], create: bool = False) -> Any:
         """Ask the broker about topics. In the hub; :meth:`Client.call` brings other threads here."""

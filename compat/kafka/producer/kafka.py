@@ -362,7 +362,7 @@ class KafkaProducer:
             timeout = threading.TIMEOUT_MAX
         if not 0 <= timeout <= threading.TIMEOUT_MAX:
             raise ValueError(f"Invalid timeout: {timeout}")
-        if not self._client.hub.here:
+        if not self._sender.here:
             self._sender.flush(timeout)
         self._end()
         for key in ("key_serializer", "value_serializer"):
@@ -463,7 +463,7 @@ def _as_exception(error: Any, *args: Any) -> Exception:
 
 def _failed_future(topic: str, partition: int | None, error: Exception, sizes: Any) -> RecordFuture:
     """A future that has failed before there was a partition to send to."""
-    batch = Batch(PartitionQueue(None, TopicPartition(topic, partition), 0, None, {}), 0)  # type: ignore[arg-type]
+    batch = Batch(PartitionQueue(None, TopicPartition(topic, partition), 0, None, None), 0)  # type: ignore[arg-type]
     batch.error = error
     batch.done = True
     return RecordFuture(batch, (-1, None, None, *sizes))  # type: ignore[arg-type]

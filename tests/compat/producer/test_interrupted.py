@@ -72,7 +72,9 @@ def test_flush_waits_for_records_that_other_threads_appended_before_it(new_produ
     assert not any(early)
 
 
-def test_a_callback_that_exits_ends_nothing(new_producer: Producers, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_callback_that_exits_ends_nothing(
+    new_producer: Producers, caplog: pytest.LogCaptureFixture
+) -> None:
     producer = new_producer()
     producer.send("t", b"1").add_callback(lambda _: sys.exit(3)).get(5)
     assert producer.send("t", b"2").get(5).offset >= 0
@@ -130,3 +132,22 @@ def test_a_relative_embedded_folder_stays_the_same_when_the_program_changes_its_
             broker.stop()
     assert (tmp_path / "data").is_dir()
     assert not (tmp_path / "elsewhere" / "data").exists()
+
+
+def test_a_callback_may_take_a_lock_that_its_program_holds_while_it_polls(
+    broker: Broker, new_producer: Producers, new_consumer: Consumers
+) -> None:
+    producer, consumer = new_producer(), new_consumer("t", auto_offset_reset="earliest")
+    lock, seen = threading.Lock(), []
+
+    def count(metadata: Any) -> None:
+        with lock:
+            seen.append(metadata.offset)
+
+    for _ in range(20):
+        producer.send("t", b"x").add_callback(count)
+        with lock:
+            consumer.poll(timeout_ms=20)
+    producer.flush(5)
+    assert seen == list(range(20))
+    assert producer.send("t", b"y").add_callback(lambda _: producer.close()).get(5).offset == 20

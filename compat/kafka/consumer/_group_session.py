@@ -1,0 +1,291 @@
+"""A consumer's standing with the coordinator: joining, syncing and heartbeats, as green threads of the hub.
+
+The program's thread (:mod:`~compat.kafka.consumer._group_member`) decides; this does what must go on while
+that thread computes or has given up waiting. A join that a short ``poll`` does not wait out continues
+here, and the next ``poll`` finds its outcome. Heartbeats begin as soon as a join has been answered and go on
+until the next one; each is parked at the coordinator until its interval is over or a rebalance begins, so
+that members hear of it at once.
+
+What heartbeats find is left as the ``verdict``: an error class that the program's thread acts on in its
+next ``poll``, and which ends a fetch that it waits in. A program that does not poll for
+``max_poll_interval_ms`` is taken out of its group here.
+
+Nothing here keeps the consumer alive. One that is dropped without ``close`` is collected, and then leaves.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+import gevent
+import gevent.event
+from kafka.errors import (
+    FencedInstanceIdError,
+    GroupAuthorizationFailedError,
+    GroupMaxSizeReachedError,
+    IllegalGenerationError,
+    MemberIdRequiredError,
+    RebalanceInProgressError,
+    RetriableError,
+    UnknownMemberIdError,
+)
+from kafka.protocol.consumer.metadata import ConsumerProtocolType
+
+from compat.kafka._client import Client
+from dafka.broker import BrokerStoppedError
+from dafka.broker.interface import Joined, JoinRequest, LeavingMember, Synced
+from dafka.mesh.hub import Hub
+
+log = logging.getLogger(__name__)
+
+NO_GENERATION = -1
+
+Protocols = Sequence[tuple[str, bytes]]
+
+
+class Attendance:
+    """A join or sync under way. ``outcome``: Joined (for the leader, who assigns), Synced, an exception."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self.outcome: Joined | Synced | Exception | None = None
+        self.green: gevent.Greenlet | None = None
+        self._over = gevent.event.Event()  # belongs to the hub
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the outcome; whether there is one. For the program's thread."""
+        if self.outcome is None and seconds > 0:
+            self._hub.run(self._over.wait, seconds)
+        return self.outcome is not None
+
+    def wake(self) -> None:
+        """End the wait; for any thread."""
+        self._hub.post(self._over.set)
+
+    def run(self, attend: Callable[[], Joined | Synced | Exception]) -> None:
+        """Have the outcome made; in a green thread of the hub."""
+        try:
+            self.outcome = attend()
+        except Exception as error:
+            self.outcome = error
+        finally:
+            self._over.set()
+
+
+class Session:
+    """One consumer's membership as the hub knows it."""
+
+    def __init__(self, client: Client, config: Mapping[str, Any], wake_caller: Callable[[], None]) -> None:
+        """``wake_caller``, a method that is called in the hub, ends a fetch of the program's thread."""
+        self._client = client
+        self._broker = client.broker
+        self._wake_caller = weakref.WeakMethod(wake_caller)
+        self._group = config["group_id"]
+        self._client_id = config["client_id"] or ""
+        self._session_timeout = config["session_timeout_ms"] / 1000
+        self._interval = config["heartbeat_interval_ms"] / 1000
+        self._poll_interval = config["max_poll_interval_ms"] / 1000
+        self._backoff = config["retry_backoff_ms"] / 1000
+        self.instance_id = config["group_instance_id"]
+        self.member_id = ""
+        self.generation = NO_GENERATION
+        self.protocol: str | None = None
+        self.verdict: Any = None  # the error class that heartbeats or commits have met
+        self.last_poll = monotonic()
+        self._attendance: Attendance | None = None
+        self._heart: gevent.Greenlet | None = None
+
+    # -- from the program's thread --------------------------------------------------------------
+
+    @property
+    def lost(self) -> bool:
+        """Whether there is no membership whose partitions could still be this consumer's."""
+        return self.generation == NO_GENERATION or not self.member_id or self.verdict in _LOSSES
+
+    @property
+    def called(self) -> bool:
+        """Whether the program's thread should come and see."""
+        return self.verdict is not None
+
+    def attend(self, protocols: Protocols, assignments: Mapping[str, bytes] | None = None) -> Attendance:
+        """Join and sync; with ``assignments``, which only a leader has, just sync."""
+        attendance = Attendance(self._client.hub)
+        self._client.hub.post(self._begin, attendance, protocols, assignments)
+        return attendance
+
+    def condemn(self, error: Any, generation: int, member_id: str) -> None:
+        """A commit under that name was refused: the program's thread has to join again."""
+        if (generation, member_id) == (self.generation, self.member_id) and self.verdict not in _LOSSES:
+            self.verdict = error
+
+    def forget(self) -> None:
+        """The membership is lost: begin anew."""
+        if self.verdict is not IllegalGenerationError:
+            self.member_id = ""
+        self.generation = NO_GENERATION
+        self.protocol = None
+        self.verdict = None
+
+    def leave(self) -> None:
+        """Leave the group (a static member only ends its heartbeats) and forget the membership."""
+        try:
+            self._client.call(self._leave)
+        except BrokerStoppedError:
+            log.debug("no broker to leave group %s at", self._group)
+
+    def abandon(self) -> None:
+        """Leave without waiting: the consumer was dropped without closing it. For any thread."""
+        try:
+            self._client.hub.post(self._client.hub.spawn, self._leave_if_possible)
+        except Exception:
+            log.debug("group %s was not left", self._group, exc_info=True)
+
+    # -- in the hub -----------------------------------------------------------------------------
+
+    def _begin(self, attendance: Attendance, protocols: Protocols, assignments: Any) -> None:
+        self._attendance = attendance
+        attendance.green = self._client.hub.spawn(
+            attendance.run, lambda: self._attend(protocols, assignments)
+        )
+
+    def _attend(self, protocols: Protocols, assignments: Any) -> Joined | Synced | Exception:
+        while True:
+            if assignments is None:
+                joined = self._join(protocols)
+                if isinstance(joined, Exception):
+                    return joined
+                if joined.leader == joined.member_id and not joined.skip_assignment:
+                    return joined
+            synced = self._broker.sync_group(
+                self._group,
+                self.generation,
+                self.member_id,
+                self.instance_id,
+                protocol_type=ConsumerProtocolType,
+                protocol=self.protocol,
+                assignments=assignments,
+            )
+            if synced.error is None:
+                return synced
+            log.info("SyncGroup for group %s: %s", self._group, synced.error.__name__)
+            if synced.error is FencedInstanceIdError:
+                return self._exception(synced.error)
+            if synced.error in _LOSSES:
+                self.verdict = synced.error
+                return UnknownMemberIdError()
+            if synced.error is not RebalanceInProgressError and not issubclass(synced.error, RetriableError):
+                return self._exception(synced.error)
+            assignments = None
+
+    def _join(self, protocols: Protocols) -> Joined | Exception:
+        self._stop_heart()
+        self.verdict = None
+        while True:
+            request = JoinRequest(
+                self.member_id,
+                self._session_timeout,
+                self._poll_interval,
+                ConsumerProtocolType,
+                protocols,
+                self.instance_id,
+                self._client_id,
+                "/127.0.0.1",
+                require_known_member=True,
+            )
+            joined = self._broker.join_group(self._group, request)
+            error = joined.error
+            if error is None:
+                break
+            log.debug("JoinGroup for group %s: %s", self._group, error.__name__)
+            if error is MemberIdRequiredError:
+                self.member_id = joined.member_id
+            elif error is UnknownMemberIdError:
+                self.verdict = error
+                return UnknownMemberIdError()
+            elif error is RebalanceInProgressError or issubclass(error, RetriableError):
+                gevent.sleep(self._backoff)
+            else:
+                return self._exception(error)
+        self.member_id = joined.member_id
+        self.generation = joined.generation
+        self.protocol = joined.protocol
+        self._heart = self._client.hub.spawn(self._beat)
+        log.info("joined group %s as %s, generation %d", self._group, self.member_id, self.generation)
+        return joined
+
+    def _exception(self, error: Any) -> Exception:
+        if error in (GroupAuthorizationFailedError, GroupMaxSizeReachedError):
+            return error(self._group)  # type: ignore[no-any-return]
+        if error is FencedInstanceIdError:
+            return error((self._group, self.instance_id))  # type: ignore[no-any-return]
+        return error()  # type: ignore[no-any-return]
+
+    # -- heartbeats -----------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        me = gevent.getcurrent()
+        try:
+            while self._heart is me:
+                left = self._poll_interval - (monotonic() - self.last_poll)
+                if left < 0:
+                    self._give_up()
+                    return
+                seconds = min(self._interval, left + 0.001)
+                error = self._broker.heartbeat(
+                    self._group, self.generation, self.member_id, self.instance_id, max_wait=seconds
+                )
+                if error is None or self._heart is not me:
+                    continue
+                self.verdict = error
+                wake_caller = self._wake_caller()
+                if wake_caller is not None:
+                    wake_caller()
+                if error is not RebalanceInProgressError:
+                    log.warning(
+                        "Heartbeat of %s in group %s: %s", self.member_id, self._group, error.__name__
+                    )
+                    return
+                # The member stays alive while its program has no time to join again.
+                gevent.sleep(seconds)
+        except BrokerStoppedError:
+            pass
+
+    def _give_up(self) -> None:
+        log.warning(
+            "Consumer poll timeout has expired. This means the time between subsequent calls to poll() was "
+            "longer than the configured max_poll_interval_ms (%d), which typically implies that the poll "
+            "loop is spending too much time processing messages. You can address this either by "
+            "increasing max_poll_interval_ms or by reducing the maximum size of batches returned in poll() "
+            "with max_poll_records.",
+            self._poll_interval * 1000,
+        )
+        self.verdict = UnknownMemberIdError
+        if self.instance_id is None:
+            self._broker.leave_group(self._group, [LeavingMember(self.member_id)])
+
+    def _stop_heart(self) -> None:
+        heart, self._heart = self._heart, None
+        if heart is not None:
+            heart.kill(block=False)
+
+    def _leave(self) -> None:
+        self._stop_heart()
+        attendance, self._attendance = self._attendance, None
+        if attendance is not None and attendance.green is not None:
+            attendance.green.kill(block=False)
+        member_id, self.member_id = self.member_id, ""
+        self.generation, self.protocol, self.verdict = NO_GENERATION, None, None
+        if member_id and self.instance_id is None:
+            self._broker.leave_group(self._group, [LeavingMember(member_id)])
+
+    def _leave_if_possible(self) -> None:
+        with suppress(BrokerStoppedError):
+            self._leave()
+
+
+_LOSSES = (UnknownMemberIdError, IllegalGenerationError)

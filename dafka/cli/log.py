@@ -1,0 +1,165 @@
+"""``dafka log verify`` and ``dafka log dump``: looking into the folder of a log that nobody has open."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+
+from dafka.log import Log, LogPartition, NotALogError
+from dafka.log.verify import Verification, verify
+from dafka.protocol.batch import BatchError, read_header
+from dafka.protocol.batch_reader import decode_batch
+
+_SHOWN = 100  # characters of a key or value that are shown
+_READ_BYTES = 1024 * 1024
+_FOLDER = click.Path(exists=True, file_okay=False)
+
+
+@click.group()
+def log() -> None:
+    """Look into the folder of a log: a store's, or a broker's."""
+
+
+@log.command("verify")
+@click.argument("folder", metavar="DIR", type=_FOLDER)
+def verify_folder(folder: str) -> None:
+    """Check everything in the log DIR: all values, their order, record batches, tables.
+
+    Each damage is printed with its place, and the exit status is 1 if there is any.
+    """
+    seen, told = Verification(), 0
+    for _ in verify(folder, seen):
+        for place, cause in seen.damages[told:]:
+            click.echo(f"{place}: {cause}")
+        told = len(seen.damages)
+    count = len(seen.damages)
+    click.echo(
+        f"{seen.partitions} partitions, {seen.values} values, {seen.messages} messages, {seen.records} "
+        f"records, {seen.bytes} bytes, {seen.table_values} table values: "
+        + ("no damage" if not count else f"{count} damaged places")
+    )
+    if count:
+        sys.exit(1)
+
+
+@log.command()
+@click.argument("folder", metavar="DIR", type=_FOLDER)
+@click.argument("topic", required=False)
+@click.option("--limit", type=click.IntRange(min=0), help="Show at most so many records.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def dump(folder: str, topic: str | None, limit: int | None, as_json: bool) -> None:
+    """List the partitions in the log DIR; with TOPIC, the records of its partitions.
+
+    Damaged values are named on standard error, and what lies behind them is shown.
+    """
+    if not os.listdir(folder):
+        raise NotALogError(folder, f"{folder} is not a log: there is nothing in it")
+    with Log(folder, on_damage="skip") as opened:
+        if topic is None:
+            rows: Iterable[dict[str, Any]] = map(_range, opened.partitions())
+        else:
+            name = os.fsencode(topic)
+            found = [partition for partition in opened.partitions() if partition.topic == name]
+            if not found:
+                raise click.ClickException(f"the log {folder} has no topic {topic!r}")
+            rows = (row for partition in found for row in _records(opened, partition))
+        told = 0
+        for number, row in enumerate(rows):
+            if limit is not None and number >= limit:
+                break
+            click.echo(json.dumps(row) if as_json else _line(row))
+            told = _tell_damage(opened, told)
+        _tell_damage(opened, told)
+
+
+def _range(partition: LogPartition) -> dict[str, Any]:
+    return {
+        "topic": _text(partition.topic),
+        "address": _text(partition.address),
+        "kind": partition.kind,
+        "first_sequence": partition.first_sequence,
+        "next_sequence": partition.next_sequence,
+        "first_offset": partition.first_offset,
+        "next_offset": partition.next_offset,
+        "values": len(partition.index),
+        "bytes": partition.bytes,
+    }
+
+
+def _records(opened: Log, partition: LogPartition) -> Iterator[dict[str, Any]]:
+    offset, address = partition.first_offset, _text(partition.address)
+    while offset < partition.next_offset:
+        messages = opened.read_offsets(partition, offset, max_bytes=_READ_BYTES)
+        if not messages:
+            return
+        for base, timestamp, content in messages:
+            place = {"address": address, "offset": base}
+            if partition.kind == "raw":
+                yield {**place, "timestamp": timestamp, **_octets("value", content)}
+                offset = base + 1
+                continue
+            try:
+                columns = decode_batch(content)
+            except BatchError as error:
+                yield {**place, "error": str(error)}
+            else:
+                for record in zip(*columns, strict=True):
+                    if record[0] >= offset:
+                        yield _row(address, *record)
+            offset = max(offset, read_header(content).next_offset)
+
+
+def _row(
+    address: str,
+    offset: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: list[tuple[str, bytes | None]],
+) -> dict[str, Any]:
+    row = {"address": address, "offset": offset, "timestamp": timestamp}
+    row |= _octets("key", key) | _octets("value", value)
+    if headers:
+        row["headers"] = [{"name": name, **_octets("value", content)} for name, content in headers]
+    return row
+
+
+def _octets(name: str, content: bytes | None) -> dict[str, Any]:
+    """Text as text, anything else as Base64 under a name that says so."""
+    if content is None:
+        return {name: None}
+    try:
+        return {name: content.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(content).decode()}
+
+
+def _line(row: dict[str, Any]) -> str:
+    return " ".join(f"{name}={_short(name, value)}" for name, value in row.items())
+
+
+def _short(name: str, value: Any) -> str:
+    if name == "timestamp" and isinstance(value, int) and 0 <= value < 2**43:
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(value // 1000)) + f".{value % 1000:03d}Z"
+    if name in ("key", "value") and value is not None:
+        value = repr(value)
+    text = str(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + f"... ({len(text)} characters)"
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
+
+
+def _tell_damage(opened: Log, told: int) -> int:
+    """Name the damaged places found since ``told`` of them were named."""
+    for place in list(opened.damaged_places)[told:]:
+        click.echo(f"damaged: {place}", err=True)
+    return len(opened.damaged_places)

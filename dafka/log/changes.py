@@ -1,0 +1,182 @@
+"""What a round does to partitions besides appending: trimming, deleting, rewriting in place.
+
+*Trimming* moves a partition's first sequence and first offset. That is one small row, the *floor*, so it
+takes effect at once however much lies below. The values below it are *garbage* from then on: not in the
+index, and deleted piece by piece in later rounds (:attr:`dafka.log.Log.garbage_bytes`), for deleting
+megabytes costs as much as writing them and producers wait for each round. Opening a log finds garbage again
+by the same rule. *Deleting a partition* likewise replaces the row with its name by one that says that its
+number is dead; that row goes with the last of the values.
+
+*Rewriting* puts one value in the place of neighbours that hold the same sequences and offsets together;
+compaction does it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from dafka.log.chunk import BATCH, Chunk, ChunkKey, encode_chunk, value_size
+from dafka.log.errors import StaleRewriteError
+from dafka.log.growth import NewChunk
+from dafka.log.partition import LogPartition, pack_dropped, pack_floor, pack_partition
+from dafka.protocol.batch import read_header
+
+Rows = tuple[list[bytes], list[tuple[bytes, bytes]]]
+"""Keys to be deleted, and keys and values to be stored."""
+
+
+class Trim(NamedTuple):
+    """Drop what lies before a place from the front of ``partition``.
+
+    Messages below ``before_sequence`` go, or records below ``before_offset``, or both; exactly, also inside
+    a stored value and, for an offset, inside a record batch (which is kept whole, while ``first_offset``
+    says from where on it counts). A place behind the end means the end.
+    """
+
+    partition: LogPartition
+    before_sequence: int = 0
+    before_offset: int = 0
+
+
+class Rewrite(NamedTuple):
+    """Put ``contents`` in the place of the chunks ``old``, neighbours in a partition of record batches.
+
+    The contents must have the sequences (as many messages) and the offsets that the old ones have.
+    """
+
+    partition: LogPartition
+    old: Sequence[tuple[ChunkKey, Chunk]]
+    contents: list[bytes]
+
+
+class Garbage:
+    """Rows that no index knows any more, in the order in which they are to be deleted."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._rows: deque[tuple[bytes, int]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, keys: Iterable[ChunkKey]) -> None:
+        for key in keys:
+            self.add_row(key.pack(), key.size)
+
+    def add_row(self, row: bytes, size: int) -> None:
+        self._rows.append((row, size))
+        self.bytes += size
+
+    def first(self, max_bytes: int, max_rows: int) -> list[bytes]:
+        """Rows of about ``max_bytes`` bytes of values, at least one if there is any."""
+        rows: list[bytes] = []
+        for row, size in islice(self._rows, max_rows):
+            if rows and size > max_bytes:
+                break
+            rows.append(row)
+            max_bytes -= size
+        return rows
+
+    def drop(self, count: int) -> None:
+        """Forget the first ``count`` rows: they are deleted."""
+        for _ in range(count):
+            self.bytes -= self._rows.popleft()[1]
+
+
+class Changes:
+    """The changes of one round, laid out. Nothing has changed before :meth:`apply`."""
+
+    def __init__(self) -> None:
+        self.floors: dict[LogPartition, tuple[int, int]] = {}
+        self.drops: list[LogPartition] = []
+        self.rewrites: list[tuple[Rewrite, NewChunk, int]] = []
+        self.collected: list[bytes] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.floors or self.drops or self.rewrites or self.collected)
+
+    def add_rewrite(self, path: str, rewrite: Rewrite) -> None:
+        """Raises StaleRewriteError if the old chunks are not what the partition holds."""
+        partition, old, contents = rewrite
+        index = partition.index
+        position = index.find([key for key, _ in old]) if old and not partition.dropped else -1
+        if position < 0:
+            raise StaleRewriteError(
+                path, f"values of {partition!r} that were to be rewritten are no longer there as they were"
+            )
+        first, last = old[0][0], old[-1][0]
+        size = value_size(sum(map(len, contents)), len(contents), 0)
+        time = max(read_header(content).max_timestamp for content in contents)
+        key = ChunkKey(
+            index.number, first.first, last.next, first.base_offset, last.next_offset, time, size, BATCH
+        )
+        whole = sum(key.next - key.first for key, _ in old) == last.next - first.first == len(contents)
+        if not whole or index.kind != BATCH:
+            raise ValueError(f"{len(contents)} messages cannot take the place of {first} to {last}")
+        self.rewrites.append((rewrite, NewChunk(key, contents, []), position))
+
+    @property
+    def replaced(self) -> Mapping[bytes, Chunk]:
+        """Chunks whose rows a rewriting takes away."""
+        return {key.pack(): chunk for rewrite, _, _ in self.rewrites for key, chunk in rewrite.old}
+
+    def rows(self) -> Rows:
+        deleted = list(self.collected)
+        stored: list[tuple[bytes, bytes]] = []
+        for partition in self.drops:
+            index = partition.index
+            deleted.append(pack_partition(index.number, partition.topic, partition.address))
+            stored.append(_sealed(pack_dropped(index.number)))
+        for partition, (sequence, offset) in self.floors.items():
+            index = partition.index
+            new = pack_floor(index.number, sequence, offset)
+            if index.floor_sequence or index.floor_offset:
+                deleted.append(pack_floor(index.number, index.floor_sequence, index.floor_offset))
+            stored.append(_sealed(new))
+        for _, new_chunk, _ in self.rewrites:
+            row = new_chunk.key.pack()
+            stored.append((row, encode_chunk(row, BATCH, new_chunk.contents, [])))
+        return deleted, stored
+
+    def apply(self, garbage: Garbage) -> list[bytes]:
+        """Change the indexes and note garbage after the commit; the rows that no reader needs any more."""
+        forgotten: list[ChunkKey] = []
+        for rewrite, new, _ in self.rewrites:
+            keys = [key for key, _ in rewrite.old]
+            index = rewrite.partition.index
+            index.replace(index.find(keys), len(keys), new.key)
+            forgotten += keys
+        for partition, (sequence, offset) in self.floors.items():
+            index = partition.index
+            index.floor_sequence, index.floor_offset = sequence, offset
+            trimmed = index.drop_trimmed()
+            garbage.add(trimmed)
+            forgotten += trimmed
+        for partition in self.drops:
+            index = partition.index
+            floor = index.floor_sequence, index.floor_offset
+            dropped = index.clear()
+            index.floor_sequence = index.floor_offset = 0
+            partition.dropped = True
+            add_dropped(garbage, index.number, dropped, floor)
+            forgotten += dropped
+        garbage.drop(len(self.collected))
+        return [key.pack() for key in forgotten]
+
+
+def add_dropped(garbage: Garbage, number: int, keys: Iterable[ChunkKey], floor: tuple[int, int]) -> None:
+    """Note the rows of a deleted partition; the one that says so comes last."""
+    garbage.add(keys)
+    if any(floor):
+        garbage.add_row(pack_floor(number, *floor), 0)
+    garbage.add_row(pack_dropped(number), 0)
+
+
+def _sealed(row: bytes) -> tuple[bytes, bytes]:
+    """A row that says everything by its key, and the key's checksum for a value."""
+    return row, crc32c(row).to_bytes(4, "little")

@@ -1,0 +1,405 @@
+"""Compaction: of the records with one key, the newest stays, with its offset.
+
+Theory of operation, after Kafka's log cleaner. A partition is *clean* up to a sequence. A pass reads values
+from there on and notes for each key the offset of its newest record, until the map of keys is full or the
+tail begins. Then it goes through everything from the first value to the end of what it mapped, leaves out
+records that a newer one has overtaken, and puts each run of neighbouring values back as one. At last it
+notes how far the partition is clean now. There are as many passes as the bounded map needs.
+
+- Offsets and sequences never change. A batch keeps its base offset and last offset delta; one without
+  records left stays as an empty batch, so that sequences remain consecutive. The records that stay are the
+  same bytes as before.
+- A *tombstone*, the newest record of its key and without a value, stays for ``delete_retention_ms`` after it
+  was first compacted: a reader that is no slower than that learns of the deletion. For that a short list of
+  (sequence, time, number of tombstones) is kept with the clean sequence.
+- Records without a key, control batches, and batches that cannot be read (damage, a codec that is not
+  installed) stay as they are. After meeting one of the last kind a pass removes no tombstones, for an older
+  record of their key may hide in it.
+- The last value of the partition is the tail; it is not touched. Raw messages have no keys: nothing happens.
+- Each rewriting is one small round. What was written before a crash is in place, the rest is done by the
+  next run, which begins its pass anew: leaving out overtaken records twice is the same as once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from itertools import compress as selected
+from typing import Any, NamedTuple
+
+from crc32c import crc32c
+
+from dafka.log.changes import Rewrite
+from dafka.log.chunk import Chunk, ChunkKey
+from dafka.log.errors import DamagedError, LogReadError, StaleRewriteError
+from dafka.log.limits import COMPACTED_BYTES, COMPACTION_KEYS, COMPACTION_SECTIONS
+from dafka.log.log import COMPACTION_TABLE, Log, TableValues
+from dafka.log.partition import LogPartition
+from dafka.protocol.batch import (
+    COMPRESSION_MASK,
+    CRC_END,
+    CRC_START,
+    HEADER,
+    HEADER_OCTETS,
+    LENGTH_END,
+    BatchError,
+    BatchHeader,
+    read_header,
+)
+from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.compression import compress, decompress
+from dafka.protocol.varint import decode_varint
+
+DELETE_RETENTION_MS = 24 * 60 * 60 * 1000
+"""Kafka's default of ``delete.retention.ms``."""
+
+Write = Callable[[list[Rewrite], TableValues], None]
+Run = Callable[..., Any]
+
+_SHORT = 32  # octets of a key that is its own name in the map
+_MERGE = 8  # unchanged neighbours that are put together all the same
+
+
+class Compacted(NamedTuple):
+    """What one run has done so far."""
+
+    sequence: int = 0
+    """Everything below it is clean."""
+    records: int = 0
+    """Records left out."""
+    bytes: int = 0
+    """Bytes of values given back."""
+
+
+def compact(
+    log: Log,
+    partition: LogPartition,
+    *,
+    delete_retention_ms: int = DELETE_RETENTION_MS,
+    now_ms: int | None = None,
+    max_keys: int = COMPACTION_KEYS,
+    write: Write | None = None,
+    run: Run | None = None,
+) -> Iterator[Compacted]:
+    """Compact ``partition`` step by step; between the steps anything may be done with the log.
+
+    A step reads or writes about a megabyte, however large the partition is. ``write(rewrites, values)``
+    commits a round, :meth:`Log.write` by default; ``run(function, *arguments)`` runs what takes time and
+    does not touch the log's state, so that a thread pool can do it. ``now_ms`` is the time for tombstones.
+
+    Ends early, without harm, if the partition is dropped meanwhile. Raises LogWriteError.
+    """
+    if partition.kind != "batch":
+        return
+    yield from _Compaction(
+        log, partition, delete_retention_ms, now_ms, max_keys, write or _writing(log), run or _call
+    ).steps()
+
+
+def dirty_bytes(log: Log, partition: LogPartition) -> tuple[int, int]:
+    """(bytes of values not compacted yet, bytes of all values), without the tail: what
+    ``min.cleanable.dirty.ratio`` is about."""
+    index = partition.index
+    last = len(index) - 1
+    if partition.kind != "batch" or last <= 0:
+        return 0, 0
+    sizes = index.sizes
+    dirty_from = min(last, index.at_sequence(_state(log, partition)["clean"]))
+    return sum(sizes[dirty_from:last]), sum(sizes[:last])
+
+
+class _Filtered(NamedTuple):
+    """What becomes of a chunk; without contents it could not be read."""
+
+    key: ChunkKey
+    chunk: Chunk | None
+    contents: list[bytes]
+    removed: int
+    tombstones: int
+    unreadable: bool
+
+
+class _Compaction:
+    def __init__(
+        self,
+        log: Log,
+        partition: LogPartition,
+        delete_retention_ms: int,
+        now_ms: int | None,
+        max_keys: int,
+        write: Write,
+        run: Run,
+    ) -> None:
+        self._log = log
+        self._partition = partition
+        self._write = write
+        self._run = run
+        self._max_keys = max_keys
+        self._now = int(time.time() * 1000) if now_ms is None else now_ms
+        self._expired = self._now - delete_retention_ms
+        self._done = Compacted()
+        self._mapped = 0  # the sequence that this pass's map reaches
+        self._readable = True  # whether all that is in it could be read
+
+    def steps(self) -> Iterator[Compacted]:
+        partition = self._partition
+        end = self._tail()
+        first_pass = True
+        while not partition.dropped:
+            state = _state(self._log, partition)
+            clean = max(state["clean"], partition.first_sequence)
+            horizon = self._horizon(state)
+            if clean >= end and not (first_pass and horizon):
+                return
+            newest: dict[bytes, int] = {}
+            self._mapped, self._readable = clean, True
+            yield from self._map(clean, end, newest)
+            mapped, readable = self._mapped, self._readable
+            through = max(mapped, horizon)
+            tombstones: list[tuple[int, int]] = []
+            if state.get("unreadable") or not readable:
+                horizon = 0
+            self._readable = True
+            yield from self._rewrite(through, newest, horizon, tombstones)
+            if partition.dropped:
+                return
+            self._note(state, mapped, tombstones)
+            self._done = self._done._replace(sequence=mapped)
+            yield self._done
+            first_pass = False
+
+    def _tail(self) -> int:
+        """The first sequence of the last value: compaction ends before it."""
+        firsts = self._partition.index.firsts
+        return firsts[-1] if firsts else 0
+
+    def _horizon(self, state: dict[str, Any]) -> int:
+        """Tombstones below this sequence have stayed long enough; 0 if there are none to remove."""
+        horizon = 0
+        for sequence, when, count in state["sections"]:
+            if when <= self._expired and count:
+                horizon = sequence
+        return horizon
+
+    def _map(self, cursor: int, end: int, newest: dict[bytes, int]) -> Iterator[Compacted]:
+        """Fill ``newest`` and note how far it is filled."""
+        while cursor < end and len(newest) < self._max_keys and not self._partition.dropped:
+            key = self._key_at(cursor)
+            if key is None or key.first >= end:
+                break
+            found = self._run(_newest_offsets, self._log, self._partition, key)
+            if found is None:
+                if self._key_at(cursor) != key:
+                    continue  # it was merged or trimmed meanwhile
+                self._readable = False
+            else:
+                offsets, whole = found
+                newest.update(offsets)
+                self._readable = self._readable and whole
+            self._mapped = cursor = key.next
+            yield self._done
+
+    def _rewrite(
+        self, end: int, newest: dict[bytes, int], horizon: int, tombstones: list[tuple[int, int]]
+    ) -> Iterator[Compacted]:
+        """Leave out what is overtaken below ``end``; notes (sequence, number) of tombstones that stay."""
+        group: list[_Filtered] = []
+        size, cursor = 0, self._partition.first_sequence
+        while cursor < end and not self._partition.dropped:
+            key = self._key_at(cursor)
+            if key is None or key.first >= end:
+                break
+            filtered: _Filtered = self._run(_filter, self._log, self._partition, key, newest, horizon)
+            if filtered.chunk is None and self._key_at(cursor) != key:
+                continue
+            cursor = key.next
+            tombstones.append((key.first, filtered.tombstones))
+            apart = filtered.chunk is None or bool(group and group[-1].key.next != key.first)
+            if group and (apart or size + key.size > COMPACTED_BYTES):
+                if not self._put_back(group):
+                    cursor = self._again(group, tombstones)
+                    group, size = [], 0
+                    yield self._done
+                    continue
+                group, size = [], 0
+            self._readable = self._readable and not filtered.unreadable
+            if filtered.chunk is not None:
+                group.append(filtered)
+                size += sum(map(len, filtered.contents))
+            yield self._done
+            after = self._key_at(cursor)
+            if group and (after is None or after.first >= end) and not self._put_back(group):
+                cursor = self._again(group, tombstones)
+                group, size = [], 0
+
+    def _again(self, group: list[_Filtered], tombstones: list[tuple[int, int]]) -> int:
+        """Forget what was found out from ``group`` on; the sequence to go on at."""
+        start = group[0].key.first
+        tombstones[:] = [noted for noted in tombstones if noted[0] < start]
+        return max(start, self._partition.first_sequence)
+
+    def _put_back(self, group: list[_Filtered]) -> bool:
+        """Write what became of neighbouring chunks; False if they are no longer what was read: a merge or
+        retention was there first."""
+        removed = sum(filtered.removed for filtered in group)
+        if not removed and len(group) < _MERGE:
+            return True
+        before = self._partition.bytes
+        old = [(filtered.key, filtered.chunk) for filtered in group if filtered.chunk is not None]
+        contents = [content for filtered in group for content in filtered.contents]
+        try:
+            self._write([Rewrite(self._partition, old, contents)], {})
+        except StaleRewriteError:
+            return False
+        _, records, size = self._done
+        saved = max(0, before - self._partition.bytes)
+        self._done = self._done._replace(records=records + removed, bytes=size + saved)
+        return True
+
+    def _note(self, state: dict[str, Any], clean: int, tombstones: list[tuple[int, int]]) -> None:
+        sections = [[sequence, when, 0] for sequence, when, _ in state["sections"]]
+        if clean > state["clean"]:
+            sections.append([clean, self._now, 0])
+        position = 0
+        for first, count in tombstones:
+            while position < len(sections) and first >= sections[position][0]:
+                position += 1
+            if position < len(sections):
+                sections[position][2] += count
+        sections = [section for section in sections if section[2] or section is sections[-1]]
+        while len(sections) > COMPACTION_SECTIONS:
+            # The two oldest become one with the later time: tombstones may stay longer, never shorter.
+            sequence, when, count = sections[1]
+            sections[:2] = [[sequence, max(when, sections[0][1]), count + sections[0][2]]]
+        value = {"clean": max(clean, state["clean"]), "sections": sections}
+        if not self._readable:
+            value["unreadable"] = True
+        self._write([], {(COMPACTION_TABLE, str(self._partition.number)): value})
+
+    def _key_at(self, sequence: int) -> ChunkKey | None:
+        index = self._partition.index
+        position = index.at_sequence(sequence)
+        return index[position] if position < len(index) else None
+
+
+def _state(log: Log, partition: LogPartition) -> dict[str, Any]:
+    state = log.table(COMPACTION_TABLE).get(str(partition.number))
+    return state if state is not None else {"clean": 0, "sections": []}
+
+
+def _writing(log: Log) -> Write:
+    return lambda rewrites, values: log.write([], values, rewrites=rewrites)
+
+
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+# -- pure work, in any thread -------------------------------------------------------------------
+
+
+def _newest_offsets(log: Log, partition: LogPartition, key: ChunkKey) -> tuple[dict[bytes, int], bool] | None:
+    """The newest offset of each key in a chunk, and whether all of it could be read; None: nothing could."""
+    try:
+        chunk = log.load(partition, key)
+    except (DamagedError, LogReadError):
+        return None
+    newest: dict[bytes, int] = {}
+    whole = True
+    for content in chunk.contents:
+        header = read_header(content)
+        if header.is_control or not header.count:
+            continue
+        try:
+            columns = decode_batch(content)
+        except BatchError:
+            whole = False
+            continue
+        newest.update(zip(_names(columns.keys), columns.offsets, strict=True))
+    newest.pop(_NO_KEY, None)
+    return newest, whole
+
+
+def _filter(
+    log: Log, partition: LogPartition, key: ChunkKey, newest: dict[bytes, int], horizon: int
+) -> _Filtered:
+    try:
+        chunk = log.load(partition, key)
+    except (DamagedError, LogReadError):
+        return _Filtered(key, None, [], 0, 0, True)
+    contents: list[bytes] = []
+    removed = tombstones = 0
+    unreadable = False
+    for sequence, content in enumerate(chunk.contents, chunk.first):
+        header = read_header(content)
+        if header.is_control or not header.count:
+            contents.append(content)
+            continue
+        try:
+            columns = decode_batch(content)
+        except BatchError:
+            contents.append(content)
+            unreadable = True
+            continue
+        get = newest.get
+        keys, offsets, values = _names(columns.keys), columns.offsets, columns.values
+        keep = [offset >= get(name, -1) for name, offset in zip(keys, offsets, strict=True)]
+        if None in values:
+            gone = [value is None and name is not _NO_KEY for value, name in zip(values, keys, strict=True)]
+            if sequence < horizon:
+                keep = [stays and not dead for stays, dead in zip(keep, gone, strict=True)]
+            else:
+                tombstones += sum(selected(gone, keep))
+        if all(keep):
+            contents.append(content)
+            continue
+        removed += len(keep) - sum(keep)
+        times = columns.timestamps
+        contents.append(_without(content, header, keep, max(selected(times, keep), default=None)))
+    return _Filtered(key, chunk, contents, removed, tombstones, unreadable)
+
+
+_NO_KEY = bytes(_SHORT + 1)  # no key has this name: it is too long for a short one, too short for a digest
+
+
+def _names(keys: list[bytes | None]) -> list[bytes]:
+    """What keys are called in the map: long ones by a digest, so that the map's size is bounded."""
+    return [
+        (key if len(key) <= _SHORT else blake2b(key, digest_size=2 * _SHORT).digest())
+        if key is not None
+        else _NO_KEY
+        for key in keys
+    ]
+
+
+def _without(content: bytes, header: BatchHeader, keep: list[bool], newest: int | None) -> bytes:
+    """The batch with only the records that ``keep`` says; ``newest`` is their largest timestamp."""
+    codec = header.compression
+    attributes, body = header.attributes & ~COMPRESSION_MASK, b""
+    if newest is not None:
+        records = decompress(codec, content[HEADER_OCTETS:]) if codec else content[HEADER_OCTETS:]
+        body = b"".join(selected(_records(records), keep))
+        if codec:
+            packed = compress(codec, body)
+            if len(packed) < len(body):
+                attributes, body = header.attributes, packed
+    count = sum(keep)
+    changed = header._replace(
+        length=HEADER_OCTETS - LENGTH_END + len(body),
+        attributes=attributes,
+        max_timestamp=header.max_timestamp if newest is None else newest,
+        count=count,
+    )
+    head = HEADER.pack(*changed)
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body
+
+
+def _records(body: bytes) -> Iterator[bytes]:
+    """The bytes of each record."""
+    position, end = 0, len(body)
+    while position < end:
+        length, start = decode_varint(body, position)
+        yield body[position : start + length]
+        position = start + length

@@ -1,0 +1,67 @@
+"""The live view of a node: what ``metrics()`` of a Producer, Consumer, Store and Tower returns.
+
+A plain mapping from names to numbers, except ``discarded``, which maps causes to numbers. Names in
+:data:`COUNTERS` only ever grow; all others are gauges. Those that begin with ``endpoint_`` belong to the
+endpoint, which all nodes of a process with equal options share: its ``records_in`` came from other processes,
+its ``records_out`` were published by any of its nodes, to whomever.
+
+Everything is counted once for a run of records or read off when asked for; nothing is counted per record.
+"""
+
+from __future__ import annotations
+
+NODE_METRICS = {
+    "records_in": "Records delivered to the user (consumer) or committed (store)",
+    "bytes_in": "Contents of these in octets",
+    "records_out": "Records published",
+    "bytes_out": "Contents of these in octets",
+    "records_served": "Records sent in answer to a FETCH",
+    "bytes_served": "Contents of these in octets",
+    "records_lost": "Records that no longer existed when the consumer came to them",
+    "fetches_sent": "FETCH commands sent",
+    "fetches_timed_out": "FETCH commands that were not answered in time",
+    "fetches_answered": "FETCH commands answered; a store counts each piece of an answer",
+    "unacknowledged": "Records that not enough stores have acknowledged",
+    "pending_records": "Records on their way from the user to the mesh",
+    "pending_bytes": "Contents of these in octets",
+    "retained_records": "Records kept by a producer",
+    "retained_bytes": "Contents of these in octets",
+    "partitions": "Partitions followed",
+    "partitions_refused": "Times a partition found no place in the table",
+    "lag": "Records known of and not yet delivered or committed",
+    "inbox_records": "Records that wait for the user",
+    "inbox_bytes": "Contents of these in octets",
+    "serve_requests": "FETCH commands waiting to be served",
+    "beacons_in": "Beacons heard from nodes",
+    "beacons_out": "Beacons told to nodes",
+    "discarded": "What was discarded, by cause",
+}
+"""Of a node; each kind has those that apply to it."""
+
+ENDPOINT_METRICS = {
+    "endpoint_records_in": "Records received from other processes",
+    "endpoint_bytes_in": "Contents of these in octets",
+    "endpoint_records_out": "Records published by the nodes of this endpoint",
+    "endpoint_bytes_out": "Contents of these in octets",
+    "endpoint_commands_in": "Other commands received from other processes",
+    "endpoint_commands_out": "Other commands sent by the nodes of this endpoint",
+    "endpoint_fetches_in": "FETCH commands received from other processes",
+    "endpoint_fetches_out": "FETCH commands sent by the nodes of this endpoint",
+    "endpoint_peers": "Peers connected to",
+    "endpoint_nodes": "Nodes on this endpoint",
+    "endpoint_subscriptions": "Subscriptions of the nodes on this endpoint",
+    "endpoint_heard_subscriptions": "Subscriptions of remote peers",
+    "endpoint_local_items": "Runs and commands waiting between nodes of this endpoint",
+}
+
+DESCRIPTIONS = {**NODE_METRICS, **ENDPOINT_METRICS}
+
+COUNTERS = frozenset(
+    {
+        *("records_in", "bytes_in", "records_out", "bytes_out", "records_served", "bytes_served"),
+        *("records_lost", "fetches_sent", "fetches_timed_out", "fetches_answered", "partitions_refused"),
+        *("beacons_in", "beacons_out", "discarded"),
+        *("endpoint_records_in", "endpoint_bytes_in", "endpoint_records_out", "endpoint_bytes_out"),
+        *("endpoint_commands_in", "endpoint_commands_out", "endpoint_fetches_in", "endpoint_fetches_out"),
+    }
+)

@@ -1,0 +1,341 @@
+"""TestBroker: a broker for tests, with ways to fill it, to look into it and to make it fail.
+
+Looking and filling go straight to the broker inside, past the faults that a test has ordered: a fault is
+for the program under test. Every method may be called from any thread and returns plain values as they are
+at that moment; the ``wait_for_...`` ones wait, at most ``timeout`` seconds, and raise
+:class:`~dafka.testing.waiting.NotInTimeError`, an AssertionError that says what was there instead.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from itertools import count
+from typing import Any, Protocol, TypeVar
+
+from kafka.consumer.fetcher import ConsumerRecord
+from kafka.errors import KafkaError, UnknownTopicOrPartitionError
+from kafka.partitioner import murmur2
+from kafka.structs import TopicPartition
+
+from compat.kafka.consumer._records import PartitionBuffer
+from dafka.broker.broker import Broker
+from dafka.broker.interface import EARLIEST, LATEST, FetchFrom, TopicSpec
+from dafka.protocol.batch_writer import encode_batch
+from dafka.testing.faults import Failure, FaultyBroker
+from dafka.testing.waiting import TIMEOUT, wait_until
+
+BATCH_RECORDS = 1000  # records that preload() puts into one batch at most
+BATCH_BYTES = 512 * 1024  # ... and the octets of their values, unless one alone is larger
+FETCH_BYTES = 8 * 1024 * 1024  # read from a partition at a time
+
+MEMORY = "/dev/shm"  # a file system in memory on Linux
+MEMORY_BYTES = 512 * 1024 * 1024  # free there, or the disk is used: containers often have 64 MiB in all
+
+T = TypeVar("T")
+Row = tuple[int, "bytes | None", "bytes | None", "list[tuple[str, bytes | None]]"]
+
+
+class _Running(Protocol):
+    """What :class:`~dafka.broker.broker.Broker` has while it runs, as far as it matters here."""
+
+    core: Any
+    _folder: str | None  # goes away with the broker
+
+
+class TestBroker(Broker):
+    """A :class:`dafka.Broker` that can be filled, looked into and made to fail; the same arguments.
+
+    Without a ``path`` its temporary folder is in memory where the system has a place for that (``/dev/shm``
+    with half a gigabyte free), because what takes time in starting a broker is the disk.
+    """
+
+    __test__ = False  # for pytest, which takes classes of this name for tests
+
+    def _open(self) -> Any:
+        folder = None
+        if self._path is None and _has_memory():
+            folder = self._path = tempfile.mkdtemp(prefix="dafka-", dir=MEMORY)
+        try:
+            state: _Running = super()._open()
+        except BaseException:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        finally:
+            if folder is not None:
+                self._path = None
+        if folder is not None:
+            state._folder = folder
+        # The one seam: what clients find under this broker's address is the broker with faults.
+        state.core = FaultyBroker(state.core)
+        return state
+
+    # -- filling --------------------------------------------------------------------------------
+
+    def create_topic(self, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        """Create a topic. Raises the broker's error if that is not possible."""
+        error = self._call("create_topics", {topic: TopicSpec(partitions, configs or {})})[topic]
+        if error is not None:
+            raise error(f"topic {topic!r} with {partitions} partitions")
+
+    def preload(self, topic: str, records: Iterable[Any], *, partition: int | None = None) -> None:
+        """Put records into a topic, without a producer and past all faults.
+
+        A record is its value, a pair ``(key, value)``, or a mapping with any of ``value``, ``key``,
+        ``headers`` (pairs of str and bytes), ``timestamp`` (ms) and ``partition``; str values and keys are
+        encoded as UTF-8. A topic that does not exist is created with the broker's default number of
+        partitions. Which partition: the record's own, else ``partition``, else where kafka-python's default
+        partitioner puts the key, else one after the other.
+
+        Raises:
+            TypeError: something that is no record.
+            KafkaError: the broker's error, e.g. for a partition that does not exist.
+        """
+        metadata = self._call("metadata", [topic], True).topics[topic]
+        if metadata.error is not None:
+            raise metadata.error(f"topic {topic!r}")
+        numbers = [one.number for one in metadata.partitions if one.writable]
+        turn = count()
+        now = time.time_ns() // 1_000_000
+        rows: dict[int, list[Row]] = {}
+        for record in records:
+            own, row = _row(record, now)
+            number = own if own is not None else partition
+            if number is None:
+                key = row[1]
+                place = next(turn) if key is None else murmur2(key) & 0x7FFFFFFF
+                number = numbers[place % len(numbers)]
+            rows.setdefault(number, []).append(row)
+        for number, partition_rows in rows.items():
+            for batch in _batches(partition_rows):
+                produced = self._call("produce", {(topic, number): [encode_batch(batch)]})[topic, number]
+                if produced.error is not None:
+                    raise produced.error(f"partition {number} of topic {topic!r}: {produced.detail}")
+
+    # -- looking --------------------------------------------------------------------------------
+
+    def topics(self) -> list[str]:
+        """The names of all topics, sorted."""
+        return sorted(self._call("metadata", None).topics)
+
+    def partitions(self, topic: str) -> list[int]:
+        """The numbers of a topic's partitions; empty if there is no such topic."""
+        return [one.number for one in self._call("metadata", [topic]).topics[topic].partitions]
+
+    def records(self, topic: str, partition: int | None = None) -> list[ConsumerRecord]:
+        """Everything in a topic, or in one partition: partition by partition, offset by offset.
+
+        They are kafka-python's ``ConsumerRecord``, keys and values as bytes. Empty if there is no such topic.
+        """
+        numbers = self.partitions(topic) if partition is None else [partition]
+        return [record for number in numbers for record in self._records(TopicPartition(topic, number))]
+
+    def values(self, topic: str, partition: int | None = None) -> list[bytes | None]:
+        """The values of :meth:`records`."""
+        return [record.value for record in self.records(topic, partition)]
+
+    def _records(self, partition: TopicPartition) -> Iterator[ConsumerRecord]:
+        (offset,) = self._offsets([partition], EARLIEST).values()
+        while True:
+            wanted = {partition: FetchFrom(offset, FETCH_BYTES)}
+            answers = self._call("fetch", wanted, max_wait=0.0, min_bytes=0, max_bytes=FETCH_BYTES)
+            fetched = answers[partition]
+            if fetched.error is not None:
+                if fetched.error is UnknownTopicOrPartitionError:
+                    return  # deleted meanwhile
+                raise fetched.error(f"reading {partition} from offset {offset}")
+            if not fetched.batches:
+                return
+            buffer = PartitionBuffer(partition, offset, fetched.batches)
+            while True:
+                some, offset = buffer.take(offset, BATCH_RECORDS, None, None)
+                if not some:
+                    break
+                yield from some
+
+    def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """For each partition of a topic the offset that its next record will get."""
+        return self._offsets([TopicPartition(topic, number) for number in self.partitions(topic)], LATEST)
+
+    def committed(self, group: str, topic: str | None = None) -> dict[TopicPartition, int]:
+        """The offsets a group has committed, in one topic or in all; partitions without one are left out."""
+        found = self._call("fetch_offsets", group, None)
+        return {
+            TopicPartition(*partition): committed.offset
+            for partition, committed in sorted(found.items())
+            if topic in (None, partition[0])
+        }
+
+    def lag(self, group: str, topic: str | None = None) -> dict[TopicPartition, int]:
+        """How many records a group has still to read: end offset less committed offset, by partition.
+
+        With ``topic`` for all its partitions, counted from the first record that exists where the group has
+        committed nothing; without it for the partitions the group has committed offsets in.
+        ``sum(broker.lag("billing").values())`` is the whole.
+        """
+        committed = self.committed(group, topic)
+        if topic is not None:
+            every = [TopicPartition(topic, number) for number in self.partitions(topic)]
+            committed = {**self._offsets(every, EARLIEST), **committed}
+        ends = self._offsets(committed, LATEST)
+        return {partition: max(end - committed[partition], 0) for partition, end in ends.items()}
+
+    def _offsets(self, partitions: Iterable[TopicPartition], which: int) -> dict[TopicPartition, int]:
+        listed = self._call("list_offsets", dict.fromkeys(partitions, which))
+        return {TopicPartition(*key): answer.offset for key, answer in listed.items() if answer.error is None}
+
+    # -- waiting --------------------------------------------------------------------------------
+
+    def wait_until(
+        self, condition: Callable[[], T], timeout: float = TIMEOUT, what: str | Callable[[], str] = ""
+    ) -> T:
+        """:func:`dafka.testing.wait_until`."""
+        return wait_until(condition, timeout, what)
+
+    def wait_for_records(
+        self, topic: str, count: int = 1, *, partition: int | None = None, timeout: float = TIMEOUT
+    ) -> list[ConsumerRecord]:
+        """Wait until a topic, or one partition, has at least ``count`` records; all it has then."""
+
+        def found() -> int:
+            ends = self.end_offsets(topic)
+            starts = self._offsets(ends, EARLIEST)
+            sizes = {one.partition: end - starts.get(one, 0) for one, end in ends.items()}
+            return sum(sizes.values()) if partition is None else sizes.get(partition, 0)
+
+        wait_until(
+            lambda: found() >= count,
+            timeout,
+            lambda: f"{count} records in topic {topic!r}, there are {found()}",
+        )
+        return self.records(topic, partition)
+
+    def wait_for_lag(
+        self, group: str, at_most: int = 0, *, topic: str | None = None, timeout: float = TIMEOUT
+    ) -> None:
+        """Wait until a group has committed its way to ``at_most`` records before the end.
+
+        A group that has committed nothing yet (in that topic) has not arrived, however little there is.
+        """
+
+        def arrived() -> bool:
+            return bool(self.committed(group, topic)) and sum(self.lag(group, topic).values()) <= at_most
+
+        def seen() -> str:
+            where = "" if topic is None else f" in topic {topic!r}"
+            there = self.lag(group, topic) if self.committed(group, topic) else "nothing committed yet"
+            return f"a lag of at most {at_most} of group {group!r}{where}, there is {there}"
+
+        wait_until(arrived, timeout, seen)
+
+    # -- failing --------------------------------------------------------------------------------
+
+    def fail_next_produce(
+        self, error: type[KafkaError], *, topic: str | None = None, times: int = 1, written: bool = False
+    ) -> None:
+        """Have the next ``times`` produce requests (to ``topic``) fail with a class of ``kafka.errors``.
+
+        A producer that retries such an error (``error.retriable``) tries again, and the program notices
+        nothing but the delay; ``retries=0`` or another error shows up in its futures. Nothing of the failing
+        request is appended; with ``written`` all of it is, and the producer is told otherwise: the answer
+        that got lost.
+        """
+        self._order(lambda faults: faults.produce_failures, error, topic, times, written)
+
+    def fail_next_commit(
+        self, error: type[KafkaError], *, topic: str | None = None, times: int = 1
+    ) -> None:
+        """Have the next ``times`` commits of offsets (in ``topic``) by any group fail; nothing is noted."""
+        self._order(lambda faults: faults.commit_failures, error, topic, times, False)
+
+    def delay_fetches(self, seconds: float, *, topic: str | None = None) -> ExitStack:
+        """Let records (of ``topic``) be seen only ``seconds`` after a consumer first asked for them.
+
+        Until :meth:`clear_faults`, or until the end of the block: ``with broker.delay_fetches(0.5): ...``
+        """
+        if seconds < 0:
+            raise ValueError(f"a delay is 0 seconds or more, not {seconds!r}")
+        self._hub.run(self._faulty.fetch_delays.__setitem__, topic, float(seconds))
+        until_then = ExitStack()
+        until_then.callback(self._hub.run, self._faulty.release)
+        until_then.callback(self._hub.run, self._faulty.fetch_delays.pop, topic, None)
+        return until_then
+
+    def clear_faults(self) -> None:
+        """Take back every fault that was ordered and has not happened yet."""
+        self._hub.run(self._faulty.clear)
+
+    def _order(
+        self,
+        kind: Callable[[FaultyBroker], Any],
+        error: type[KafkaError],
+        topic: str | None,
+        times: int,
+        written: bool,
+    ) -> None:
+        if not (isinstance(error, type) and issubclass(error, KafkaError)):
+            raise TypeError(f"error is a class of kafka.errors, not {error!r}")
+        self._hub.run(kind(self._faulty).extend, [Failure(error, topic, written)] * times)
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    @property
+    def _faulty(self) -> FaultyBroker:
+        return self._state().core  # type: ignore[no-any-return]
+
+    def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the broker inside, past the faults."""
+        return self._hub.run(getattr(self._faulty._broker, method), *args, **kwargs)
+
+
+def _has_memory() -> bool:
+    try:
+        space = os.statvfs(MEMORY)
+    except (AttributeError, OSError):
+        return False
+    return os.access(MEMORY, os.W_OK) and space.f_bavail * space.f_frsize >= MEMORY_BYTES
+
+
+def _row(record: Any, now: int) -> tuple[int | None, Row]:
+    """A record of :meth:`TestBroker.preload` as its partition, if it names one, and a row of a batch."""
+    if isinstance(record, Mapping):
+        unknown = record.keys() - {"value", "key", "headers", "timestamp", "partition"}
+        if unknown:
+            raise TypeError(f"a record has no {sorted(unknown)}: {record!r}")
+        headers = [(name, _octets(value)) for name, value in record.get("headers") or ()]
+        row = record.get("timestamp", now), _octets(record.get("key")), _octets(record.get("value")), headers
+        return record.get("partition"), row
+    if isinstance(record, tuple):
+        if len(record) != 2:
+            raise TypeError(f"a record as a tuple is (key, value), not {record!r}")
+        return None, (now, _octets(record[0]), _octets(record[1]), [])
+    return None, (now, None, _octets(record), [])
+
+
+def _octets(value: Any) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode()
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    raise TypeError(f"a key or value is bytes, str or None, not {value!r}")
+
+
+def _batches(rows: list[Row]) -> Iterator[list[Row]]:
+    batch: list[Row] = []
+    size = 0
+    for row in rows:
+        octets = len(row[1] or b"") + len(row[2] or b"")
+        if batch and (len(batch) == BATCH_RECORDS or size + octets > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += octets
+    if batch:
+        yield batch

@@ -1,0 +1,55 @@
+"""``dafka topics`` and ``dafka sniff``."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from cli.tools import mesh, run, running
+from mesh.peer import ADDRESS, Peer
+
+from dafka import Producer, Store, Tower
+from dafka.protocol import commands
+
+
+def test_topics_lists_the_partitions_of_live_and_dead_producers_with_their_heads(tmp_path: Path) -> None:
+    with Tower() as tower, Store(tmp_path / "db", tower=tower):
+        dead = Producer("gone", tower=tower)
+        dead.send(b"value")
+        dead.close()
+        with Producer("here", tower=tower) as living:
+            living.send(b"value")
+            living.send(b"value")
+            living.flush(10)
+            listed = run("topics", "--seconds", "2", *mesh(tower))
+            assert listed.stdout.splitlines() == [
+                f"gone\t{dead.address}\t0",
+                f"here\t{living.address}\t1",
+            ]
+            only = run("topics", "here", "--seconds", "2", *mesh(tower))
+            assert only.stdout == f"here\t{living.address}\t1\n"
+
+
+def test_sniff_prints_what_is_said_and_nothing_that_steers_a_terminal() -> None:
+    with Tower() as tower, Peer(tower.addresses) as peer, running("sniff", *mesh(tower)) as sniff:
+        assert sniff.stdout is not None
+        peer.meet(b"M", b"H", b"F", b"G", b"K")
+        peer.send(commands.Record(ADDRESS, b"hello\x1b[31m\n", 7, b"value\xff"))
+        peer.send(commands.Fetch(ADDRESS, ADDRESS, b"hello", 3, 5))
+        lines: list[str] = []
+        reader = threading.Thread(target=lambda: lines.extend(sniff.stdout.readline() for _ in range(2)))
+        reader.start()
+        reader.join(20)
+        assert not reader.is_alive()
+        record, fetch = (line.partition(" ")[2].strip() for line in lines)
+        address = ADDRESS.decode()
+        assert record == (
+            rf"Record address={address} topic=hello\x1b[31m\n sequence=7 size=6 content=b'value\xff'"
+        )
+        assert fetch == f"Fetch partition={address} address={address} topic=hello sequence=3 count=5"
+
+
+def test_sniff_ends_after_the_seconds_asked_for() -> None:
+    with Tower() as tower:
+        done = run("sniff", "--seconds", "0.5", *mesh(tower))
+        assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,108 @@
+"""Options from the command line, the environment and the C daemons' ZPL files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.tools import mesh, run, running
+
+from dafka import Tower
+from dafka.cli import options
+from dafka.cli.zpl import ZplError, parse_zpl
+
+# Every path of the C daemons' files (wire/README), by the commands that read it.
+NODES = ("store", "produce", "consume")
+C_PATHS = {
+    **dict.fromkeys(
+        ["beacon/interval", "beacon/timeout", "beacon/address", "beacon/pub_address", "beacon/sub_address"],
+        NODES,
+    ),
+    **dict.fromkeys(["tower/pub_address", "tower/sub_address", "tower/verbose"], ("tower",)),
+    **dict.fromkeys(["store/db", "store/high_watermark", "store/verbose"], ("store",)),
+    **dict.fromkeys(
+        [
+            "producer/head_interval",
+            "producer/high_watermark",
+            "producer/terminate_unacked",
+            "producer/verbose",
+        ],
+        ("produce",),
+    ),
+    **dict.fromkeys(["consumer/offset/reset", "consumer/high_watermark", "consumer/verbose"], ("consume",)),
+}
+
+
+@pytest.mark.parametrize("path", C_PATHS)
+def test_each_path_of_a_c_daemons_file_is_read(path: str) -> None:
+    assert all(path in options._PATHS[command].values() for command in C_PATHS[path])
+
+
+def test_a_store_takes_all_it_needs_from_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "from the file"
+    with Tower() as tower:
+        config = tmp_path / "store.zpl"
+        config.write_text(
+            f"""
+# a comment
+beacon
+    interval = 200
+    timeout = 900
+    address = 127.0.0.1
+    sub_address = {tower.addresses[0]}
+    pub_address = "{tower.addresses[1]}"
+store
+    db = "{folder}"
+    high_watermark = 5000
+    verbose = 1
+"""
+        )
+        with running("store", "-c", str(config), "--bind", "127.0.0.1") as store:
+            assert store.stderr is not None
+            assert store.stderr.readline().strip().endswith(f"in {folder}")
+            produced = run("produce", "hello", *mesh(tower), stdin="one\n")
+            assert (produced.returncode, produced.stderr) == (0, "")
+        assert folder.is_dir()
+
+
+@pytest.mark.parametrize(("value", "lines"), [("1", True), ("0", False)])
+def test_verbose_comes_from_a_file_too(tmp_path: Path, value: str, lines: bool) -> None:
+    import logging
+
+    from click.testing import CliRunner
+
+    config = tmp_path / "c.zpl"
+    config.write_text(f"consumer\n    verbose = {value}\n")
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    try:
+        root.handlers.clear()
+        from dafka.cli import main
+
+        # --from SEQUENCE without --partition ends it before there is any node, behind the set-up.
+        done = CliRunner().invoke(main, ["consume", "hello", "-c", str(config), "--from", "5"])
+        assert done.exit_code == 2
+        assert (root.level == logging.DEBUG) is lines
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+
+
+def test_the_command_line_goes_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
+    config = tmp_path / "t.zpl"
+    config.write_text("tower\n    sub_address = nonsense-of-the-file\n")
+    arguments = ["tower", "-c", str(config), "--pub", "tcp://127.0.0.1:*"]
+    assert "nonsense-of-the-file" in run(*arguments).stderr
+    assert "of-the-environment" in run(*arguments, DAFKA_TOWER_SUB="of-the-environment").stderr
+    both = run(*arguments, "--sub", "of-the-line", DAFKA_TOWER_SUB="of-the-environment")
+    assert "of-the-line" in both.stderr
+
+
+def test_a_file_that_is_no_zpl_is_named_with_the_line(tmp_path: Path) -> None:
+    config = tmp_path / "c.zpl"
+    config.write_text("tower\n   odd = 1\n")
+    done = run("tower", "-c", str(config))
+    assert done.returncode == 2
+    assert "line 2 is indented by 3 blanks" in done.stderr
+    with pytest.raises(ZplError):
+        parse_zpl("= 5")

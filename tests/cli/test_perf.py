@@ -1,0 +1,31 @@
+"""``dafka perf``: each measurement ends and says what it measured."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cli.tools import mesh, run
+
+from dafka import Store, Tower
+
+REPORT = r"2000 records of 100 octets %s in [\d.]+ s: [\d,]+/s, [\d.]+ MB/s\n"
+
+
+def test_perf_store_counts_what_a_store_has_acknowledged(tmp_path: Path) -> None:
+    with Tower() as tower, Store(tmp_path / "db", tower=tower) as store:
+        done = run("perf", "store", "2000", "100", *mesh(tower))
+        assert re.fullmatch(REPORT % "published, stored and acknowledged", done.stdout), done.stderr
+        assert [topic for topic, _ in store.heads()] == [b"$STORE_PERF"]
+
+
+def test_perf_consumer_counts_what_another_process_publishes() -> None:
+    with Tower() as tower:
+        done = run("perf", "consumer", "2000", "100", *mesh(tower))
+        assert re.fullmatch(REPORT % "consumed", done.stdout), done.stderr
+
+
+def test_perf_producer_asks_no_store() -> None:
+    with Tower() as tower:
+        done = run("perf", "producer", "2000", "100", *mesh(tower))
+        assert re.fullmatch(REPORT % "published", done.stdout), done.stderr

@@ -1,0 +1,50 @@
+"""The console tools as processes, for the tests of this folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dafka import Tower
+
+DAFKA = [sys.executable, "-m", "dafka.cli"]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), **more)
+
+
+@contextmanager
+def running(*arguments: str, **more: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [*DAFKA, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(**more),
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def run(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*DAFKA, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env=environment(**more),
+    )
+
+
+def mesh(tower: Tower) -> list[str]:
+    """The options that put a tool into the mesh of ``tower``, on loopback."""
+    return ["--sub", tower.addresses[0], "--pub", tower.addresses[1], "--bind", "127.0.0.1"]

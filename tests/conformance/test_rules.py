@@ -1,0 +1,48 @@
+"""The table of rules is whole: each sentence has a test that exists and quotes it, no test lacks a rule."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from conformance.rules import RULES, Rule
+
+HERE = Path(__file__).parent
+RULE_FILES = [
+    f"test_{part}.py" for part in ("discovery", "records", "framing", "commands", "subscriptions")
+]
+KEYWORD = re.compile(r"\b(MUST|SHALL|SHOULD|RECOMMENDED|MAY|REQUIRED|OPTIONAL)\b|octet %x01 shall follow")
+
+
+def normal(text: str) -> str:
+    return " ".join(text.split())
+
+
+def documented_tests() -> dict[str, str]:
+    """The docstring of every test of a rule, by ``file::name``."""
+    return {
+        f"{name}::{node.name}": normal(ast.get_docstring(node) or "")
+        for name in RULE_FILES
+        for node in ast.parse((HERE / name).read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+TESTS = documented_tests()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.test.partition("::")[2] for rule in RULES])
+def test_every_normative_sentence_has_a_test_that_quotes_it(rule: Rule):
+    assert KEYWORD.search(rule.sentence)
+    assert rule.test in TESTS
+    assert normal(rule.sentence) in TESTS[rule.test]
+
+
+def test_every_test_of_a_rule_is_in_the_table():
+    assert sorted(TESTS) == sorted(rule.test for rule in RULES)
+
+
+def test_no_sentence_is_there_twice():
+    assert len({normal(rule.sentence) for rule in RULES}) == len(RULES)

@@ -1,0 +1,205 @@
+"""The newest record of each key stays, at its offset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+from log.messages import ADDRESS, EVERYTHING, chunk_rows, database
+
+from dafka.log import Log, LogPartition, Trim, compact, dirty_bytes
+from dafka.protocol.batch import check_batch, read_header
+from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.batch_writer import encode_batch
+
+DAY = 24 * 60 * 60 * 1000
+Pair = tuple[bytes | None, bytes | None]
+
+
+def write(
+    log: Log, *batches: list[Pair], compression: str | None = None, padding: int = 9000
+) -> LogPartition:
+    """One chunk for each batch; a large header keeps them from being merged."""
+    partition = log.partition(b"table", ADDRESS)
+    for pairs in batches:
+        base = partition.next_offset
+        records = [(base + n, *pair, (("h", bytes(padding)),)) for n, pair in enumerate(pairs)]
+        content = encode_batch(records, base_offset=base, compression=compression)
+        log.write([(partition, [content])])
+    return partition
+
+
+def run(log: Log, partition: LogPartition, **options: Any) -> None:
+    for _ in compact(log, partition, **options):
+        pass
+
+
+def kept(log: Log, partition: LogPartition) -> list[tuple[int, bytes | None, bytes | None]]:
+    rows = []
+    for _, _, content in log.read_offsets(partition, 0, max_bytes=EVERYTHING):
+        check_batch(content)
+        columns = decode_batch(content)
+        assert columns.timestamps == columns.offsets
+        rows += list(zip(columns.offsets, columns.keys, columns.values, strict=True))
+    return rows
+
+
+TAIL: list[Pair] = [(b"tail", b"t")]
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+@pytest.mark.parametrize("max_keys", [1, 2, 100])
+def test_the_newest_record_of_each_key_stays_with_its_offset(
+    folder: Path, compression: str | None, max_keys: int
+) -> None:
+    with Log(folder) as log:
+        partition = write(
+            log,
+            [(b"a", b"1"), (b"b", b"1"), (b"c", b"1")],
+            [(b"a", b"2"), (b"a", b"3")],
+            [(b"c", b"2"), (b"a", b"4")],
+            TAIL,
+            compression=compression,
+        )
+        before = partition.first_sequence, partition.next_sequence, partition.next_offset
+        run(log, partition, max_keys=max_keys)
+        expected = [(1, b"b", b"1"), (5, b"c", b"2"), (6, b"a", b"4"), (7, b"tail", b"t")]
+        assert kept(log, partition) == expected
+        assert (partition.first_sequence, partition.next_sequence, partition.next_offset) == before
+        assert len(log.read(partition, 0, count=9, max_bytes=EVERYTHING)[1]) == 4
+    with Log(folder) as log:
+        partition = log.partition(b"table", ADDRESS)
+        assert kept(log, partition) == expected
+        assert dirty_bytes(log, partition)[0] == 0
+        write(log, [(b"b", b"5")], TAIL)
+        assert dirty_bytes(log, partition)[0] > 0
+        run(log, partition)
+        assert [row[0] for row in kept(log, partition)] == [5, 6, 8, 9] or [
+            row[0] for row in kept(log, partition)
+        ] == [5, 6, 7, 8, 9]
+
+
+def test_a_batch_without_records_left_stays_as_an_empty_one(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = write(log, [(b"a", b"1"), (b"a", b"2")], [(b"a", b"3")], TAIL)
+        run(log, partition)
+        empty = read_header(log.read(partition, 0, count=1, max_bytes=1)[1][0])
+        assert (empty.base_offset, empty.next_offset, empty.count) == (0, 2, 0)
+        assert log.offset_for_timestamp(partition, 0) == (2, 2)
+        assert log.offset_to_sequence(partition, 1) == 0
+
+
+def test_tombstones_go_when_they_have_been_compacted_for_long_enough(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = write(log, [(b"a", b"1"), (b"b", b"1")], [(b"a", None)], TAIL)
+        run(log, partition, now_ms=0)
+        assert kept(log, partition) == [(1, b"b", b"1"), (2, b"a", None), (3, b"tail", b"t")]
+        run(log, partition, now_ms=DAY - 1)
+        assert (2, b"a", None) in kept(log, partition)
+    with Log(folder) as log:
+        partition = log.partition(b"table", ADDRESS)
+        run(log, partition, now_ms=DAY)
+        assert kept(log, partition) == [(1, b"b", b"1"), (3, b"tail", b"t")]
+
+
+def test_records_without_a_key_stay_and_long_keys_are_told_apart(folder: Path) -> None:
+    long = bytes(1000)
+    with Log(folder) as log:
+        pairs: list[Pair] = [(None, b"1"), (None, b"1"), (long, b"1"), (long + b"x", b"1"), (b"", b"1")]
+        partition = write(log, pairs, pairs, TAIL)
+        run(log, partition)
+        assert [row[0] for row in kept(log, partition)] == [0, 1, 5, 6, 7, 8, 9, 10]
+
+
+def test_batches_that_cannot_be_read_stay_and_keep_the_tombstones(folder: Path) -> None:
+    unknown = bytearray(encode_batch([(0, b"a", b"1", ())]))
+    unknown[22] = 7  # a codec that does not exist
+    unknown[17:21] = crc32c(bytes(unknown[21:])).to_bytes(4, "big")
+    with Log(folder) as log:
+        partition = log.partition(b"table", ADDRESS)
+        log.write([(partition, [bytes(unknown)])])
+        write(log, [(b"a", b"2"), (b"a", None)], TAIL)
+        run(log, partition, now_ms=0, delete_retention_ms=0)
+        run(log, partition, now_ms=1, delete_retention_ms=0)
+        contents = log.read(partition, 0, count=9, max_bytes=EVERYTHING)[1]
+        assert contents[0] == bytes(unknown)
+        assert decode_batch(contents[1]).values == [None]
+
+
+def test_control_batches_and_producers_numbers_stay(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"table", ADDRESS)
+        control = bytearray(encode_batch([(0, b"a", b"1", ())], base_offset=0))
+        control[22] |= 0x30
+        control[17:21] = crc32c(bytes(control[21:])).to_bytes(4, "big")
+        numbered = encode_batch(
+            [(1, b"a", b"1", ()), (2, b"b", b"2", ())],
+            base_offset=1, producer_id=7, producer_epoch=2, base_sequence=5,
+        )  # fmt: skip
+        log.write([(partition, [bytes(control), numbered])])
+        write(log, [(b"a", b"2")], TAIL)
+        run(log, partition)
+        first, second, *_ = log.read(partition, 0, count=9, max_bytes=EVERYTHING)[1]
+        assert first == bytes(control)
+        header = read_header(second)
+        assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, 5)
+        assert (header.base_offset, header.next_offset, header.count) == (1, 3, 1)
+
+
+def test_it_can_be_stopped_anywhere_and_goes_on_after_reopening(folder: Path) -> None:
+    batches: list[list[Pair]] = [[(b"%d" % (n % 7), b"%d" % n), (b"x", b"%d" % n)] for n in range(40)]
+    with Log(folder) as log:
+        write(log, *batches, TAIL, padding=30_000)
+    step = 0
+    while step is not None:
+        with Log(folder) as log:
+            partition = log.partition(b"table", ADDRESS)
+            steps = compact(log, partition, max_keys=4)
+            for _ in range(step):
+                if next(steps, None) is None:
+                    break
+            else:
+                step += 7
+                continue
+            assert [row[0] for row in kept(log, partition)] == [*range(66, 79, 2), 79, 80]
+            break
+
+
+def test_appends_retention_and_deletion_may_come_between_any_two_steps(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = write(log, *[[(b"a", b"%d" % n)] for n in range(200)], padding=0)
+        for number, _ in enumerate(compact(log, partition, max_keys=2)):
+            write(log, [(b"b", b"%d" % number)], padding=0)
+            log.write([], trims=[Trim(partition, before_sequence=3 * number)], collect_bytes=100)
+        run(log, partition)
+        newest = kept(log, partition)
+        assert [row[1] for row in newest].count(b"a") == 1
+        for number, _ in enumerate(compact(log, write(log, TAIL), max_keys=1)):
+            if number == 1:
+                log.drop(partition)
+        assert partition.dropped
+
+
+def test_a_damaged_value_stays_and_the_others_are_compacted(folder: Path) -> None:
+    with Log(folder) as log:
+        write(log, *[[(b"a", b"%d" % n)] for n in range(4)], TAIL)
+    row = chunk_rows(folder)[1]
+    with database(folder) as rows:
+        rows.execute("UPDATE Cache SET value = ? WHERE rowid = ?", (row[2][:-1] + b"?", row[0]))
+    with Log(folder, on_damage="skip") as log:
+        partition = log.partition(b"table", ADDRESS)
+        run(log, partition)
+        assert len(chunk_rows(folder)) < 5
+        assert partition.next_sequence == 5
+        offsets = [row[0] for row in log.read_offsets(partition, 2, max_bytes=EVERYTHING)]
+        assert offsets == [2, 3, 4]
+
+
+def test_raw_messages_are_left_alone(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"raw", ADDRESS)
+        log.write([(partition, [b"a", b"b"])])
+        assert list(compact(log, partition)) == []
+        assert dirty_bytes(log, partition) == (0, 0)

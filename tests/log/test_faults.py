@@ -1,0 +1,214 @@
+"""A disk that fails or is full: a named error, nothing lost that was acknowledged, nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import diskcache
+import pytest
+from log import killed_writer
+from log.messages import ADDRESS, EVERYTHING, numbered
+
+from dafka.log import Log, LogReadError, LogWriteError
+from dafka.log.verify import verify
+
+Fault = Callable[[str], str]
+
+
+class Disk:
+    """What the next statements meet: ``fault(statement)`` is 'before', 'after' or '' for each."""
+
+    def __init__(self) -> None:
+        self.fault: Fault = lambda statement: ""
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    """Connections whose statements fail as they do when the file's write or sync returns EIO."""
+    disk = Disk()
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+            fault = disk.fault(statement)
+            if fault == "before":
+                raise sqlite3.OperationalError("disk I/O error")
+            cursor = super().execute(statement, *arguments)
+            if fault == "after":  # the bytes are in the file, the sync failed
+                raise sqlite3.OperationalError("disk I/O error")
+            return cursor
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        diskcache.core.sqlite3,
+        "connect",
+        lambda *args, **options: connect(*args, factory=Connection, **options),
+    )
+    yield disk
+    disk.fault = lambda statement: ""
+
+
+def failing(word: str, when: str, nth: int = 1) -> Fault:
+    """Fail at the ``nth`` statement that begins with ``word``, once."""
+    left = nth
+
+    def fault(statement: str) -> str:
+        nonlocal left
+        if not statement.lstrip().startswith(word):
+            return ""
+        left -= 1
+        return when if left == 0 else ""
+
+    return fault
+
+
+FAULTS = [
+    ("BEGIN", "before", 1),
+    ("INSERT", "before", 1),
+    ("INSERT", "before", 2),
+    ("SELECT rowid", "before", 1),
+    ("COMMIT", "before", 1),
+    ("COMMIT", "after", 1),
+]
+
+
+@pytest.mark.parametrize(("word", "when", "nth"), FAULTS)
+def test_a_round_that_meets_an_error_of_the_disk_fails_as_a_whole(
+    folder: Path, disk: Disk, word: str, when: str, nth: int
+) -> None:
+    with Log(folder) as log:
+        partition, other = log.partition(b"hello", ADDRESS), log.partition(b"other", ADDRESS)
+        log.write([(partition, numbered(0, 5)), (other, numbered(0, 5))], {("t", "k"): 1})
+        disk.fault = failing(word, when, nth)
+        with pytest.raises(LogWriteError, match="disk I/O error"):
+            log.write([(partition, numbered(5, 5)), (other, numbered(5, 5))], {("t", "k"): 2})
+        disk.fault = lambda statement: ""
+        assert log.read(partition, 0, count=99, max_bytes=EVERYTHING) == (0, numbered(0, 5))
+        if when == "after":
+            # It is on disk although it was reported as failed: writing on would store sequences twice.
+            with pytest.raises(LogWriteError, match="open it again"):
+                log.write([(partition, numbered(5, 5))])
+        else:
+            log.write([(partition, numbered(5, 5)), (other, numbered(5, 5))], {("t", "k"): 2})
+    with Log(folder) as log:
+        for topic in (b"hello", b"other"):
+            found = log.partition(topic, ADDRESS)
+            assert log.read(found, 0, count=99, max_bytes=EVERYTHING) == (0, numbered(0, 10))
+        assert log.table("t").get("k") == 2
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("what", ["trim", "drop"])
+def test_trimming_and_deleting_that_fail_change_nothing_here(
+    folder: Path, disk: Disk, what: str, when: str
+) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        log.write([(partition, numbered(0, 5))])
+        disk.fault = failing("COMMIT", when)
+        with pytest.raises(LogWriteError):
+            log.trim(partition, before_sequence=3) if what == "trim" else log.drop(partition)
+        disk.fault = lambda statement: ""
+        assert log.read(partition, 0, count=99, max_bytes=EVERYTHING) == (0, numbered(0, 5))
+    with Log(folder) as log:
+        found = log.find(b"hello", ADDRESS)
+        assert (found is None) == (what == "drop" and when == "after")
+        if found is not None:
+            assert found.first_sequence == (3 if (what, when) == ("trim", "after") else 0)
+
+
+@pytest.mark.parametrize("word", ["PRAGMA wal_checkpoint", "PRAGMA incremental_vacuum"])
+def test_tidying_up_that_fails_is_a_named_error_and_the_log_goes_on(
+    folder: Path, disk: Disk, word: str
+) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        for first in range(0, 50, 5):
+            log.write([(partition, numbered(first, 5, 100_000))])
+        log.trim(partition, before_sequence=45)
+        disk.fault = failing(word, "before")
+        with pytest.raises(LogWriteError, match="disk I/O error"):
+            log.tidy()
+        disk.fault = lambda statement: ""
+        log.tidy()
+        assert log.read(partition, 0, count=1, max_bytes=1)[0] == 45
+
+
+def test_a_read_that_meets_an_error_of_the_disk_is_no_damage(folder: Path, disk: Disk) -> None:
+    with Log(folder, tail_bytes=0) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        log.write([(partition, numbered(0, 5))])
+        disk.fault = failing("SELECT", "before")
+        with pytest.raises(LogReadError, match="disk I/O error"):
+            log.read(partition, 0, count=1, max_bytes=1)
+        assert log.read(partition, 0, count=1, max_bytes=1) == (0, numbered(0, 1))
+
+
+FILLING = """
+import resource, signal, sys
+from dafka.log import Log, LogWriteError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+log = Log(sys.argv[1])
+partition = log.partition(b"hello", b"A" * 32)
+log.write([(partition, [b"0" * 1000])])
+resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, resource.RLIM_INFINITY))
+failed = 0
+while failed < 3:
+    first = partition.next_sequence
+    try:
+        contents = [b"%d" % n * 200 for n in range(first, first + 20)]
+        log.write([(partition, contents)], {("t", "next"): first + 20})
+    except LogWriteError as error:
+        failed += 1
+        assert str(error)
+        assert partition.next_sequence == first
+        assert log.read(partition, first - 1, count=5, max_bytes=2**40)[1] == [b"%d" % (first - 1) * 200]
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+log.write([(partition, [b"room again"])])
+print(partition.next_sequence)
+log.close()
+"""
+
+
+def test_a_full_disk_refuses_rounds_and_what_was_acknowledged_stays(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", FILLING, str(folder)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    acknowledged = int(ended.stdout)
+    with Log(folder) as log:
+        partition = log.partition(b"hello", b"A" * 32)
+        assert partition.next_sequence == acknowledged
+        first, contents = log.read(partition, 1, count=EVERYTHING, max_bytes=EVERYTHING)
+        assert contents[:-1] == [b"%d" % sequence * 200 for sequence in range(1, acknowledged - 1)]
+        assert (first, contents[-1]) == (1, b"room again")
+        assert log.table("t").get("next") == acknowledged - 1
+    assert not [damage for seen in verify(folder) for damage in seen.damages]
+
+
+def test_writers_that_are_killed_on_a_full_disk_leave_a_good_log(folder: Path) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    ended = subprocess.run(
+        [sys.executable, killed_writer.__file__, str(folder), "1", "process"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        preexec_fn=limit,
+        capture_output=True,
+        check=False,
+    )
+    assert b"LogWriteError" in ended.stderr
+    assert not [damage for seen in verify(folder) for damage in seen.damages]

@@ -1,0 +1,78 @@
+"""The live view of a node."""
+
+from __future__ import annotations
+
+import re
+import sys
+import urllib.request
+
+import pytest
+from cli.tools import mesh, running
+from mesh.children import until
+from mesh.peer import Peer
+
+from dafka import Consumer, Producer, Store, Tower
+from dafka.mesh import prometheus
+from dafka.mesh.metrics import COUNTERS, DESCRIPTIONS
+
+
+def test_every_node_tells_what_it_has_done(tmp_path):
+    with (
+        Tower() as tower,
+        Store(tmp_path / "db", tower=tower) as store,
+        Producer("hello", tower=tower) as producer,
+        Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
+    ):
+        for _ in range(10):
+            producer.send(b"12345")
+        producer.flush(10)
+        assert [next(consumer).sequence for _ in range(10)] == list(range(10))
+        out = producer.metrics()
+        assert (out["records_out"], out["bytes_out"], out["unacknowledged"]) == (10, 50, 0)
+        assert (out["retained_records"], out["retained_bytes"]) == (0, 0)
+        assert (out["endpoint_records_out"], out["endpoint_bytes_out"], out["endpoint_nodes"]) == (10, 50, 3)
+        kept = store.metrics()
+        assert (kept["records_in"], kept["bytes_in"], kept["partitions"], kept["lag"]) == (10, 50, 1, 0)
+        read = consumer.metrics()
+        assert (read["records_in"], read["bytes_in"], read["lag"]) == (10, 50, 0)
+        until(lambda: tower.metrics()["beacons_in"] > 0)
+        for metrics in (out, kept, read, tower.metrics()):
+            assert set(metrics) <= set(DESCRIPTIONS)
+            numbers = {name: value for name, value in metrics.items() if name != "discarded"}
+            assert all(isinstance(value, int) for value in numbers.values())
+        assert set(DESCRIPTIONS) >= COUNTERS
+
+
+def test_what_is_discarded_is_told_by_cause():
+    with Tower() as tower, Peer(tower.addresses) as peer, Consumer(["hello"], tower=tower) as consumer:
+        peer.meet(b"Mhello")
+        peer.send_frames([b"Mhello"])
+        until(lambda: sum(consumer.metrics()["discarded"].values()) == 1)
+        assert consumer.metrics()["endpoint_peers"] == 1
+
+
+def test_without_prometheus_client_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(prometheus.MetricsUnavailableError, match=r"dafka\[metrics\]"):
+        prometheus.MetricsServer("store", dict, 0)
+
+
+def test_daemons_serve_their_metrics_to_prometheus(tmp_path):
+    pytest.importorskip("prometheus_client")
+    with Tower() as tower:
+        where = ["--metrics-port", "0"]
+        with (
+            running("store", str(tmp_path / "db"), *where, *mesh(tower)) as store,
+            running("tower", "--sub", "tcp://127.0.0.1:*", "--pub", "tcp://127.0.0.1:*", *where) as other,
+            Producer("hello", tower=tower) as producer,
+        ):
+            producer.send(b"value")
+            producer.flush(20)
+            for process, sample in (
+                (store, "dafka_store_records_in_total 1"),
+                (other, "dafka_tower_beacons"),
+            ):
+                process.stderr.readline()
+                url = re.search(r"http://127\.0\.0\.1:\d+/metrics", process.stderr.readline())[0]
+                with urllib.request.urlopen(url, timeout=10) as answer:
+                    assert sample in answer.read().decode()

@@ -1,0 +1,249 @@
+"""Nodes as processes: killed, stopped for longer than the beacon timeout, restarted, cut off.
+
+Every time: each partition in order, none twice, none skipped, and what was acknowledged is in the store.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mesh.children import MESH, TIMEOUT, Child, Children, until
+
+from dafka import Consumer, Store, Tower
+from dafka.log import Log
+
+COUNT = 1000
+
+
+@pytest.fixture
+def children() -> Iterator[Children]:
+    with Children() as started:
+        yield started
+
+
+def stored(folder: Path) -> dict[str, list[bytes]]:
+    """What a store's folder holds, by producer."""
+    log = Log(folder)
+    try:
+        found: dict[str, list[bytes]] = {}
+        for partition in log.partitions():
+            contents: list[bytes] = []
+            while partition.first_sequence + len(contents) < partition.next_sequence:
+                position = partition.first_sequence + len(contents)
+                first, more = log.read(partition, position, count=1000, max_bytes=2**20)
+                assert first == position
+                contents += more
+            found[partition.address.decode()] = contents
+        return found
+    finally:
+        log.close()
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+def acknowledged(producer: Child) -> int:
+    return int(producer.says("acknowledged"))
+
+
+def consumed(consumer: Child) -> list[int]:
+    """The sequences a consumer has printed so far; its values are checked against them."""
+    records = [line.split() for line in consumer.lines if line.startswith("record")]
+    assert all(sequence == value for _, _, sequence, value in records)
+    return [int(sequence) for _, _, sequence, _ in records]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago, below the range that the system hands out by itself."""
+    import random
+    import socket
+
+    found: list[int] = []
+    while len(found) < count:
+        port = random.SystemRandom().randrange(15000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+    return found
+
+
+def test_a_store_killed_and_restarted_has_all_it_acknowledged_and_gets_the_rest(children, tmp_path):
+    folder = tmp_path / "storedb"
+    with Tower() as tower, Consumer(["hello"], tower=tower, offset_reset="earliest", **MESH) as consumer:
+        towers = [tower.addresses]
+        store = children.store(folder, towers)
+        producer = children.node("producer", towers, "hello", count=COUNT)
+        until(lambda: acknowledged(producer) >= COUNT // 4)
+        store.end(signal.SIGKILL)
+        promised = acknowledged(producer)
+        (partition,) = stored(folder).values()
+        assert len(partition) >= promised
+        assert partition == numbers(len(partition))
+
+        store = children.store(folder, towers)
+        producer.says("flushed")
+        assert [int(next(consumer).value) for _ in range(COUNT)] == list(range(COUNT))
+        assert consumer.gaps == []
+        assert store.end() == 0
+        assert stored(folder) == {producer.says("producer"): numbers(COUNT)}
+
+
+def test_a_producer_stopped_for_longer_than_the_beacon_timeout_is_followed_again(children, tmp_path):
+    folder = tmp_path / "storedb"
+    with Tower() as tower, Consumer(["hello"], tower=tower, offset_reset="earliest", **MESH) as consumer:
+        towers = [tower.addresses]
+        store = children.store(folder, towers)
+        producer = children.node("producer", towers, "hello", count=COUNT)
+        until(lambda: acknowledged(producer) >= COUNT // 4)
+        until(lambda: consumer.metrics()["endpoint_peers"] == 2)
+        producer.send(signal.SIGSTOP)
+        until(lambda: consumer.metrics()["endpoint_peers"] == 1, "the stopped producer is given up")
+        producer.send(signal.SIGCONT)
+        producer.says("flushed")
+        assert [int(next(consumer).value) for _ in range(COUNT)] == list(range(COUNT))
+        assert store.end() == 0
+        assert stored(folder) == {producer.says("producer"): numbers(COUNT)}
+
+
+def test_a_stopped_store_catches_up_with_what_was_published_meanwhile(children, tmp_path):
+    folder = tmp_path / "storedb"
+    with Tower() as tower:
+        towers = [tower.addresses]
+        store = children.store(folder, towers)
+        producer = children.node("producer", towers, "hello", count=COUNT)
+        until(lambda: acknowledged(producer) >= COUNT // 4)
+        store.send(signal.SIGSTOP)
+        before = acknowledged(producer)
+        time.sleep(3 * TIMEOUT)  # what is tested is a time: it has to be longer than the timeout
+        assert acknowledged(producer) <= before + 100  # what was on its way
+        store.send(signal.SIGCONT)
+        producer.says("flushed")
+        assert store.end() == 0
+        assert stored(folder) == {producer.says("producer"): numbers(COUNT)}
+
+
+def test_a_consumer_killed_and_restarted_where_it_was_misses_and_repeats_nothing(children, tmp_path):
+    with Tower() as tower:
+        towers = [tower.addresses]
+        children.store(tmp_path / "storedb", towers)
+        producer = children.node("producer", towers, "hello", count=COUNT)
+        address = producer.says("producer")
+        first = children.node("consumer", towers, "hello")
+        until(lambda: len(consumed(first)) >= COUNT // 4)
+        first.end(signal.SIGKILL)
+        before = consumed(first)
+        second = children.node("consumer", towers, "hello", start=[address, str(len(before))])
+        until(lambda: len(before) + len(consumed(second)) >= COUNT)
+        assert before + consumed(second) == list(range(COUNT))
+
+
+def test_nodes_that_come_after_a_tower_was_killed_and_restarted_find_the_others(children, tmp_path):
+    ports = free_ports(2)
+    pair = f"tcp://127.0.0.1:{ports[0]}", f"tcp://127.0.0.1:{ports[1]}"
+    tower = children.tower(*pair)
+    store = children.store(tmp_path / "storedb", [pair])
+    first = children.node("producer", [pair], "hello", count=50)
+    first.says("flushed")
+    tower.end(signal.SIGKILL)
+    children.tower(*pair)
+    second = children.node("producer", [pair], "hello", count=50)
+    second.says("flushed")
+    consumer = children.node("consumer", [pair], "hello")
+    until(lambda: len(consumed(consumer)) == 100)
+    assert store.end() == 0
+
+
+def test_with_two_towers_nodes_find_each_other_by_the_one_that_is_left(children, tmp_path):
+    with Tower() as staying, Tower() as going:
+        towers = [staying.addresses, going.addresses]
+        store = children.store(tmp_path / "storedb", towers)
+        children.node("producer", towers, "hello", count=50).says("flushed")
+        going.close()
+        late = children.node("producer", towers, "hello", count=50)
+        late.says("flushed")
+        assert store.end() == 0
+        assert len(stored(tmp_path / "storedb")) == 2
+
+
+def test_a_late_store_gets_the_history_of_dead_and_of_living_producers(children, tmp_path):
+    with Tower() as tower:
+        towers = [tower.addresses]
+        early = children.store(tmp_path / "early", towers)
+        dead = children.node("producer", towers, "hello", count=COUNT, pause=0)
+        dead.says("flushed")
+        assert dead.process.wait(15) == 0
+        living = children.node("producer", towers, "other", count=COUNT, stay=1)
+        until(lambda: acknowledged(living) > 100)
+        addresses = {dead.says("producer"), living.says("producer")}
+        with Store(tmp_path / "late", tower=tower, **MESH) as late:
+            complete = {
+                (b"hello", dead.says("producer")): COUNT - 1,
+                (b"other", living.says("producer")): COUNT - 1,
+            }
+            until(lambda: late.heads() == complete, "the late store has everything")
+        assert early.end() == 0
+        assert stored(tmp_path / "late") == stored(tmp_path / "early")
+        assert stored(tmp_path / "late") == dict.fromkeys(addresses, numbers(COUNT))
+
+
+# -- network namespaces -------------------------------------------------------------------------
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=10)
+
+
+@pytest.fixture
+def namespaces() -> Iterator[tuple[str, str, str]]:
+    """Two network namespaces joined by a link, 10.77.0.1 and 10.77.0.2, and the name of the first end."""
+    if shutil.which("ip") is None:
+        pytest.skip("there is no ip command here")
+    tag = f"{os.getpid() % 100000}"
+    names, ends = (f"dafka-a{tag}", f"dafka-b{tag}"), (f"dka{tag}", f"dkb{tag}")
+    try:
+        for name in names:
+            ip("netns", "add", name)
+        ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+        for number, (name, end) in enumerate(zip(names, ends, strict=True), 1):
+            ip("link", "set", end, "netns", name)
+            ip("-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", end)
+            ip("-n", name, "link", "set", end, "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        yield names[0], names[1], ends[0]
+    except (subprocess.SubprocessError, OSError) as error:
+        detail = getattr(error, "stderr", b"") or str(error)
+        pytest.skip(f"this machine allows no network namespaces: {detail!r}")
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=10, check=False)
+
+
+def test_a_cut_link_between_machines_is_repaired_by_fetching(children, tmp_path, namespaces):
+    first, second, end = namespaces
+    inside = {name: ["ip", "netns", "exec", name] for name in (first, second)}
+    pair = "tcp://10.77.0.1:5556", "tcp://10.77.0.1:5557"
+    children.tower(*pair, prefix=inside[first])
+    store = children.store(tmp_path / "storedb", [pair], bind="10.77.0.1", prefix=inside[first])
+    producer = children.node(
+        "producer", [pair], "hello", count=COUNT, bind="10.77.0.2", prefix=inside[second]
+    )
+    until(lambda: acknowledged(producer) >= COUNT // 10)
+    ip("-n", first, "link", "set", end, "down")
+    before = acknowledged(producer)
+    time.sleep(3 * TIMEOUT)  # what is tested is a time: long enough for both sides to give the other up
+    assert acknowledged(producer) < before + COUNT // 2
+    ip("-n", first, "link", "set", end, "up")
+    producer.says("flushed")
+    assert store.end() == 0
+    assert stored(tmp_path / "storedb") == {producer.says("producer"): numbers(COUNT)}

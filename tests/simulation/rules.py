@@ -1,0 +1,56 @@
+"""What the mesh promises, as the nodes of the simulation check it when they see it broken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .network import Network
+
+Key = tuple[bytes, bytes]  # topic, partition
+
+SETTLED = 2.0  # seconds without faults after which an answer that exists is one that arrives
+
+
+class Violation(AssertionError):
+    """Something the mesh promises did not hold."""
+
+
+def require(condition: bool, text: str) -> None:
+    if not condition:
+        raise Violation(text)
+
+
+def content_of(address: bytes, sequence: int) -> bytes:
+    return b"%s/%d" % (address[-4:], sequence)
+
+
+def note_gone(network: Network, key: Key, first: int) -> None:
+    network.gone[key] = max(first, network.gone.get(key, 0))
+
+
+def check_skip(node: Any, key: Key, first: int, following: int) -> None:
+    """A node leaves out the records ``first`` to ``following - 1``.
+
+    They must have been let go of somewhere. And without faults nothing is left out that a store, with which
+    this node has been connected for a while, could have sent; or a producer, unless it lacks the first one:
+    then it leaves the answer to the stores.
+    """
+    network = node.network
+    require(
+        first < following <= network.gone.get(key, 0),
+        f"{node} leaves out {first}..{following - 1} of {key}; let go of are those below "
+        f"{network.gone.get(key, 0)}",
+    )
+    settled = network.now - SETTLED
+    if network.calm_since > settled:
+        return
+    for other in network.nodes:
+        if other is node or not network.are_linked(node, other, settled):
+            continue
+        if other in network.stores:
+            left_out = range(first, following)
+            held = next((number for number in left_out if other.holds(key, number, settled)), None)
+            require(held is None, f"{node} leaves out record {held} of {key}, which {other} has")
+        elif other in network.producers and other.key == key:
+            require(not other.holds(first), f"{node} leaves out record {first} of {key}, which {other} has")

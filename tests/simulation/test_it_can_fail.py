@@ -1,0 +1,90 @@
+"""The simulation sees a mesh that breaks its promises: with a fault built into a role, some seed finds it."""
+
+from __future__ import annotations
+
+import pytest
+from simulation.scenario import simulate
+
+from dafka.protocol.commands import Ack
+from dafka.roles.catchup import CatchUp
+from dafka.roles.consumer import ConsumerRole
+from dafka.roles.producer import ProducerRole
+from dafka.roles.store import StoreRole
+
+SEEDS = range(60)
+
+
+def acknowledges_what_it_has_not_committed(patch):
+    receive_run = StoreRole.receive_run
+
+    def eager(self, now, run):
+        outputs = receive_run(self, now, run)
+        stored = self._partitions.get((run.topic, run.address))
+        if stored is not None and stored.next > stored.committed:
+            outputs.append(Ack(stored.address, stored.topic, stored.next - 1, self.address))
+        return outputs
+
+    patch.setattr(StoreRole, "receive_run", eager)
+
+
+def lets_go_of_what_is_not_acknowledged(patch):
+    publish = ProducerRole.publish
+
+    def forgetful(self, now, contents):
+        run = publish(self, now, contents)
+        self._drop(max(0, self.next_sequence - self.first_retained - 20))
+        return run
+
+    patch.setattr(ProducerRole, "publish", forgetful)
+
+
+def never_repeats_a_fetch(patch):
+    patch.setattr(CatchUp, "_overdue", lambda self, now, follower, outputs: None)
+
+
+def leaves_out_what_is_missing(patch):
+    def careless(self, follower, first, contents):
+        follower.next = first
+
+    patch.setattr(CatchUp, "_keep", careless)
+
+
+def gives_no_regard_to_room(patch):
+    set_room = ConsumerRole.set_room
+    patch.setattr(ConsumerRole, "set_room", lambda self, now, *room: set_room(self, now, 10**6, 10**9))
+
+
+def skips_at_the_first_word(patch):
+    def hasty(self, now, follower, first):
+        if first > follower.next:
+            follower.trimmed = first
+            self._set_due(follower, now)
+
+    patch.setattr(CatchUp, "trimmed", hasty)
+
+
+def asks_again_whenever_an_answer_is_not_whole(patch):
+    patch.setattr(CatchUp, "_answered_in_part", CatchUp._forget_fetch)
+
+
+@pytest.mark.parametrize(
+    ("fault", "seeds"),
+    [
+        (acknowledges_what_it_has_not_committed, SEEDS),
+        (lets_go_of_what_is_not_acknowledged, SEEDS),
+        (never_repeats_a_fetch, SEEDS),
+        (leaves_out_what_is_missing, SEEDS),
+        (gives_no_regard_to_room, SEEDS),
+        (skips_at_the_first_word, range(600)),
+        (asks_again_whenever_an_answer_is_not_whole, range(600)),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_role_that_does_this_is_found(fault, seeds, monkeypatch):
+    fault(monkeypatch)
+    for seed in seeds:
+        try:
+            simulate(seed)
+        except AssertionError:
+            return
+    pytest.fail(f"no seed below {len(seeds)} found it")
