@@ -187,6 +187,7 @@ class _Compaction:
         while cursor < end and len(newest) < self._max_keys and not self._partition.dropped:
             key = self._key_at(cursor)
             if key is None or key.first >= end:
+                self._mapped = end  # a gap reaches up to the tail
                 break
             found = self._run(_newest_offsets, self._log, self._partition, key)
             if found is None:

@@ -133,7 +133,13 @@ class Reader:
         by_offset = key.first, offset
         if offset > key.base_offset:
             with contextlib.suppress(LogError):
-                by_offset = self.sequence_of(partition, offset), offset
+                found = self.sequence_of(partition, offset)
+                base = (
+                    found
+                    if key.kind == RAW
+                    else self.load(partition, position).offsets()[0][found - key.first]
+                )
+                by_offset = found, max(offset, base)
         return max(by_sequence[0], by_offset[0]), max(by_sequence[1], by_offset[1])
 
     def load(self, partition: LogPartition, position: int) -> Chunk:

@@ -203,3 +203,13 @@ def test_raw_messages_are_left_alone(folder: Path) -> None:
         log.write([(partition, [b"a", b"b"])])
         assert list(compact(log, partition)) == []
         assert dirty_bytes(log, partition) == (0, 0)
+
+
+def test_a_gap_before_the_tail_is_clean(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = write(log, [(b"a", b"1"), (b"a", b"2")])
+        last = encode_batch([(9, b"t", b"t", ())], base_offset=9)
+        log.write([(partition, [last], 7)])
+        run(log, partition)
+        run(log, partition)
+        assert [row[0] for row in kept(log, partition)] == [1, 9]
