@@ -7,6 +7,7 @@ import click
 import dafka
 from dafka.cli.console import consume, produce
 from dafka.cli.daemons import store, tower
+from dafka.cli.log import log
 from dafka.cli.look import sniff, topics
 from dafka.cli.perf import perf
 from dafka.protocol.errors import DafkaError
@@ -36,5 +37,5 @@ def main() -> None:
     """
 
 
-for _command in (tower, store, produce, consume, topics, sniff, perf):
+for _command in (tower, store, produce, consume, topics, sniff, perf, log):
     main.add_command(_command)
