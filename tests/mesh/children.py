@@ -48,7 +48,8 @@ class Child:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.lines.append(line.rstrip("\n"))
+            if line.endswith("\n"):  # a killed process leaves half a line
+                self.lines.append(line.rstrip("\n"))
 
     def until(self, condition: Callable[[list[str]], object]) -> None:
         """Wait until the lines printed so far satisfy a condition."""
