@@ -17,6 +17,7 @@ import gevent
 import gevent.event
 from kafka.errors import (
     CorruptRecordError,
+    InvalidConfigurationError,
     InvalidRequiredAcksError,
     InvalidTopicError,
     KafkaStorageError,
@@ -25,6 +26,7 @@ from kafka.errors import (
     UnsupportedVersionError,
 )
 
+from dafka.broker.configs import InvalidConfigError, check_configs
 from dafka.broker.errors import BrokerStoppedError
 from dafka.broker.fetching import Fetch
 from dafka.broker.groups_calls import GroupCalls
@@ -147,10 +149,14 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
         answers: dict[str, Error | None] = {}
         for name, spec in topics.items():
             try:
+                check_configs(spec.configs)
                 legal = is_legal(name)
                 answers[name] = (
                     self._topics.create(name, spec.partitions, spec.configs) if legal else InvalidTopicError
                 )
+            except InvalidConfigError as error:
+                log.warning("topic %r is not created: %s", name, error)
+                answers[name] = InvalidConfigurationError
             except LogError as error:
                 answers[name] = self._storage_error("creating topic", name, error)
         return answers

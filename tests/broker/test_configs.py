@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from kafka.errors import InvalidConfigurationError
 
+from dafka import Broker
+from dafka.broker import connect
 from dafka.broker.configs import KEYS, InvalidConfigError, TopicConfigs, check_configs
+from dafka.broker.interface import TopicSpec
 
 
 def test_every_default_is_a_value_that_its_key_may_have():
@@ -60,3 +64,15 @@ def test_cleanup_policy_has_one_or_both_parts(policy, compacts, deletes):
     check_configs({"cleanup.policy": policy})
     configs = TopicConfigs({"cleanup.policy": policy}, {})
     assert (configs.compacts, configs.deletes) == (compacts, deletes)
+
+
+def test_a_topic_with_a_configuration_that_cannot_be_is_not_created(caplog):
+    with Broker() as broker:
+        connection = connect(broker.bootstrap_servers)
+        specs = {
+            "good": TopicSpec(1, {"retention.ms": "1000"}),
+            "bad": TopicSpec(1, {"retention.ms": "soon"}),
+        }
+        assert connection.call("create_topics", specs) == {"good": None, "bad": InvalidConfigurationError}
+        assert set(connection.call("metadata", None).topics) == {"good"}
+    assert "retention.ms is a whole number, -1 or more, not 'soon'" in caplog.text
