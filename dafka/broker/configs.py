@@ -1,9 +1,8 @@
-"""Topic configuration: Kafka's keys, what they may be set to, and what they are when they are not set.
+"""Topic configuration: Kafka's keys, and what each may be set to.
 
-Keys and meanings are those of Kafka's topic configuration. Those that are carried out have a reader below;
-the others that Kafka knows are accepted, kept and described, and change nothing here. One default differs:
-``retention.ms`` is -1, because a log that lives inside somebody's program should not begin to forget by
-itself.
+What a topic is created with is checked here and kept with it, so that a mistake is found where it is made.
+The broker does not carry any of it out yet. One default differs from Kafka's: ``retention.ms`` is -1, because
+a log that lives inside somebody's program should not begin to forget by itself.
 """
 
 from __future__ import annotations
@@ -82,7 +81,6 @@ KEYS: dict[str, Key] = {
     "min.insync.replicas": Key("1", _integer(1)),
     "message.timestamp.type": Key("CreateTime", _one_of("CreateTime", "LogAppendTime")),
     "compression.type": Key("producer", _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
-    # Accepted and kept.
     "segment.bytes": Key("1073741824", _integer(14)),
     "segment.ms": Key("604800000", _integer(1)),
     "segment.jitter.ms": Key("0", _integer(0)),
@@ -120,29 +118,3 @@ def check_configs(configs: Configs) -> None:
             key.check(value)
         except ValueError as error:
             raise InvalidConfigError(f"{name} is {error}, not {value!r}") from None
-
-
-class TopicConfigs:
-    """A topic's settings, those of the broker where the topic has none, Kafka's where neither has."""
-
-    def __init__(self, own: Configs, defaults: Configs) -> None:
-        self._own = own
-        self._defaults = defaults
-
-    def text(self, name: str) -> str:
-        """The value of a key as text."""
-        return self._own.get(name) or self._defaults.get(name) or KEYS[name].default
-
-    def number(self, name: str) -> int:
-        """The value of a key that is a whole number."""
-        return int(self.text(name))
-
-    @property
-    def compacts(self) -> bool:
-        """Whether only the newest record of each key is kept."""
-        return "compact" in _policy(self.text("cleanup.policy"))
-
-    @property
-    def deletes(self) -> bool:
-        """Whether records go by time and size."""
-        return "delete" in _policy(self.text("cleanup.policy"))

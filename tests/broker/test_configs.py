@@ -7,14 +7,13 @@ from kafka.errors import InvalidConfigurationError
 
 from dafka import Broker
 from dafka.broker import connect
-from dafka.broker.configs import KEYS, InvalidConfigError, TopicConfigs, check_configs
+from dafka.broker.configs import KEYS, InvalidConfigError, check_configs
 from dafka.broker.interface import TopicSpec
 
 
 def test_every_default_is_a_value_that_its_key_may_have():
-    for name, key in KEYS.items():
+    for key in KEYS.values():
         key.check(key.default)
-        assert TopicConfigs({}, {}).text(name) == key.default
 
 
 @pytest.mark.parametrize(
@@ -42,28 +41,6 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one():
         check_configs({"retention.m": "1"})
     with pytest.raises(InvalidConfigError, match=r"'colour'$"):
         check_configs({"colour": "red"})
-
-
-def test_a_topics_own_setting_goes_before_the_brokers_and_that_before_kafkas():
-    defaults = {"retention.ms": "1000", "retention.bytes": "5"}
-    configs = TopicConfigs({"retention.ms": "7"}, defaults)
-    assert (configs.number("retention.ms"), configs.number("retention.bytes")) == (7, 5)
-    assert configs.number("delete.retention.ms") == 86_400_000
-
-
-@pytest.mark.parametrize(
-    ("policy", "compacts", "deletes"),
-    [
-        ("delete", False, True),
-        ("compact", True, False),
-        ("compact,delete", True, True),
-        ("delete, compact", True, True),
-    ],
-)
-def test_cleanup_policy_has_one_or_both_parts(policy, compacts, deletes):
-    check_configs({"cleanup.policy": policy})
-    configs = TopicConfigs({"cleanup.policy": policy}, {})
-    assert (configs.compacts, configs.deletes) == (compacts, deletes)
 
 
 def test_a_topic_with_a_configuration_that_cannot_be_is_not_created(caplog):

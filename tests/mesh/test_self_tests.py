@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mesh.children import until
 from mesh.peer import ADDRESS, Peer
 
 from dafka import Consumer, Producer, Store, Tower
@@ -113,7 +114,6 @@ def meet(peer: Peer, consumer: Consumer) -> None:
 
 
 def wait_until_published(producer: Producer) -> None:
-    """The hub carries out posted calls in order, so an answered call comes after what was sent before it."""
+    """What was sent has left the producer's queue for the mesh; nobody has acknowledged it."""
+    until(lambda: not producer._node.pending)
     assert producer.unacknowledged > 0
-    while producer._node.pending:
-        pass

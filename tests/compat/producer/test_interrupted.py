@@ -49,7 +49,7 @@ def test_a_batch_whose_encoding_is_interrupted_is_sent_all_the_same(
 def test_flush_waits_for_records_that_other_threads_appended_before_it(new_producer: Producers) -> None:
     producer = new_producer(compression_type="gzip", batch_size=4000)
     value = os.urandom(500)
-    stop, early = threading.Event(), []
+    stop, enough, early = threading.Event(), threading.Event(), []
 
     def send() -> None:
         while not stop.is_set():
@@ -60,15 +60,17 @@ def test_flush_waits_for_records_that_other_threads_appended_before_it(new_produ
             future = producer.send("t", value)
             producer.flush(10)
             early.append(not future.is_done)
+            if len(early) >= 200:
+                enough.set()
 
     threads = [threading.Thread(target=target) for target in (send, send_and_flush, send_and_flush)]
     for thread in threads:
         thread.start()
-    while len(early) < 200:
-        pass
+    in_time = enough.wait(40)
     stop.set()
     for thread in threads:
         thread.join()
+    assert in_time
     assert not any(early)
 
 
