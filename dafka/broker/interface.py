@@ -126,12 +126,18 @@ class FetchFrom(NamedTuple):
 class Fetched(NamedTuple):
     """What was read from one partition: whole batches, the first being the one that holds the offset asked
     for. ``high_watermark`` is the offset behind the last committed record. With OffsetOutOfRangeError both
-    limits are filled in."""
+    limits are filled in.
+
+    ``last_stable_offset`` is the first offset of a transaction that is still open, or the high watermark;
+    who reads committed records only gets none from there on. ``aborted`` are (producer id, first offset) of
+    the aborted transactions in what was read, for those readers only."""
 
     error: Error | None
     high_watermark: int
     log_start_offset: int
     batches: list[bytes]
+    last_stable_offset: int = -1
+    aborted: Sequence[tuple[int, int]] = ()
 
 
 class ListedOffset(NamedTuple):
