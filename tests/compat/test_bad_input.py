@@ -135,14 +135,6 @@ def test_network_settings_are_accepted(broker: Broker) -> None:
             pass
 
 
-def test_a_configuration_has_the_keys_and_defaults_of_kafka_pythons() -> None:
-    for name in ("KafkaProducer", "KafkaConsumer", "KafkaAdminClient"):
-        ours, theirs = getattr(compat.kafka, name).DEFAULT_CONFIG, getattr(kafka, name).DEFAULT_CONFIG
-        assert set(ours) == set(theirs)
-        # One default is an anonymous function made anew for each class.
-        assert all(ours[key] is theirs[key] for key in ours)
-
-
 @pytest.mark.parametrize("client", [KafkaProducer, KafkaConsumer, KafkaAdminClient])
 def test_a_broker_that_is_not_there_is_a_timeout(client: Any) -> None:
     with socket.socket() as unused:
