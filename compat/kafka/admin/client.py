@@ -37,7 +37,8 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from compat.kafka._client import API_VERSION, Client, new_metrics
+from compat.kafka._client import API_VERSION, Client
+from compat.kafka._metrics import Registry
 from compat.kafka._mirror import counterpart_names
 from dafka.broker.interface import TopicSpec
 
@@ -81,7 +82,7 @@ class KafkaAdminClient(_TheirAdminClient):
             raise KafkaConfigurationError(f"Unrecognized configs: {unknown}")
         self.config = copy.copy(self.DEFAULT_CONFIG)
         self.config.update(configs)
-        self._metrics = new_metrics(self.config)
+        self._metrics = Registry(self.config)
         self._broker = Client(self.config)
         self._manager = self._net = RequestAnswerer(self._broker)
         self._controller_id = None

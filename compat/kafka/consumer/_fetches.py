@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -23,8 +24,10 @@ from kafka.errors import (
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from compat.kafka._client import Client
+from compat.kafka._metrics import ConsumerMetrics
 from compat.kafka.consumer._records import PartitionBuffer
 from dafka.broker.interface import FetchFrom
+from dafka.protocol.batch import BatchError, read_header
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +35,15 @@ log = logging.getLogger(__name__)
 class Fetches:
     """The batches that a consumer has fetched and not handed out yet."""
 
-    def __init__(self, client: Client, subscription: SubscriptionState, config: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        subscription: SubscriptionState,
+        config: dict[str, Any],
+        metrics: ConsumerMetrics | None = None,
+    ) -> None:
         self._client = client
+        self._metrics = metrics
         self._subscription = subscription
         self._config = config
         self._buffers: dict[TopicPartition, PartitionBuffer] = {}
@@ -70,6 +80,8 @@ class Fetches:
                 )
                 if rows:
                     self.records_taken += len(rows)
+                    if self._metrics is not None and state.highwater is not None:
+                        self._metrics.lagged(max(state.highwater - end, 0))
                     self._buffers[partition] = self._buffers.pop(partition)
                     return partition, rows
                 if end != position:
@@ -101,6 +113,7 @@ class Fetches:
         if not wanted:
             return False
         self.fetches += 1
+        began = monotonic()
         answers = self._client.call(
             self._fetch_in_hub,
             wanted,
@@ -114,6 +127,8 @@ class Fetches:
                 self._accept(TopicPartition(*key), wanted[key].offset, answer)
             except Exception as error:
                 failure = failure or error  # the other partitions' data is not lost for it
+        if self._metrics is not None:
+            self._metrics.fetched(began, _sizes(answers))
         if failure is not None:
             raise failure
         return True
@@ -167,3 +182,17 @@ class Fetches:
             self.stale_metadata = True
         else:
             raise error_type("Unexpected error while fetching data")
+
+
+def _sizes(answers: dict[Any, Any]) -> dict[str, tuple[int, int]]:
+    """What was fetched of each topic: bytes and records."""
+    sizes: dict[str, tuple[int, int]] = {}
+    for (topic, _), answer in answers.items():
+        octets, records = sizes.get(topic, (0, 0))
+        for batch in answer.batches:
+            octets += len(batch)
+            with suppress(BatchError):  # who decodes it raises
+                records += read_header(batch).count
+        if answer.batches:
+            sizes[topic] = octets, records
+    return sizes

@@ -37,6 +37,7 @@ from kafka.errors import (
 from kafka.protocol.consumer.metadata import ConsumerProtocolType
 
 from compat.kafka._client import Client
+from compat.kafka._metrics import ConsumerMetrics
 from dafka.broker import BrokerStoppedError
 from dafka.broker.interface import Joined, JoinRequest, LeavingMember, Synced
 from dafka.mesh.hub import Hub
@@ -97,6 +98,7 @@ class Session:
         self.protocol: str | None = None
         self.verdict: Any = None  # the error class that heartbeats or commits have met
         self.last_poll = monotonic()
+        self.metrics: ConsumerMetrics | None = None
         self._attendance: Attendance | None = None
         self._heart: gevent.Greenlet | None = None
 
@@ -161,6 +163,7 @@ class Session:
                     return joined
                 if joined.leader == joined.member_id and not joined.skip_assignment:
                     return joined
+            began = monotonic()
             synced = self._broker.sync_group(
                 self._group,
                 self.generation,
@@ -170,6 +173,8 @@ class Session:
                 protocol=self.protocol,
                 assignments=assignments,
             )
+            if self.metrics is not None:
+                self.metrics.synced(began)
             if synced.error is None:
                 return synced
             log.info("SyncGroup for group %s: %s", self._group, synced.error.__name__)
@@ -197,7 +202,10 @@ class Session:
                 "/127.0.0.1",
                 require_known_member=True,
             )
+            began = monotonic()
             joined = self._broker.join_group(self._group, request)
+            if self.metrics is not None:
+                self.metrics.joined(began)
             error = joined.error
             if error is None:
                 break
@@ -236,9 +244,12 @@ class Session:
                     self._give_up()
                     return
                 seconds = min(self._interval, left + 0.001)
+                began = monotonic()
                 error = self._broker.heartbeat(
                     self._group, self.generation, self.member_id, self.instance_id, max_wait=seconds
                 )
+                if self.metrics is not None:
+                    self.metrics.heartbeat(began, seconds)
                 if error is None or self._heart is not me:
                     continue
                 self.verdict = error

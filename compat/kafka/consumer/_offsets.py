@@ -32,6 +32,7 @@ from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from kafka.util import Timer
 
 from compat.kafka._client import Client
+from compat.kafka._metrics import ConsumerMetrics
 from compat.kafka.consumer._group_member import GroupMember
 from compat.kafka.consumer._membership import Sole
 from dafka.broker.interface import CommittedOffset
@@ -51,8 +52,10 @@ class Positions:
         subscription: SubscriptionState,
         member: GroupMember | Sole,
         config: dict[str, Any],
+        metrics: ConsumerMetrics | None = None,
     ) -> None:
         self._client = client
+        self._metrics = metrics
         self._subscription = subscription
         self._member = member
         self._config = config
@@ -218,6 +221,7 @@ class Positions:
 
     def _commit_in_hub(self, offsets: Offsets, identity: Identity) -> Exception | None:
         generation, member_id, instance_id = identity
+        began = monotonic()
         answers = self._client.broker.commit_offsets(
             self._group_id,
             {
@@ -228,6 +232,8 @@ class Positions:
             member_id=member_id,
             instance_id=instance_id,
         )
+        if self._metrics is not None:
+            self._metrics.committed(began)
         error = self._first_error(answers)
         if isinstance(error, (UnknownMemberIdError, IllegalGenerationError, RebalanceInProgressError)):
             if isinstance(self._member, GroupMember):

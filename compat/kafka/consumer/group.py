@@ -16,6 +16,7 @@ the buffer, and comes again if the position still leads there.
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Iterable, Iterator
 from time import monotonic
 from typing import Any, ClassVar
@@ -29,7 +30,8 @@ from kafka.protocol.consumer import OffsetResetStrategy
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from kafka.util import Timer, ensure_valid_topic_name
 
-from compat.kafka._client import Client, add_gauges, cut_off_in_child, metrics_by_group, new_metrics
+from compat.kafka._client import Client, cut_off_in_child
+from compat.kafka._metrics import ConsumerMetrics, new_registry
 from compat.kafka._mirror import counterpart_names
 from compat.kafka.consumer._config import check_config, read_config
 from compat.kafka.consumer._fetches import Fetches
@@ -59,14 +61,15 @@ class KafkaConsumer:
     def __init__(self, *topics: str, **configs: Any) -> None:
         self._closed = True  # until everything below has succeeded
         self.config = read_config(self.DEFAULT_CONFIG, configs)
-        self._metrics = new_metrics(self.config) if self.config["metrics_enabled"] else None
+        self._metrics = new_registry(self.config)
         self._client = Client(self.config)
         check_config(self.config)
         self._subscription = SubscriptionState(self.config["auto_offset_reset"])
-        self._fetches = Fetches(self._client, self._subscription, self.config)
-        self._member = self._new_member()
-        self._positions = Positions(self._client, self._subscription, self._member, self.config)
-        self._register_metrics()
+        figures = self._new_figures()
+        self._fetches = Fetches(self._client, self._subscription, self.config, figures)
+        self._member = self._new_member(figures)
+        self._positions = Positions(self._client, self._subscription, self._member, self.config, figures)
+        self._register_totals()
         self._chunk: Iterator[ConsumerRecord] = iter(())
         self._chunk_state: Any = None  # the state of the chunk's partition
         self._last: ConsumerRecord | None = None  # the chunk's last record that was handed out
@@ -77,28 +80,30 @@ class KafkaConsumer:
                 ensure_valid_topic_name(topic)
             self._subscription.subscribe(topics=topics)
 
-    def _new_member(self) -> GroupMember | Sole:
+    def _new_member(self, figures: ConsumerMetrics | None) -> GroupMember | Sole:
         if self.config["group_id"] is None:
             return Sole(self._client, self._subscription, self.config)
         member = GroupMember(self._client, self._subscription, self.config, self._fetches.interrupt_here)
         session = member.session
+        session.metrics = figures
         self._fetches.needed_elsewhere = lambda: session.called
         return member
 
-    def _register_metrics(self) -> None:
+    def _new_figures(self) -> ConsumerMetrics | None:
+        if self._metrics is None:
+            return None
+        return ConsumerMetrics(self._metrics, self.config["metric_group_prefix"], self._subscription)
+
+    def _register_totals(self) -> None:
         if self._metrics is None:
             return
-        fetches, subscription = self._fetches, self._subscription
-        tags = {"client-id": self.config["client_id"]}
-        prefix = self.config["metric_group_prefix"]
+        fetches = weakref.proxy(self._fetches)
         gauges = {
             "records-consumed-total": ("records handed out", lambda: fetches.records_taken),
             "bytes-consumed-total": ("octets of fetched batches", lambda: fetches.bytes_fetched),
             "fetch-total": ("fetches", lambda: fetches.fetches),
         }
-        add_gauges(self._metrics, f"{prefix}-fetch-manager-metrics", tags, gauges)
-        assigned = ("partitions assigned", lambda: len(subscription.assignment))
-        add_gauges(self._metrics, f"{prefix}-coordinator-metrics", tags, {"assigned-partitions": assigned})
+        self._metrics.add_gauges(f"{self.config['metric_group_prefix']}-fetch-manager-metrics", gauges)
 
     # -- subscribing and assigning -----------------------------------------------------------------
 
@@ -474,7 +479,7 @@ class KafkaConsumer:
 
     def metrics(self, raw: bool = False) -> dict[Any, Any] | None:
         """Figures about this consumer, ``{group: {name: value}}``; None if metrics are not enabled."""
-        return metrics_by_group(self._metrics, raw)
+        return None if self._metrics is None else self._metrics.by_group(raw)
 
     def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:
         """Commit positions (if commits are automatic and ``autocommit``), tell the listener, and end.

@@ -27,6 +27,7 @@ from kafka.errors import KafkaTimeoutError, RetriableError, UnknownTopicOrPartit
 from kafka.structs import TopicPartition
 
 from compat.kafka._client import Client
+from compat.kafka._metrics import ProducerMetrics
 from compat.kafka.producer._batches import Batch, PartitionQueue, allocate_lock
 from compat.kafka.producer._callbacks import CallbackThread
 from compat.kafka.producer._topics import Topics
@@ -42,9 +43,12 @@ ROUND_BYTES = 4 * 1024 * 1024  # octets after which no further batch joins a cal
 class Sender:
     """Sends what a producer's queues hold. Methods are for any thread where they do not say otherwise."""
 
-    def __init__(self, client: Client, config: dict[str, Any]) -> None:
+    def __init__(
+        self, client: Client, config: dict[str, Any], metrics: ProducerMetrics | None = None
+    ) -> None:
         self._hub = client.hub
         self._client = client
+        self._metrics = metrics
         self._acks = config["acks"]
         self._linger = config["linger_ms"] / 1000
         self._retries = config["retries"]
@@ -262,6 +266,8 @@ class Sender:
         requests = {
             tuple(queue.partition): [batch.content for batch in batches] for queue, batches in work.items()
         }
+        metrics = self._metrics
+        began = 0.0 if metrics is None else metrics.began()
         try:
             answers = self._client.broker.produce(requests, acks=self._acks)
         except Exception as error:
@@ -269,6 +275,9 @@ class Sender:
             for queue, batches in work.items():
                 self._fail(queue, batches, error)
             return
+        finally:
+            if metrics is not None:
+                metrics.answered(began, ((queue.partition.topic, batches) for queue, batches in work.items()))
         unknown = []
         for queue, batches in work.items():
             answer = answers.get(tuple(queue.partition))
@@ -302,6 +311,8 @@ class Sender:
                 self._resolve(batch, -1, -1, error)
         if again:
             log.warning("sending %d batches to %s again after %r", len(again), queue.partition, error)
+            if self._metrics is not None:
+                self._metrics.retried(queue.partition.topic, sum(batch.count for batch in again))
             queue.put_back(again, now + self._retry_backoff)
 
     def _resolve(self, batch: Batch, offset: int, timestamp: int, error: BaseException | None) -> None:
@@ -311,6 +322,8 @@ class Sender:
             self.batches_sent += 1
         else:
             self.records_failed += batch.count
+            if self._metrics is not None:
+                self._metrics.failed(batch.queue.partition.topic, batch.count)
         batch.resolve(offset, timestamp, error)
 
     def finished(self, batch: Batch) -> None:
@@ -331,6 +344,8 @@ class Sender:
         wanted = list(names)
         metadata = self._client.broker.metadata(wanted, create)
         self.topics.update_from(metadata, wanted)
+        if self._metrics is not None:
+            self._metrics.refreshed()
         return metadata
 
     def _try_to_refresh(self, names: Iterable[str]) -> None:

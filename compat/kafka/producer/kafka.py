@@ -35,7 +35,8 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import TopicPartition
 from kafka.util import ensure_valid_topic_name
 
-from compat.kafka._client import Client, add_gauges, cut_off_in_child, metrics_by_group, new_metrics
+from compat.kafka._client import Client, cut_off_in_child
+from compat.kafka._metrics import ProducerMetrics, new_registry
 from compat.kafka._mirror import counterpart_names
 from compat.kafka.producer._batches import Batch, PartitionQueue
 from compat.kafka.producer._config import check_config, read_config
@@ -80,11 +81,12 @@ class KafkaProducer:
         self._closed = True  # until everything below has succeeded; __del__ looks at it
         given = set(configs)
         self.config = read_config(self.DEFAULT_CONFIG, self.DEPRECATED_CONFIGS, configs)
-        self._metrics = new_metrics(self.config) if self.config["metrics_enabled"] else None
+        self._metrics = new_registry(self.config)
         self._client = Client(self.config)
         check_config(self.config, given, str(self))
         self._pid = os.getpid()
-        self._sender = Sender(self._client, self.config)
+        metrics = None if self._metrics is None else ProducerMetrics(self._metrics)
+        self._sender = Sender(self._client, self.config, metrics)
         self._topics = self._sender.topics
         self._cluster = ClusterView(self._topics)
         self._serializes = any(self.config[key] is not None for key in ("key_serializer", "value_serializer"))
@@ -107,7 +109,7 @@ class KafkaProducer:
             "batch-total": ("batches acknowledged", lambda: sender.batches_sent),
             "incomplete-batches": ("batches under way", lambda: len(sender.incomplete)),
         }
-        add_gauges(self._metrics, "producer-metrics", {"client-id": self.config["client_id"]}, gauges)
+        self._metrics.add_gauges("producer-metrics", gauges)
 
     # -- sending ----------------------------------------------------------------------------------
 
@@ -401,7 +403,7 @@ class KafkaProducer:
 
     def metrics(self, raw: bool = False) -> dict[Any, Any] | None:
         """Figures about this producer, ``{group: {name: value}}``; None if metrics are not enabled."""
-        return metrics_by_group(self._metrics, raw)
+        return None if self._metrics is None else self._metrics.by_group(raw)
 
     @classmethod
     def max_usable_produce_magic(cls, api_version: tuple[int, ...]) -> int:
