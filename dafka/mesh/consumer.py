@@ -167,6 +167,9 @@ def _records_of(run: Deliver) -> Iterator[Record]:
 
 def _batches(run: Deliver) -> Iterator[Record]:
     for sequence, content in enumerate(run.contents, run.first):
+        if not is_batch(content):  # a producer that does not keep to one kind; nothing is lost for that
+            yield from raw_records(run.topic, run.address, sequence, [content])
+            continue
         try:
             records = batch_records(run.topic, run.address, sequence, content)
         except BatchError as error:

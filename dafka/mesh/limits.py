@@ -60,7 +60,11 @@ PENDING_BYTES = 16 * 1024 * 1024
 RETAINED_BYTES = 64 * 1024 * 1024
 """Contents kept until stores have them; then ``send`` waits. With ``min_stores=0`` the oldest go."""
 RETAINED_RECORDS = 1_000_000
-"""The same in records, for those that have next to no content."""
+"""The same in messages, for those that have next to no content."""
+BATCH_RECORDS = 2000
+"""Records of a batch of a producer that sends record batches."""
+BATCH_BYTES = 256 * 1024
+"""The same in octets, except that one record always goes."""
 
 # -- consumer -----------------------------------------------------------------------------------
 

@@ -120,7 +120,7 @@ def test_a_producer_says_what_was_not_acknowledged():
         for _ in range(3):
             producer.send(b"kept")
         with pytest.raises(
-            UnacknowledgedError, match=r"3 records of topic 'hello'.*sequences 0 to 2"
+            UnacknowledgedError, match=r"3 records of topic 'hello'.*offsets 0 to 2"
         ) as caught:
             producer.close(timeout=0.05)
         assert (caught.value.first, caught.value.last) == (0, 2)
