@@ -24,9 +24,10 @@ from kafka.structs import TopicPartition
 
 from compat.kafka.consumer._records import PartitionBuffer
 from dafka.broker.broker import Broker
-from dafka.broker.interface import EARLIEST, LATEST, FetchFrom, TopicSpec
+from dafka.broker.interface import EARLIEST, LATEST, BrokerInterface, FetchFrom, TopicSpec
 from dafka.protocol.batch_writer import encode_batch
 from dafka.testing.faults import Failure, FaultyBroker
+from dafka.testing.groups import GroupsOfBroker
 from dafka.testing.waiting import TIMEOUT, wait_until
 
 BATCH_RECORDS = 1000  # records that preload() puts into one batch at most
@@ -47,7 +48,7 @@ class _Running(Protocol):
     _folder: str | None  # goes away with the broker
 
 
-class TestBroker(Broker):
+class TestBroker(GroupsOfBroker, Broker):
     """A :class:`dafka.Broker` that can be filled, looked into and made to fail; the same arguments.
 
     Without a ``path`` its temporary folder is in memory where the system has a place for that (``/dev/shm``
@@ -247,9 +248,7 @@ class TestBroker(Broker):
         """
         self._order(lambda faults: faults.produce_failures, error, topic, times, written)
 
-    def fail_next_commit(
-        self, error: type[KafkaError], *, topic: str | None = None, times: int = 1
-    ) -> None:
+    def fail_next_commit(self, error: type[KafkaError], *, topic: str | None = None, times: int = 1) -> None:
         """Have the next ``times`` commits of offsets (in ``topic``) by any group fail; nothing is noted."""
         self._order(lambda faults: faults.commit_failures, error, topic, times, False)
 
@@ -287,6 +286,9 @@ class TestBroker(Broker):
     @property
     def _faulty(self) -> FaultyBroker:
         return self._state().core  # type: ignore[no-any-return]
+
+    def _within(self, work: Callable[[BrokerInterface], T]) -> T:
+        return self._hub.run(work, self._faulty._broker)  # type: ignore[no-any-return]
 
     def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the broker inside, past the faults."""

@@ -1,0 +1,117 @@
+"""What a TestBroker shows of consumer groups, and what it can do to them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
+from kafka.structs import TopicPartition
+
+from dafka.broker.interface import BrokerInterface, LeavingMember
+from dafka.testing.waiting import TIMEOUT, wait_until
+
+T = TypeVar("T")
+
+
+class GroupMember(NamedTuple):
+    """A member of a group, and the partitions that it reads in the present generation."""
+
+    member_id: str
+    client_id: str
+    instance_id: str | None
+    partitions: frozenset[TopicPartition]
+
+
+class GroupsOfBroker:
+    """The part of a TestBroker that is about groups."""
+
+    @abstractmethod
+    def _within(self, work: Callable[[BrokerInterface], T]) -> T:
+        """Run ``work`` on the broker inside, past the faults, in the hub."""
+
+    def groups(self) -> list[str]:
+        """The names of all groups, those included that only have committed offsets; sorted."""
+        return sorted(one.group for one in self._within(lambda broker: broker.list_groups()))
+
+    def group_state(self, group: str) -> str:
+        """Kafka's word for what a group is doing: "Stable", "Empty", "Dead" if there is none, ..."""
+        return self._within(lambda broker: broker.describe_groups([group]))[group].state
+
+    def members(self, group: str) -> list[GroupMember]:
+        """The members of a group with what they read; empty if there is no such group."""
+        described = self._within(lambda broker: broker.describe_groups([group]))[group]
+        return [
+            GroupMember(one.member_id, one.client_id, one.instance_id, _partitions(one.assignment))
+            for one in described.members
+        ]
+
+    def wait_for_members(self, group: str, count: int = 1, *, timeout: float = TIMEOUT) -> list[GroupMember]:
+        """Wait until a group is stable with exactly ``count`` members; the members."""
+
+        def stable() -> bool:
+            described = self._within(lambda broker: broker.describe_groups([group]))[group]
+            return len(described.members) == count and described.state == ("Stable" if count else "Empty")
+
+        def seen() -> str:
+            there = f"it is {self.group_state(group)} with {len(self.members(group))}"
+            return f"{count} members of group {group!r}, {there}"
+
+        wait_until(stable, timeout, seen)
+        return self.members(group)
+
+    def drop_member(self, group: str, member: str | None = None) -> list[GroupMember]:
+        """Take a member out of its group as if its session had ended; who was taken out.
+
+        ``member`` is its member id, client id or instance id; None takes out all of them. The others
+        rebalance at once. The consumer hears of it with its next heartbeat: its listener is told that the
+        partitions are lost, its commits fail, and its next ``poll`` joins the group again.
+
+        Raises:
+            LookupError: the group has no such member.
+        """
+
+        def drop(broker: BrokerInterface) -> list[Any]:
+            there = broker.describe_groups([group])[group].members
+            leaving = [
+                one
+                for one in there
+                if member is None or member in (one.member_id, one.client_id, one.instance_id)
+            ]
+            broker.leave_group(group, [LeavingMember(one.member_id) for one in leaving])
+            return leaving
+
+        dropped = self._within(drop)
+        if not dropped:
+            names = [one.client_id or one.member_id for one in self.members(group)]
+            raise LookupError(f"group {group!r} has no member {member!r}; it has {names}")
+        return [
+            GroupMember(one.member_id, one.client_id, one.instance_id, _partitions(one.assignment))
+            for one in dropped
+        ]
+
+    def expire_group(self, group: str) -> None:
+        """Forget a group with its committed offsets, as a broker does after ``offsets.retention.minutes``.
+
+        Members are taken out first. Consumers that go on polling found the group anew and start where
+        ``auto_offset_reset`` says.
+
+        Raises:
+            LookupError: there is no such group.
+        """
+
+        def expire(broker: BrokerInterface) -> Any:
+            there = broker.describe_groups([group])[group].members
+            broker.leave_group(group, [LeavingMember(one.member_id) for one in there])
+            return broker.delete_groups([group])[group]
+
+        error = self._within(expire)
+        if error is not None:
+            raise LookupError(f"group {group!r} cannot expire: {error.__name__}; there are {self.groups()}")
+
+
+def _partitions(assignment: bytes) -> frozenset[TopicPartition]:
+    if not assignment:
+        return frozenset()
+    return frozenset(ConsumerProtocolAssignment.decode(assignment).partitions())
