@@ -10,6 +10,10 @@ import click
 from dafka.cli.options import TopicName, ended_by_signal, mesh_arguments
 from dafka.mesh.consumer import Consumer
 from dafka.mesh.producer import Producer, UnacknowledgedError
+from dafka.protocol.batch import CODECS
+
+
+CODEC_NAMES = [name for name in CODECS if name is not None]
 
 
 class StartAt(click.ParamType):
@@ -37,6 +41,10 @@ class StartAt(click.ParamType):
 @click.option("--timeout", default=10.0, show_default=True, help="Seconds to wait for them at the end.")
 @click.option("--head-interval", default=1000, show_default=True, help="Milliseconds between HEADs.")
 @click.option("--terminate-unacked", type=bool, default=False, help="Do not wait for stores at the end.")
+@click.option(
+    "--batch", is_flag=True, help="Send Kafka record batches: faster, and not for C and Java nodes."
+)
+@click.option("--compression", type=click.Choice(CODEC_NAMES), help="Of batches.")
 @mesh_arguments
 def produce(
     topic: bytes,
@@ -44,6 +52,8 @@ def produce(
     timeout: float,
     head_interval: int,
     terminate_unacked: bool,
+    batch: bool,
+    compression: str | None,
     mesh: dict[str, Any],
 ) -> None:
     """Publish each line of standard input as a record of TOPIC.
@@ -51,7 +61,16 @@ def produce(
     At the end of the input, or on Ctrl-C, it waits for the stores; what they have not acknowledged by then is
     reported, and the exit status is 1.
     """
-    producer = Producer(topic, min_stores=stores, head_interval=head_interval / 1000, **mesh)
+    if compression is not None and not batch:
+        raise click.UsageError("--compression is of record batches: give --batch too")
+    producer = Producer(
+        topic,
+        min_stores=stores,
+        head_interval=head_interval / 1000,
+        batch=batch,
+        compression=compression,
+        **mesh,
+    )
     try:
         with ended_by_signal():
             for line in sys.stdin.buffer:

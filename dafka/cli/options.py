@@ -17,6 +17,7 @@ import click
 from dafka.cli.zpl import ZplError, parse_zpl
 from dafka.mesh import limits
 from dafka.mesh.address import DEFAULT_TOWER, InvalidTopicError, check_topic
+from dafka.mesh.retention import CHECK_INTERVAL
 from dafka.protocol.framing import Framing
 
 Command = Callable[..., Any]
@@ -98,7 +99,12 @@ def mesh_arguments(command: Command) -> Command:
 
     @common_options
     @click.option("--sub", default=DEFAULT_TOWER[0], show_default=True, help="Where the tower takes beacons.")
-    @click.option("--pub", default=DEFAULT_TOWER[1], show_default=True, help="Where the tower gives beacons.")
+    @click.option(
+        "--pub",
+        default=DEFAULT_TOWER[1],
+        show_default=True,
+        help="Where the tower gives beacons. Several towers: addresses with commas between them, in both.",
+    )
     @click.option("--bind", default="*", show_default=True, help="Interface that peers connect to.")
     @click.option(
         "--advertise",
@@ -133,7 +139,7 @@ def mesh_arguments(command: Command) -> Command:
         **kwargs: Any,
     ) -> Any:
         mesh = {
-            "tower": (sub, pub),
+            "tower": _towers(sub, pub),
             "bind": bind,
             "advertise": advertise,
             "beacon_interval": beacon_interval / 1000,
@@ -144,6 +150,55 @@ def mesh_arguments(command: Command) -> Command:
         return command(*args, mesh=mesh, **kwargs)
 
     return wrapped
+
+
+def _towers(sub: str, pub: str) -> list[tuple[str, str]]:
+    """The pairs of the addresses that --sub and --pub list."""
+    takes, gives = ([address.strip() for address in addresses.split(",")] for addresses in (sub, pub))
+    if len(takes) != len(gives):
+        raise click.UsageError(
+            f"every tower has an address in --sub and one in --pub: there are {len(takes)} and {len(gives)}"
+        )
+    return list(zip(takes, gives, strict=True))
+
+
+def durability_options(command: Command) -> Command:
+    """``--durability`` and ``--on-damage``; the command gets them as the keywords of Store and Broker."""
+    command = click.option(
+        "--on-damage",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
+        show_default=True,
+        help="What reading does about damage: refuse the place, or log it and go on behind it.",
+    )(command)
+    return click.option(
+        "--durability",
+        type=click.Choice(["process", "power"]),
+        default="process",
+        show_default=True,
+        help="What an acknowledged record survives: the death of this process, or a power cut too.",
+    )(command)
+
+
+def retention_options(command: Command) -> Command:
+    """``--retention-ms``, ``--retention-bytes`` and ``--retention-check-interval``, likewise."""
+    command = click.option(
+        "--retention-check-interval",
+        type=click.FloatRange(0, min_open=True),
+        default=CHECK_INTERVAL,
+        show_default=True,
+        help="Seconds between two looks at what is to go.",
+    )(command)
+    command = click.option(
+        "--retention-bytes",
+        type=click.IntRange(-1),
+        help="Bytes of records to keep in each partition.  [default: all]",
+    )(command)
+    return click.option(
+        "--retention-ms",
+        type=click.IntRange(-1),
+        help="Milliseconds to keep records.  [default: for ever]",
+    )(command)
 
 
 @contextmanager

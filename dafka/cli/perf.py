@@ -15,6 +15,7 @@ from dafka.mesh.producer import Producer
 
 COUNT = click.argument("count", type=click.IntRange(1))
 SIZE = click.argument("size", type=click.IntRange(0))
+BATCH = click.option("--batch", is_flag=True, help="Send record batches in place of raw records.")
 
 
 @click.group()
@@ -27,11 +28,12 @@ def perf() -> None:
 @SIZE
 @click.option("--topic", default="$PRODUCER_PERF", show_default=True)
 @click.option("--hold", type=float, default=0.0, help="Seconds to stay in the mesh afterwards.")
+@BATCH
 @mesh_arguments
-def perf_producer(count: int, size: int, topic: str, hold: float, mesh: dict[str, Any]) -> None:
+def perf_producer(count: int, size: int, topic: str, hold: float, batch: bool, mesh: dict[str, Any]) -> None:
     """Publish and ask no store for anything."""
     value = b"x" * size
-    with ended_by_signal(), Producer(topic, min_stores=0, **mesh) as producer:
+    with ended_by_signal(), Producer(topic, min_stores=0, batch=batch, **mesh) as producer:
         started = time.perf_counter()
         for _ in range(count):
             producer.send(value)
@@ -43,11 +45,12 @@ def perf_producer(count: int, size: int, topic: str, hold: float, mesh: dict[str
 @perf.command("store")
 @COUNT
 @SIZE
+@BATCH
 @mesh_arguments
-def perf_store(count: int, size: int, mesh: dict[str, Any]) -> None:
+def perf_store(count: int, size: int, batch: bool, mesh: dict[str, Any]) -> None:
     """Publish to $STORE_PERF and wait until a store has acknowledged everything."""
     value = b"x" * size
-    with ended_by_signal(), Producer("$STORE_PERF", **mesh) as producer:
+    with ended_by_signal(), Producer("$STORE_PERF", batch=batch, **mesh) as producer:
         started = time.perf_counter()
         for _ in range(count):
             producer.send(value)
@@ -58,23 +61,14 @@ def perf_store(count: int, size: int, mesh: dict[str, Any]) -> None:
 @perf.command("consumer")
 @COUNT
 @SIZE
+@BATCH
 @mesh_arguments
-def perf_consumer(count: int, size: int, mesh: dict[str, Any]) -> None:
+def perf_consumer(count: int, size: int, batch: bool, mesh: dict[str, Any]) -> None:
     """Consume from $CONSUMER_PERF, which another process publishes meanwhile."""
-    sub, pub = mesh["tower"]
+    takes, gives = (",".join(addresses) for addresses in zip(*mesh["tower"], strict=True))
     command = [sys.executable, "-m", "dafka.cli", "perf", "producer", str(count), str(size)]
-    command += [
-        "--topic",
-        "$CONSUMER_PERF",
-        "--hold",
-        "3600",
-        "--sub",
-        sub,
-        "--pub",
-        pub,
-        "--bind",
-        mesh["bind"],
-    ]
+    command += ["--topic", "$CONSUMER_PERF", "--hold", "3600", *(["--batch"] if batch else [])]
+    command += ["--sub", takes, "--pub", gives, "--bind", mesh["bind"], "--framing", mesh["framing"]]
     with ended_by_signal(), Consumer(["$CONSUMER_PERF"], offset_reset="earliest", **mesh) as consumer:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:

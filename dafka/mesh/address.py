@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DEFAULT_TOWER = ("tcp://127.0.0.1:5556", "tcp://127.0.0.1:5557")  # the C daemon's, on loopback
 TOPIC_BYTES = 255  # a topic is a length octet and its bytes on the wire
 
-TowerLike = Union["Tower", tuple[str, str], Iterable[tuple[str, str]], None]
+TowerLike = Union["Tower", tuple[str, str], Iterable[Union["Tower", tuple[str, str]]], None]
 
 _ADDRESS = re.compile(r"[0-9A-F]{32}")
 _ENDPOINT = re.compile(r"(tcp|ipc|inproc)://.+")
@@ -64,20 +64,25 @@ def address_name(address: bytes) -> str:
 
 
 def tower_addresses(tower: TowerLike) -> tuple[tuple[str, str], ...]:
-    """The address pairs of ``tower``: a Tower, one pair, or several pairs; None is the C daemon's default."""
+    """The address pairs of ``tower``: a Tower, a pair, or several of these; None is the C daemon's default."""
     if tower is None:
         return (DEFAULT_TOWER,)
     addresses = getattr(tower, "addresses", tower)
-    pairs = (addresses,) if _is_pair(addresses) else tuple(addresses)
-    for pair in pairs:
-        if not _is_pair(pair) or not all(_ENDPOINT.match(address) for address in pair):
-            raise InvalidAddressError(
-                f"{pair!r} is not a tower: a pair of ZeroMQ addresses, the one nodes publish to and the one "
-                f"they subscribe from, as in {DEFAULT_TOWER!r}"
-            )
+    several = (addresses,) if _is_pair(addresses) or not isinstance(addresses, Iterable) else addresses
+    pairs = tuple(dict.fromkeys(_pair(one) for one in several))
     if not pairs:
         raise InvalidAddressError("a node needs at least one tower")
-    return tuple((str(first), str(second)) for first, second in pairs)
+    return pairs
+
+
+def _pair(tower: object) -> tuple[str, str]:
+    pair = getattr(tower, "addresses", tower)
+    if not _is_pair(pair) or not all(_ENDPOINT.match(address) for address in pair):
+        raise InvalidAddressError(
+            f"{pair!r} is not a tower: a pair of ZeroMQ addresses, the one nodes publish to and the one "
+            f"they subscribe from, as in {DEFAULT_TOWER!r}"
+        )
+    return str(pair[0]), str(pair[1])
 
 
 def _is_pair(value: object) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli.tools import mesh, run, running
 
-from dafka import Tower
+from dafka import Store, Tower
 from dafka.cli import options
 from dafka.cli.zpl import ZplError, parse_zpl
 
@@ -106,3 +106,32 @@ def test_a_file_that_is_no_zpl_is_named_with_the_line(tmp_path: Path) -> None:
     assert "line 2 is indented by 3 blanks" in done.stderr
     with pytest.raises(ZplError):
         parse_zpl("= 5")
+
+
+SEVERAL = "the option", "the environment", "the file"
+
+
+@pytest.mark.parametrize("source", SEVERAL)
+def test_several_towers_are_given_with_commas(tmp_path: Path, source: str) -> None:
+    """One of the two is not there, and the other is enough."""
+    with Tower() as gone:
+        takes, gives = gone.addresses
+    with Tower() as tower, Store(tmp_path / "db", tower=tower):
+        sub, pub = f"{takes},{tower.addresses[0]}", f"{gives}, {tower.addresses[1]}"
+        arguments, variables = ["--bind", "127.0.0.1"], {}
+        if source == "the option":
+            arguments += ["--sub", sub, "--pub", pub]
+        elif source == "the environment":
+            variables = {"DAFKA_PRODUCE_SUB": sub, "DAFKA_PRODUCE_PUB": pub}
+        else:
+            config = tmp_path / "producer.zpl"
+            config.write_text(f'beacon\n    sub_address = {sub}\n    pub_address = "{pub}"\n')
+            arguments += ["-c", str(config)]
+        done = run("produce", "hello", *arguments, stdin="one\n", **variables)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_each_tower_has_two_addresses() -> None:
+    done = run("consume", "hello", "--sub", "tcp://a:1,tcp://b:1")
+    assert done.returncode == 2
+    assert "every tower has an address in --sub and one in --pub: there are 2 and 1" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from cli.tools import mesh, run
 
 from dafka import Store, Tower
@@ -29,3 +30,10 @@ def test_perf_producer_asks_no_store() -> None:
     with Tower() as tower:
         done = run("perf", "producer", "2000", "100", *mesh(tower))
         assert re.fullmatch(REPORT % "published", done.stdout), done.stderr
+
+
+@pytest.mark.parametrize("tool", ["store", "consumer", "producer"])
+def test_records_go_in_batches_too(tmp_path: Path, tool: str) -> None:
+    with Tower() as tower, Store(tmp_path / "db", tower=tower):
+        done = run("perf", tool, "2000", "100", "--batch", *mesh(tower))
+        assert re.fullmatch(REPORT % "(published|consumed|published, stored and acknowledged)", done.stdout)

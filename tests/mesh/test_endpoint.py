@@ -155,7 +155,7 @@ def test_values_are_bytes(value):
         producer.send(value)
 
 
-@pytest.mark.parametrize("tower", ["tcp://127.0.0.1:5556", ("here", "there"), (("tcp://a:1", "x"),), ()])
+@pytest.mark.parametrize("tower", ["tcp://127.0.0.1:5556", ("here", "there"), (("tcp://a:1", "x"),), (), 5])
 def test_towers_are_pairs_of_addresses(tower):
     with pytest.raises(InvalidAddressError):
         Consumer(["hello"], tower=tower)
