@@ -28,6 +28,7 @@ NODE_METRICS = {
     "retained_bytes": "Contents of these in octets",
     "partitions": "Partitions followed",
     "partitions_refused": "Times a partition found no place in the table",
+    "partitions_unanswered": "Partitions with records that are known of and that nobody sends",
     "lag": "Records known of and not yet delivered or committed",
     "inbox_records": "Records that wait for the user",
     "inbox_bytes": "Contents of these in octets",

@@ -6,17 +6,26 @@ import logging
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
 
 import gevent
 import gevent.event
 
-from dafka.log import Log, LogPartition
+from dafka.log import Durability, Log, LogPartition, OnDamage
 from dafka.mesh import limits
-from dafka.mesh.address import TowerLike, address_name, check_address, new_address
+from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
 from dafka.mesh.hub import Hub, get_hub
+from dafka.mesh.retention import (
+    CHECK_INTERVAL,
+    Cleaner,
+    Retention,
+    Rules,
+    check_choice,
+    check_interval,
+    check_retention,
+)
 from dafka.mesh.writer import Writer
 from dafka.protocol.commands import Command, Trimmed
 from dafka.protocol.runs import Run
@@ -38,8 +47,16 @@ class Store:
     ``path``: its folder, created if missing; one process at a time. ``durability``: what an
     acknowledgement promises, ``"process"`` (the record survives the death of this process) or ``"power"``
     (it survives a power cut). ``address``: the store's; by default a fresh UUID, which is kept in the folder.
+
+    ``retention_ms`` and ``retention_bytes``: how long records are kept, and how many bytes of them in each
+    partition; None: no bound. ``topic_retention`` has other bounds for topics by their names. Records go in
+    stored values of up to about a megabyte, and are looked at every ``retention_check_interval`` seconds.
+    ``on_damage``: what reading does about a stored value that is damaged: ``"raise"`` does not serve it,
+    ``"skip"`` logs its place and goes on behind it.
+
     ``tower`` and further keywords as for :class:`dafka.Producer`. Raises the log's errors:
-    :class:`dafka.log.LogLockedError`, :class:`dafka.log.LogVersionError`, :class:`dafka.log.NotALogError`.
+    :class:`dafka.log.LogLockedError`, :class:`dafka.log.LogVersionError`, :class:`dafka.log.NotALogError`,
+    and ValueError for a setting that is none.
     """
 
     def __init__(
@@ -48,14 +65,27 @@ class Store:
         *,
         tower: TowerLike = None,
         address: str | None = None,
-        durability: str = "process",
+        durability: Durability = "process",
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+        topic_retention: Mapping[str | bytes, Retention] | None = None,
+        retention_check_interval: float = CHECK_INTERVAL,
+        on_damage: OnDamage = "raise",
         **mesh: Any,
     ) -> None:
+        check_choice("durability", durability, get_args(Durability))
+        check_choice("on_damage", on_damage, get_args(OnDamage))
+        default = check_retention(retention_ms, retention_bytes)
+        by_topic = {
+            check_topic(topic): check_retention(*bounds) for topic, bounds in (topic_retention or {}).items()
+        }
+        interval = check_interval(retention_check_interval)
         self._hub = get_hub()
         octets = None if address is None else check_address(address)
         options = mesh_options(tower, **mesh)
         self.path = os.fspath(path)
-        self._node = self._hub.run(_open, self._hub, options, self.path, durability, octets)
+        self._node = self._hub.run(_open, self._hub, options, self.path, durability, on_damage, octets)
+        self._cleaner = self._hub.run(_clean, self._hub, self._node, default, by_topic, interval)
         self.address = self._node.role.address.decode()
 
     def heads(self) -> dict[tuple[bytes, str], int]:
@@ -69,7 +99,7 @@ class Store:
 
     def close(self) -> None:
         """Commit what has arrived, leave the mesh and close the folder."""
-        self._hub.run(_close, self._node)
+        self._hub.run(_close, self._node, self._cleaner)
 
     def __enter__(self) -> Store:
         return self
@@ -82,9 +112,14 @@ class Store:
 
 
 def _open(
-    hub: Hub, options: EndpointOptions, path: str, durability: str, address: bytes | None
+    hub: Hub,
+    options: EndpointOptions,
+    path: str,
+    durability: Durability,
+    on_damage: OnDamage,
+    address: bytes | None,
 ) -> StoreNode:
-    log = Log(path, durability=durability)
+    log = Log(path, durability=durability, on_damage=on_damage)
     writer = Writer(hub, log)
     try:
         address = address or _kept_address(log, writer)
@@ -104,10 +139,20 @@ def _kept_address(log: Log, writer: Writer) -> bytes:
     return str(kept).encode()
 
 
-def _close(node: StoreNode) -> None:
+def _clean(
+    hub: Hub, node: StoreNode, default: Retention, by_topic: Mapping[bytes, Retention], interval: float
+) -> Cleaner:
+    def rules(partition: LogPartition) -> Rules:
+        return Rules(by_topic.get(partition.topic, default))
+
+    return Cleaner(hub, node.log, node.writer, rules, node.trimmed, interval)
+
+
+def _close(node: StoreNode, cleaner: Cleaner) -> None:
     if node.closed:
         return
     node.close()
+    cleaner.close()
     node.writer.close()
     node.log.close()
 
@@ -151,6 +196,7 @@ class StoreNode(Node):
             "fetches_timed_out": role.timeouts,
             "partitions": len(positions),
             "partitions_refused": role.refused,
+            "partitions_unanswered": role.unanswered,
             "lag": sum(max(0, end - committed) for _, committed, end in positions),
             "serve_requests": len(self._requests),
             **self.endpoint.metrics(),
@@ -173,6 +219,10 @@ class StoreNode(Node):
         now = time.monotonic()
         self.role.stored(now, run.topic, run.address, run.next)  # nobody waits for the ACK
         self.endpoint.publish(self, (run,))
+
+    def trimmed(self, partition: LogPartition) -> None:
+        """The beginning of a partition has moved: who asks for what lies before it is told."""
+        self.role.trimmed(partition.topic, partition.address, partition.first_sequence)
 
     def close(self) -> None:
         """Leave the mesh. The log and its writer belong to the caller."""

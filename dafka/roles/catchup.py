@@ -74,6 +74,11 @@ class CatchUp(Generic[F]):
         self._alarms: list[tuple[float, int, F]] = []
         self._serial = count_up()
 
+    @property
+    def unanswered(self) -> int:
+        """Partitions that nobody answers for; they are asked for again at intervals."""
+        return len(self._paused)
+
     # -- what arrives -------------------------------------------------------------------------------
 
     def receive(self, now: float, follower: F, run: Run, outputs: list[Output]) -> None:

@@ -100,6 +100,11 @@ class ConsumerRole:
         """FETCHes so far that were not answered in time."""
         return self._catchup.timeouts
 
+    @property
+    def unanswered(self) -> int:
+        """Partitions with records that are known of and that nobody sends; they are asked for again."""
+        return self._catchup.unanswered
+
     # -- the user -----------------------------------------------------------------------------------
 
     def start(self) -> list[Output]:

@@ -92,6 +92,11 @@ class StoreRole:
         """FETCHes so far that were not answered in time."""
         return self._catchup.timeouts
 
+    @property
+    def unanswered(self) -> int:
+        """Partitions with records that are known of and that nobody sends; they are asked for again."""
+        return self._catchup.unanswered
+
     def start(self) -> list[Output]:
         """The subscriptions of a store, and two of ours: T, and E for the heads of other stores."""
         own = [octet + self.address for octet in (b"D", b"W", b"T", b"E")]

@@ -94,6 +94,21 @@ def _add_stores(network: Network, limits: Limits) -> None:
                 network.later(chance.uniform(6.0, EVERYBODY_HERE), store.trim)
     if len(network.stores) > 1 and chance.random() < 0.15:
         network.later(chance.uniform(8.0, FAULTS_END), chance.choice(network.stores).destroy)
+    if len(network.stores) > 1 and limits is not CROWDED and chance.random() < 0.3:
+        _trim_before_one_that_catches_up(network)
+
+
+def _trim_before_one_that_catches_up(network: Network) -> None:
+    """A store with a slow disk comes back late, and the others let go of what it is fetching."""
+    chance = network.random
+    late, *others = chance.sample(network.stores, len(network.stores))
+    late.limits, late.commit_time = TIGHT, 0.8  # it asks for little at a time
+    back = chance.uniform(9.0, EVERYBODY_HERE - 5)
+    network.later(5.0, network.kill, late)
+    network.later(back, _revive, network, late)
+    for _ in range(chance.randint(5, 15)):
+        network.later(back + chance.uniform(0.0, 3.0), chance.choice(others).trim)
+    network.later(back + 5.0, setattr, late, "commit_time", 0.05)
 
 
 def _add_producers(network: Network, limits: Limits) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from simulation.scenario import simulate
 
-from dafka.protocol.commands import Ack
+from dafka.protocol.commands import Ack, Trimmed
 from dafka.roles.catchup import CatchUp
 from dafka.roles.consumer import ConsumerRole
 from dafka.roles.producer import ProducerRole
@@ -63,6 +63,19 @@ def skips_at_the_first_word(patch):
     patch.setattr(CatchUp, "trimmed", hasty)
 
 
+def leaves_records_out_while_others_are_on_their_way_into_the_log(patch):
+    receive = StoreRole.receive
+
+    def hasty(self, now, command):
+        if type(command) is Trimmed and command.recipient == self.address:
+            stored = self._partitions.get((command.topic, command.address))
+            if stored is not None and stored.pending:
+                self._catchup.trimmed(now, stored, command.sequence)
+        return receive(self, now, command)
+
+    patch.setattr(StoreRole, "receive", hasty)
+
+
 def asks_again_whenever_an_answer_is_not_whole(patch):
     patch.setattr(CatchUp, "_answered_in_part", CatchUp._forget_fetch)
 
@@ -76,6 +89,7 @@ def asks_again_whenever_an_answer_is_not_whole(patch):
         (leaves_out_what_is_missing, SEEDS),
         (gives_no_regard_to_room, SEEDS),
         (skips_at_the_first_word, range(600)),
+        (leaves_records_out_while_others_are_on_their_way_into_the_log, range(600)),
         (asks_again_whenever_an_answer_is_not_whole, range(600)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
