@@ -265,6 +265,17 @@ class TestBroker(GroupsOfBroker, Broker):
         until_then.callback(self._hub.run, self._faulty.fetch_delays.pop, topic, None)
         return until_then
 
+    def hang(self) -> ExitStack:
+        """Let the broker answer nothing that it is asked from now on, as one that hangs.
+
+        Until :meth:`clear_faults`, or until the end of the block: ``with broker.hang(): ...``; then they are
+        carried out. Looking and filling go past this, too.
+        """
+        self._hub.run(self._faulty.hang)
+        until_then = ExitStack()
+        until_then.callback(self._hub.run, self._faulty.release)
+        return until_then
+
     def clear_faults(self) -> None:
         """Take back every fault that was ordered and has not happened yet."""
         self._hub.run(self._faulty.clear)

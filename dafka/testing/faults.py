@@ -48,14 +48,30 @@ class FaultyBroker:
         self.commit_failures: deque[Failure] = deque()
         self.fetch_delays: dict[str | None, float] = {}  # seconds by topic; None: all topics
         self._due: dict[tuple[TopicPartition, int], float] = {}  # when records from an offset on are seen
+        self._answering = Event()  # not set while the broker hangs
+        self._answering.set()
         self._release = Event()  # set when the records that are held back may go
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._broker, name)
+        attribute = getattr(self._broker, name)
+        if self._answering.is_set() or not callable(attribute):
+            return attribute
+
+        def late(*args: Any, **kwargs: Any) -> Any:
+            self._answering.wait()
+            return attribute(*args, **kwargs)
+
+        late.__name__ = name
+        return late
+
+    def hang(self) -> None:
+        """Answer nothing that is asked from now on, until :meth:`release`."""
+        self._answering.clear()
 
     def produce(
         self, batches: Mapping[TopicPartition, Sequence[bytes]], *args: Any, **kwargs: Any
     ) -> dict[TopicPartition, Produced]:
+        self._answering.wait()
         failure, hit = _next(self.produce_failures, batches)
         if failure is None:
             return self._broker.produce(batches, *args, **kwargs)  # type: ignore[no-any-return]
@@ -66,6 +82,7 @@ class FaultyBroker:
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset], *args: Any, **kwargs: Any
     ) -> dict[TopicPartition, Error | None]:
+        self._answering.wait()
         failure, hit = _next(self.commit_failures, offsets)
         if failure is None:
             return self._broker.commit_offsets(group, offsets, *args, **kwargs)  # type: ignore[no-any-return]
@@ -81,6 +98,7 @@ class FaultyBroker:
         No longer than it would have waited for any records, though, so a ``poll`` returns when its time is
         over. The delay counts from the first request for that place in the partition.
         """
+        self._answering.wait()
         deadline = time.monotonic() + max_wait
         while True:
             left = max(deadline - time.monotonic(), 0.0)
@@ -121,7 +139,8 @@ class FaultyBroker:
         self.release()
 
     def release(self) -> None:
-        """Have the fetches that hold records back look again."""
+        """Have the fetches that hold records back look again, and what hangs go on."""
+        self._answering.set()
         self._due.clear()
         self._release.set()
         self._release = Event()

@@ -25,6 +25,7 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
+from compat.kafka.consumer._calls import GRACE, Calls, NotYetError
 from compat.kafka.consumer._records import PartitionBuffer
 from dafka.broker.interface import FetchFrom
 from dafka.protocol.batch import BatchError, read_header
@@ -38,11 +39,13 @@ class Fetches:
     def __init__(
         self,
         client: Client,
+        calls: Calls,
         subscription: SubscriptionState,
         config: dict[str, Any],
         metrics: ConsumerMetrics | None = None,
     ) -> None:
         self._client = client
+        self._calls = calls
         self._metrics = metrics
         self._subscription = subscription
         self._config = config
@@ -98,6 +101,8 @@ class Fetches:
     def fetch(self, seconds: float) -> bool:
         """Fetch, waiting up to ``seconds`` for data; False if there is no partition to fetch from.
 
+        What has not come by then is there for the next fetch.
+
         Raises:
             OffsetOutOfRangeError: a position outside of the partition, and no reset policy.
             TopicAuthorizationFailedError, KafkaError: what the broker says about a partition.
@@ -112,15 +117,20 @@ class Fetches:
                 wanted[tuple(partition)] = FetchFrom(offset, config["max_partition_fetch_bytes"])
         if not wanted:
             return False
+        try:
+            # The broker's own wait ends first, and its answer takes a moment.
+            began, wanted, answers = self._calls.resume(
+                "fetch",
+                seconds + GRACE,
+                self._fetch_in_hub,
+                wanted,
+                min(seconds, config["fetch_max_wait_ms"] / 1000),
+                config["fetch_min_bytes"],
+                config["fetch_max_bytes"],
+            )
+        except NotYetError:
+            return True
         self.fetches += 1
-        began = monotonic()
-        answers = self._client.call(
-            self._fetch_in_hub,
-            wanted,
-            min(seconds, config["fetch_max_wait_ms"] / 1000),
-            config["fetch_min_bytes"],
-            config["fetch_max_bytes"],
-        )
         failure = None
         for key, answer in answers.items():
             try:
@@ -134,15 +144,19 @@ class Fetches:
         return True
 
     def _fetch_in_hub(self, wanted: Any, seconds: float, min_bytes: int, max_bytes: int) -> Any:
+        """When the fetch began, what was asked for, and the broker's answers."""
+        began = monotonic()
         if self.needed_elsewhere():
-            return {}
+            return began, wanted, {}
         self._fetching = gevent.getcurrent()
         try:
-            return self._client.broker.fetch(
-                wanted, max_wait=seconds, min_bytes=min_bytes, max_bytes=max_bytes
+            return (
+                began,
+                wanted,
+                self._client.broker.fetch(wanted, max_wait=seconds, min_bytes=min_bytes, max_bytes=max_bytes),
             )
         except gevent.GreenletExit:
-            return {}
+            return began, wanted, {}
         finally:
             self._fetching = None
 

@@ -32,6 +32,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from kafka.structs import ConsumerGroupMetadata, MemberState, TopicPartition
 
 from compat.kafka._client import Client
+from compat.kafka.consumer._calls import Calls
 from compat.kafka.consumer._group_session import Attendance, Session
 from compat.kafka.consumer._listener import Notices
 from compat.kafka.consumer._membership import Topics
@@ -56,6 +57,7 @@ class GroupMember:
     def __init__(
         self,
         client: Client,
+        calls: Calls,
         subscription: SubscriptionState,
         config: dict[str, Any],
         wake_caller: Callable[[], None],
@@ -69,8 +71,8 @@ class GroupMember:
         self._assignors: dict[str, Any] = {one.name: one for one in made}
         common = set.intersection(*(set(one.supported_protocols()) for one in made))
         self._cooperative = max(common) == RebalanceProtocol.COOPERATIVE
-        self._topics = Topics(client, subscription, config["allow_auto_create_topics"])
-        self.session = Session(client, config, wake_caller)
+        self._topics = Topics(calls, subscription, config["allow_auto_create_topics"])
+        self.session = Session(client, calls, config, wake_caller)
         self._rejoin = True
         self._prepared = False  # the listener knows that a rebalance is under way
         self._attendance: Attendance | None = None
@@ -101,7 +103,7 @@ class GroupMember:
         if not self._subscription.partitions_auto_assigned():
             return True
         self.session.last_poll = monotonic()
-        if self._topics.look() and self._assigned_from is not None:
+        if self._topics.look(deadline) and self._assigned_from is not None:
             self._outdated = self._assigned_from != self._topics.snapshot()
         while self._attendance is not None or self._must_join():
             if self._attendance is None:
@@ -113,7 +115,7 @@ class GroupMember:
             outcome, self._attendance = self._attendance.outcome, None
             if isinstance(outcome, Joined):
                 # If the group has moved on meanwhile, it joins once more with what it offered.
-                self._attendance = self.session.attend(self._offered, self._assign(outcome))
+                self._attendance = self.session.attend(self._offered, self._assign(outcome, deadline))
             elif isinstance(outcome, Synced):
                 self._complete(outcome)
             elif isinstance(outcome, Unknown):
@@ -211,7 +213,7 @@ class GroupMember:
         self._joined_with = topics = set(self._subscription.subscription or ())
         return [(name, assignor.metadata(topics).encode()) for name, assignor in self._assignors.items()]
 
-    def _assign(self, joined: Joined) -> dict[str, bytes]:
+    def _assign(self, joined: Joined, deadline: float) -> dict[str, bytes]:
         """The leader's work: who of the members reads which partitions."""
         candidates = [
             Candidate(member_id, instance_id, ConsumerProtocolSubscription.decode(metadata))
@@ -219,7 +221,7 @@ class GroupMember:
         ]
         self._topics.others = {topic for one in candidates for topic in one.metadata.topics}
         self._topics.changed()
-        self._topics.look()
+        self._topics.look(deadline)  # if it comes too late for this, the group rebalances once more
         self._assigned_from = self._topics.snapshot()
         assignments = self._assignors[str(joined.protocol)].assign(self._topics, candidates)
         return {member_id: assignment.encode() for member_id, assignment in assignments.items()}
@@ -258,9 +260,9 @@ class GroupMember:
 
     # -- leaving ----------------------------------------------------------------------------------
 
-    def leave(self) -> None:
-        """Leave the group; no listener is told."""
-        self.session.leave()
+    def leave(self, timeout_ms: float | None) -> None:
+        """Leave the group, within ``timeout_ms``; no listener is told."""
+        self.session.leave(timeout_ms)
         self._attendance = None
         self._rejoin = True
         self._prepared = self._stable = False
@@ -268,7 +270,7 @@ class GroupMember:
         self._forget_leading()
         self._topics.changed()
 
-    def close(self) -> None:
+    def close(self, timeout_ms: float | None) -> None:
         """Give the partitions back, so that the listener is told, and leave the group."""
         subscription = self._subscription
         notices = Notices(subscription.rebalance_listener)
@@ -279,7 +281,7 @@ class GroupMember:
                 notices.tell("lost" if self.session.lost else "revoked", owned)
                 self._drop_assignment()
         finally:
-            self.leave()
+            self.leave(timeout_ms)
         notices.report()
 
     # -- committing -------------------------------------------------------------------------------

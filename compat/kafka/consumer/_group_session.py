@@ -29,6 +29,7 @@ from kafka.errors import (
     GroupAuthorizationFailedError,
     GroupMaxSizeReachedError,
     IllegalGenerationError,
+    KafkaTimeoutError,
     MemberIdRequiredError,
     RebalanceInProgressError,
     RetriableError,
@@ -38,6 +39,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolType
 
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
+from compat.kafka.consumer._calls import Calls
 from dafka.broker import BrokerStoppedError
 from dafka.broker.interface import Joined, JoinRequest, LeavingMember, Synced
 from dafka.mesh.hub import Hub
@@ -81,9 +83,12 @@ class Attendance:
 class Session:
     """One consumer's membership as the hub knows it."""
 
-    def __init__(self, client: Client, config: Mapping[str, Any], wake_caller: Callable[[], None]) -> None:
+    def __init__(
+        self, client: Client, calls: Calls, config: Mapping[str, Any], wake_caller: Callable[[], None]
+    ) -> None:
         """``wake_caller``, a method that is called in the hub, ends a fetch of the program's thread."""
         self._client = client
+        self._calls = calls
         self._broker = client.broker
         self._wake_caller = weakref.WeakMethod(wake_caller)
         self._group = config["group_id"]
@@ -133,12 +138,15 @@ class Session:
         self.protocol = None
         self.verdict = None
 
-    def leave(self) -> None:
-        """Leave the group (a static member only ends its heartbeats) and forget the membership."""
+    def leave(self, timeout_ms: float | None) -> None:
+        """Leave the group (a static member only ends its heartbeats) and forget the membership.
+
+        A broker that does not answer in time is not waited for: it will miss the heartbeats.
+        """
         try:
-            self._client.call(self._leave)
-        except BrokerStoppedError:
-            log.debug("no broker to leave group %s at", self._group)
+            self._calls.within(timeout_ms, self._leave)
+        except (BrokerStoppedError, KafkaTimeoutError) as error:
+            log.debug("group %s was not left: %r", self._group, error)
 
     def abandon(self) -> None:
         """Leave without waiting: the consumer was dropped without closing it. For any thread."""

@@ -17,7 +17,7 @@ from typing import Any
 from kafka.consumer.subscription_state import SubscriptionState
 from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
-from compat.kafka._client import Client
+from compat.kafka.consumer._calls import Calls, NotYetError
 
 METADATA_INTERVAL = 1.0  # seconds between looks at the metadata; a call within the process
 MISSING_TOPIC_INTERVAL = 0.05  # the same, while a subscribed topic does not exist
@@ -26,8 +26,8 @@ MISSING_TOPIC_INTERVAL = 0.05  # the same, while a subscribed topic does not exi
 class Topics:
     """Topics and partitions; also what kafka-python's assignors are given as their ``cluster``."""
 
-    def __init__(self, client: Client, subscription: SubscriptionState, create: bool) -> None:
-        self._client = client
+    def __init__(self, calls: Calls, subscription: SubscriptionState, create: bool) -> None:
+        self._calls = calls
         self._subscription = subscription
         self._create = create
         self._partitions: dict[str, set[int]] = {}
@@ -38,14 +38,20 @@ class Topics:
         """Look next time, whatever the interval."""
         self._look_at = 0.0
 
-    def look(self) -> bool:
-        """Look at the metadata if it is time to; whether it was."""
+    def look(self, deadline: float) -> bool:
+        """Look at the metadata if it is time to; whether it was, and the broker has answered in time."""
         if monotonic() < self._look_at:
             return False
         subscription = self._subscription
         pattern = subscription.subscribed_pattern
         names = None if pattern is not None else sorted(subscription.subscription or ())
-        self._partitions = self._client.call(self._look, names, sorted(self.others))
+        others = tuple(sorted(self.others))
+        key = "metadata", None if names is None else tuple(names), others
+        try:
+            found = self._calls.resume(key, deadline - monotonic(), self._look, names, others)
+        except NotYetError:
+            return False
+        self._partitions = found
         if pattern is not None:
             matching = {topic for topic in self._partitions if pattern.match(topic)}
             if matching != subscription.subscription:
@@ -54,8 +60,8 @@ class Topics:
         self._look_at = monotonic() + (MISSING_TOPIC_INTERVAL if missing else METADATA_INTERVAL)
         return True
 
-    def _look(self, names: list[str] | None, others: list[str]) -> dict[str, set[int]]:
-        broker = self._client.broker
+    def _look(self, names: list[str] | None, others: tuple[str, ...]) -> dict[str, set[int]]:
+        broker = self._calls.broker
         found = partitions_of(broker.metadata(names, names is not None and self._create))
         if names is not None and others:
             found = {**partitions_of(broker.metadata(others)), **found}
@@ -78,18 +84,18 @@ class Topics:
 class Sole:
     """A consumer without a group."""
 
-    def __init__(self, client: Client, subscription: SubscriptionState, config: dict[str, Any]) -> None:
+    def __init__(self, calls: Calls, subscription: SubscriptionState, config: dict[str, Any]) -> None:
         self._subscription = subscription
-        self._topics = Topics(client, subscription, config["allow_auto_create_topics"])
+        self._topics = Topics(calls, subscription, config["allow_auto_create_topics"])
 
     def changed(self) -> None:
         """The subscription has changed, or metadata is known to be old: look at it next time."""
         self._topics.changed()
 
     def poll(self, deadline: float, before_revoking: Callable[[], None]) -> bool:
-        """Look at the metadata if it is time to, and take over what has changed; never waits."""
+        """Look at the metadata if it is time to, and take over what has changed."""
         subscription = self._subscription
-        if subscription.partitions_auto_assigned() and self._topics.look():
+        if subscription.partitions_auto_assigned() and self._topics.look(deadline):
             wanted = {
                 TopicPartition(topic, number)
                 for topic in subscription.subscription or ()
@@ -102,11 +108,11 @@ class Sole:
     def interrupt(self) -> None:
         """Nothing here waits."""
 
-    def leave(self) -> None:
+    def leave(self, timeout_ms: float | None) -> None:
         """The subscription has ended."""
         self._topics.changed()
 
-    def close(self) -> None:
+    def close(self, timeout_ms: float | None) -> None:
         """Nobody has to be told."""
         if self._subscription.partitions_auto_assigned():
             self._subscription.assign_from_subscribed([])

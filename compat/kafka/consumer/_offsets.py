@@ -33,6 +33,7 @@ from kafka.util import Timer
 
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
+from compat.kafka.consumer._calls import Calls, NotYetError
 from compat.kafka.consumer._group_member import GroupMember
 from compat.kafka.consumer._membership import Sole
 from dafka.broker.interface import CommittedOffset
@@ -49,12 +50,14 @@ class Positions:
     def __init__(
         self,
         client: Client,
+        calls: Calls,
         subscription: SubscriptionState,
         member: GroupMember | Sole,
         config: dict[str, Any],
         metrics: ConsumerMetrics | None = None,
     ) -> None:
         self._client = client
+        self._calls = calls
         self._metrics = metrics
         self._subscription = subscription
         self._member = member
@@ -67,8 +70,10 @@ class Positions:
 
     # -- finding and resetting -----------------------------------------------------------------
 
-    def resolve(self) -> bool:
+    def resolve(self, deadline: float) -> bool:
         """Give every assigned partition a position; whether all have one now.
+
+        What the broker has not answered at ``deadline`` is there for the next time.
 
         Raises:
             NoOffsetForPartitionError: neither a committed offset nor a reset policy.
@@ -76,20 +81,26 @@ class Positions:
         subscription = self._subscription
         if subscription.has_all_fetch_positions():
             return True
-        missing = subscription.missing_fetch_positions()
-        if missing and self._group_id is not None:
-            for partition, committed in self.fetch_committed(missing).items():
-                subscription.seek(partition, committed.offset)
-        subscription.reset_missing_positions()
-        waiting = subscription.partitions_needing_reset()
-        if waiting:
-            self._reset(waiting)
+        try:
+            missing = subscription.missing_fetch_positions()
+            if missing and self._group_id is not None:
+                for partition, committed in self._committed(missing, deadline).items():
+                    subscription.seek(partition, committed.offset)
+            subscription.reset_missing_positions()
+            waiting = subscription.partitions_needing_reset()
+            if waiting:
+                self._reset(waiting, deadline)
+        except NotYetError:
+            return False
         return subscription.has_all_fetch_positions()
 
-    def _reset(self, partitions: set[TopicPartition]) -> None:
+    def _reset(self, partitions: set[TopicPartition], deadline: float) -> None:
         subscription = self._subscription
         assignment = subscription.assignment
-        answers = self._list_offsets({one: assignment[one].reset_strategy for one in partitions})
+        wanted = {tuple(one): int(assignment[one].reset_strategy) for one in sorted(partitions)}
+        key = "offsets", tuple(wanted.items())
+        found = self._calls.resume(key, deadline - monotonic(), self._list_in_hub, wanted)
+        answers = {partition: found[tuple(partition)] for partition in partitions}
         for partition, answer in answers.items():
             if answer.error is None:
                 subscription.seek(partition, answer.offset)
@@ -100,12 +111,8 @@ class Positions:
             subscription.reset_failed([partition], monotonic() + self._config["retry_backoff_ms"] / 1000)
             self._member.changed()
 
-    def _list_offsets(self, timestamps: dict[TopicPartition, int]) -> dict[TopicPartition, Any]:
-        answers = self._client.call(
-            self._client.broker.list_offsets,
-            {tuple(partition): int(timestamp) for partition, timestamp in timestamps.items()},
-        )
-        return {partition: answers[tuple(partition)] for partition in timestamps}
+    def _list_in_hub(self, timestamps: Any) -> Any:
+        return self._client.broker.list_offsets(timestamps)
 
     def offsets_at(
         self, timestamps: dict[TopicPartition, int], timeout_ms: float | None
@@ -119,7 +126,10 @@ class Positions:
         found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
         missing = dict(timestamps)
         while missing:
-            for partition, answer in self._list_offsets(missing).items():
+            wanted = {tuple(partition): int(timestamp) for partition, timestamp in missing.items()}
+            answers = self._calls.within(timer.timeout_ms, self._list_in_hub, wanted)
+            for partition in list(missing):
+                answer = answers[tuple(partition)]
                 if answer.error is None:
                     del missing[partition]
                     exists = answer.offset is not None and answer.offset >= 0
@@ -147,17 +157,24 @@ class Positions:
 
     # -- committed offsets -----------------------------------------------------------------------
 
-    def fetch_committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """What the group has committed, for those partitions that it has committed something for."""
+    def fetch_committed(self, partitions: Iterable[TopicPartition], timeout_ms: float | None) -> Offsets:
+        """What the group has committed, for those partitions that it has committed something for.
+
+        Raises:
+            KafkaTimeoutError: the broker did not say within ``timeout_ms`` (None: it is waited for).
+        """
         wanted = [tuple(partition) for partition in partitions]
-        if not wanted:
-            return {}
-        answers = self._client.call(self._client.broker.fetch_offsets, self._group_id, wanted)
-        return {
-            TopicPartition(*key): OffsetAndMetadata(found.offset, found.metadata or "", found.leader_epoch)
-            for key, found in answers.items()
-            if found is not None and found.offset >= 0
-        }
+        return _as_offsets(self._calls.within(timeout_ms, self._committed_in_hub, wanted))
+
+    def _committed(self, partitions: Iterable[TopicPartition], deadline: float) -> Offsets:
+        wanted = sorted(tuple(partition) for partition in partitions)
+        # What was asked for in an earlier generation others may have overtaken.
+        generation = self._member.session.generation if isinstance(self._member, GroupMember) else -1
+        key = "committed", generation, tuple(wanted)
+        return _as_offsets(self._calls.resume(key, deadline - monotonic(), self._committed_in_hub, wanted))
+
+    def _committed_in_hub(self, wanted: Any) -> Any:
+        return self._client.broker.fetch_offsets(self._group_id, wanted)
 
     def commit(self, offsets: Offsets, timeout_ms: float | None) -> None:
         """Commit and wait for it, repeating it while the error is one that passes.
@@ -176,7 +193,7 @@ class Positions:
         timeout_ms = self._config["request_timeout_ms"] if timeout_ms is None else timeout_ms
         timer = Timer(timeout_ms, f"Failed to commit offsets in {timeout_ms} ms")
         while True:
-            error = self._client.call(self._commit_in_hub, offsets, self._identity())
+            error = self._calls.within(timer.timeout_ms, self._commit_in_hub, offsets, self._identity())
             if error is None:
                 return
             if not isinstance(error, RetriableError):
@@ -292,6 +309,14 @@ class Positions:
             log.warning("Offset commit failed, which may mean that records come twice: %s", error)
         except Exception:
             log.exception("Offset commit failed: This is likely to cause duplicate message delivery")
+
+
+def _as_offsets(answers: dict[Any, Any]) -> Offsets:
+    return {
+        TopicPartition(*key): OffsetAndMetadata(found.offset, found.metadata or "", found.leader_epoch)
+        for key, found in answers.items()
+        if found is not None and found.offset >= 0
+    }
 
 
 def _check_offsets(offsets: Any) -> None:

@@ -33,6 +33,7 @@ from kafka.util import Timer, ensure_valid_topic_name
 from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._metrics import ConsumerMetrics, new_registry
 from compat.kafka._mirror import counterpart_names
+from compat.kafka.consumer._calls import Calls
 from compat.kafka.consumer._config import check_config, read_config
 from compat.kafka.consumer._fetches import Fetches
 from compat.kafka.consumer._group_member import GroupMember
@@ -66,9 +67,12 @@ class KafkaConsumer:
         check_config(self.config)
         self._subscription = SubscriptionState(self.config["auto_offset_reset"])
         figures = self._new_figures()
-        self._fetches = Fetches(self._client, self._subscription, self.config, figures)
+        self._calls = Calls(self._client)
+        self._fetches = Fetches(self._client, self._calls, self._subscription, self.config, figures)
         self._member = self._new_member(figures)
-        self._positions = Positions(self._client, self._subscription, self._member, self.config, figures)
+        self._positions = Positions(
+            self._client, self._calls, self._subscription, self._member, self.config, figures
+        )
         self._register_totals()
         self._chunk: Iterator[ConsumerRecord] = iter(())
         self._chunk_state: Any = None  # the state of the chunk's partition
@@ -82,8 +86,10 @@ class KafkaConsumer:
 
     def _new_member(self, figures: ConsumerMetrics | None) -> GroupMember | Sole:
         if self.config["group_id"] is None:
-            return Sole(self._client, self._subscription, self.config)
-        member = GroupMember(self._client, self._subscription, self.config, self._fetches.interrupt_here)
+            return Sole(self._calls, self._subscription, self.config)
+        member = GroupMember(
+            self._client, self._calls, self._subscription, self.config, self._fetches.interrupt_here
+        )
         session = member.session
         session.metrics = figures
         self._fetches.needed_elsewhere = lambda: session.called
@@ -129,7 +135,7 @@ class KafkaConsumer:
         self._drop_chunk()
         self._auto_commit_before_leaving()
         self._subscription.unsubscribe()
-        self._member.leave()
+        self._member.leave(self.config["request_timeout_ms"])
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions; none ends the assignment.
@@ -214,22 +220,26 @@ class KafkaConsumer:
         deadline = monotonic() + timeout_ms / 1000
         records: dict[TopicPartition, list[ConsumerRecord]] = {}
         before: dict[TopicPartition, OffsetAndMetadata] = {}
-        while not self._closed:
-            taken = self._round(deadline, max_records)
-            while taken is not None:
-                partition, rows = taken
-                state = self._subscription.assignment[partition]
-                before.setdefault(partition, state.position)
-                state.position = _behind(rows[-1])
-                records.setdefault(partition, []).extend(rows)
-                max_records -= len(rows)
-                taken = self._take_more(max_records)
-            if records or monotonic() >= deadline:
-                break
-        if not update_offsets:
-            for partition, position in before.items():
-                self._subscription.assignment[partition].position = position
-        return records
+        returned = False
+        try:
+            while not self._closed:
+                taken = self._round(deadline, max_records)
+                while taken is not None:
+                    partition, rows = taken
+                    state = self._subscription.assignment[partition]
+                    before.setdefault(partition, state.position)
+                    state.position = _behind(rows[-1])
+                    records.setdefault(partition, []).extend(rows)
+                    max_records -= len(rows)
+                    taken = self._take_more(max_records)
+                if records or monotonic() >= deadline:
+                    break
+            returned = update_offsets
+            return records
+        finally:
+            if not returned:  # nor after an interruption (Ctrl-C): these records come again
+                for partition, position in before.items():
+                    self._subscription.assignment[partition].position = position
 
     def _take_more(self, limit: int) -> Any:
         """Buffered records for a poll that has some; an error waits for the next poll."""
@@ -254,7 +264,7 @@ class KafkaConsumer:
         taken = self._fetches.take(limit)
         if taken is not None:
             return taken
-        self._positions.resolve()
+        self._positions.resolve(deadline)
         seconds = max(deadline - monotonic(), 0.0)
         if self._fetches.fetch(seconds):
             return self._fetches.take(limit)
@@ -292,7 +302,7 @@ class KafkaConsumer:
         self._settle()
         timer = Timer(timeout_ms)
         state = self._subscription.assignment[partition]
-        while not self._positions.resolve() and state.position is None and not timer.expired:
+        while not self._positions.resolve(_deadline(timer)) and state.position is None and not timer.expired:
             left = timer.timeout_secs
             self._pause(IDLE_PAUSE if left is None else min(left, IDLE_PAUSE))
         return None if state.position is None else state.position.offset
@@ -400,11 +410,12 @@ class KafkaConsumer:
         Raises:
             IllegalStateError: no ``group_id``.
             TypeError: not a TopicPartition.
+            KafkaTimeoutError: the broker did not say within ``timeout_ms``.
         """
         self._check_group()
         if not isinstance(partition, TopicPartition):
             raise TypeError("partition must be a TopicPartition namedtuple")
-        found = self._positions.fetch_committed([partition]).get(partition)
+        found = self._positions.fetch_committed([partition], timeout_ms).get(partition)
         if found is None:
             return None
         return found if metadata else found.offset
@@ -417,13 +428,17 @@ class KafkaConsumer:
 
     def topics(self) -> set[str]:
         """The names of all topics."""
-        return set(partitions_of(self._client.call(self._client.broker.metadata, None)))
+        return set(self._all_topics())
+
+    def _all_topics(self) -> dict[str, set[int]]:
+        look = self._client.broker.metadata
+        return partitions_of(self._calls.within(self.config["request_timeout_ms"], look, None))
 
     def partitions_for_topic(self, topic: str) -> set[int]:
         """The numbers of a topic's partitions; empty if there is no such topic."""
         known = self._member.partitions_for_topic(topic)
         if known is None:
-            known = partitions_of(self._client.call(self._client.broker.metadata, None)).get(topic)
+            known = self._all_topics().get(topic)
         return set(known or ())
 
     def beginning_offsets(
@@ -488,15 +503,15 @@ class KafkaConsumer:
         """
         if self._closed:
             return
+        timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
         self._drop_chunk()
         self._closed = True
         self._fetches.interrupt()
         self._member.interrupt()
         try:
             if autocommit:
-                timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
                 self._positions.auto_commit_and_wait(timeout_ms)
-            self._member.close()
+            self._member.close(timeout_ms)
         finally:
             if self._metrics is not None:
                 self._metrics.close()
@@ -516,6 +531,10 @@ class KafkaConsumer:
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         # After an exception the last record may not have been processed: its offset is not committed.
         self.close(autocommit=exc_type is None)
+
+
+def _deadline(timer: Timer) -> float:
+    return float("inf") if timer.timeout_secs is None else monotonic() + timer.timeout_secs
 
 
 def _behind(record: ConsumerRecord) -> OffsetAndMetadata:

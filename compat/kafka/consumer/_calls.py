@@ -1,0 +1,103 @@
+"""Calls to the broker that nobody has to wait out.
+
+A ``poll`` returns when its time is over, also where the broker is slow or hangs. What it has asked for by
+then is not taken back: the call goes on in the hub, and the next ``poll`` finds its outcome
+(:meth:`Calls.resume`). So a program whose polls are shorter than the way to its broker gets on as well.
+
+Methods with a timeout of their own give up instead (:meth:`Calls.within`). A commit that is given up may
+still be carried out, as with any Kafka client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+import gevent.event
+from kafka.errors import KafkaTimeoutError
+
+from compat.kafka._client import Client
+
+GRACE = 0.05  # seconds that every wait lasts at least, however little time a poll was given
+SLICE = 1.0  # seconds that a wait lasts at most, so that its caller can see whether it was closed
+USABLE = 1.0  # seconds that an outcome that nobody has come for is news
+
+
+class NotYetError(Exception):
+    """The broker has not answered; the call goes on."""
+
+
+class Calls:
+    """The calls of one consumer. Its methods are for the program's thread."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._left: dict[Any, _Call] = {}
+
+    @property
+    def broker(self) -> Any:
+        """The broker that runs now; for what is called."""
+        return self._client.broker
+
+    def within(self, timeout_ms: float | None, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call the broker, waiting ``timeout_ms`` at most (None: for ever).
+
+        Raises:
+            KafkaTimeoutError: it has not answered.
+        """
+        seconds = None if timeout_ms is None else max(timeout_ms / 1000, 0.0)
+        call = _Call(fn, args, kwargs)
+        if not self._client.call(self._wait, call, seconds):
+            raise KafkaTimeoutError(f"The broker did not answer {fn.__name__} within {timeout_ms} ms")
+        return call.outcome()
+
+    def resume(self, key: Any, seconds: float, fn: Callable[..., Any], *args: Any) -> Any:
+        """Call the broker, or go on waiting for the call of that key that an earlier wait has left.
+
+        Raises:
+            NotYetError: it has not answered within (about) ``seconds``.
+        """
+        call = self._left.pop(key, None)
+        if call is None or monotonic() - call.ended > USABLE:
+            call = _Call(fn, args, {})
+        # Noted before the wait: who is interrupted in it (Ctrl-C) comes back to the same call.
+        self._left[key] = call
+        if not self._client.call(self._wait, call, min(max(seconds, GRACE), SLICE)):
+            raise NotYetError
+        self._left.pop(key, None)
+        return call.outcome()
+
+    def _wait(self, call: _Call, seconds: float | None) -> bool:
+        """In the hub: begin the call if it has not begun, and wait for its end; whether it has ended."""
+        if call.over is None:
+            call.over = gevent.event.Event()
+            self._client.hub.spawn(call.run)
+        return bool(call.over.wait(seconds))
+
+
+class _Call:
+    """A call that runs in a green thread of its own."""
+
+    def __init__(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        self._call = fn, args, kwargs
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self.over: gevent.event.Event | None = None  # from its beginning on
+        self.ended = float("inf")  # monotonic seconds
+
+    def run(self) -> None:
+        fn, args, kwargs = self._call
+        try:
+            self._value = fn(*args, **kwargs)
+        except BaseException as error:
+            self._error = error
+        self.ended = monotonic()
+        assert self.over is not None
+        self.over.set()
+
+    def outcome(self) -> Any:
+        """What the call returned; raises what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._value

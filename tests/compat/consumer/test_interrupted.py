@@ -1,0 +1,78 @@
+"""Ctrl-C in the middle of a poll or an iteration: what was not handed out comes again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compat.kafka import Deserializer, KafkaConsumer, TopicPartition
+from dafka.testing import TestBroker, wait_until
+
+Consumers = Callable[..., KafkaConsumer]
+
+
+class InterruptedAt(Deserializer):
+    """A deserializer in which a record of this value meets Ctrl-C, the first time."""
+
+    def __init__(self, value: bytes) -> None:
+        self.value: bytes | None = value
+
+    def deserialize(self, topic: str, headers: Any, data: bytes) -> bytes:
+        if data == self.value:
+            self.value = None
+            raise KeyboardInterrupt
+        return data
+
+
+def test_an_interrupted_poll_returns_its_records_the_next_time(
+    dafka_broker: TestBroker, kafka_consumer_factory: Consumers
+) -> None:
+    dafka_broker.create_topic("t", 2)
+    dafka_broker.preload("t", [b"a", b"b"], partition=0)
+    dafka_broker.preload("t", [b"c", b"d"], partition=1)
+    consumer = kafka_consumer_factory(group_id="g", value_deserializer=InterruptedAt(b"d"))
+    consumer.assign([TopicPartition("t", 0), TopicPartition("t", 1)])
+    with pytest.raises(KeyboardInterrupt):
+        wait_until(lambda: consumer.poll(1000))
+    assert [consumer.position(TopicPartition("t", number)) for number in (0, 1)] == [0, 0]
+    seen: list[Any] = []
+    wait_until(
+        lambda: seen.extend(r.value for rows in consumer.poll(100).values() for r in rows) or len(seen) == 4
+    )
+    assert sorted(seen) == [b"a", b"b", b"c", b"d"]
+    consumer.commit()
+    assert dafka_broker.committed("g") == {("t", 0): 2, ("t", 1): 2}
+
+
+def test_an_interrupted_iteration_goes_on_where_it_was(
+    dafka_broker: TestBroker, kafka_consumer_factory: Consumers
+) -> None:
+    dafka_broker.preload("t", [b"%d" % number for number in range(10)])
+    consumer = kafka_consumer_factory("t", value_deserializer=InterruptedAt(b"5"), consumer_timeout_ms=300)
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        for record in consumer:
+            seen.append(record.value)
+    seen += [record.value for record in consumer]
+    assert seen == [b"%d" % number for number in range(10)]
+
+
+@pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(), reason="signals are the main thread's"
+)
+def test_a_poll_that_waits_is_interrupted_at_once_and_can_be_repeated(
+    dafka_broker: TestBroker, kafka_consumer_factory: Consumers
+) -> None:
+    dafka_broker.create_topic("t")
+    consumer = kafka_consumer_factory("t", group_id="g")
+    wait_until(lambda: consumer.poll(50) == {} and consumer.assignment())
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        consumer.poll(30_000)
+    dafka_broker.preload("t", [b"v"])
+    assert wait_until(lambda: consumer.poll(1000))[TopicPartition("t", 0)][0].value == b"v"
