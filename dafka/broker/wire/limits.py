@@ -1,0 +1,39 @@
+"""The bounds of the listener, in one place, by Kafka's names where Kafka has one. Sizes are bytes."""
+
+from __future__ import annotations
+
+REQUEST_MAX_BYTES = 100 * 1024 * 1024
+"""socket.request.max.bytes: the largest Produce request."""
+
+SMALL_REQUEST_MAX_BYTES = 8 * 1024 * 1024
+"""The largest request of any other kind: they are decoded in one go, and nothing else runs meanwhile."""
+
+RESPONSE_MAX_BYTES = 16 * 1024 * 1024
+"""Batches in one Fetch response, whatever the client asks for; one batch comes whatever its size."""
+
+CONNECTION_BYTES = 16 * 1024 * 1024
+"""Produce requests of one connection that wait for their answers; one is taken whatever its size."""
+
+CONNECTION_REQUESTS = 1000
+"""... and their number."""
+
+TOTAL_BYTES = 256 * 1024 * 1024
+"""Requests and responses of all connections. A large request waits for room, a Fetch gets less."""
+
+CONNECTIONS = 10_000
+"""max.connections: connections at a time. One more is closed at once."""
+
+IDLE_SECONDS = 600.0
+"""connections.max.idle.ms: a connection without a request for so long is closed."""
+
+REQUEST_SECONDS = 60.0
+"""A request that has begun must be there within this time."""
+
+WRITE_SECONDS = 60.0
+"""A response must have gone out within this time."""
+
+MAX_WAIT_SECONDS = 300.0
+"""A Fetch waits no longer than this, whatever the client asks for."""
+
+FIRST_CHUNK = 64 * 1024
+"""What a request that is only announced takes of memory; it grows as the bytes arrive."""

@@ -1,0 +1,112 @@
+"""Answers about the offsets of partitions: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.errors import UnknownLeaderEpochError
+from kafka.protocol.admin import DeleteRecordsResponse
+from kafka.protocol.consumer import IsolationLevel, ListOffsetsResponse, OffsetForLeaderEpochResponse
+
+from dafka.broker.interface import (
+    EARLIEST,
+    LATEST,
+    NO_OFFSET,
+    BrokerInterface,
+    ListedOffset,
+    TopicPartition,
+)
+from dafka.broker.wire.answering import Context
+from dafka.broker.wire.metadata import LEADER_EPOCH
+from dafka.broker.wire.naming import by_topic, code
+
+EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6  # of tiered storage, which is not here
+
+_Listed = ListOffsetsResponse.ListOffsetsTopicResponse
+_Ended = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+_Deleted = DeleteRecordsResponse.DeleteRecordsTopicResult
+
+
+def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    wanted: dict[TopicPartition, int] = {}
+    answers: dict[TopicPartition, ListedOffset] = {}
+    for topic in request.topics:
+        for one in topic.partitions:
+            key = topic.name, one.partition_index
+            if one.current_leader_epoch > LEADER_EPOCH:
+                answers[key] = ListedOffset(UnknownLeaderEpochError)
+            elif one.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+                answers[key] = ListedOffset(None)  # nothing was ever moved to a remote storage
+            else:
+                wanted[key] = EARLIEST if one.timestamp == EARLIEST_LOCAL else one.timestamp
+    if wanted:
+        committed = request.isolation_level == IsolationLevel.READ_COMMITTED
+        # The keyword only where it matters: a broker without transactions need not know it.
+        options = {"read_committed": True} if committed else {}
+        answers.update(broker.list_offsets(wanted, **options))
+    return ListOffsetsResponse(
+        throttle_time_ms=0,
+        topics=[
+            _Listed(
+                name=name,
+                partitions=[
+                    _Listed.ListOffsetsPartitionResponse(
+                        partition_index=number,
+                        error_code=code(listed.error),
+                        timestamp=listed.timestamp,
+                        offset=listed.offset,
+                        leader_epoch=LEADER_EPOCH if listed.offset >= 0 else -1,
+                    )
+                    for number, listed in partitions
+                ],
+            )
+            for name, partitions in by_topic(answers).items()
+        ],
+    )
+
+
+def offset_for_leader_epoch(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Every record is of the one epoch there is, so it ends where the partition ends."""
+    asked = {(topic.topic, one.partition): one for topic in request.topics for one in topic.partitions}
+    ends = broker.list_offsets(dict.fromkeys(asked, LATEST))
+    results: dict[TopicPartition, Any] = {}
+    for key, one in asked.items():
+        error, epoch, end = ends[key].error, LEADER_EPOCH, ends[key].offset
+        if error is None and one.current_leader_epoch > LEADER_EPOCH:
+            error = UnknownLeaderEpochError
+        if error is not None or one.leader_epoch != LEADER_EPOCH:
+            epoch, end = -1, NO_OFFSET
+        results[key] = _Ended.EpochEndOffset(
+            error_code=code(error), partition=key[1], leader_epoch=epoch, end_offset=end
+        )
+    return OffsetForLeaderEpochResponse(
+        throttle_time_ms=0,
+        topics=[
+            _Ended(topic=name, partitions=[result for _, result in partitions])
+            for name, partitions in by_topic(results).items()
+        ],
+    )
+
+
+def delete_records(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    wanted = {
+        (topic.name, one.partition_index): one.offset for topic in request.topics for one in topic.partitions
+    }
+    deleted = broker.delete_records(wanted)
+    return DeleteRecordsResponse(
+        throttle_time_ms=0,
+        topics=[
+            _Deleted(
+                name=name,
+                partitions=[
+                    _Deleted.DeleteRecordsPartitionResult(
+                        partition_index=number,
+                        low_watermark=one.low_watermark,
+                        error_code=code(one.error),
+                    )
+                    for number, one in partitions
+                ],
+            )
+            for name, partitions in by_topic(deleted).items()
+        ],
+    )

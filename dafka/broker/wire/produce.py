@@ -1,0 +1,192 @@
+"""Produce, by hand: batches go from the frame to the broker as views of it, unparsed.
+
+Answered are versions 3 to 13. Versions 0 to 2, which knew no record batches, have the same layout without
+the transactional id, and get UNSUPPORTED_VERSION for every partition. From version 13 on topics have ids.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+from uuid import UUID
+
+from kafka.errors import (
+    UnknownTopicIdError,
+    UnsupportedCompressionTypeError,
+    UnsupportedVersionError,
+)
+
+from dafka.broker.interface import BrokerInterface, Produced
+from dafka.broker.wire.errors import BadRequestError
+from dafka.broker.wire.framing import compact_string, string, varint
+from dafka.broker.wire.naming import code, message, topic_names
+from dafka.broker.wire.reader import read_compact_string, read_string, read_varint, skip_tags
+from dafka.protocol.batch import CODECS, COMPRESSION_MASK, HEADER_OCTETS, LENGTH_END
+
+OLDEST = 3  # the first version with record batches
+ZSTD = 7  # the first version in which they may be compressed with zstd
+FLEXIBLE = 9
+BY_ID = 13
+_ATTRIBUTES = 22  # where in a batch the octet with the codec is
+
+_ACKS = struct.Struct(">hi")
+_INT32 = struct.Struct(">i")
+_PARTITION = struct.Struct(">ihqqq")
+
+Answers = dict["str | UUID", "list[tuple[int, Produced]]"]  # partitions by topic
+
+
+class ProduceRequest(NamedTuple):
+    """A request: topics, by name or by id, with the record sets of their partitions."""
+
+    transactional_id: str | None
+    acks: int
+    topics: list[tuple[str | UUID, list[tuple[int, memoryview]]]]
+
+
+def read_produce(data: memoryview, position: int, version: int) -> ProduceRequest:
+    """The request whose body begins at ``position``. Raises BadRequestError."""
+    try:
+        return _read(data, position, version)
+    except (struct.error, IndexError) as error:
+        raise BadRequestError("short", "ProduceRequest ends too early") from error
+    except UnicodeDecodeError as error:
+        raise BadRequestError("text", f"ProduceRequest: {error}") from error
+
+
+def _read(data: memoryview, position: int, version: int) -> ProduceRequest:
+    flexible = version >= FLEXIBLE
+    text = read_compact_string if flexible else read_string
+    transactional_id = None
+    if version >= OLDEST:
+        transactional_id, position = text(data, position)
+    acks, _ = _ACKS.unpack_from(data, position)
+    count, position = _count(data, position + _ACKS.size, flexible)
+    topics: list[tuple[str | UUID, list[tuple[int, memoryview]]]] = []
+    for _ in range(count):
+        topic: str | UUID | None
+        if version >= BY_ID:
+            octets = bytes(data[position : position + 16])
+            position += 16
+            if len(octets) < 16:
+                raise IndexError
+            topic = UUID(bytes=octets)
+        else:
+            topic, position = text(data, position)
+            if topic is None:
+                raise BadRequestError("null", "a topic's name is null")
+        partitions: list[tuple[int, memoryview]] = []
+        left, position = _count(data, position, flexible)
+        for _ in range(left):
+            (number,) = _INT32.unpack_from(data, position)
+            size, position = _size(data, position + 4, flexible)
+            end = position + max(size, 0)
+            if end > len(data):
+                raise IndexError
+            partitions.append((number, data[position:end]))
+            position = skip_tags(data, end) if flexible else end
+        topics.append((topic, partitions))
+        if flexible:
+            position = skip_tags(data, position)
+    if flexible:
+        position = skip_tags(data, position)
+    if position != len(data):
+        raise BadRequestError("length", f"ProduceRequest has {len(data) - position} bytes too many")
+    return ProduceRequest(transactional_id, acks, topics)
+
+
+def _size(data: memoryview, position: int, flexible: bool) -> tuple[int, int]:
+    if flexible:
+        size, position = read_varint(data, position)
+        return size - 1, position
+    return _INT32.unpack_from(data, position)[0], position + 4
+
+
+def _count(data: memoryview, position: int, flexible: bool) -> tuple[int, int]:
+    count, position = _size(data, position, flexible)
+    if count < 0:
+        raise BadRequestError("null", "an array of ProduceRequest is null")
+    return count, position
+
+
+def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> Answers:
+    """Hand the batches to the broker and wait for its answers, which are in the order of the request."""
+    names = topic_names(broker, [one for one, _ in request.topics if isinstance(one, UUID)])
+    batches: dict[tuple[str, int], list[bytes]] = {}
+    refused: dict[tuple[str | UUID, int], Produced] = {}
+    asked: dict[str | UUID, list[tuple[int, tuple[str, int] | None]]] = {}
+    for topic, partitions in request.topics:
+        name = names.get(topic) if isinstance(topic, UUID) else topic
+        places = asked.setdefault(topic, [])
+        for number, records in partitions:
+            places.append((number, None if name is None else (name, number)))
+            if version < OLDEST:
+                refused[topic, number] = Produced(UnsupportedVersionError)
+            elif name is None:
+                refused[topic, number] = Produced(UnknownTopicIdError)
+            elif (name, number) in batches:
+                raise BadRequestError("twice", f"partition {number} of {name!r} is there twice")
+            elif version < ZSTD and _has_zstd(split := _split(records)):
+                refused[topic, number] = Produced(UnsupportedCompressionTypeError)
+            else:
+                batches[name, number] = _split(records) if version >= ZSTD else split
+    answers: dict[tuple[str, int], Produced] = {}
+    if batches:
+        if request.transactional_id is None:
+            answers = broker.produce(batches, request.acks)
+        else:
+            answers = broker.produce(batches, request.acks, transactional_id=request.transactional_id)
+    return {
+        topic: [
+            (number, refused[topic, number] if (topic, number) in refused else answers[key])  # type: ignore[index]
+            for number, key in places
+        ]
+        for topic, places in asked.items()
+    }
+
+
+def _split(records: memoryview) -> list[bytes]:
+    """The batches of a record set. What is none stays whole: the broker says what is wrong with it."""
+    position, end = 0, len(records)
+    batches = []
+    while position < end:
+        size = int.from_bytes(records[position + 8 : position + LENGTH_END], "big") + LENGTH_END
+        if size < HEADER_OCTETS or position + size > end:
+            size = end - position
+        batches.append(records[position : position + size])
+        position += size
+    return batches  # type: ignore[return-value]  # views, which do what a batch of bytes does
+
+
+def _has_zstd(batches: list[bytes]) -> bool:
+    return any(
+        len(batch) > _ATTRIBUTES and batch[_ATTRIBUTES] & COMPRESSION_MASK == CODECS["zstd"]
+        for batch in batches
+    )
+
+
+def write_produce(answers: Answers, version: int) -> bytes:
+    """The body of the response."""
+    flexible = version >= FLEXIBLE
+    name_of = compact_string if flexible else string
+    out = bytearray(varint(len(answers) + 1) if flexible else _INT32.pack(len(answers)))
+    for topic, partitions in answers.items():
+        out += topic.bytes if isinstance(topic, UUID) else name_of(topic)
+        out += varint(len(partitions) + 1) if flexible else _INT32.pack(len(partitions))
+        for number, one in partitions:
+            fixed = _PARTITION.pack(
+                number, code(one.error), one.base_offset, one.timestamp, one.log_start_offset
+            )
+            out += fixed if version >= 5 else fixed[:22] if version >= 2 else fixed[:14]
+            if version >= 8:
+                text = message(one.error, one.detail)
+                out += b"\1" + compact_string(text) if flexible else b"\0\0\0\0" + string(text)
+            if flexible:
+                out += b"\0"
+        if flexible:
+            out += b"\0"
+    if version >= 1:
+        out += b"\0\0\0\0"  # not throttled
+    if flexible:
+        out += b"\0"
+    return bytes(out)

@@ -1,0 +1,244 @@
+"""Requests, from bytes to objects of kafka-python's classes, by kafka-python's schemas.
+
+kafka-python decodes what a broker sends, and trusts it: its generated decoders know no end of the buffer and
+take a varint of any length. A listener is sent anything, so here is the strict way round the same schemas:
+every length is checked against what is left, and what is left over at the end is an error, too. A reader of a
+class and version is put together once, from closures, and then runs without looking at the schema.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from dafka.broker.wire.errors import BadRequestError
+
+Read = Callable[[memoryview, int], "tuple[Any, int]"]
+
+_NO_UUID = UUID(int=0)
+_FIXED = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
+
+
+def read_request(request_class: Any, version: int, data: memoryview, position: int) -> Any:
+    """The request whose body begins at ``position``. Raises BadRequestError."""
+    try:
+        request, end = _message(request_class, version)(data, position)
+    except (struct.error, IndexError) as error:
+        raise BadRequestError("short", f"{request_class.__name__} ends too early") from error
+    except UnicodeDecodeError as error:
+        raise BadRequestError("text", f"{request_class.__name__}: {error}") from error
+    if end != len(data):
+        detail = f"{request_class.__name__} has {len(data) - end} bytes too many"
+        raise BadRequestError("length", detail)
+    return request
+
+
+def read_varint(data: memoryview, position: int) -> tuple[int, int]:
+    """An unsigned varint of at most 32 bits."""
+    value = shift = 0
+    while True:
+        octet = data[position]
+        position += 1
+        value |= (octet & 0x7F) << shift
+        if octet < 0x80:
+            break
+        shift += 7
+        if shift > 28:
+            raise BadRequestError("varint", "a length of more than five octets")
+    return value & 0xFFFFFFFF, position
+
+
+def skip_tags(data: memoryview, position: int) -> int:
+    """The position behind tagged fields that nobody wants."""
+    count, position = read_varint(data, position)
+    for _ in range(count):
+        _, position = read_varint(data, position)
+        size, position = read_varint(data, position)
+        position += size
+        if position > len(data):
+            raise BadRequestError("short", "a tagged field ends too early")
+    return position
+
+
+def read_string(data: memoryview, position: int) -> tuple[str | None, int]:
+    """A string with two octets of length; -1 is null."""
+    size = int.from_bytes(data[position : position + 2], "big", signed=True)
+    return _text(data, position + 2, size)
+
+
+def read_compact_string(data: memoryview, position: int) -> tuple[str | None, int]:
+    """A string with a varint in front; 0 is null."""
+    size, position = read_varint(data, position)
+    return _text(data, position, size - 1)
+
+
+def _text(data: memoryview, position: int, size: int) -> tuple[str | None, int]:
+    octets, end = _octets(data, position, size)
+    return None if octets is None else str(octets, "utf-8"), end
+
+
+def _octets(data: memoryview, position: int, size: int) -> tuple[bytes | None, int]:
+    if size < 0:
+        return None, position
+    end = position + size
+    if end > len(data):
+        raise BadRequestError("short", f"{size} octets announced, {len(data) - position} are there")
+    return bytes(data[position:end]), end
+
+
+def _bytes(data: memoryview, position: int) -> tuple[bytes | None, int]:
+    (size,) = _INT32.unpack_from(data, position)
+    return _octets(data, position + 4, size)
+
+
+def _compact_bytes(data: memoryview, position: int) -> tuple[bytes | None, int]:
+    size, position = read_varint(data, position)
+    return _octets(data, position, size - 1)
+
+
+def _uuid(data: memoryview, position: int) -> tuple[UUID | None, int]:
+    octets, end = _octets(data, position, 16)
+    value = UUID(bytes=octets)
+    return (None if value == _NO_UUID else value), end
+
+
+_INT32 = struct.Struct(">i")
+
+
+def _fixed(code: str) -> Read:
+    layout = struct.Struct(">" + code)
+    unpack, size = layout.unpack_from, layout.size
+
+    def read(data: memoryview, position: int) -> tuple[Any, int]:
+        return unpack(data, position)[0], position + size
+
+    return read
+
+
+def _not_null(read: Read, name: str) -> Read:
+    def checked(data: memoryview, position: int) -> tuple[Any, int]:
+        value, position = read(data, position)
+        if value is None:
+            raise BadRequestError("null", f"{name} is null")
+        return value, position
+
+    return checked
+
+
+def _array(read_item: Read, compact: bool) -> Read:
+    def read(data: memoryview, position: int) -> tuple[list[Any] | None, int]:
+        if compact:
+            count, position = read_varint(data, position)
+            count -= 1
+        else:
+            (count,) = _INT32.unpack_from(data, position)
+            position += 4
+        if count < 0:
+            return None, position
+        if count > len(data) - position:  # there is no item without an octet
+            left = len(data) - position
+            raise BadRequestError("short", f"{count} items announced, {left} octets are there")
+        items = []
+        for _ in range(count):
+            item, position = read_item(data, position)
+            items.append(item)
+        return items, position
+
+    return read
+
+
+def _tags(fields: dict[int, tuple[str, Read]]) -> Callable[[Any, memoryview, int], int]:
+    def read(target: Any, data: memoryview, position: int) -> int:
+        count, position = read_varint(data, position)
+        for _ in range(count):
+            tag, position = read_varint(data, position)
+            size, position = read_varint(data, position)
+            end = position + size
+            if end > len(data):
+                raise BadRequestError("short", f"tagged field {tag} ends too early")
+            if tag in fields:
+                name, read_field = fields[tag]
+                value, behind = read_field(data, position)
+                if behind != end:
+                    raise BadRequestError("length", f"tagged field {tag} is not as long as it says")
+                setattr(target, name, value)
+            position = end
+        return position
+
+    return read
+
+
+def _struct(field: Any, version: int, flexible: bool, data_class: Any) -> Read:
+    plain = [(one.name, _field(one, version, flexible)) for one in field.untagged_fields(version)]
+    tagged = {
+        one.tag: (one.name, _field(one, version, flexible))
+        for one in field.fields.values()
+        if one.for_version_q(version) and one.tagged_field_q(version)
+    }
+    read_tags = _tags(tagged)
+    new = object.__new__
+
+    def read(data: memoryview, position: int) -> tuple[Any, int]:
+        value = new(data_class)
+        value._version = version
+        value.tags = value.unknown_tags = None
+        for name, read_field in plain:
+            field_value, position = read_field(data, position)
+            setattr(value, name, field_value)
+        if flexible:
+            position = read_tags(value, data, position)
+        return value, position
+
+    return read
+
+
+def _nullable_struct(read_struct: Read) -> Read:
+    def read(data: memoryview, position: int) -> tuple[Any, int]:
+        if data[position] == 0xFF:
+            return None, position + 1
+        return read_struct(data, position + 1)
+
+    return read
+
+
+def _field(field: Any, version: int, flexible: bool) -> Read:
+    read = _nullable_field(field, version, flexible)
+    if field.nullable_for_version_q(version) or field.type_str in _FIXED or field.type_str == "uuid":
+        return read
+    return _not_null(read, field.name)
+
+
+def _nullable_field(field: Any, version: int, flexible: bool) -> Read:
+    if field.is_struct_array():
+        item = _struct(field.array_of, version, flexible, field.data_class)
+        return _array(item, flexible)
+    if field.is_array():
+        # The item has inherited the array's nullability in kafka-python's schema, and has none itself.
+        item = _nullable_field(field.array_of, version, flexible)
+        return _array(_not_null(item, field.name) if field.array_of.type_str == "string" else item, flexible)
+    if field.is_struct():
+        read = _struct(field, version, flexible, field.data_class)
+        return _nullable_struct(read) if field.nullable_for_version_q(version) else read
+    kind = field.type_str
+    if kind == "string":
+        return read_compact_string if flexible else read_string
+    if kind in ("bytes", "records"):
+        return _compact_bytes if flexible else _bytes
+    return _uuid if kind == "uuid" else _fixed(_FIXED[kind])
+
+
+@cache
+def _message(request_class: Any, version: int) -> Read:
+    # The class itself: the schema only has a weak reference to it.
+    flexible = request_class.flexible_version_q(version)
+    read = _struct(request_class._struct, version, flexible, request_class)
+
+    def read_message(data: memoryview, position: int) -> tuple[Any, int]:
+        request, position = read(data, position)
+        request._header = request._min_version = request._max_version = None
+        return request, position
+
+    return read_message

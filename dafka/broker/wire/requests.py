@@ -1,0 +1,118 @@
+"""One frame, from bytes to the buffers of its response."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kafka.errors import UnsupportedVersionError
+from kafka.protocol.api_header import ResponseClassRegistry
+
+from dafka.broker.interface import BrokerInterface
+from dafka.broker.wire import fetch, produce
+from dafka.broker.wire.answering import Context
+from dafka.broker.wire.errors import BadRequestError
+from dafka.broker.wire.framing import Buffers, Header, body_of, framed, read_header
+from dafka.broker.wire.reader import read_request
+from dafka.broker.wire.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, Api, api_versions
+
+CONSUMER_GROUP_HEARTBEAT = 68
+_UNSUPPORTED = int(UnsupportedVersionError.errno)
+# The response to ConsumerGroupHeartbeat, for which kafka-python has no class: not throttled, the error,
+# no message, no member, epoch 0, interval 0, no assignment, no tags.
+_NO_CONSUMER_GROUP = bytes(4) + _UNSUPPORTED.to_bytes(2, "big") + bytes(2 + 4 + 4) + b"\xff\0"
+
+
+class Unanswerable(BadRequestError):
+    """A request that the protocol has no answer for, as far as it can be known."""
+
+
+class Frame(NamedTuple):
+    """A frame with its header and the API it is for (None: not offered)."""
+
+    data: memoryview
+    header: Header
+    api: Api | None
+
+    @property
+    def is_produce(self) -> bool:
+        return self.header.key == PRODUCE
+
+
+def read_frame(data: memoryview) -> Frame:
+    """Raises BadRequestError."""
+    header = read_header(data)
+    return Frame(data, header, BY_KEY.get(header.key))
+
+
+def respond(broker: BrokerInterface, frame: Frame, host: str, room: int) -> Buffers:
+    """The response; none for a Produce that wants none. Waits as a green thread.
+
+    ``room``: how many bytes of batches a Fetch may have. Raises BadRequestError, and what the broker raises.
+    """
+    data, header, api = frame
+    key, version = header.key, header.version
+    if api is None or not api.first <= version <= api.last:
+        return _refuse(header, api)
+    if key == PRODUCE:
+        return _produce(broker, frame)
+    if key == FETCH:
+        return _fetch(broker, frame, room)
+    flexible = api.request.flexible_version_q(version)
+    request = read_request(api.request, version, data, body_of(data, header, flexible))
+    assert api.answer is not None
+    response = api.answer(broker, request, Context(header.client_id or "", host))
+    return _encoded(header, response, flexible and key != API_VERSIONS)
+
+
+def _encoded(header: Header, response: Any, flexible: bool) -> Buffers:
+    return framed(header.correlation, flexible, [response.encode(version=header.version)])
+
+
+def _produce(broker: BrokerInterface, frame: Frame) -> Buffers:
+    data, header, _ = frame
+    flexible = header.version >= produce.FLEXIBLE
+    request = produce.read_produce(data, body_of(data, header, flexible), header.version)
+    answers = produce.produce(broker, request, header.version)
+    if request.acks == 0:
+        for topic, partitions in answers.items():
+            for number, one in partitions:
+                if one.error is not None:
+                    # As Kafka does it: without an answer the client can only learn of it this way.
+                    detail = f"acks=0, and partition {number} of {topic}: {one.error.__name__} {one.detail}"
+                    raise BadRequestError("acks0", detail)
+        return []
+    return framed(header.correlation, flexible, [produce.write_produce(answers, header.version)])
+
+
+def _fetch(broker: BrokerInterface, frame: Frame, room: int) -> Buffers:
+    data, header, _ = frame
+    flexible = header.version >= fetch.FLEXIBLE
+    request = fetch.read_fetch(data, body_of(data, header, flexible), header.version)
+    answer = fetch.fetch(broker, request, header.version, room)
+    return framed(
+        header.correlation, flexible, fetch.write_fetch(answer, header.version, request.read_committed)
+    )
+
+
+def _refuse(header: Header, api: Api | None) -> Buffers:
+    """UNSUPPORTED_VERSION in the layout of the response, if that is known."""
+    key, version = header.key, header.version
+    if key == API_VERSIONS:
+        # Version 0 and the list of what is offered, so that the client can ask again (KIP-511).
+        return framed(header.correlation, False, [api_versions(_UNSUPPORTED).encode(version=0)])
+    if key == CONSUMER_GROUP_HEARTBEAT:
+        return framed(header.correlation, True, [_NO_CONSUMER_GROUP])
+    response_class = _response_class(key) if api is None else api.response
+    if response_class is None or not 0 <= version <= response_class.max_version:
+        raise Unanswerable("unsupported", f"API key {key}, version {version}")
+    if "error_code" not in response_class.fields:
+        raise Unanswerable("unsupported", f"{response_class.__name__[:-8]}, version {version}")
+    if not response_class.fields["error_code"].for_version_q(version):
+        raise Unanswerable("unsupported", f"{response_class.__name__[:-8]}, version {version}")
+    return _encoded(
+        header, response_class(error_code=_UNSUPPORTED), response_class.flexible_version_q(version)
+    )
+
+
+def _response_class(key: int) -> Any:
+    return ResponseClassRegistry._response_class_registry.get(key)
