@@ -1,8 +1,8 @@
 """The benchmark: what this project does, beside a plain pyzmq loop or kafka-python doing it in the same run.
 
-Values are 100 bytes, everything is on this machine, and every measurement is a fresh process or two (see
-``processes.py``). The measurements take turns, `--runs` times; the table shows the medians of each line and
-of its reference, their ratio, and what is wanted.
+Values are 100 bytes where a line does not say otherwise, everything is on this machine, and every measurement
+is a fresh process or two (see ``processes.py``). The measurements take turns, `--runs` times; the table shows
+the medians of each line and of its reference, their ratio, and what is wanted.
 """
 
 from __future__ import annotations

@@ -1,36 +1,40 @@
 """Dafka nodes in two processes, measured as the plain loops are (see ``pyzmq_loops.py``).
 
-The sending process has the tower.
+The sending process has the tower. ``kind`` is "raw" or "batch": what the producer sends.
 """
 
 from __future__ import annotations
 
 import tempfile
+import time
 from multiprocessing.connection import Connection
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from processes import Figures
+from processes import Figures, percentiles
 
 if TYPE_CHECKING:
-    from dafka import Producer
+    from dafka import Consumer, Producer
 
 TOPIC = "bench"
-VALUE = bytes(100)
+LAST = b"the last one"
+IDLE_SECONDS = 3.0  # that the processor time of idle nodes is taken over
 
 
-def send(link: Connection, *, count: int) -> Figures:
-    """Records sent in a second."""
+def send(link: Connection, *, count: int, size: int, kind: str = "raw") -> Figures:
+    """Records sent in a second to whoever consumes."""
     from dafka import Producer, Tower
 
-    with Tower() as tower, Producer(TOPIC, tower=tower, min_stores=0) as producer:
+    value = bytes(size)
+    with Tower() as tower, Producer(TOPIC, tower=tower, min_stores=0, batch=kind == "batch") as producer:
         link.send(tower.addresses)
         meet(producer, link)
         send = producer.send
         began = perf_counter()
         for _ in range(count):
-            send(VALUE)
+            send(value)
         ended = perf_counter()
+        send(LAST)
         link.recv()
     return (count / (ended - began),)
 
@@ -43,7 +47,7 @@ def meet(producer: Producer, link: Connection) -> None:
 
 
 def receive_plain(link: Connection, *, count: int) -> Figures:
-    """A plain SUB socket takes the records; how many in a second."""
+    """A plain SUB socket takes the records of a producer; how many in a second."""
     import zmq
 
     from dafka.protocol.beacons import TowerBeacon, decode_beacon
@@ -59,46 +63,54 @@ def receive_plain(link: Connection, *, count: int) -> Figures:
         receive = subscriber.recv_multipart
         receive()
         link.send("met")
-        while receive()[1] != VALUE:
-            pass
         began = perf_counter()
-        for _ in range(count - 1):
-            receive()
+        while receive()[1] != LAST:
+            pass
         ended = perf_counter()
     link.send("done")
-    return ((count - 1) / (ended - began),)
+    return (count / (ended - began),)
 
 
-def consume(link: Connection, *, count: int) -> Figures:
-    """Records consumed in a second, from the first one to the last."""
+def consume(link: Connection) -> Figures:
+    """Records consumed in a second while they are sent."""
     from dafka import Consumer
 
     with Consumer([TOPIC], tower=link.recv()) as consumer:
         records = iter(consumer)
         next(records)
         link.send("met")
-        while next(records).value != VALUE:
+        while next(records).value == b"hello":
             pass
-        began = perf_counter()
-        for _ in range(count - 1):
-            next(records)
-        ended = perf_counter()
+        figure = _consumption(consumer)
     link.send("done")
-    return ((count - 1) / (ended - began),)
+    return (figure,)
 
 
-def send_and_flush(link: Connection, *, count: int) -> Figures:
+def _consumption(consumer: Consumer) -> float:
+    """Records in a second, up to the last one."""
+    records = iter(consumer)
+    count = 0
+    began = perf_counter()
+    for record in records:
+        if record.value == LAST:
+            break
+        count += 1
+    return count / (perf_counter() - began)
+
+
+def send_and_flush(link: Connection, *, count: int, size: int, kind: str = "raw") -> Figures:
     """Records sent, stored in the other process and acknowledged in a second."""
     from dafka import Producer, Tower
 
-    with Tower() as tower, Producer(TOPIC, tower=tower) as producer:
+    value = bytes(size)
+    with Tower() as tower, Producer(TOPIC, tower=tower, batch=kind == "batch") as producer:
         link.send(tower.addresses)
-        producer.send(VALUE)
+        producer.send(value)
         producer.flush(timeout=30)  # the store has found this producer
         send = producer.send
         began = perf_counter()
         for _ in range(count):
-            send(VALUE)
+            send(value)
         producer.flush(timeout=60)
         ended = perf_counter()
     link.send("done")
@@ -112,3 +124,101 @@ def store(link: Connection) -> Figures:
     with tempfile.TemporaryDirectory() as folder, Store(folder, tower=link.recv()):
         link.recv()
     return ()
+
+
+def serve_from_store(link: Connection, *, count: int, size: int, kind: str = "raw") -> Figures:
+    """A store with records whose producer is gone."""
+    from dafka import Producer, Store, Tower
+
+    value = bytes(size)
+    with tempfile.TemporaryDirectory() as folder, Tower() as tower, Store(folder, tower=tower):
+        with Producer(TOPIC, tower=tower, batch=kind == "batch") as producer:
+            for _ in range(count):
+                producer.send(value)
+            producer.send(LAST)
+            producer.flush(timeout=60)
+        link.send(tower.addresses)
+        link.recv()
+    return ()
+
+
+def catch_up(link: Connection) -> Figures:
+    """Records consumed in a second, from the first one that a store serves to the last."""
+    from dafka import Consumer
+
+    with Consumer([TOPIC], tower=link.recv(), offset_reset="earliest") as consumer:
+        next(consumer)
+        figure = _consumption(consumer)
+    link.send("done")
+    return (figure,)
+
+
+def send_one_by_one(link: Connection, *, count: int, pause: float) -> Figures:
+    """A record now and then, which says when it was sent."""
+    from dafka import Producer, Tower
+
+    with Tower() as tower, Producer(TOPIC, tower=tower, min_stores=0) as producer:
+        link.send(tower.addresses)
+        meet(producer, link)
+        for _ in range(count):
+            time.sleep(pause)
+            producer.send(b"%.9f" % perf_counter())
+        link.recv()
+    return ()
+
+
+def latency(link: Connection, *, count: int) -> Figures:
+    """Seconds from sending a record to having it: p50, p99."""
+    from dafka import Consumer
+
+    with Consumer([TOPIC], tower=link.recv()) as consumer:
+        records = iter(consumer)
+        next(records)
+        link.send("met")
+        seconds: list[float] = []
+        while len(seconds) < count:
+            value = next(records).value
+            if value is not None and value != b"hello":
+                seconds.append(perf_counter() - float(value))
+    link.send("done")
+    return percentiles(seconds)
+
+
+def own_many_topics(link: Connection, *, topics: int) -> Figures:
+    """A producer for each of so many topics, with one stored record each: bytes, share of a processor."""
+    from dafka import Producer, Tower
+
+    with Tower() as tower:
+        link.send(tower.addresses)
+        producers = [Producer(f"topic-{number}", tower=tower) for number in range(topics)]
+        for producer in producers:
+            producer.send(bytes(100))
+        for producer in producers:
+            producer.flush(timeout=120)
+        link.send("stored")
+        cost = _idle_cost()
+        link.recv()
+    return cost
+
+
+def store_many_topics(link: Connection) -> Figures:
+    """The store that has these: bytes, share of a processor."""
+    from dafka import Store
+
+    with tempfile.TemporaryDirectory() as folder, Store(folder, tower=link.recv()):
+        link.recv()
+        cost = _idle_cost()
+        link.send("measured")
+    return cost
+
+
+def _idle_cost() -> Figures:
+    """Resident bytes and share of one processor of this process, while its user does nothing."""
+    import psutil
+
+    time.sleep(1.0)
+    process = psutil.Process()
+    began, used = perf_counter(), sum(process.cpu_times()[:2])
+    time.sleep(IDLE_SECONDS)
+    share = (sum(process.cpu_times()[:2]) - used) / (perf_counter() - began)
+    return float(process.memory_info().rss), share

@@ -12,6 +12,13 @@ SECONDS = 300  # until a measurement is given up
 
 Figures = tuple[float, ...]
 
+
+def percentiles(seconds: list[float]) -> Figures:
+    """p50 and p99."""
+    ordered = sorted(seconds)
+    return ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+
+
 _spawning = multiprocessing.get_context("spawn")
 
 

@@ -1,0 +1,70 @@
+"""A line of the table: what is measured, against what, and how much is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+from processes import Figures, run
+
+Figure = Callable[[int], float]  # from the number of the turn to what was measured in it
+
+
+def rate(value: float) -> str:
+    return f"{value:,.0f}/s"
+
+
+def milliseconds(value: float) -> str:
+    return f"{1000 * value:,.2f} ms"
+
+
+def microseconds(value: float) -> str:
+    return f"{1e6 * value:,.0f} us"
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def megabytes(value: float) -> str:
+    return f"{value / 1e6:,.0f} MB"
+
+
+class Line(NamedTuple):
+    """``unit`` formats the figures; ``beside`` says what the reference is; at most one bound is set:
+    ``least_ratio`` of figure to reference, or ``most`` for the figure itself.
+    """
+
+    name: str
+    unit: Callable[[float], str]
+    measure: Figure
+    reference: Figure | None
+    beside: str
+    least_ratio: float | None = None
+    most: float | None = None
+
+    @property
+    def wanted(self) -> str:
+        if self.least_ratio is not None:
+            return f"ratio >= {self.least_ratio:g}"
+        return "" if self.most is None else f"<= {self.unit(self.most)}"
+
+    def verdict(self, figure: float, ratio: float | None) -> str:
+        if self.least_ratio is not None:
+            return "yes" if ratio is not None and ratio >= self.least_ratio else "NO"
+        return "" if self.most is None else "yes" if figure <= self.most else "NO"
+
+
+def measurement(*programs: Callable[..., Figures]) -> Callable[[int], Figures]:
+    """The programs' figures one after the other; several lines may ask for them, they are run once a turn."""
+
+    @lru_cache(maxsize=1)
+    def figures(turn: int) -> Figures:
+        return run(*programs)
+
+    return figures
+
+
+def pick(figures: Callable[[int], Figures], position: int = 0) -> Figure:
+    return lambda turn: figures(turn)[position]
