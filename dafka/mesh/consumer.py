@@ -245,6 +245,7 @@ class ConsumerNode(Node):
             "records_lost": self._lost,
             "partitions": len(role.positions),
             "partitions_refused": role.refused,
+            "partitions_unanswered": role.unanswered,
             "lag": role.lag,
             "inbox_records": self._records,
             "inbox_bytes": self._bytes,
