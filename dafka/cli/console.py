@@ -12,7 +12,6 @@ from dafka.mesh.consumer import Consumer
 from dafka.mesh.producer import Producer, UnacknowledgedError
 from dafka.protocol.batch import CODECS
 
-
 CODEC_NAMES = [name for name in CODECS if name is not None]
 
 

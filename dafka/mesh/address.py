@@ -64,7 +64,7 @@ def address_name(address: bytes) -> str:
 
 
 def tower_addresses(tower: TowerLike) -> tuple[tuple[str, str], ...]:
-    """The address pairs of ``tower``: a Tower, a pair, or several of these; None is the C daemon's default."""
+    """The address pairs of ``tower``: a Tower, a pair, or several of these; None is the C daemon's."""
     if tower is None:
         return (DEFAULT_TOWER,)
     addresses = getattr(tower, "addresses", tower)

@@ -50,7 +50,8 @@ def mesh_options(
     """The options of an endpoint as users give them to a node; see :class:`EndpointOptions`.
 
     ``tower``: a :class:`dafka.Tower`, a pair of addresses, or a list of these for several towers at once:
-    nodes meet through any of them. None is where the C daemon listens. Raises :class:`InvalidAddressError`, and ValueError for any other value that cannot be.
+    nodes meet through any of them. None is where the C daemon listens. Raises
+    :class:`InvalidAddressError`, and ValueError for any other value that cannot be.
     """
     if not 0 < beacon_interval < beacon_timeout:
         raise ValueError(

@@ -107,7 +107,8 @@ def test_records_come_through_a_second_subscriber():
 
 
 def test_a_node_connects_to_the_publisher_of_a_node_it_discovers():
-    """When a node discovers another node, it SHALL connect this socket, to the other nodes publisher socket."""
+    """When a node discovers another node, it SHALL connect this socket, to the other nodes publisher socket.
+    """
     with PlainTower() as tower, Consumer(["hello"], tower=tower.addresses, **QUICK):
         publisher, endpoint = tower.publisher()
         assert not publisher.poll(0)
