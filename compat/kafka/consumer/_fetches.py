@@ -23,9 +23,9 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from compat.kafka._calls import GRACE, Calls, NotYetError
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
-from compat.kafka.consumer._calls import GRACE, Calls, NotYetError
 from compat.kafka.consumer._records import PartitionBuffer
 from dafka.broker.interface import FetchFrom
 from dafka.protocol.batch import BatchError, read_header

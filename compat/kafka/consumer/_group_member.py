@@ -31,8 +31,8 @@ from kafka.errors import UnknownMemberIdError as Unknown
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import ConsumerGroupMetadata, MemberState, TopicPartition
 
+from compat.kafka._calls import Calls
 from compat.kafka._client import Client
-from compat.kafka.consumer._calls import Calls
 from compat.kafka.consumer._group_session import Attendance, Session
 from compat.kafka.consumer._listener import Notices
 from compat.kafka.consumer._membership import Topics

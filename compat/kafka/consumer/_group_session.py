@@ -37,9 +37,9 @@ from kafka.errors import (
 )
 from kafka.protocol.consumer.metadata import ConsumerProtocolType
 
+from compat.kafka._calls import Calls
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
-from compat.kafka.consumer._calls import Calls
 from dafka.broker import BrokerStoppedError
 from dafka.broker.interface import Joined, JoinRequest, LeavingMember, Synced
 from dafka.mesh.hub import Hub
@@ -259,6 +259,9 @@ class Session:
                 if self.metrics is not None:
                     self.metrics.heartbeat(began, seconds)
                 if error is None or self._heart is not me:
+                    continue
+                if issubclass(error, RetriableError):  # no coordinator for the moment
+                    gevent.sleep(self._backoff)
                     continue
                 self.verdict = error
                 wake_caller = self._wake_caller()

@@ -17,7 +17,7 @@ from typing import Any
 from kafka.consumer.subscription_state import SubscriptionState
 from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
-from compat.kafka.consumer._calls import Calls, NotYetError
+from compat.kafka._calls import Calls, NotYetError
 
 METADATA_INTERVAL = 1.0  # seconds between looks at the metadata; a call within the process
 MISSING_TOPIC_INTERVAL = 0.05  # the same, while a subscribed topic does not exist

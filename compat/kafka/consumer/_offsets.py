@@ -31,14 +31,16 @@ from kafka.future import Future
 from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from kafka.util import Timer
 
+from compat.kafka._calls import Calls, NotYetError
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
-from compat.kafka.consumer._calls import Calls, NotYetError
 from compat.kafka.consumer._group_member import GroupMember
 from compat.kafka.consumer._membership import Sole
 from dafka.broker.interface import CommittedOffset
 
 log = logging.getLogger(__name__)
+
+LEADER_EPOCH = 0  # a broker alone leads every partition from its beginning on
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 Identity = tuple[int, str, str | None]  # generation, member id, instance id
@@ -134,7 +136,7 @@ class Positions:
                     del missing[partition]
                     exists = answer.offset is not None and answer.offset >= 0
                     found[partition] = (
-                        OffsetAndTimestamp(answer.offset, answer.timestamp, -1) if exists else None
+                        OffsetAndTimestamp(answer.offset, answer.timestamp, LEADER_EPOCH) if exists else None
                     )
                     continue
                 error = _as_exception(answer.error, partition)

@@ -30,10 +30,10 @@ from kafka.protocol.consumer import OffsetResetStrategy
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from kafka.util import Timer, ensure_valid_topic_name
 
+from compat.kafka._calls import Calls
 from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._metrics import ConsumerMetrics, new_registry
 from compat.kafka._mirror import counterpart_names
-from compat.kafka.consumer._calls import Calls
 from compat.kafka.consumer._config import check_config, read_config
 from compat.kafka.consumer._fetches import Fetches
 from compat.kafka.consumer._group_member import GroupMember
@@ -513,6 +513,7 @@ class KafkaConsumer:
                 self._positions.auto_commit_and_wait(timeout_ms)
             self._member.close(timeout_ms)
         finally:
+            self._client.close()
             if self._metrics is not None:
                 self._metrics.close()
             for key in ("key_deserializer", "value_deserializer"):
