@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from dafka.mesh.address import address_name, topic_name
-from dafka.protocol.batch import BatchError, is_batch
+from dafka.protocol.batch import ATTRIBUTES, CONTROL_BIT, BatchError, is_batch
 from dafka.protocol.batch_reader import decode_batch
 
 
@@ -54,7 +54,12 @@ def raw_records(topic: bytes, address: bytes, first: int, contents: list[bytes])
 
 
 def batch_records(topic: bytes, address: bytes, sequence: int, content: bytes) -> Iterator[Record]:
-    """Records of one message that holds a record batch; raises :class:`BatchError`."""
+    """Records of one message that holds a record batch; raises :class:`BatchError`.
+
+    A control batch, which ends a transaction of a broker's client, has none for users.
+    """
+    if content[ATTRIBUTES] & CONTROL_BIT:
+        return iter(())
     columns = decode_batch(content)
     return map(
         _make,

@@ -18,9 +18,13 @@ MAGIC = 2
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_OCTETS = HEADER.size  # 61
 LENGTH_END = 12  # the length field counts what stands behind it
+ATTRIBUTES = 22  # the octet of the attributes that has bits in use
 CRC_START, CRC_END = 17, 21  # the checksum covers everything behind it
 RECORDS_LIMIT = 1 << 20  # in one batch: a bound for what a small, hostile batch can be made to unfold to
 _NUMBERING = struct.Struct(">qii")
+_PRODUCER = struct.Struct(">qhi")
+_PRODUCER_START = 43  # producer id, epoch and base sequence stand in front of the count
+SEQUENCES = 1 << 31  # sequences of an idempotent producer count from 0 up to this, and then from 0 again
 
 CODECS = {None: 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 CODEC_NAMES = {number: name for name, number in CODECS.items()}
@@ -79,6 +83,11 @@ class BatchHeader(NamedTuple):
         return 1 if self.attributes & TIMESTAMP_TYPE_BIT else 0
 
     @property
+    def is_transactional(self) -> bool:
+        """Whether the records belong to a transaction, or the marker ends one."""
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
     def is_control(self) -> bool:
         """Whether the batch holds a transaction marker and no user's records."""
         return bool(self.attributes & CONTROL_BIT)
@@ -119,6 +128,20 @@ def with_offset(batch: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
     """The same batch with its base offset and leader epoch set; both are outside the checksum."""
     length = int.from_bytes(batch[8:12], "big")
     return _NUMBERING.pack(base_offset, length, leader_epoch) + batch[16:]
+
+
+def with_producer(
+    batch: bytes, producer_id: int, epoch: int, base_sequence: int, *, transactional: bool = False
+) -> bytes:
+    """The same batch as one of an idempotent producer (or, with -1, of none), with a new checksum."""
+    changed = bytearray(batch)
+    if transactional:
+        changed[ATTRIBUTES] |= TRANSACTIONAL_BIT
+    else:
+        changed[ATTRIBUTES] &= ~TRANSACTIONAL_BIT & 0xFF
+    _PRODUCER.pack_into(changed, _PRODUCER_START, producer_id, epoch, base_sequence)
+    changed[CRC_START:CRC_END] = crc32c(memoryview(changed)[CRC_END:]).to_bytes(4, "big")
+    return bytes(changed)
 
 
 def split_batches(buffer: bytes) -> list[bytes]:
