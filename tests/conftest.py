@@ -1,8 +1,20 @@
-"""What holds for all tests."""
+"""What holds for all tests, and the fixtures of the package's own pytest plugin.
+
+pytest finds the plugin by itself where the package is installed; the import is for where it is not.
+"""
 
 from __future__ import annotations
 
 from hypothesis import settings
+
+from dafka.testing.plugin import (
+    dafka_broker,
+    dafka_broker_session,
+    kafka_consumer_factory,
+    kafka_producer,
+)
+
+__all__ = ["dafka_broker", "dafka_broker_session", "kafka_consumer_factory", "kafka_producer"]
 
 # A deadline for each example would measure what else the machine is doing.
 settings.register_profile("dafka", deadline=None)

@@ -1,4 +1,4 @@
-"""What the tests of the facade share: a broker of their own, and clients that are closed afterwards."""
+"""What the tests of the facade share: the plugin's broker and clients under short names, and some settings."""
 
 from __future__ import annotations
 
@@ -7,32 +7,30 @@ from typing import Any
 
 import pytest
 
-from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-from dafka import Broker
+from compat.kafka import KafkaConsumer, KafkaProducer
+from dafka.testing import TestBroker
 
 
 @pytest.fixture
-def broker() -> Iterator[Broker]:
-    """A broker in a temporary folder, whose topics have one partition unless created otherwise."""
-    with Broker() as running:
-        yield running
+def broker(dafka_broker: TestBroker) -> TestBroker:
+    """A broker of this test's own, whose topics have one partition unless created otherwise."""
+    return dafka_broker
 
 
 @pytest.fixture
-def four(broker: Broker) -> str:
+def four(dafka_broker: TestBroker) -> str:
     """The name of a topic of four partitions."""
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
-        admin.create_topics({"four": {"num_partitions": 4}})
+    dafka_broker.create_topic("four", 4)
     return "four"
 
 
 @pytest.fixture
-def new_producer(broker: Broker) -> Iterator[Callable[..., KafkaProducer]]:
+def new_producer(dafka_broker: TestBroker) -> Iterator[Callable[..., KafkaProducer]]:
     """Makes producers of this test's broker."""
     made: list[KafkaProducer] = []
 
     def make(**config: Any) -> KafkaProducer:
-        made.append(KafkaProducer(bootstrap_servers=broker.bootstrap_servers, **config))
+        made.append(KafkaProducer(bootstrap_servers=dafka_broker.bootstrap_servers, **config))
         return made[-1]
 
     yield make
@@ -41,21 +39,16 @@ def new_producer(broker: Broker) -> Iterator[Callable[..., KafkaProducer]]:
 
 
 @pytest.fixture
-def producer(new_producer: Callable[..., KafkaProducer]) -> KafkaProducer:
+def producer(kafka_producer: KafkaProducer) -> KafkaProducer:
     """A producer with the default configuration."""
-    return new_producer()
+    return kafka_producer
 
 
 @pytest.fixture
-def new_consumer(broker: Broker) -> Iterator[Callable[..., KafkaConsumer]]:
-    """Makes consumers of this test's broker that start at the first record and end after a while."""
-    made: list[KafkaConsumer] = []
+def new_consumer(kafka_consumer_factory: Callable[..., KafkaConsumer]) -> Callable[..., KafkaConsumer]:
+    """Makes consumers of this test's broker that start at the first record and end after a moment."""
 
     def make(*topics: str, **config: Any) -> KafkaConsumer:
-        config = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 250, **config}
-        made.append(KafkaConsumer(*topics, bootstrap_servers=broker.bootstrap_servers, **config))
-        return made[-1]
+        return kafka_consumer_factory(*topics, **{"consumer_timeout_ms": 250, **config})
 
-    yield make
-    for consumer in made:
-        consumer.close(autocommit=False)
+    return make
