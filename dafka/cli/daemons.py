@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from dafka.cli.options import common_options, ended_by_signal, mesh_arguments, wait_for_signal
+from dafka.cli.options import (
+    common_options,
+    durability_options,
+    ended_by_signal,
+    mesh_arguments,
+    retention_options,
+    wait_for_signal,
+)
+from dafka.mesh.address import check_topic
 from dafka.mesh.prometheus import MetricsServer
+from dafka.mesh.retention import Retention, check_retention
 from dafka.mesh.store import Store
 from dafka.mesh.tower import Tower
 
@@ -24,6 +33,22 @@ def metrics_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.IntRange(0, 65535),
         help="Serve metrics for Prometheus on this port (0: any). Needs the extra 'metrics'.",
     )(command)
+
+
+class TopicBounds(click.ParamType):
+    """TOPIC:MS:BYTES."""
+
+    name = "bounds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[bytes, Retention]:
+        try:
+            topic, ms, size = str(value).rsplit(":", 2)
+            bounds = check_retention(*(int(bound) if bound else None for bound in (ms, size)))
+            return check_topic(topic), bounds
+        except ValueError as error:
+            self.fail(f"{value!r} is not TOPIC:MS:BYTES ({error})", param, ctx)
 
 
 @click.command()
@@ -42,20 +67,28 @@ def tower(sub: str, pub: str, metrics_port: int | None, metrics_host: str) -> No
 
 @click.command()
 @click.argument("folder", default="storedb", type=click.Path(file_okay=False))
+@durability_options
+@retention_options
 @click.option(
-    "--durability",
-    type=click.Choice(["process", "power"]),
-    default="process",
-    show_default=True,
-    help="What an acknowledged record survives: the death of this process, or a power cut too.",
+    "--topic-retention",
+    multiple=True,
+    type=TopicBounds(),
+    metavar="TOPIC:MS:BYTES",
+    help="Other bounds for a topic; -1 or nothing is no bound. May be repeated.",
 )
 @metrics_options
 @mesh_arguments
 def store(
-    folder: str, durability: str, metrics_port: int | None, metrics_host: str, mesh: dict[str, Any]
+    folder: str,
+    topic_retention: Sequence[tuple[bytes, Retention]],
+    metrics_port: int | None,
+    metrics_host: str,
+    mesh: dict[str, Any],
+    **log_options: Any,
 ) -> None:
     """Run a store that keeps every partition it hears of in FOLDER."""
-    with ended_by_signal(), Store(folder, durability=durability, **mesh) as running:
+    by_topic: dict[str | bytes, Retention] = dict(topic_retention)
+    with ended_by_signal(), Store(folder, topic_retention=by_topic, **log_options, **mesh) as running:
         click.echo(f"store: {running.address} in {folder}", err=True)
         with _metrics("store", running.metrics, metrics_port, metrics_host):
             wait_for_signal()

@@ -22,7 +22,7 @@ have lost its last rounds, never the middle. ``'power'`` survives that, too, and
 from __future__ import annotations
 
 from dafka.log.changes import Rewrite, Trim
-from dafka.log.compaction import Compacted, compact, dirty_bytes
+from dafka.log.compaction import Compacted, compact, dirty_bytes, dirty_since, tombstones_due
 from dafka.log.errors import (
     AppendError,
     DamagedError,
@@ -70,4 +70,6 @@ __all__ = [
     "WriteRound",
     "compact",
     "dirty_bytes",
+    "dirty_since",
+    "tombstones_due",
 ]

@@ -77,6 +77,8 @@ def compact(
     partition: LogPartition,
     *,
     delete_retention_ms: int = DELETE_RETENTION_MS,
+    min_lag_ms: int = 0,
+    end_offset: int | None = None,
     now_ms: int | None = None,
     max_keys: int = COMPACTION_KEYS,
     write: Write | None = None,
@@ -86,27 +88,53 @@ def compact(
 
     A step reads or writes about a megabyte, however large the partition is. ``write(rewrites, values)``
     commits a round, :meth:`Log.write` by default; ``run(function, *arguments)`` runs what takes time and
-    does not touch the log's state, so that a thread pool can do it. ``now_ms`` is the time for tombstones.
+    does not touch the log's state, so that a thread pool can do it. ``now_ms`` is the time it is taken to be.
+    Left alone are values with a record of the last ``min_lag_ms``, and what lies from ``end_offset`` on.
 
     Ends early, without harm, if the partition is dropped meanwhile. Raises LogWriteError.
     """
     if partition.kind != "batch":
         return
+    now_ms = _now() if now_ms is None else now_ms
+    end = _end(partition, min_lag_ms, end_offset, now_ms)
     yield from _Compaction(
-        log, partition, delete_retention_ms, now_ms, max_keys, write or _writing(log), run or _call
+        log, partition, delete_retention_ms, end, now_ms, max_keys, write or _writing(log), run or _call
     ).steps()
 
 
-def dirty_bytes(log: Log, partition: LogPartition) -> tuple[int, int]:
-    """(bytes of values not compacted yet, bytes of all values), without the tail: what
-    ``min.cleanable.dirty.ratio`` is about."""
-    index = partition.index
-    last = len(index) - 1
-    if partition.kind != "batch" or last <= 0:
-        return 0, 0
-    sizes = index.sizes
-    dirty_from = min(last, index.at_sequence(_state(log, partition)["clean"]))
-    return sum(sizes[dirty_from:last]), sum(sizes[:last])
+def dirty_bytes(
+    log: Log,
+    partition: LogPartition,
+    *,
+    min_lag_ms: int = 0,
+    end_offset: int | None = None,
+    now_ms: int | None = None,
+) -> tuple[int, int]:
+    """(bytes of values not compacted yet, bytes of all values), without what :func:`compact` leaves alone:
+    what ``min.cleanable.dirty.ratio`` is about."""
+    start, end = _dirty(log, partition, min_lag_ms, end_offset, _now() if now_ms is None else now_ms)
+    sizes = partition.index.sizes
+    return sum(sizes[start:end]), sum(sizes[:end])
+
+
+def dirty_since(
+    log: Log,
+    partition: LogPartition,
+    *,
+    min_lag_ms: int = 0,
+    end_offset: int | None = None,
+    now_ms: int | None = None,
+) -> int | None:
+    """The timestamp (ms) of the first value that is not compacted yet, None if there is none: what
+    ``max.compaction.lag.ms`` is about."""
+    start, end = _dirty(log, partition, min_lag_ms, end_offset, _now() if now_ms is None else now_ms)
+    return partition.index.times[start] if start < end else None
+
+
+def tombstones_due(log: Log, partition: LogPartition, delete_retention_ms: int, now_ms: int) -> bool:
+    """Whether there are tombstones that have stayed as long as they should."""
+    state = _state(log, partition)
+    return any(count and when <= now_ms - delete_retention_ms for _, when, count in state["sections"])
 
 
 class _Filtered(NamedTuple):
@@ -126,7 +154,8 @@ class _Compaction:
         log: Log,
         partition: LogPartition,
         delete_retention_ms: int,
-        now_ms: int | None,
+        end: int,
+        now_ms: int,
         max_keys: int,
         write: Write,
         run: Run,
@@ -136,15 +165,16 @@ class _Compaction:
         self._write = write
         self._run = run
         self._max_keys = max_keys
-        self._now = int(time.time() * 1000) if now_ms is None else now_ms
-        self._expired = self._now - delete_retention_ms
+        self._end = end
+        self._now = now_ms
+        self._expired = now_ms - delete_retention_ms
         self._done = Compacted()
         self._mapped = 0  # the sequence that this pass's map reaches
         self._readable = True  # whether all that is in it could be read
 
     def steps(self) -> Iterator[Compacted]:
         partition = self._partition
-        end = self._tail()
+        end = self._end
         first_pass = True
         while not partition.dropped:
             state = _state(self._log, partition)
@@ -168,11 +198,6 @@ class _Compaction:
             self._done = self._done._replace(sequence=mapped)
             yield self._done
             first_pass = False
-
-    def _tail(self) -> int:
-        """The first sequence of the last value: compaction ends before it."""
-        firsts = self._partition.index.firsts
-        return firsts[-1] if firsts else 0
 
     def _horizon(self, state: dict[str, Any]) -> int:
         """Tombstones below this sequence have stayed long enough; 0 if there are none to remove."""
@@ -282,6 +307,37 @@ class _Compaction:
         index = self._partition.index
         position = index.at_sequence(sequence)
         return index[position] if position < len(index) else None
+
+
+def _end(partition: LogPartition, min_lag_ms: int, end_offset: int | None, now_ms: int) -> int:
+    """The sequence that compaction ends before: that of the last value, or of one that is left alone."""
+    index = partition.index
+    position = _last(partition, min_lag_ms, end_offset, now_ms)
+    return index.firsts[position] if position >= 0 else 0
+
+
+def _last(partition: LogPartition, min_lag_ms: int, end_offset: int | None, now_ms: int) -> int:
+    index = partition.index
+    position = len(index) - 1
+    if min_lag_ms > 0:
+        position = min(position, index.at_timestamp(now_ms - min_lag_ms))
+    if end_offset is not None:
+        position = min(position, index.at_offset(end_offset))
+    return position
+
+
+def _dirty(
+    log: Log, partition: LogPartition, min_lag_ms: int, end_offset: int | None, now_ms: int
+) -> tuple[int, int]:
+    """The positions from which and up to which values are to be compacted."""
+    end = _last(partition, min_lag_ms, end_offset, now_ms)
+    if partition.kind != "batch" or end <= 0:
+        return 0, 0
+    return min(end, partition.index.at_sequence(_state(log, partition)["clean"])), end
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
 
 
 def _state(log: Log, partition: LogPartition) -> dict[str, Any]:

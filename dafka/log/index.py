@@ -7,12 +7,15 @@ whose running maximum reaches a time is the first chunk with a record of that ti
 
 from __future__ import annotations
 
+import contextlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from dafka.log.chunk import ChunkKey
+
+_BLOCK = 1024  # sizes that are summed up at a time
 
 
 class ChunkIndex:
@@ -100,6 +103,28 @@ class ChunkIndex:
         """Position of the first chunk with a record of ``timestamp`` (ms) or later, likewise."""
         return bisect_left(self._peaks, timestamp)
 
+    def older_than(self, timestamp: int) -> int:
+        """How many chunks at the front have nothing but records before ``timestamp`` (ms); one with records
+        that have no timestamp (-1) ends them."""
+        count = self.at_timestamp(timestamp)
+        with contextlib.suppress(ValueError):
+            count = self._times.index(-1, 0, count)
+        return count
+
+    def beyond(self, keep_bytes: int) -> int:
+        """How many chunks at the front can go so that at least ``keep_bytes`` bytes of values remain."""
+        position, spare, count = 0, self.bytes - keep_bytes, len(self)
+        while position < count and spare > 0:
+            block = sum(self._sizes[position : position + _BLOCK])
+            if block > spare:
+                break
+            spare -= block
+            position += _BLOCK
+        while position < count and 0 < self._sizes[position] <= spare:
+            spare -= self._sizes[position]
+            position += 1
+        return min(position, count)
+
     def extend(self, keys: Iterable[ChunkKey]) -> None:
         """Add chunks behind the last one. Raises ValueError if one does not come after the one before."""
         for _, first, next_, base, end, time, size, kind in keys:
@@ -128,6 +153,8 @@ class ChunkIndex:
 
         The last one stays because it says where the partition stands.
         """
+        if not self._nexts or self._nexts[0] > self.floor_sequence:
+            return []
         sequences = bisect_right(self._nexts, self.floor_sequence)
         count = min(sequences, bisect_right(self._ends, self.floor_offset), len(self) - 1)
         dropped = [self[position] for position in range(count)]

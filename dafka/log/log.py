@@ -315,6 +315,12 @@ class Log:
             del self._partitions[partition.topic, partition.address]
         for row in round_.changes.apply(self._garbage):
             self._reader.forget(row)
+        for growth in round_.growths:
+            # What was trimmed and stayed only to say where the partition stands.
+            trimmed = growth.partition.index.drop_trimmed()
+            self._garbage.add(trimmed)
+            for gone in trimmed:
+                self._reader.forget(gone.pack())
         for (table, name), value in round_.values.items():
             if value is None:
                 self.table(table).drop(name)
@@ -337,6 +343,12 @@ class Log:
     def wal_bytes(self) -> int:
         """About what was written since the last :meth:`checkpoint`."""
         return self._storage.wal_bytes
+
+    @property
+    def wal_file_bytes(self) -> int:
+        """What the WAL takes on the disk; its space is used again, and given back by a truncating
+        :meth:`checkpoint`."""
+        return self._storage.disk_bytes("-wal")
 
     def checkpoint(self, truncate: bool = False) -> bool:
         """Copy what rounds have written into the database; True if that was all of it.

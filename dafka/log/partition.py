@@ -70,26 +70,30 @@ class LogPartition:
         return self.index.times[-1] if len(self.index) else -1
 
     def sequence_for_retention(
-        self, *, older_than_ms: int | None = None, keep_bytes: int | None = None
+        self,
+        *,
+        older_than_ms: int | None = None,
+        keep_bytes: int | None = None,
+        max_values: int | None = None,
     ) -> int:
         """The sequence to trim before, so that only what is to be kept remains; reads no values.
 
         Whole stored values go, from the front, as Kafka's segments do: those whose records are all older
         than ``older_than_ms`` (since the epoch) up to the first that is not, and those without which at
-        least ``keep_bytes`` bytes of values remain. None: no bound. The last value, which still grows,
-        always stays. Returns ``first_sequence`` if nothing is to go.
+        least ``keep_bytes`` bytes of values remain. None: no bound. ``max_values`` bounds how many go at
+        once. The last value stays for the sake of its bytes, and goes when it is too old. Records without a
+        timestamp (-1) are never too old. Returns ``first_sequence`` if nothing is to go.
         """
         index = self.index
-        sizes, times, nexts = index.sizes, index.times, index.nexts
-        position, last, rest = 0, len(index) - 1, index.bytes
-        while position < last:
-            too_old = older_than_ms is not None and times[position] < older_than_ms
-            too_much = keep_bytes is not None and rest - sizes[position] >= keep_bytes
-            if not too_old and not too_much:
-                break
-            rest -= sizes[position]
-            position += 1
-        return max(nexts[position - 1], self.first_sequence) if position else self.first_sequence
+        count = len(index)
+        old = 0 if older_than_ms is None else index.older_than(older_than_ms)
+        much = 0 if keep_bytes is None else min(index.beyond(keep_bytes), count - 1)
+        position = max(old, much)
+        if max_values is not None:
+            position = min(position, max_values)
+        if position <= 0:
+            return self.first_sequence
+        return max(index.nexts[position - 1], self.first_sequence)
 
     def __repr__(self) -> str:
         return (

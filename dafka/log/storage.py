@@ -160,10 +160,10 @@ class Storage:
             return [str(error)]
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
-    def disk_bytes(self) -> int:
-        """What the database and its WAL take on the disk."""
+    def disk_bytes(self, *suffixes: str) -> int:
+        """What the database and its WAL take on the disk, or the files with these suffixes."""
         total = 0
-        for suffix in ("", "-wal"):
+        for suffix in suffixes or ("", "-wal"):
             try:
                 total += os.stat(os.path.join(self.folder, _DATABASE + suffix)).st_size
             except OSError:

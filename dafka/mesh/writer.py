@@ -12,17 +12,14 @@ callers and nobody else: heads, beacons, fetches and timers go on. A small one t
 done at once, for the hop to the pool and back (0.025 ms idle, milliseconds when the process is busy) would
 only make its callers wait longer.
 
-Between rounds the writer tidies up, a small step at a time and in the pool: it copies the WAL into the
-database (while rounds go on; only what they write meanwhile is copied with the rounds waiting), deletes the
-values of trimmed and deleted partitions, and gives free space back to the file system.
+Between rounds the writer tidies up, see :mod:`dafka.mesh.writer_tidying`.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -36,15 +33,15 @@ from dafka.log import (
     Compacted,
     Log,
     LogClosedError,
-    LogError,
     LogPartition,
     Rewrite,
     TableValues,
     Trim,
     compact,
 )
-from dafka.log.limits import CHECKPOINT_BYTES, COLLECT_BYTES, WAL_BYTES
 from dafka.mesh.hub import Hub
+from dafka.mesh.pool import run_in
+from dafka.mesh.writer_tidying import Tidying
 from dafka.protocol.errors import DafkaError
 
 logger = logging.getLogger(__name__)
@@ -56,7 +53,6 @@ CHUNK_BYTES = 1024 * 1024  # contents that go into one stored value at most; rea
 CHUNK_MESSAGES = 65536
 INLINE_BYTES = 256 * 1024  # a round up to this is committed in the hub itself
 _THREADS = 3  # a commit or a step of tidying up, a checkpoint, a step of compaction
-REST = 1.0  # seconds without tidying up after a step of it failed
 
 
 class Numbered(NamedTuple):
@@ -80,7 +76,7 @@ class _Item:
     partition: LogPartition | None = None  # None: nothing is appended
     values: Mapping[tuple[str, str], object] = MappingProxyType({})
     trim: Trim | None = None
-    drop: LogPartition | None = None
+    drops: Sequence[LogPartition] = ()
     rewrites: Sequence[Rewrite] = ()
     size = 0
     dones: list[Done]
@@ -88,7 +84,7 @@ class _Item:
     @property
     def stands_alone(self) -> bool:
         """Whether it changes what others in its round may be about."""
-        return self.drop is not None or bool(self.rewrites)
+        return bool(self.drops or self.rewrites)
 
     def number(self, sequence: int, offset: int) -> Numbered:
         return Numbered(sequence, [], offset)
@@ -105,13 +101,13 @@ class _Other(_Item):
         *,
         values: Mapping[tuple[str, str], object] | None = None,
         trim: Trim | None = None,
-        drop: LogPartition | None = None,
+        drops: Sequence[LogPartition] = (),
         rewrites: Sequence[Rewrite] = (),
     ) -> None:
         self.dones = [done]
         self.values = values or {}
         self.trim = trim
-        self.drop = drop
+        self.drops = drops
         self.rewrites = rewrites
         self.size = sum(len(content) for rewrite in rewrites for content in rewrite.contents)
 
@@ -119,11 +115,14 @@ class _Other(_Item):
 class _Numbering(_Item):
     """Messages that get their numbers from the round."""
 
-    def __init__(self, partition: LogPartition, number: Number, size: int, done: Done) -> None:
+    def __init__(
+        self, partition: LogPartition, number: Number, size: int, done: Done, values: TableValues
+    ) -> None:
         self.partition = partition
         self.number = number  # type: ignore[method-assign]
         self.size = size
         self.dones = [done]
+        self.values = values
 
 
 class _Run(_Item):
@@ -184,9 +183,7 @@ class Writer:
         self._pool = gevent.threadpool.ThreadPool(_THREADS)
         self._wake = gevent.event.Event()
         self._closed = False
-        self._checkpoint: gevent.Greenlet | None = None
-        self._vacuum = True  # whether there may be free space to give back
-        self._rest_until = 0.0
+        self._tidying = Tidying(log, self._pool, self._wake.set)
         self._listeners: list[Callable[[set[LogPartition]], None]] = []
         self._green = hub.spawn(self._rounds)
 
@@ -218,13 +215,21 @@ class Writer:
         if self._add(run):
             self._run = run
 
-    def append_numbered(self, partition: LogPartition, number: Number, size: int, done: Done) -> None:
+    def append_numbered(
+        self,
+        partition: LogPartition,
+        number: Number,
+        size: int,
+        done: Done,
+        values: TableValues = MappingProxyType({}),
+    ) -> None:
         """Have messages appended that get their numbers when the round is put together.
 
         ``number(sequence, offset)`` gets the partition's next sequence and offset. ``size`` is about how many
-        octets the messages have.
+        octets the messages have. ``values`` are table values about the messages: they are looked at after
+        ``number`` was called, and written in the same transaction as the messages or not at all.
         """
-        self._add(_Numbering(partition, number, size, done))
+        self._add(_Numbering(partition, number, size, done, values))
 
     def put(self, values: Mapping[tuple[str, str], object], done: Done) -> None:
         """Have table values written (``{(table, key): value}``, None deletes) in the next round."""
@@ -256,19 +261,23 @@ class Writer:
         )
 
     def drop(
-        self, partition: LogPartition, done: Done, *, values: Mapping[tuple[str, str], object] | None = None
+        self,
+        partitions: Sequence[LogPartition],
+        done: Done,
+        *,
+        values: Mapping[tuple[str, str], object] | None = None,
     ) -> None:
-        """Have a partition deleted for good, and table values written in the same transaction.
+        """Have partitions deleted for good, and table values written in the same transaction.
 
         What was handed over before is done before; appending afterwards fails with AppendError.
         """
-        self._add(_Other(done, values=values, drop=partition))
+        self._add(_Other(done, values=values, drops=partitions))
 
     def drop_and_wait(
-        self, partition: LogPartition, *, values: Mapping[tuple[str, str], object] | None = None
+        self, *partitions: LogPartition, values: Mapping[tuple[str, str], object] | None = None
     ) -> None:
         """:meth:`drop`, and wait as a green thread for the commit."""
-        _wait(lambda done: self.drop(partition, done, values=values))
+        _wait(lambda done: self.drop(partitions, done, values=values))
 
     def compact(self, partition: LogPartition, **options: Any) -> Compacted:
         """Compact a partition (:func:`dafka.log.compact`, which says the options); waits as a green thread.
@@ -276,14 +285,18 @@ class Writer:
         Reading and sorting out run in the pool, and each rewriting is a small round of its own.
         """
         done = Compacted()
-        write, run = self._rewrite_and_wait, self._in_pool
-        for step in compact(self.log, partition, write=write, run=run, **options):
+        for step in self.compacting(partition, **options):
             done = step
             gevent.sleep(0)
         return done
 
+    def compacting(self, partition: LogPartition, **options: Any) -> Iterator[Compacted]:
+        """:meth:`compact` in its steps, between which the caller may pause or stop."""
+        write, run = self._rewrite_and_wait, self._in_pool
+        return compact(self.log, partition, write=write, run=run, **options)
+
     def _in_pool(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return self._pool.apply(function, arguments)
+        return run_in(self._pool, function, *arguments)
 
     def _rewrite_and_wait(self, rewrites: Sequence[Rewrite], values: TableValues) -> None:
         _wait(lambda done: self._add(_Other(done, values=values, rewrites=rewrites)))
@@ -297,8 +310,7 @@ class Writer:
         self._closed = True
         self._wake.set()
         self._green.join()
-        if self._checkpoint is not None:
-            self._checkpoint.join()
+        self._tidying.finish()
         self._pool.kill()
 
     def _add(self, item: _Item) -> bool:
@@ -315,15 +327,15 @@ class Writer:
         while True:
             while self._waiting:
                 self._round(self._take())
-                self._tidy()
+                self._tidying.step()
                 gevent.sleep(0)
             if self._closed:
                 return
             self._wake.clear()
-            if self._tidy() and not self._closed:
+            if self._tidying.step() and not self._closed:
                 gevent.sleep(0)
             elif not self._waiting:
-                self._wake.wait(REST if self._rest_until else None)
+                self._wake.wait(self._tidying.retry_after)
 
     def _take(self) -> list[_Item]:
         waiting, size = self._waiting, 0
@@ -361,11 +373,12 @@ class Writer:
                         self._tell(item, failure)
                     continue
                 growing[partition] = growth
-            rest.values.update(item.values)
+                growth.values.update(item.values)
+            else:
+                rest.values.update(item.values)
             if item.trim is not None:
                 rest.trims.append(item.trim)
-            if item.drop is not None:
-                rest.drops.append(item.drop)
+            rest.drops.extend(item.drops)
             rest.rewrites.extend(item.rewrites)
             taken.append(item)
         failed = self._commit(growing, rest)
@@ -385,8 +398,11 @@ class Writer:
     ) -> dict[LogPartition | None, Exception]:
         """Write a round; the errors by partition, and under None what became of the rest."""
         chunks = {partition: growth.chunks(partition) for partition, growth in growing.items()}
+        values = dict(rest.values)
+        for growth in growing.values():
+            values.update(growth.values)
         try:
-            self._write([chunk for part in chunks.values() for chunk in part], rest)
+            self._write([chunk for part in chunks.values() for chunk in part], rest._replace(values=values))
         except AppendError as error:
             if len(growing) <= 1 and not any(rest):
                 return dict.fromkeys(growing, error)
@@ -405,57 +421,14 @@ class Writer:
         )
         try:
             size = sum(len(content) for _, contents, _ in chunks for content in contents)
-            # Writing to a file that is being synced waits for the sync: not in the hub.
-            copying = self._checkpoint is not None
-            if self._syncs or copying or size > INLINE_BYTES or rest.rewrites:
-                self._pool.apply(round_.commit)
+            if self._syncs or self._tidying.copying or size > INLINE_BYTES or rest.rewrites:
+                run_in(self._pool, round_.commit)
             else:
                 round_.commit()
         finally:
             round_.finish()
         if rest.trims or rest.drops or rest.rewrites:
-            self._vacuum = True
-
-    def _tidy(self) -> bool:
-        """One step of what needs doing besides rounds; whether there is more."""
-        if self._rest_until > time.monotonic():
-            return False
-        self._rest_until = 0.0
-        try:
-            return self._step()
-        except LogError as error:
-            logger.warning("tidying up the log %s failed: %s", self.log.path, error)
-            self._rest_until = time.monotonic() + REST
-            return False
-
-    def _step(self) -> bool:
-        log, running = self.log, self._checkpoint
-        if running is not None and (running.ready() or log.wal_bytes > WAL_BYTES):
-            self._checkpoint = None
-            running.join()
-            self._pool.apply(log.checkpoint)  # what rounds wrote meanwhile: short, and they wait for it
-        elif running is None and log.wal_bytes > CHECKPOINT_BYTES:
-            self._checkpoint = gevent.spawn(self._copy)
-        if self._checkpoint is not None:
-            return False  # what is written now would be copied with the rounds waiting; it ends soon
-        if log.garbage_bytes:
-            round_ = log.begin([], collect_bytes=COLLECT_BYTES)
-            try:
-                self._pool.apply(round_.commit)
-            finally:
-                round_.finish()
-            return True
-        self._vacuum = self._vacuum and log.spare_bytes > 0
-        if self._vacuum:
-            self._pool.apply(log.vacuum)
-        return self._vacuum
-
-    def _copy(self) -> None:
-        try:
-            self._pool.apply(self.log.checkpoint)
-        except LogError as error:
-            logger.warning("a checkpoint of the log %s failed: %s", self.log.path, error)
-        self._wake.set()
+            self._tidying.freed()
 
     @staticmethod
     def _tell(item: _Item, error: Exception | None) -> None:
@@ -469,10 +442,11 @@ class Writer:
 class _Growth:
     """What one partition gets in a round, and where it stands behind that."""
 
-    __slots__ = ("offset", "segments", "sequence")
+    __slots__ = ("offset", "segments", "sequence", "values")
 
     def __init__(self, sequence: int, offset: int) -> None:
         self.segments: list[tuple[int, list[bytes]]] = []
+        self.values: dict[tuple[str, str], object] = {}
         self.sequence = sequence
         self.offset = offset
 

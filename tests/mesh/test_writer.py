@@ -15,6 +15,7 @@ import pytest
 from dafka.log import AppendError, Log, LogClosedError, LogPartition, LogWriteError
 from dafka.log.limits import CHECKPOINT_BYTES, WAL_BYTES
 from dafka.mesh import writer as writer_module
+from dafka.mesh import writer_tidying
 from dafka.mesh.hub import get_hub
 from dafka.mesh.writer import OutOfSequenceError, Writer
 from dafka.protocol.batch_reader import decode_batch
@@ -114,7 +115,7 @@ def test_what_was_handed_over_before_a_drop_is_done_before(in_hub: Any) -> None:
         partition = bench.partition()
         outcomes: list[Exception | None] = []
         bench.writer.append(partition, 0, [b"a"], outcomes.append)
-        bench.writer.drop(partition, outcomes.append)
+        bench.writer.drop([partition], outcomes.append)
         bench.writer.append(partition, 1, [b"b"], outcomes.append)
         bench.until(lambda: len(outcomes) == 3)
         assert outcomes[:2] == [None, None]
@@ -163,7 +164,7 @@ def test_the_wal_is_copied_while_rounds_go_on_and_stays_bounded(in_hub: Any, tmp
 
 def test_tidying_up_that_fails_harms_no_round_and_is_tried_again(in_hub: Any, monkeypatch: Any) -> None:
     def check(bench: Bench) -> None:
-        monkeypatch.setattr(writer_module, "REST", 0.05)
+        monkeypatch.setattr(writer_tidying, "REST", 0.05)
         partition = bench.partition()
         for _ in range(10):
             bench.append(partition, bytes(100_000))
