@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import select
 import sys
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -13,6 +16,9 @@ from dafka.mesh.producer import Producer, UnacknowledgedError
 from dafka.protocol.batch import CODECS
 
 CODEC_NAMES = [name for name in CODECS if name is not None]
+
+
+PATIENCE = 2.0  # seconds that a producer waits for stores in silence
 
 
 class StartAt(click.ParamType):
@@ -57,8 +63,8 @@ def produce(
 ) -> None:
     """Publish each line of standard input as a record of TOPIC.
 
-    At the end of the input, or on Ctrl-C, it waits for the stores; what they have not acknowledged by then is
-    reported, and the exit status is 1.
+    At the end of the input, or on Ctrl-C, it waits for the stores, for --timeout seconds or until Ctrl-C
+    again; what they have not acknowledged by then is reported, and the exit status is 1.
     """
     if compression is not None and not batch:
         raise click.UsageError("--compression is of record batches: give --batch too")
@@ -74,15 +80,28 @@ def produce(
         with ended_by_signal():
             for line in sys.stdin.buffer:
                 producer.send(line.rstrip(b"\r\n"))
-        producer.close(0.0 if terminate_unacked else timeout)
+        _close(producer, 0.0 if terminate_unacked else timeout)
     except UnacknowledgedError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:  # a second signal ends the wait
         left = producer.unacknowledged
+        records, were = ("record", "was") if left == 1 else ("records", "were")
         raise click.ClickException(
-            f"{left} records of topic {producer.topic!r}, partition {producer.address}, were not acknowledged"
-            " by enough stores when the wait was interrupted"
+            f"{left} {records} of topic {producer.topic!r}, partition {producer.address}, {were} not "
+            "acknowledged by enough stores when the wait was interrupted"
         ) from None
+
+
+def _close(producer: Producer, timeout: float) -> None:
+    """Wait for the stores, and say so if it takes long enough to be wondered at."""
+    if timeout > PATIENCE:
+        try:
+            producer.flush(PATIENCE)
+        except UnacknowledgedError:
+            left = producer.unacknowledged
+            click.echo(f"waiting {timeout:g} s for stores to acknowledge {left} of the records", err=True)
+            timeout -= PATIENCE
+    producer.close(timeout)
 
 
 @click.command()
@@ -118,5 +137,16 @@ def consume(
             wanted = [record for record in records if partition in (None, record.partition)]
             output.write(b"".join((record.value or b"") + b"\n" for record in wanted))
             output.flush()
+            if not wanted and _reader_is_gone(output):
+                raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))  # click ends quietly
             if left is not None:
                 left -= len(wanted)
+
+
+def _reader_is_gone(output: BinaryIO) -> bool:
+    """Whether nobody reads our pipe any more, as `head` that has what it wanted."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(output.fileno(), 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))

@@ -16,7 +16,7 @@ _ALL = [bytes([octet]) for octet in b"MHDEFKGWLT"]
 _SHOWN = 60  # octets of a content that sniff shows
 
 
-@click.command()
+@click.command(short_help="List partitions with their last sequence.")
 @click.argument("topic", type=TopicName(), required=False)
 @click.option("--seconds", default=2.0, show_default=True, help="How long to listen.")
 @mesh_arguments
@@ -38,7 +38,7 @@ def topics(topic: bytes | None, seconds: float, mesh: dict[str, Any]) -> None:
         click.echo(f"{_shown(name)}\t{_shown(address)}\t{sequence}")
 
 
-@click.command()
+@click.command(short_help="Print the commands that pass through the mesh.")
 @click.option("--seconds", type=float, help="End after so long.")
 @mesh_arguments
 def sniff(seconds: float | None, mesh: dict[str, Any]) -> None:

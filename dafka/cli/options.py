@@ -207,7 +207,8 @@ def ended_by_signal() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(err=True)
+        if sys.stderr.isatty():
+            click.echo(err=True)  # behind the ^C
 
 
 def wait_for_signal() -> None:

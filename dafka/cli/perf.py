@@ -42,7 +42,7 @@ def perf_producer(count: int, size: int, topic: str, hold: float, batch: bool, m
         time.sleep(hold)
 
 
-@perf.command("store")
+@perf.command("store", short_help="Publish, and wait until a store has everything.")
 @COUNT
 @SIZE
 @BATCH
@@ -58,7 +58,7 @@ def perf_store(count: int, size: int, batch: bool, mesh: dict[str, Any]) -> None
         _report("published, stored and acknowledged", count, size, started)
 
 
-@perf.command("consumer")
+@perf.command("consumer", short_help="Consume what another process publishes.")
 @COUNT
 @SIZE
 @BATCH

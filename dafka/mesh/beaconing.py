@@ -8,6 +8,7 @@ not answer would stop every socket of the process.
 
 from __future__ import annotations
 
+import logging
 import re
 import socket as sockets
 import time
@@ -28,6 +29,8 @@ from dafka.protocol.beacons import WELCOME, NodeBeacon, TowerBeacon, decode_beac
 from dafka.protocol.errors import MalformedMessage
 from dafka.roles.outputs import Connect, Disconnect
 from dafka.roles.peers import PeersRole
+
+log = logging.getLogger(__name__)
 
 _ENDPOINT = re.compile(rb"tcp://(?:([0-9.]+)|\[([0-9A-Fa-f:.%\-\w]+)\]|([A-Za-z0-9._\-]+)):([0-9]{1,5})")
 _IPV4 = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}")
@@ -149,6 +152,7 @@ class Beaconing:
         try:
             self._subscriber.connect(target)
             self.peers[endpoint] = target
+            log.info("connected to the peer at %s", target)
         except zmq.ZMQError:
             self.peers.pop(endpoint, None)
             self._discarded.add("peer-endpoint")
@@ -160,6 +164,7 @@ class Beaconing:
             return
         try:
             self._subscriber.disconnect(target)
+            log.info("left the peer at %s, which is silent", target)
         except zmq.ZMQError:
             self._discarded.add("peer-endpoint")
         self._ready()

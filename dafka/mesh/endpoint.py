@@ -94,6 +94,7 @@ class Endpoint:
         self.options = options
         self.discarded = Discards()
         self.counts: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
+        self._verbose = log.isEnabledFor(logging.DEBUG)
         self._reader = RunReader()
         self._nodes: dict[Node, set[bytes]] = {}  # each with its subscriptions
         self._greeters: dict[bytes, dict[Node, None]] = {}  # who asks for subscriptions, by ID octet
@@ -196,6 +197,8 @@ class Endpoint:
             return
         for output in outputs:
             kind = type(output)
+            if self._verbose:
+                log.debug("out: %s", _brief(output))
             if kind is Run:
                 self._publish_run(node, output)
             elif kind is Subscribe:
@@ -276,6 +279,8 @@ class Endpoint:
         topic = run_topic(item) if is_run else zmq_topic(item)  # type: ignore[arg-type]
         exact, general = self._routes.get(topic), self._routes.get(topic[:1])
         receivers = [*(exact or ()), *(node for node in general or () if not exact or node not in exact)]
+        if self._verbose:
+            log.debug("in: %s", _brief(item))
         for node in receivers:
             if node is not origin:
                 self._guard(node.on_run if is_run else node.on_command, item)
@@ -388,6 +393,14 @@ class Endpoint:
                 green.kill(block=False)
         for call in self._waiting:
             self.hub.post(call)
+
+
+def _brief(item: Any) -> str:
+    """A command or an output for the log; of a run what it has, not its contents."""
+    if type(item) is not Run:
+        return f"{item!r:.300}"
+    size = sum(map(len, item.contents))
+    return f"{len(item.contents)} records, {size} octets: {item._replace(contents=[])!r:.300}"
 
 
 def run_topic(run: Run) -> bytes:

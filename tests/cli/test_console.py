@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cli.tools import DAFKA, environment, mesh, run, running
 
-from dafka import Consumer, Producer, Tower
+from dafka import Consumer, Producer, Store, Tower
 
 
 def test_lines_produced_are_stored_and_consumed_after_the_producer_is_gone(tmp_path: Path) -> None:
@@ -113,3 +113,53 @@ def test_a_sequence_to_start_at_goes_with_a_partition() -> None:
             producer.send(b"%d" % number)
         where = ["--from", "3", "--partition", producer.address, "--count", "2"]
         assert run("consume", "hello", *where, *mesh(tower)).stdout == "3\n4\n"
+
+
+def test_a_reader_that_goes_away_is_noticed_when_there_is_nothing_to_write() -> None:
+    """As in `dafka consume hello | head -1`."""
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0) as producer,
+        running("consume", "hello", "--from", "earliest", *mesh(tower)) as consumer,
+    ):
+        assert consumer.stdout is not None and consumer.stderr is not None
+        producer.send(b"the only one")
+        assert consumer.stdout.readline() == "the only one\n"
+        consumer.stdout.close()
+        assert consumer.wait(20) == 1
+        assert consumer.stderr.read() == ""
+        consumer.stdout = None
+
+
+def test_a_producer_that_has_to_wait_for_stores_says_so(tmp_path: Path) -> None:
+    with Tower() as tower, running("produce", "hello", "--timeout", "60", *mesh(tower)) as producer:
+        assert producer.stdin is not None and producer.stderr is not None
+        producer.stdin.write("one\n")
+        producer.stdin.close()
+        producer.stdin = None
+        assert producer.stderr.readline() == "waiting 60 s for stores to acknowledge 1 of the records\n"
+        with running("store", str(tmp_path / "db"), *mesh(tower)):
+            assert producer.wait(30) == 0
+
+
+def test_batches_are_produced_and_consumed_like_raw_lines(tmp_path: Path) -> None:
+    with Tower() as tower, Store(tmp_path / "db", tower=tower):
+        produced = run(
+            "produce", "hello", "--batch", "--compression", "gzip", *mesh(tower), stdin="one\ntwo\n"
+        )
+        assert (produced.returncode, produced.stderr) == (0, "")
+        consumed = run("consume", "hello", "--from", "earliest", "--count", "2", *mesh(tower))
+        assert consumed.stdout == "one\ntwo\n"
+    refused = run("produce", "hello", "--compression", "gzip")
+    assert refused.returncode == 2
+    assert "--batch" in refused.stderr
+
+
+def test_verbose_logs_what_passes_and_who_is_met() -> None:
+    with Tower() as tower, Producer("hello", tower=tower, min_stores=0) as producer:
+        producer.send(b"one")
+        done = run("consume", "hello", "--from", "earliest", "--count", "1", "-v", *mesh(tower))
+    assert done.stdout == "one\n"
+    assert "connected to the peer at tcp://127.0.0.1:" in done.stderr
+    assert "out: GetHeads(topic=b'hello'" in done.stderr
+    assert "1 records, 3 octets" in done.stderr
