@@ -115,6 +115,9 @@ class Connection:
             with gevent.Timeout(limits.REQUEST_SECONDS, _slow(f"a request of {size} bytes")):
                 filled = len(begun)
                 while filled < size:
+                    if size > limits.SMALL_REQUEST_MAX_BYTES and filled >= 2 and buffer[:2] != _PRODUCE:
+                        detail = f"a request of {size} bytes; {limits.SMALL_REQUEST_MAX_BYTES} are the most"
+                        raise BadRequestError("size", detail)
                     if filled == len(buffer):
                         room = min(size, max(limits.FIRST_CHUNK, 2 * filled)) - filled
                         self._budget.wait()
@@ -127,9 +130,6 @@ class Connection:
                         raise BadRequestError("short", f"it ended after {filled} of {size} bytes")
                     filled += count
                     self._listener.received += count
-                    if size > limits.SMALL_REQUEST_MAX_BYTES and filled >= 2 and buffer[:2] != _PRODUCE:
-                        detail = f"a request of {size} bytes; {limits.SMALL_REQUEST_MAX_BYTES} are the most"
-                        raise BadRequestError("size", detail)
             self._handle(memoryview(buffer))
         finally:
             self._budget.give(held)

@@ -74,20 +74,15 @@ class Listener:
         socket.listen(BACKLOG)
         self._accepting = hub.spawn(self._accept)
 
-    @property
-    def connections(self) -> int:
-        """How many there are now."""
-        return len(self._connections)
-
     def metrics(self) -> dict[str, int]:
-        """Figures since the start, by name."""
+        """Figures since the start, by the names of :mod:`dafka.mesh.metrics`."""
         return {
-            "connections": len(self._connections),
-            "accepted": self.accepted,
-            "requests": self.requests,
-            "received_bytes": self.received,
-            "sent_bytes": self.sent,
-            "held_bytes": self.budget.used,
+            "listener_connections": len(self._connections),
+            "listener_accepted": self.accepted,
+            "listener_requests": self.requests,
+            "listener_bytes_in": self.received,
+            "listener_bytes_out": self.sent,
+            "listener_held_bytes": self.budget.used,
         }
 
     def close(self) -> None:

@@ -51,12 +51,12 @@ def respond(broker: BrokerInterface, frame: Frame, host: str, room: int) -> Buff
     """
     data, header, api = frame
     key, version = header.key, header.version
+    if key == FETCH and 0 <= version <= BY_KEY[FETCH].last:
+        return _fetch(broker, frame, room)  # which refuses older versions by itself
     if api is None or not api.first <= version <= api.last:
         return _refuse(header, api)
     if key == PRODUCE:
         return _produce(broker, frame)
-    if key == FETCH:
-        return _fetch(broker, frame, room)
     flexible = api.request.flexible_version_q(version)
     request = read_request(api.request, version, data, body_of(data, header, flexible))
     assert api.answer is not None

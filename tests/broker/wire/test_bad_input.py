@@ -1,0 +1,189 @@
+"""What is no request: the protocol's error where it has one, otherwise the connection ends, with a reason."""
+
+from __future__ import annotations
+
+import logging
+import struct
+
+import pytest
+from broker.clients import Client, until
+from broker.wire.client import WireClient, encoded
+from broker.wire.samples import NO_ID, fetch, samples
+from kafka.errors import UnsupportedVersionError
+from kafka.protocol.admin import DescribeQuorumRequest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from kafka.protocol.sasl import SaslHandshakeRequest
+
+from dafka import Broker
+from dafka.broker.wire import limits
+from dafka.broker.wire.table import BY_KEY
+
+HEADER = struct.Struct(">ihhi")
+
+
+def frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def header(key: int, version: int, client_id: bytes = b"\0\5tests") -> bytes:
+    return struct.pack(">hhi", key, version, 7) + client_id
+
+
+def alive(broker: Broker) -> bool:
+    with WireClient(broker) as other:
+        return other.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("octets", "cause"),
+    [
+        pytest.param(struct.pack(">i", -1), "size", id="negative length"),
+        pytest.param(struct.pack(">i", 2**31 - 1), "size", id="absurd length"),
+        pytest.param(
+            struct.pack(">i", limits.REQUEST_MAX_BYTES + 1) + bytes(10), "size", id="more than the most"
+        ),
+        pytest.param(
+            struct.pack(">ih", limits.SMALL_REQUEST_MAX_BYTES + 1, 3) + bytes(10), "size", id="a large Metadata"
+        ),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "size", id="HTTP"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "size", id="TLS"),
+        pytest.param(frame(b""), "short", id="empty"),
+        pytest.param(frame(bytes(9)), "short", id="half a header"),
+        pytest.param(frame(header(3, 1, b"\0\x09tests")), "short", id="a client id that is cut"),
+        pytest.param(frame(header(3, 1, b"\0\1\xff") + bytes(4)), "text", id="a client id that is no text"),
+        pytest.param(frame(header(3, 1) + b"\0\0\0\1"), "short", id="a body that is cut"),
+        pytest.param(frame(header(3, 1) + b"\x7f\xff\xff\xff"), "short", id="more items than octets"),
+        pytest.param(frame(header(3, 1) + b"\0\0\0\0?"), "length", id="octets left over"),
+        pytest.param(frame(header(3, 1) + b"\0\0\0\1\0\1\xff"), "text", id="a topic that is no text"),
+        pytest.param(frame(header(3, 9) + b"\0" + b"\xff" * 6), "varint", id="a varint without end"),
+        pytest.param(frame(header(12, 0) + b"\xff\xff" + bytes(8)), "null", id="null where there is none"),
+        pytest.param(frame(header(0, 9) + b"\0\0"), "short", id="a Produce that is cut"),
+        pytest.param(frame(header(1, 12) + b"\0" + bytes(10)), "short", id="a Fetch that is cut"),
+        pytest.param(frame(header(999, 0)), "unsupported", id="an API that does not exist"),
+        pytest.param(frame(header(-1, 0)), "unsupported", id="a negative API"),
+        pytest.param(frame(header(3, 99)), "unsupported", id="a version of Metadata that does not exist"),
+        pytest.param(frame(header(3, -1)), "unsupported", id="a negative version"),
+    ],
+)
+def test_what_is_no_request_ends_its_connection_and_is_counted_and_logged_once(
+    broker: Broker, wire: WireClient, caplog: pytest.LogCaptureFixture, octets: bytes, cause: str
+):
+    with caplog.at_level(logging.WARNING, "dafka.broker.wire"), WireClient(broker) as bystander:
+        wire.socket.sendall(octets)
+        assert wire.is_closed()
+        assert bystander.ask(ApiVersionsRequest(), 0).error_code == 0
+    assert broker.discarded == {cause: 1}
+    assert len(caplog.records) == 1
+    assert "closed" in caplog.text
+
+
+def test_half_a_request_is_counted_when_its_client_goes(broker: Broker, wire: WireClient):
+    wire.socket.sendall(encoded(MetadataRequest(topics=None), 1)[:-2])
+    wire.socket.close()
+    until(lambda: broker.discarded == {"short": 1})
+
+
+def test_a_client_that_goes_between_requests_is_nothing_to_count(broker: Broker, wire: WireClient):
+    wire.ask(ApiVersionsRequest(), 0)
+    wire.socket.close()
+    until(lambda: broker.metrics()["listener_connections"] == 0)
+    assert broker.discarded == {}
+
+
+def test_a_request_may_come_octet_by_octet(client: Client, wire: WireClient):
+    client.create("topic")
+    octets = encoded(MetadataRequest(topics=None), 1)
+    for index in range(len(octets)):
+        wire.socket.sendall(octets[index : index + 1])
+    assert wire.receive(MetadataRequest(), 1, 1).topics[0].name == "topic"
+
+
+def test_a_request_that_does_not_end_is_not_waited_for(
+    broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "REQUEST_SECONDS", 0.2)
+    wire.socket.sendall(b"\0\0")
+    assert wire.is_closed()
+    with WireClient(broker) as other:
+        other.socket.sendall(struct.pack(">i", 1 << 20) + bytes(5000))
+        assert other.is_closed()
+    assert broker.discarded == {"slow": 2}
+
+
+def test_a_length_that_is_only_announced_takes_no_memory(broker: Broker):
+    announcing = [WireClient(broker) for _ in range(20)]
+    for one in announcing:
+        one.socket.sendall(struct.pack(">ih", limits.REQUEST_MAX_BYTES, 0))
+    until(lambda: broker.metrics()["listener_held_bytes"] > 19 * limits.FIRST_CHUNK)
+    assert broker.metrics()["listener_held_bytes"] <= 20 * limits.FIRST_CHUNK
+    assert alive(broker)
+    for one in announcing:
+        one.socket.close()
+    until(lambda: broker.metrics()["listener_held_bytes"] == 0)
+
+
+def test_a_response_that_is_not_read_is_not_waited_for(
+    broker: Broker, client: Client, wire: WireClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "WRITE_SECONDS", 0.2)
+    client.create("topic")
+    for _ in range(16):
+        client.produce("topic", bytes(1_000_000))
+    wire.send(fetch("topic", 0, max_bytes=50 << 20), 12)
+    until(lambda: broker.discarded == {"unread": 1})
+    assert alive(broker)
+
+
+def test_a_connection_without_requests_is_closed_after_a_while(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "IDLE_SECONDS", 0.2)
+    with WireClient(broker) as idle:
+        assert idle.is_closed()
+    assert broker.discarded == {}
+
+
+def test_there_is_a_most_of_connections(broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch):
+    wire.ask(ApiVersionsRequest(), 0)
+    monkeypatch.setattr(limits, "CONNECTIONS", 1)
+    with WireClient(broker) as one_more:
+        assert one_more.is_closed()
+    assert broker.discarded == {"connections": 1}
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+@pytest.mark.parametrize("version", [5, 99, -1])
+def test_an_unknown_version_of_api_versions_gets_version_0_and_the_list(wire: WireClient, version: int):
+    wire.socket.sendall(frame(header(18, version) + b"whatever it is"))
+    octets = wire.receive_frame()
+    assert octets[:6] == struct.pack(">ih", 7, UnsupportedVersionError.errno)
+    assert struct.unpack_from(">i", octets, 6)[0] == len(BY_KEY)
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [(SaslHandshakeRequest(mechanism="PLAIN"), 1), (DescribeQuorumRequest(topics=[]), 0)],
+)
+def test_apis_that_are_not_offered_get_the_protocols_error(wire: WireClient, request_, version: int):
+    assert wire.ask(request_, version).error_code == UnsupportedVersionError.errno
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_consumer_group_heartbeat_gets_the_protocols_error(wire: WireClient):
+    wire.socket.sendall(frame(header(68, 0) + b"\0" + bytes(20)))
+    octets = wire.receive_frame()
+    # correlation id, tags of the header, throttle time, error
+    assert octets[:11] == struct.pack(">ibih", 7, 0, 0, UnsupportedVersionError.errno)
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_requests_in_any_order_are_answered_in_it(client: Client, wire: WireClient):
+    client.create("topic", 2)
+    topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
+    known = [one for one in samples("topic", topic_id) if one.API_KEY in BY_KEY]
+    everything = [(one, BY_KEY[one.API_KEY].last) for one in reversed(known)]
+    sent = [wire.send(one, version) for one, version in everything]
+    for (one, version), correlation in zip(everything, sent, strict=True):
+        wire.receive(one, version, correlation)
+    assert NO_ID != topic_id

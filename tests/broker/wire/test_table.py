@@ -1,0 +1,48 @@
+"""The APIs: every one is announced, and answered in every version that is announced."""
+
+from __future__ import annotations
+
+import pytest
+from broker.clients import Client
+from broker.wire.client import WireClient
+from broker.wire.samples import NO_ID, samples
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from dafka.broker.wire.table import BY_KEY
+
+VERSIONS = [
+    pytest.param(type(sample), version, id=f"{type(sample).__name__[:-7]}-{version}")
+    for sample in samples("topic", NO_ID)
+    if sample.API_KEY in BY_KEY
+    for version in range(BY_KEY[sample.API_KEY].first, BY_KEY[sample.API_KEY].last + 1)
+]
+
+
+def test_there_is_a_sample_of_every_api():
+    assert {sample.API_KEY for sample in samples("topic", NO_ID)} >= BY_KEY.keys()
+
+
+@pytest.mark.parametrize(("request_class", "version"), VERSIONS)
+def test_every_version_is_answered_in_its_own_layout(
+    client: Client, wire: WireClient, request_class: type, version: int
+):
+    client.create("topic", 2)
+    topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
+    (sample,) = [one for one in samples("topic", topic_id) if type(one) is request_class]
+    response = wire.ask(sample, version)
+    assert response.version == version
+    # The connection is still in step.
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_what_is_announced_are_the_apis_with_their_versions(wire: WireClient, version: int):
+    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+    announced = {
+        one.api_key: (one.min_version, one.max_version) for one in wire.ask(request, version).api_keys
+    }
+    assert announced == {api.key: (api.first, api.last) for api in BY_KEY.values()}
+    assert announced[0] == (0, 13)
+    assert announced[1] == (4, 18)
+    assert 17 not in announced  # SaslHandshake
+    assert 68 not in announced  # ConsumerGroupHeartbeat
