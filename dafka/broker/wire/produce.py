@@ -88,10 +88,6 @@ def _read(data: memoryview, position: int, version: int) -> ProduceRequest:
         topics.append((topic, partitions))
         if flexible:
             position = skip_tags(data, position)
-    if flexible:
-        position = skip_tags(data, position)
-    if position != len(data):
-        raise BadRequestError("length", f"ProduceRequest has {len(data) - position} bytes too many")
     return ProduceRequest(transactional_id, acks, topics)
 
 

@@ -24,16 +24,22 @@ _NULLABLE = {*_FIXED, "uuid", "bitfield"}  # as far as the schemas say it: these
 
 
 def read_request(request_class: Any, version: int, data: memoryview, position: int) -> Any:
-    """The request whose body begins at ``position``. Raises BadRequestError."""
+    """The request whose body begins at ``position``. Raises BadRequestError.
+
+    What is left over at the end is ignored, as Kafka does: librdkafka 2.16 asks for the metadata of all
+    topics (version 13) with three octets too many.
+    """
+    return read_message(request_class, version, data, position)[0]
+
+
+def read_message(message_class: Any, version: int, data: memoryview, position: int) -> tuple[Any, int]:
+    """The message whose body begins at ``position``, and where it ends. Raises BadRequestError."""
     try:
-        # What is left over at the end is ignored, as Kafka does: librdkafka 2.16 asks for the metadata of all
-        # topics (version 13) with three octets too many.
-        request, _ = _message(request_class, version)(data, position)
+        return _message(message_class, version)(data, position)
     except (struct.error, IndexError) as error:
-        raise BadRequestError("short", f"{request_class.__name__} ends too early") from error
+        raise BadRequestError("short", f"{message_class.__name__} ends too early") from error
     except UnicodeDecodeError as error:
-        raise BadRequestError("text", f"{request_class.__name__}: {error}") from error
-    return request
+        raise BadRequestError("text", f"{message_class.__name__}: {error}") from error
 
 
 def read_varint(data: memoryview, position: int) -> tuple[int, int]:
@@ -239,10 +245,10 @@ def _nullable_field(field: Any, version: int, flexible: bool) -> Read:
 
 
 @cache
-def _message(request_class: Any, version: int) -> Read:
+def _message(message_class: Any, version: int) -> Read:
     # The class itself: the schema only has a weak reference to it.
-    flexible = request_class.flexible_version_q(version)
-    read = _struct(request_class._struct, version, flexible, request_class)
+    flexible = message_class.flexible_version_q(version)
+    read = _struct(message_class._struct, version, flexible, message_class)
 
     def read_message(data: memoryview, position: int) -> tuple[Any, int]:
         request, position = read(data, position)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from dafka import Broker
-from dafka.broker.wire.reader import read_request
+from dafka.broker.wire.reader import read_message
 
 TIMEOUT = 20.0
 
@@ -85,4 +85,6 @@ def decoded(request: Any, response_name: str, version: int, frame: bytes, correl
     flexible = response_class.flexible_version_q(version) and response_name != "ApiVersionsResponse"
     if flexible:
         assert frame[4] == 0
-    return read_request(response_class, version, memoryview(frame), 5 if flexible else 4)
+    response, end = read_message(response_class, version, memoryview(frame), 5 if flexible else 4)
+    assert end == len(frame)
+    return response

@@ -141,9 +141,7 @@ def _records(topic: str, topic_id: UUID) -> list[Any]:
         ),
         DeleteRecordsRequest(
             topics=[
-                deleted(
-                    name=topic, partitions=[deleted.DeleteRecordsPartition(partition_index=0, offset=0)]
-                )
+                deleted(name=topic, partitions=[deleted.DeleteRecordsPartition(partition_index=0, offset=0)])
             ],
             timeout_ms=1000,
         ),
@@ -220,9 +218,7 @@ def _groups(topic: str, topic_id: UUID, group: str) -> list[Any]:
         OffsetDeleteRequest(
             group_id=group,
             topics=[
-                forgotten(
-                    name=topic, partitions=[forgotten.OffsetDeleteRequestPartition(partition_index=1)]
-                )
+                forgotten(name=topic, partitions=[forgotten.OffsetDeleteRequestPartition(partition_index=1)])
             ],
         ),
         DescribeGroupsRequest(groups=[group], include_authorized_operations=True),

@@ -109,7 +109,9 @@ def test_other_acks_are_refused(client: Client, wire: WireClient):
 def test_zstd_needs_version_7(client: Client, wire: WireClient):
     client.create("topic")
     content = batch(b"a" * 100, compression="zstd")
-    assert partition(wire.ask(produce("topic", content), 6)).error_code == UnsupportedCompressionTypeError.errno
+    assert (
+        partition(wire.ask(produce("topic", content), 6)).error_code == UnsupportedCompressionTypeError.errno
+    )
     assert partition(wire.ask(produce("topic", content), 7)).error_code == 0
 
 
