@@ -84,8 +84,12 @@ class Store:
         octets = None if address is None else check_address(address)
         options = mesh_options(tower, **mesh)
         self.path = os.fspath(path)
-        self._node = self._hub.run(_open, self._hub, options, self.path, durability, on_damage, octets)
-        self._cleaner = self._hub.run(_clean, self._hub, self._node, default, by_topic, interval)
+
+        def start() -> tuple[StoreNode, Cleaner]:
+            node = _open(self._hub, options, self.path, durability, on_damage, octets)
+            return node, _clean(self._hub, node, default, by_topic, interval)
+
+        self._node, self._cleaner = self._hub.run(start)
         self.address = self._node.role.address.decode()
 
     def heads(self) -> dict[tuple[bytes, str], int]:
