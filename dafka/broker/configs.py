@@ -1,20 +1,32 @@
-"""Topic configuration: Kafka's keys, and what each may be set to.
+"""Configuration by Kafka's keys: what each may be set to, and where a topic takes its values from.
 
-What a topic is created with is checked here and kept with it, so that a mistake is found where it is made.
-The broker does not carry any of it out yet. One default differs from Kafka's: ``retention.ms`` is -1, because
-a log that lives inside somebody's program should not begin to forget by itself.
+What is set is checked here, so that a mistake is found where it is made. A topic's own value counts first,
+then the broker's for all topics (which has a name of its own, ``retention.ms`` is ``log.retention.ms``
+there), then the default. One default differs from Kafka's: ``retention.ms`` is -1, because a log that lives
+inside somebody's program should not begin to forget by itself.
+
+A broker keeps records in values of about a megabyte and not in segment files, has no replicas and no tiers:
+the keys about those are accepted and have no effect.
 """
 
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dafka.broker.limits import MESSAGE_MAX_BYTES
+from dafka.broker.admin_interface import ConfigType
+from dafka.broker.limits import BATCH_MAX_BYTES, MESSAGE_MAX_BYTES
+from dafka.protocol.compression import is_available
 from dafka.protocol.errors import DafkaError
 
+log = logging.getLogger(__name__)
+
 Configs = Mapping[str, str]
+
+_INT = 2**31 - 1
+_LONG = 2**63 - 1
 
 
 class InvalidConfigError(DafkaError, ValueError):
@@ -22,20 +34,30 @@ class InvalidConfigError(DafkaError, ValueError):
 
 
 class Key(NamedTuple):
-    """A key: its default, and what checks a value and raises ValueError saying what it may be."""
+    """A key: its default, what reads a value and raises ValueError saying what it may be, Kafka's type, and
+    for a topic's key the broker's setting that is the default of all topics ("": there is none).
+
+    ``read_only``: it is decided when the broker starts.
+    """
 
     default: str
-    check: Callable[[str], object]
+    check: Callable[[str], Any]
+    type: int = ConfigType.STRING
+    broker: str = ""
+    read_only: bool = False
 
 
-def _integer(least: int) -> Callable[[str], int]:
+def integer(least: int, most: int = _LONG) -> Callable[[str], int]:
+    """Reads a whole number of that range."""
+
     def check(value: str) -> int:
         try:
             number = int(value)
         except ValueError:
             number = least - 1
-        if not least <= number < 2**63:
-            raise ValueError(f"a whole number, {least} or more")
+        if not least <= number <= most:
+            upper = "" if most == _LONG else f" and {most} or less"
+            raise ValueError(f"a whole number, {least} or more{upper}")
         return number
 
     return check
@@ -50,11 +72,22 @@ def _one_of(*values: str) -> Callable[[str], str]:
     return check
 
 
+def _switch(value: str) -> bool:
+    return _one_of("true", "false")(value) == "true"
+
+
 def _policy(value: str) -> frozenset[str]:
     parts = frozenset(part.strip() for part in value.split(","))
     if not parts <= {"delete", "compact"}:
         raise ValueError("delete, compact, or compact,delete")
     return parts
+
+
+def _compression(value: str) -> str:
+    _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")(value)
+    if value not in ("producer", "uncompressed") and not is_available(value):
+        raise ValueError("producer, uncompressed, gzip, or a codec whose library is installed")
+    return value
 
 
 def _fraction(value: str) -> float:
@@ -71,50 +104,163 @@ def _anything(value: str) -> str:
     return value
 
 
+def _long(default: int, least: int, broker: str = "", most: int = _LONG) -> Key:
+    return Key(str(default), integer(least, most), ConfigType.LONG, broker)
+
+
+def _int(default: int, least: int, broker: str = "") -> Key:
+    return Key(str(default), integer(least, _INT), ConfigType.INT, broker)
+
+
+def _boolean(default: str, broker: str = "") -> Key:
+    return Key(default, _switch, ConfigType.BOOLEAN, broker)
+
+
 KEYS: dict[str, Key] = {
-    "cleanup.policy": Key("delete", _policy),
-    "retention.ms": Key("-1", _integer(-1)),
-    "retention.bytes": Key("-1", _integer(-1)),
-    "delete.retention.ms": Key("86400000", _integer(0)),
-    "min.compaction.lag.ms": Key("0", _integer(0)),
-    "max.message.bytes": Key(str(MESSAGE_MAX_BYTES), _integer(0)),
-    "min.insync.replicas": Key("1", _integer(1)),
-    "message.timestamp.type": Key("CreateTime", _one_of("CreateTime", "LogAppendTime")),
-    "compression.type": Key("producer", _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
-    "segment.bytes": Key("1073741824", _integer(14)),
-    "segment.ms": Key("604800000", _integer(1)),
-    "segment.jitter.ms": Key("0", _integer(0)),
-    "segment.index.bytes": Key("10485760", _integer(4)),
-    "max.compaction.lag.ms": Key(str(2**63 - 1), _integer(1)),
-    "min.cleanable.dirty.ratio": Key("0.5", _fraction),
-    "file.delete.delay.ms": Key("60000", _integer(0)),
-    "flush.messages": Key(str(2**63 - 1), _integer(1)),
-    "flush.ms": Key(str(2**63 - 1), _integer(0)),
-    "index.interval.bytes": Key("4096", _integer(0)),
-    "preallocate": Key("false", _one_of("true", "false")),
-    "unclean.leader.election.enable": Key("false", _one_of("true", "false")),
-    "message.timestamp.before.max.ms": Key(str(2**63 - 1), _integer(0)),
-    "message.timestamp.after.max.ms": Key("3600000", _integer(0)),
-    "message.timestamp.difference.max.ms": Key(str(2**63 - 1), _integer(0)),
+    "cleanup.policy": Key("delete", _policy, ConfigType.LIST, "log.cleanup.policy"),
+    "retention.ms": _long(-1, -1, "log.retention.ms"),
+    "retention.bytes": _long(-1, -1, "log.retention.bytes"),
+    "delete.retention.ms": _long(86_400_000, 0, "log.cleaner.delete.retention.ms"),
+    "min.compaction.lag.ms": _long(0, 0, "log.cleaner.min.compaction.lag.ms"),
+    "max.compaction.lag.ms": _long(_LONG, 1, "log.cleaner.max.compaction.lag.ms"),
+    "min.cleanable.dirty.ratio": Key("0.5", _fraction, ConfigType.DOUBLE, "log.cleaner.min.cleanable.ratio"),
+    "max.message.bytes": _int(MESSAGE_MAX_BYTES, 0, "message.max.bytes"),
+    "min.insync.replicas": _int(1, 1, "min.insync.replicas"),
+    "message.timestamp.type": Key(
+        "CreateTime",
+        _one_of("CreateTime", "LogAppendTime"),
+        ConfigType.STRING,
+        "log.message.timestamp.type",
+    ),
+    "message.timestamp.before.max.ms": _long(_LONG, 0, "log.message.timestamp.before.max.ms"),
+    "message.timestamp.after.max.ms": _long(3_600_000, 0, "log.message.timestamp.after.max.ms"),
+    "message.timestamp.difference.max.ms": _long(_LONG, 0, "log.message.timestamp.difference.max.ms"),
+    "compression.type": Key("producer", _compression, ConfigType.STRING, "compression.type"),
+    "segment.bytes": _int(1_073_741_824, 14, "log.segment.bytes"),
+    "segment.ms": _long(604_800_000, 1, "log.roll.ms"),
+    "segment.jitter.ms": _long(0, 0, "log.roll.jitter.ms"),
+    "segment.index.bytes": _int(10_485_760, 4, "log.index.size.max.bytes"),
+    "file.delete.delay.ms": _long(60_000, 0, "log.segment.delete.delay.ms"),
+    "flush.messages": _long(_LONG, 1, "log.flush.interval.messages"),
+    "flush.ms": _long(_LONG, 0, "log.flush.interval.ms"),
+    "index.interval.bytes": _int(4096, 0, "log.index.interval.bytes"),
+    "preallocate": _boolean("false", "log.preallocate"),
+    "unclean.leader.election.enable": _boolean("false", "unclean.leader.election.enable"),
     "message.format.version": Key("3.0-IV1", _anything),
-    "message.downconversion.enable": Key("true", _one_of("true", "false")),
-    "leader.replication.throttled.replicas": Key("", _anything),
-    "follower.replication.throttled.replicas": Key("", _anything),
-    "local.retention.ms": Key("-2", _integer(-2)),
-    "local.retention.bytes": Key("-2", _integer(-2)),
-    "remote.storage.enable": Key("false", _one_of("true", "false")),
+    "message.downconversion.enable": _boolean("true"),
+    "leader.replication.throttled.replicas": Key("", _anything, ConfigType.LIST),
+    "follower.replication.throttled.replicas": Key("", _anything, ConfigType.LIST),
+    "local.retention.ms": _long(-2, -2),
+    "local.retention.bytes": _long(-2, -2),
+    "remote.storage.enable": _boolean("false"),
 }
+"""The keys of a topic."""
+
+BROKER_KEYS: dict[str, Key] = {
+    **{key.broker: key._replace(broker="") for key in KEYS.values() if key.broker},
+    **{
+        name: Key(default, check, type_, "", True)
+        for name, default, check, type_ in (
+            ("advertised.listeners", "", _anything, ConfigType.STRING),
+            ("auto.create.topics.enable", "true", _switch, ConfigType.BOOLEAN),
+            ("broker.id", "0", integer(0), ConfigType.INT),
+            ("default.replication.factor", "1", integer(1), ConfigType.INT),
+            ("delete.topic.enable", "true", _switch, ConfigType.BOOLEAN),
+            ("listeners", "", _anything, ConfigType.LIST),
+            ("log.dirs", "", _anything, ConfigType.STRING),
+            ("log.retention.check.interval.ms", "300000", integer(1), ConfigType.LONG),
+            ("node.id", "0", integer(0), ConfigType.INT),
+            ("num.partitions", "1", integer(1), ConfigType.INT),
+            ("offset.metadata.max.bytes", "4096", integer(0), ConfigType.INT),
+            ("process.roles", "broker", _anything, ConfigType.LIST),
+        )
+    },
+}
+"""The keys of the broker: the defaults of all topics, and what it was started with."""
+
+
+class TopicSettings(NamedTuple):
+    """What the configuration of a topic comes down to; -1: no bound."""
+
+    compacted: bool
+    deleted: bool
+    retention_ms: int
+    retention_bytes: int
+    delete_retention_ms: int
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    min_dirty_ratio: float
+    max_message_bytes: int
+    min_insync_replicas: int
+    log_append_time: bool
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    compression: str
+    """``producer``: as it comes; ``uncompressed``, or a codec's name."""
+
+
+def read_settings(value: Callable[[str], str]) -> TopicSettings:
+    """The settings that ``value(key)`` says; the default for a value that was possible and is not now."""
+
+    def read(name: str) -> Any:
+        try:
+            return KEYS[name].check(value(name))
+        except ValueError as error:
+            default = KEYS[name].default
+            log.warning("%s is %s, not %r; %s is taken", name, error, value(name), default)
+            return KEYS[name].check(default)
+
+    policy = read("cleanup.policy")
+    before, after = read("message.timestamp.before.max.ms"), read("message.timestamp.after.max.ms")
+    either = read("message.timestamp.difference.max.ms")  # the older key for both
+    return TopicSettings(
+        compacted="compact" in policy,
+        deleted="delete" in policy,
+        retention_ms=read("retention.ms"),
+        retention_bytes=read("retention.bytes"),
+        delete_retention_ms=read("delete.retention.ms"),
+        min_compaction_lag_ms=read("min.compaction.lag.ms"),
+        max_compaction_lag_ms=read("max.compaction.lag.ms"),
+        min_dirty_ratio=read("min.cleanable.dirty.ratio"),
+        max_message_bytes=min(read("max.message.bytes"), BATCH_MAX_BYTES),
+        min_insync_replicas=read("min.insync.replicas"),
+        log_append_time=read("message.timestamp.type") == "LogAppendTime",
+        timestamp_before_max_ms=min(before, either),
+        timestamp_after_max_ms=min(after, either),
+        compression=read("compression.type"),
+    )
 
 
 def check_configs(configs: Configs) -> None:
     """Raise :class:`InvalidConfigError`, with the key and the value, for what Kafka would not take."""
     for name, value in configs.items():
-        key = KEYS.get(name)
-        if key is None:
-            near = difflib.get_close_matches(name, KEYS, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InvalidConfigError(f"unknown topic configuration {name!r}{hint}")
-        try:
-            key.check(value)
-        except ValueError as error:
-            raise InvalidConfigError(f"{name} is {error}, not {value!r}") from None
+        check_value(KEYS, name, value, "topic")
+    least, most = (
+        int(configs.get(name, KEYS[name].default))
+        for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
+    )
+    if least > most:
+        raise InvalidConfigError(
+            f"min.compaction.lag.ms, {least}, is more than max.compaction.lag.ms, {most}"
+        )
+
+
+def check_key(keys: Mapping[str, Key], name: str, whose: str) -> Key:
+    """The key of that name; raises :class:`InvalidConfigError` if there is none."""
+    key = keys.get(name)
+    if key is None:
+        near = difflib.get_close_matches(name, keys, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InvalidConfigError(f"unknown {whose} configuration {name!r}{hint}")
+    return key
+
+
+def check_value(keys: Mapping[str, Key], name: str, value: object, whose: str) -> None:
+    """Raise :class:`InvalidConfigError` if there is no such key, or it cannot have the value."""
+    key = check_key(keys, name, whose)
+    try:
+        if not isinstance(value, str):
+            raise ValueError("a text")
+        key.check(value)
+    except ValueError as error:
+        raise InvalidConfigError(f"{name} is {error}, not {value!r}") from None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 MESSAGE_MAX_BYTES = 1048588
-"""message.max.bytes: the largest record batch, header included."""
+"""message.max.bytes, the default: the largest record batch, header included."""
+
+BATCH_MAX_BYTES = 64 * 1024 * 1024
+"""What a topic's max.message.bytes ends at, whatever it is set to: a batch is one value on disk."""
 
 OFFSET_METADATA_MAX_BYTES = 4096
 """offset.metadata.max.bytes: the longest text that goes with a committed offset."""
@@ -19,3 +22,27 @@ YIELD_BYTES = 1024 * 1024
 
 HEAD_INTERVAL = 1.0
 """Seconds between two HEADs of one leader (46/DAFKA: "at a regular interval")."""
+
+KNOWN_APPENDS = 5
+"""Appends of a producer that a partition knows again when they come twice."""
+
+PRODUCER_ID_EXPIRATION = 24 * 3600.0
+"""producer.id.expiration.ms, in seconds: how long a partition knows a producer that does not write."""
+
+PRODUCERS_KEPT = 100_000
+"""Producers that all partitions together know; beyond, the longest silent ones are forgotten."""
+
+PRODUCER_IDS = 1000
+"""Producer ids that one commit sets aside."""
+
+ABORTED_BLOCK = 128
+"""Aborted transactions of a partition in one stored value."""
+
+TRANSACTION_TIMEOUT_MAX = 900.0
+"""transaction.max.timeout.ms, in seconds."""
+
+TRANSACTIONAL_ID_EXPIRATION = 7 * 24 * 3600.0
+"""transactional.id.expiration.ms, in seconds: how long an id without transactions is remembered."""
+
+TRANSACTIONAL_IDS_KEPT = 100_000
+"""Transactional ids; beyond, those are forgotten whose last transaction ended longest ago."""

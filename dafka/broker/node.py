@@ -3,7 +3,8 @@
 The store role keeps what native producers publish and answers FETCH and GET-HEADS for everything in the log,
 the leaders' partitions included. The leaders' own records do not come in from the mesh. So whatever arrives
 under a leader's address is somebody else's mistake, and is dropped: it would be appended to a partition that
-only the leader numbers.
+only the leader numbers. Nor does anything come in of a deleted topic's leaders, whose records another
+store may have kept.
 
 All HEADs come from one tick, a slice of the leaders at a time, so that ten thousand partitions make a
 steady trickle and not a burst every second.
@@ -21,7 +22,7 @@ from dafka.mesh.endpoint import Endpoint
 from dafka.mesh.hub import Hub
 from dafka.mesh.store import StoreNode
 from dafka.mesh.writer import Writer
-from dafka.protocol.commands import Command, Head, Trimmed
+from dafka.protocol.commands import Command, DirectHead, Head, Trimmed
 from dafka.protocol.runs import Run
 
 
@@ -52,19 +53,21 @@ class BrokerNode(StoreNode):
     def forget_deleted(self) -> None:
         """Topics were deleted: no more HEADs for them, and a FETCH is told that the records are gone."""
         self._heading = [partition for partition in self._heading if not partition.topic.deleted]
-        for topic, address, sequence in self._topics.gone():
+        for topic, address, _, sequence in self._topics.deleted():
             self.role.trimmed(topic, address, sequence)
 
     def on_run(self, run: Run) -> None:
         if self._topics.leads(run.topic, run.address):
             self.discarded["leader-address"] += len(run.contents)
-        else:
+        elif not self._topics.was_led(run.topic, run.address):
             super().on_run(run)
 
     def on_command(self, command: Command) -> None:
         if isinstance(command, (Head, Trimmed)) and self._topics.leads(command.topic, command.address):
             self.discarded["leader-address"] += 1
-        else:
+        elif not (
+            isinstance(command, (Head, DirectHead)) and self._topics.was_led(command.topic, command.address)
+        ):
             super().on_command(command)
 
     def tick(self, now: float) -> None:

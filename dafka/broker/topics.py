@@ -11,7 +11,7 @@ Everything is kept in the log's tables and changes in memory only after the comm
 - ``topics``: name -> id, configs, and the led partitions as ranges [first number, count];
 - ``natives``: topic id / number -> [address, first offset that counts];
 - ``deleted``: address / topic name -> [offset, sequence] that end what a deleted topic had; offset -1: its
-  leader's, so there will never be more.
+  leader's, so there will never be more. Their records leave the log afterwards (``retention.py``).
 
 A native partition is first stored by the store role and registered afterwards. A crash in between loses
 nothing: opening the table registers what the log has and the table has not, in the order of the log.
@@ -19,7 +19,7 @@ nothing: opening the table registers what the log has and the table has not, in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4, uuid5
 
@@ -33,6 +33,7 @@ from dafka.log import Log, LogPartition
 from dafka.mesh.writer import Writer
 
 if TYPE_CHECKING:
+    from dafka.broker.configs import TopicSettings
     from dafka.broker.fetching import Fetch
 
 TOPICS, NATIVES, DELETED = "topics", "natives", "deleted"
@@ -79,7 +80,7 @@ class Partition:
 class Topic:
     """A topic; ``octets`` is its name as it goes on the wire."""
 
-    __slots__ = ("configs", "deleted", "name", "octets", "partitions", "topic_id")
+    __slots__ = ("configs", "deleted", "name", "octets", "partitions", "settings", "topic_id")
 
     def __init__(self, name: str, topic_id: UUID, configs: Mapping[str, str]) -> None:
         self.name = name
@@ -87,6 +88,7 @@ class Topic:
         self.topic_id = topic_id
         self.configs = dict(configs)
         self.partitions: list[Partition] = []
+        self.settings: tuple[int, TopicSettings] | None = None  # the configuration table's, kept here
         self.deleted = False
 
     def row(self) -> dict[str, object]:
@@ -115,6 +117,7 @@ class TopicTable:
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._by_names: dict[tuple[bytes, bytes], Partition] = {}
+        self._gone = {(topic, address) for topic, address, offset, _ in self.deleted() if offset == FOR_GOOD}
         self._changing = BoundedSemaphore(1)
         for name, row in log.table(TOPICS).items():
             self._load(name, row)
@@ -149,6 +152,10 @@ class TopicTable:
         partition = self._by_names.get((topic, address))
         return partition is not None and partition.writable
 
+    def was_led(self, topic: bytes, address: bytes) -> bool:
+        """Whether ``address`` was the leader of a partition of a topic that is deleted."""
+        return (topic, address) in self._gone
+
     def wants(self, stored: LogPartition) -> bool:
         """Whether :meth:`adopt` would register a partition that is in no topic."""
         name = _kafka_name(stored.topic)
@@ -156,7 +163,14 @@ class TopicTable:
 
     # -- changing -------------------------------------------------------------------------------
 
-    def create(self, name: str, count: int = -1, configs: Mapping[str, str] | None = None) -> Error | None:
+    def create(
+        self,
+        name: str,
+        count: int = -1,
+        configs: Mapping[str, str] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> Error | None:
         """Create a topic with ``count`` led partitions (-1: the default). The name has been checked."""
         count = self._default_partitions if count == -1 else count
         if not 0 < count <= PARTITIONS_PER_TOPIC:
@@ -164,6 +178,8 @@ class TopicTable:
         with self._changing:
             if name in self._topics:
                 return TopicAlreadyExistsError
+            if validate_only:
+                return None
             topic = self._new_topic(name, count, configs or {})
             self._writer.put_and_wait({(TOPICS, name): topic.row()})
             self._add(topic)
@@ -184,6 +200,18 @@ class TopicTable:
             self._writer.put_and_wait({(TOPICS, name): extended.row()})
             topic.partitions = extended.partitions
             self._add(topic)
+        return None
+
+    def configure(self, name: str, change: Callable[[Mapping[str, str]], dict[str, str]]) -> Error | None:
+        """Set the configuration to what ``change(configuration)`` makes of it; passes on what that raises."""
+        with self._changing:
+            topic = self._topics.get(name)
+            if topic is None:
+                return UnknownTopicOrPartitionError
+            changed = Topic(topic.name, topic.topic_id, change(topic.configs))
+            changed.partitions = topic.partitions
+            self._writer.put_and_wait({(TOPICS, name): changed.row()})
+            topic.configs, topic.settings = changed.configs, None
         return None
 
     def adopt(self, candidates: Iterable[LogPartition]) -> list[Topic]:
@@ -224,7 +252,7 @@ class TopicTable:
     def delete(self, name: str, more: Rows) -> Topic | None:
         """Forget a topic, and write ``more`` rows with that; the topic, or None if there is none.
 
-        The log cannot drop records yet, so they stay on disk; nothing here leads to them any more.
+        Nothing here leads to its records any more; :meth:`deleted` says which they are.
         """
         with self._changing:
             topic = self._topics.get(name)
@@ -251,13 +279,15 @@ class TopicTable:
             del self._by_id[topic.topic_id]
             for partition in topic.partitions:
                 del self._by_names[topic.octets, partition.address]
+                if partition.writable:
+                    self._gone.add((topic.octets, partition.address))
             return topic
 
-    def gone(self) -> Iterator[tuple[bytes, bytes, int]]:
-        """What deleted topics had, for the mesh: (topic, address, sequence of the first that counts)."""
-        for key, (_, sequence) in self._log.table(DELETED).items():
+    def deleted(self) -> Iterator[tuple[bytes, bytes, int, int]]:
+        """What deleted topics had: (topic, address, first offset that counts or FOR_GOOD, sequence of it)."""
+        for key, (offset, sequence) in self._log.table(DELETED).items():
             address, _, name = key.rpartition("/")
-            yield name.encode(), address.encode("latin-1"), sequence
+            yield name.encode(), address.encode("latin-1"), offset, sequence
 
     # -- rows -----------------------------------------------------------------------------------
 

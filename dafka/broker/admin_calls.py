@@ -1,0 +1,249 @@
+"""The administrative methods of the embedded broker, as a part of it (:mod:`dafka.broker.core`)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import gevent
+from kafka.errors import (
+    InvalidConfigurationError,
+    InvalidRequestError,
+    InvalidTopicError,
+    KafkaStorageError,
+    OffsetOutOfRangeError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.admin_interface import (
+    AdminInterface,
+    ConfigChange,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigType,
+    DeletedRecords,
+    DescribedConfigs,
+    LogDirectory,
+    Outcome,
+    Resource,
+    ResourceType,
+)
+from dafka.broker.config_table import ALL_BROKERS, ConfigTable, check_broker_configs
+from dafka.broker.configs import BROKER_KEYS, KEYS, InvalidConfigError, Key, check_configs, check_key
+from dafka.broker.interface import Error, TopicPartition
+from dafka.broker.retention import Upkeep
+from dafka.broker.topics import TopicTable, is_legal
+from dafka.log import Log, LogError
+
+log = logging.getLogger(__name__)
+
+ALL_RECORDS = -1
+
+_PARTITIONS = 1000  # looked at before other green threads have their turn
+
+
+class AdminCalls(AdminInterface):
+    """The broker's configuration, the trimming of partitions, and what is on its disk."""
+
+    log: Log
+    _topics: TopicTable
+    _configs: ConfigTable
+    _upkeep: Upkeep
+    _node_id: int
+    _check: Callable[[], None]
+
+    # -- configuration --------------------------------------------------------------------------
+
+    def describe_configs(
+        self, resources: Mapping[Resource, Iterable[str] | None]
+    ) -> dict[Resource, DescribedConfigs]:
+        self._check()
+        return {
+            Resource(*resource): self._describe_one(*resource, names) for resource, names in resources.items()
+        }
+
+    def _describe_one(self, type_: int, name: str, names: Iterable[str] | None) -> DescribedConfigs:
+        error, detail = self._resource_error(type_, name)
+        if error is not None:
+            return DescribedConfigs(error, (), detail)
+        entries: Mapping[str, ConfigEntry]
+        if type_ == ResourceType.TOPIC:
+            topic = self._topics.get(name)
+            assert topic is not None
+            entries = self._configs.of_topic(topic.configs)
+        else:
+            entries = self._configs.of_broker() if name else self._configs.of_all_brokers()
+        if names is None:
+            return DescribedConfigs(None, list(entries.values()))
+        return DescribedConfigs(None, [entries[wanted] for wanted in sorted(set(names)) if wanted in entries])
+
+    def alter_configs(
+        self,
+        changes: Mapping[Resource, Sequence[ConfigChange]],
+        *,
+        replace: bool = False,
+        validate_only: bool = False,
+    ) -> dict[Resource, Outcome]:
+        self._check()
+        answers = {}
+        for resource, some in changes.items():
+            try:
+                outcome = self._alter_one(*resource, some, replace, validate_only)
+            except InvalidConfigError as error:
+                outcome = Outcome(InvalidConfigurationError, str(error))
+            except _RequestError as error:
+                outcome = Outcome(InvalidRequestError, str(error))
+            except LogError as error:
+                self._check()
+                outcome = Outcome(KafkaStorageError, str(error))
+            answers[Resource(*resource)] = outcome
+        if not validate_only:
+            self._upkeep.configured()
+        return answers
+
+    def _alter_one(
+        self, type_: int, name: str, changes: Sequence[ConfigChange], replace: bool, validate_only: bool
+    ) -> Outcome:
+        error, detail = self._resource_error(type_, name)
+        if error is not None:
+            return Outcome(error, detail)
+        _check_changes(changes)
+        if type_ == ResourceType.TOPIC:
+
+            def change(configs: Mapping[str, str]) -> dict[str, str]:
+                entries = self._configs.of_topic(configs)
+                changed = _changed({} if replace else configs, changes, KEYS, entries, "topic")
+                check_configs(changed)
+                return changed
+
+            if validate_only:
+                topic = self._topics.get(name)
+                change(topic.configs if topic is not None else {})
+                return Outcome(None)
+            return Outcome(self._topics.configure(name, change))
+        row = name or ALL_BROKERS
+        own = self._configs.changed(row)
+        entries = self._configs.of_broker()
+        changed = _changed({} if replace else own, changes, BROKER_KEYS, entries, "broker")
+        check_broker_configs(changed)
+        if not validate_only:
+            self._configs.change(row, changed)
+        return Outcome(None)
+
+    def _resource_error(self, type_: int, name: str) -> tuple[Error | None, str]:
+        if type_ == ResourceType.TOPIC:
+            if self._topics.get(name) is not None:
+                return None, ""
+            if not is_legal(name):
+                return InvalidTopicError, f"{name!r} cannot be the name of a topic"
+            return UnknownTopicOrPartitionError, f"there is no topic {name!r}"
+        if type_ != ResourceType.BROKER:
+            return InvalidRequestError, f"resources of type {type_} have no configuration here"
+        if name not in ("", str(self._node_id)):
+            return InvalidRequestError, f"there is no broker {name!r}; this one is {self._node_id}"
+        return None, ""
+
+    # -- records --------------------------------------------------------------------------------
+
+    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, DeletedRecords]:
+        self._check()
+        return {
+            (topic, number): self._delete_below(topic, number, offset)
+            for (topic, number), offset in offsets.items()
+        }
+
+    def _delete_below(self, name: str, number: int, offset: int) -> DeletedRecords:
+        partition = self._topics.partition(name, number)
+        if partition is None:
+            return DeletedRecords(UnknownTopicOrPartitionError)
+        settings = self._configs.settings(partition.topic)
+        if settings.compacted and not settings.deleted:
+            return DeletedRecords(PolicyViolationError)
+        if offset == ALL_RECORDS:
+            offset = partition.high_watermark
+        if not 0 <= offset <= partition.high_watermark:
+            return DeletedRecords(OffsetOutOfRangeError)
+        try:
+            if offset > partition.log_start:
+                self._upkeep.trim(partition, offset)
+        except LogError as error:
+            self._check()
+            log.error("deleting records of %r failed: %s", name, error)
+            return DeletedRecords(KafkaStorageError)
+        return DeletedRecords(None, partition.log_start)
+
+    # -- space ----------------------------------------------------------------------------------
+
+    def log_directories(self, topics: Iterable[str] | None = None) -> list[LogDirectory]:
+        self._check()
+        wanted = None if topics is None else set(topics)
+        sizes: dict[TopicPartition, int] = {}
+        for topic in self._topics:
+            if wanted is not None and topic.name not in wanted:
+                continue
+            for partition in topic.partitions:
+                sizes[topic.name, partition.number] = partition.stored.bytes
+                if len(sizes) % _PARTITIONS == 0:
+                    gevent.sleep(0)
+        path = self.log.path
+        try:
+            space = shutil.disk_usage(path)
+        except OSError as error:
+            log.error("the file system of %s could not be examined: %s", os.fspath(path), error)
+            return [LogDirectory(KafkaStorageError, path, {})]
+        return [LogDirectory(None, path, sizes, space.total, space.free)]
+
+
+class _RequestError(Exception):
+    """What is asked for makes no sense, whatever the settings are."""
+
+
+def _check_changes(changes: Sequence[ConfigChange]) -> None:
+    for name, count in Counter(change.name for change in changes).items():
+        if count > 1:
+            raise _RequestError(f"{name} is there {count} times")
+    for name, operation, value in changes:
+        if operation not in list(ConfigOperation):
+            raise _RequestError(f"{operation} is no operation on a configuration ({name})")
+        if value is None and operation != ConfigOperation.DELETE:
+            raise _RequestError(f"{name} has no value")
+
+
+def _changed(
+    configs: Mapping[str, str],
+    changes: Sequence[ConfigChange],
+    keys: Mapping[str, Key],
+    entries: Mapping[str, ConfigEntry],
+    whose: str,
+) -> dict[str, str]:
+    """What ``changes`` make of ``configs``; ``entries`` have the values in effect."""
+    changed = dict(configs)
+    for name, operation, value in changes:
+        check_key(keys, name, whose)
+        if operation == ConfigOperation.SET:
+            changed[name] = str(value)
+        elif operation == ConfigOperation.DELETE:
+            changed.pop(name, None)
+        elif keys[name].type == ConfigType.LIST:
+            before = changed.get(name, entries[name].value)
+            changed[name] = _with_parts(str(before), operation, str(value))
+        else:
+            raise InvalidConfigError(f"{name} is no list; nothing can be added to it or taken from it")
+    return changed
+
+
+def _with_parts(before: str, operation: int, value: str) -> str:
+    parts, given = _parts(before), _parts(value)
+    if operation == ConfigOperation.APPEND:
+        parts += [part for part in given if part not in parts]
+    else:
+        parts = [part for part in parts if part not in given]
+    return ",".join(parts)
+
+
+def _parts(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]

@@ -1,0 +1,181 @@
+"""What a topic's configuration says about batches that are produced to it.
+
+Refused here: batches that are too large, records from the wrong time, too few replicas. Changed here:
+timestamps where the broker gives them, and the compression. What is changed keeps its records' bytes, apart
+from compression, so offsets, producer ids and sequences are untouched.
+
+Compressing runs in gevent's threads and takes time. Calls with such topics pass one at a time, in the order
+in which they came, or a small batch would overtake a large one before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import gevent
+import gevent.event
+from crc32c import crc32c
+from kafka.errors import (
+    InvalidTimestampError,
+    MessageSizeTooLargeError,
+    NotEnoughReplicasError,
+    UnsupportedCompressionTypeError,
+)
+
+from dafka.broker.configs import TopicSettings
+from dafka.broker.interface import Produced
+from dafka.broker.leader import Share
+from dafka.mesh.pool import run_in
+from dafka.protocol.batch import (
+    CODECS,
+    COMPRESSION_MASK,
+    CRC_END,
+    CRC_START,
+    HEADER,
+    HEADER_OCTETS,
+    LENGTH_END,
+    TIMESTAMP_TYPE_BIT,
+    BatchError,
+    BatchHeader,
+    read_header,
+)
+from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.compression import compress, decompress
+
+_UNBOUNDED = 2**63 - 1
+_INLINE_BYTES = 4096  # a batch up to this is compressed in the hub itself
+
+
+def admit(settings: TopicSettings, share: Share, acks: int) -> Produced | None:
+    """Make a share what is to be stored; what is wrong with it, if it is refused.
+
+    Waits as a green thread if batches have to be compressed.
+    """
+    if acks == -1 and settings.min_insync_replicas > 1:
+        detail = f"min.insync.replicas is {settings.min_insync_replicas}, a broker by itself is 1"
+        return Produced(NotEnoughReplicasError, detail=detail)
+    now = int(time.time() * 1000)
+    for content in share.batches:
+        wrong = _time_error(settings, content, now)
+        if wrong:
+            return Produced(InvalidTimestampError, detail=wrong)
+    if settings.compression != "producer":
+        try:
+            share.batches = [_recompressed(settings.compression, content) for content in share.batches]
+        except BatchError as error:
+            return Produced(UnsupportedCompressionTypeError, detail=str(error))
+        share.size = sum(map(len, share.batches))
+    for content in share.batches:
+        if len(content) > settings.max_message_bytes:
+            detail = f"a batch of {len(content)} bytes, max.message.bytes is {settings.max_message_bytes}"
+            return Produced(MessageSizeTooLargeError, detail=detail)
+    if settings.log_append_time:
+        share.timestamp = now
+        share.batches = [_stamped(content, now) for content in share.batches]
+    return None
+
+
+def recompresses(settings: TopicSettings) -> bool:
+    """Whether :func:`admit` may take its time."""
+    return settings.compression != "producer"
+
+
+class Turns:
+    """Lets one green thread at a time through, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: deque[gevent.event.Event] = deque()
+
+    @contextmanager
+    def turn(self, needed: bool = True) -> Iterator[None]:
+        """Wait for it, and have it for a ``with`` block; nothing at all if it is not ``needed``."""
+        if not needed:
+            yield
+            return
+        if self._taken:
+            self._wait()
+        self._taken = True
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _wait(self) -> None:
+        mine = gevent.event.Event()
+        self._waiting.append(mine)
+        try:
+            mine.wait()
+        except BaseException:
+            if mine.is_set():
+                self._pass_on()
+            else:
+                self._waiting.remove(mine)
+            raise
+
+    def _pass_on(self) -> None:
+        if self._waiting:
+            self._waiting.popleft().set()
+        else:
+            self._taken = False
+
+
+def _time_error(settings: TopicSettings, content: bytes, now: int) -> str:
+    if settings.log_append_time:
+        return ""
+    header = read_header(content)
+    if header.timestamp_type:
+        return "the producer says LogAppendTime, and message.timestamp.type is CreateTime"
+    latest = now + settings.timestamp_after_max_ms
+    if header.max_timestamp > latest:
+        return (
+            f"timestamp {header.max_timestamp} is {header.max_timestamp - now} ms from now, "
+            f"message.timestamp.after.max.ms is {settings.timestamp_after_max_ms}"
+        )
+    if settings.timestamp_before_max_ms == _UNBOUNDED:
+        return ""
+    try:
+        oldest = min(decode_batch(content).timestamps)
+    except BatchError:
+        oldest = header.base_timestamp
+    if 0 <= oldest < now - settings.timestamp_before_max_ms:
+        return (
+            f"timestamp {oldest} is {now - oldest} ms ago, "
+            f"message.timestamp.before.max.ms is {settings.timestamp_before_max_ms}"
+        )
+    return ""
+
+
+def _stamped(content: bytes, timestamp: int) -> bytes:
+    header = read_header(content)
+    attributes = header.attributes | TIMESTAMP_TYPE_BIT
+    return _packed(header._replace(attributes=attributes, max_timestamp=timestamp), content[HEADER_OCTETS:])
+
+
+def _recompressed(wanted: str, content: bytes) -> bytes:
+    codec = None if wanted == "uncompressed" else wanted
+    header = read_header(content)
+    if header.compression == codec:
+        return content
+    arguments = header.compression, codec, content[HEADER_OCTETS:]
+    if len(content) <= _INLINE_BYTES and header.compression is None:
+        body = _converted(*arguments)
+    else:
+        body = run_in(gevent.get_hub().threadpool, _converted, *arguments)
+    attributes = header.attributes & ~COMPRESSION_MASK | CODECS[codec]
+    return _packed(header._replace(attributes=attributes), body)
+
+
+def _converted(old: str | None, new: str | None, body: bytes) -> bytes:
+    if old is not None:
+        body = decompress(old, body)
+    return body if new is None else compress(new, body)
+
+
+def _packed(header: BatchHeader, body: bytes) -> bytes:
+    head = HEADER.pack(*header._replace(length=HEADER_OCTETS - LENGTH_END + len(body)))
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body

@@ -1,0 +1,144 @@
+"""Records that go: by retention and compaction as each topic is configured, and with deleted topics.
+
+The leaders' partitions of a deleted topic are deleted for good. A native producer goes on with its partition
+(in a new topic of that name), so of that what lies below the new beginning goes. Both follow the deletion of
+the topic, and an opening broker finishes what was left undone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import gevent.event
+
+from dafka.broker.config_table import ConfigTable
+from dafka.broker.configs import TopicSettings
+from dafka.broker.node import BrokerNode
+from dafka.broker.topics import FOR_GOOD, Partition, TopicTable
+from dafka.log import Log, LogClosedError, LogError, LogPartition
+from dafka.mesh.hub import Hub
+from dafka.mesh.retention import NO_RETENTION, Cleaner, Compaction, Retention, Rules, trim_in_steps
+from dafka.mesh.writer import Writer
+
+log = logging.getLogger(__name__)
+
+_DROPS = 64  # partitions that are deleted in one round
+_REST = 10.0  # seconds until a deletion that failed is tried again
+
+
+class Upkeep:
+    """Retention, compaction, and the records of deleted topics. Hub side; runs until :meth:`close`.
+
+    ``stable_offset(partition)``: compaction ends there, for what becomes of the records behind it is not
+    decided.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        log: Log,
+        writer: Writer,
+        topics: TopicTable,
+        configs: ConfigTable,
+        node: BrokerNode,
+        stable_offset: Callable[[Partition], int],
+        interval: float,
+    ) -> None:
+        self._log = log
+        self._writer = writer
+        self._topics = topics
+        self._configs = configs
+        self._node = node
+        self._stable_offset = stable_offset
+        self._closed = False
+        self._cleaner = Cleaner(hub, log, writer, self._rules, self.trimmed, interval)
+        self._deleted: list[tuple[bytes, bytes, int]] = [entry[:3] for entry in topics.deleted()]
+        self._wake = gevent.event.Event()
+        self._green = hub.spawn(self._delete_all)
+
+    def configured(self) -> None:
+        """Settings have changed: look at all partitions soon."""
+        self._cleaner.wake()
+
+    def deleted(self, partitions: list[Partition]) -> None:
+        """A topic that had these was deleted: its records are to go."""
+        for partition in partitions:
+            end = FOR_GOOD if partition.writable else partition.high_watermark
+            self._deleted.append((partition.topic.octets, partition.address, end))
+        self._wake.set()
+
+    def trimmed(self, stored: LogPartition) -> None:
+        """The beginning of a partition has moved: whoever follows or waits for it is told."""
+        self._node.trimmed(stored)
+        partition = self._topics.of_log(stored)
+        if partition is not None:
+            for fetch in list(partition.fetches):
+                fetch.partition_grew(partition)
+
+    def trim(self, partition: Partition, offset: int) -> None:
+        """Delete the records below an offset; waits as a green thread. Raises what the log raises."""
+        trim_in_steps(self._writer, partition.stored, offset)
+        self.trimmed(partition.stored)
+
+    def close(self) -> None:
+        """End after the step that is under way; waits as a green thread. The writer must still run."""
+        self._closed = True
+        self._wake.set()
+        self._cleaner.close()
+        self._green.join()
+
+    # -- the rules ------------------------------------------------------------------------------
+
+    def _rules(self, stored: LogPartition) -> Rules | None:
+        partition = self._topics.of_log(stored)
+        if partition is not None:
+            return rules(self._configs.settings(partition.topic), self._stable_offset(partition))
+        if self._topics.was_led(stored.topic, stored.address):
+            return None
+        return rules(self._configs.settings(None), None)
+
+    # -- deleted topics -------------------------------------------------------------------------
+
+    def _delete_all(self) -> None:
+        while not self._closed:
+            self._wake.clear()
+            try:
+                self._delete_some()
+            except LogClosedError:
+                return
+            except LogError as error:
+                log.warning("the records of deleted topics could not be deleted yet: %s", error)
+            self._wake.wait(_REST if self._deleted else None)
+
+    def _delete_some(self) -> None:
+        while self._deleted and not self._closed:
+            some = self._deleted[:_DROPS]
+            found = [(self._log.find(topic, address), end) for topic, address, end in some]
+            drops = [stored for stored, end in found if stored is not None and end == FOR_GOOD]
+            if drops:
+                self._writer.drop_and_wait(*drops)
+            for stored, end in found:
+                if stored is not None and end > stored.first_offset:
+                    trim_in_steps(self._writer, stored, end)
+                    self.trimmed(stored)
+            del self._deleted[: len(some)]
+
+
+def rules(settings: TopicSettings, stable_offset: int | None) -> Rules:
+    """What the settings of a topic mean for each of its partitions."""
+    retention = (
+        Retention(settings.retention_ms, settings.retention_bytes) if settings.deleted else NO_RETENTION
+    )
+    if not settings.compacted:
+        return Rules(retention)
+    return Rules(
+        retention,
+        Compaction(
+            settings.delete_retention_ms,
+            settings.min_compaction_lag_ms,
+            settings.max_compaction_lag_ms,
+            settings.min_dirty_ratio,
+            stable_offset,
+        ),
+    )
