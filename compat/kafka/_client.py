@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from kafka.errors import IllegalStateError, KafkaConnectionError, KafkaTimeoutError
@@ -21,7 +22,7 @@ from kafka.metrics import AnonMeasurable, MetricConfig, MetricName, Metrics
 
 import dafka.broker
 from dafka.broker.interface import BrokerInterface
-from dafka.broker.registry import successor
+from dafka.broker.registry import Connection, successor
 from dafka.mesh.hub import HubStoppedError
 
 # The version of Kafka whose behaviour the broker has; kafka-python keeps it in ``config["api_version"]``.
@@ -29,18 +30,23 @@ API_VERSION = (4, 0)
 
 
 class Client:
-    """A connection to a broker of this process, and the metrics about its use."""
+    """A connection to a broker, in this process or by TCP, and the metrics about its use."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         """Connect as the configuration says.
 
         Raises:
             KafkaTimeoutError: no such broker within ``bootstrap_timeout_ms``.
+            KafkaConfigurationError: no such broker in this process, and a ``security_protocol`` other than
+                PLAINTEXT, which is all there is for other processes.
         """
         timeout_ms = config["bootstrap_timeout_ms"]
         try:
             connection = dafka.broker.connect(
-                config["bootstrap_servers"], None if timeout_ms is None else timeout_ms / 1000
+                config["bootstrap_servers"],
+                None if timeout_ms is None else timeout_ms / 1000,
+                request_timeout=config["request_timeout_ms"] / 1000,
+                security_protocol=config["security_protocol"],
             )
         except (KafkaTimeoutError, ValueError, TypeError):
             raise
@@ -49,6 +55,9 @@ class Client:
             raise KafkaTimeoutError(message) from error
         self.hub = connection.hub
         self._broker = connection.broker
+        # Also for a client that is dropped without closing it. The sender of a closed producer still has it.
+        self._release = weakref.finalize(self, _release, connection, os.getpid())
+        self._release.atexit = False
         config["api_version"] = API_VERSION if config["api_version"] is None else config["api_version"]
 
     @property
@@ -57,6 +66,10 @@ class Client:
         if not getattr(self._broker, "running", True):
             self._broker = successor(self._broker)
         return self._broker
+
+    def close(self) -> None:
+        """End the use of the broker: its TCP connections, if nobody else in this process uses them."""
+        self._release()
 
     def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run ``fn`` in the hub, usually a method of the broker, and wait for its result."""
@@ -80,6 +93,12 @@ class Client:
         except Exception as error:
             return error
         return IllegalStateError(message)
+
+
+def _release(connection: Connection, pid: int) -> None:
+    if os.getpid() == pid:
+        with suppress(HubStoppedError):
+            connection.close()
 
 
 class Forkable(Protocol):

@@ -1,5 +1,8 @@
 """The brokers of this process, and how a client finds one by its ``bootstrap_servers``.
 
+An address that is none of theirs is looked for over TCP (:mod:`dafka.broker.remote`). All clients of this
+process that name the same addresses share the connections, which are closed when the last one is gone.
+
 Everything here is touched in the hub only, so there is nothing to lock. A broker is known from its start to
 its stop; those that still run when the interpreter exits are stopped then, so that their folders are left
 in order and temporary ones go away. A forked child starts with none: the hub did not come along.
@@ -14,13 +17,16 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import gevent
 import gevent.event
 from gevent.lock import RLock
 from kafka.cluster import collect_hosts
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaTimeoutError
 
 from dafka.broker.core import EmbeddedBroker
 from dafka.broker.interface import BrokerInterface
+from dafka.broker.remote import Remote
+from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT, UNUSED_SECONDS
 from dafka.mesh.hub import Hub, get_hub
 
 if TYPE_CHECKING:
@@ -36,7 +42,10 @@ _LOOPBACK = {"localhost": "127.0.0.1", "::1": "127.0.0.1"}
 
 
 class Connection(NamedTuple):
-    """A broker, and the hub in which its methods are called."""
+    """A broker, and the hub in which its methods are called.
+
+    Who has no more use for it calls :meth:`close`, once.
+    """
 
     hub: Hub
     broker: BrokerInterface
@@ -45,40 +54,71 @@ class Connection(NamedTuple):
         """Call a method of the broker's interface from any thread and wait for its result."""
         return self.hub.run(getattr(self.broker, method), *args, **kwargs)
 
+    def close(self) -> None:
+        """End the use: a broker of this process does not care, TCP connections are closed. Any thread."""
+        if isinstance(self.broker, Remote):
+            self.hub.post(_release, self.broker)
+
 
 class _Known(NamedTuple):
     core: EmbeddedBroker
     path: str
 
 
+class _Shared:
+    """A remote broker and how many clients use it."""
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        self.users = 0
+
+
+_Key = tuple[tuple[tuple[str, int], ...], float]
+
 _brokers: dict[Broker, _Known] = {}
+_remotes: dict[_Key, _Shared] = {}
 _started = gevent.event.Event()
 changing = RLock()  # held while a broker starts or stops
+_left_by_parent: list[dict[_Key, _Shared]] = []
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between two looks for a broker that is not there
 
 
-def connect(bootstrap_servers: str | Iterable[str], timeout: float | None = None) -> Connection:
+def connect(
+    bootstrap_servers: str | Iterable[str],
+    timeout: float | None = None,
+    *,
+    request_timeout: float = REQUEST_TIMEOUT,
+    security_protocol: str = "PLAINTEXT",
+) -> Connection:
     """Find the broker that ``bootstrap_servers`` names: ``host:port``, several with commas, or a list.
 
-    Addresses are tried in their order. A broker that is not there yet is waited for, at most ``timeout``
-    seconds (None: for ever). With the environment variable ``DAFKA_EMBEDDED=DIR`` every address that names
-    no running broker of this process means the one on the folder DIR, which is started when first asked for
-    and runs until the interpreter exits.
+    A broker of this process is used directly. Other addresses are connected to by TCP, in their order:
+    a broker of another process, or Apache Kafka. A broker that is not there yet, here or elsewhere, is
+    waited for, at most ``timeout`` seconds (None: for ever; 0: only brokers of this process are found). With
+    the environment variable ``DAFKA_EMBEDDED=DIR`` every address that names no running broker of this
+    process means the one on the folder DIR, which is started when first asked for and runs until the
+    interpreter exits.
 
-    Raises ValueError for a port that is not a number, ``kafka.errors.KafkaTimeoutError``, and what
+    ``request_timeout`` (seconds) and ``security_protocol`` are for TCP; nothing but PLAINTEXT is built.
+
+    Raises ValueError for a port that is not a number, ``kafka.errors.KafkaTimeoutError``,
+    ``kafka.errors.KafkaConfigurationError`` for another security protocol, and what
     :meth:`dafka.Broker.start` raises.
     """
     servers = bootstrap_servers if isinstance(bootstrap_servers, str) else list(bootstrap_servers)
-    addresses = [(_host(host), port) for host, port, _ in collect_hosts(servers, randomize=False)]
+    addresses = [(host, port) for host, port, _ in collect_hosts(servers, randomize=False)]
     folder = os.environ.get(EMBEDDED)
     hub = get_hub()
-    core = hub.run(_find, addresses, folder, timeout)
-    if core is None:
+    search = _Search(hub, addresses, timeout, request_timeout, security_protocol)
+    broker = hub.run(search.run, folder)
+    if broker is None:
         raise KafkaTimeoutError(
-            f"Unable to bootstrap from {bootstrap_servers}: no broker of this process has that address. "
-            f"Start a dafka.Broker and use its bootstrap_servers, or set the environment variable {EMBEDDED} "
-            "to a folder, and every address means a broker on it"
+            f"Unable to bootstrap from {bootstrap_servers}: no broker of this process has that address"
+            f"{search.failures}. Start a dafka.Broker and use its bootstrap_servers, or set the environment "
+            f"variable {EMBEDDED} to a folder, and every address means a broker on it"
         )
-    return Connection(hub, core)
+    return Connection(hub, broker)
 
 
 def successor(broker: BrokerInterface) -> BrokerInterface:
@@ -110,23 +150,116 @@ def _host(host: str) -> str:
     return _LOOPBACK.get(host, host)
 
 
-def _find(
-    addresses: list[tuple[str, int]], folder: str | None, timeout: float | None
-) -> EmbeddedBroker | None:
-    deadline = None if timeout is None else time.monotonic() + timeout
-    while True:
-        by_address = {(core.host, core.port): core for core, _ in _brokers.values() if core.running}
-        for address in addresses:
-            if address in by_address:
-                return by_address[address]
-        if folder:
-            return _embedded(folder)
-        _started.clear()
-        left = None if deadline is None else deadline - time.monotonic()
-        if left is not None and (left <= 0 or not _started.wait(left)):
+class _Search:
+    """A search for the broker behind one of the addresses. Hub side."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        addresses: list[tuple[str, int]],
+        timeout: float | None,
+        request_timeout: float,
+        security_protocol: str,
+    ) -> None:
+        self._hub = hub
+        self._addresses = addresses
+        self._timeout = timeout
+        self._request_timeout = request_timeout
+        self._security_protocol = security_protocol
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self.failures = ""
+
+    def run(self, folder: str | None) -> BrokerInterface | None:
+        """The broker; None when the time is over."""
+        pause = FIRST_PAUSE
+        while True:
+            core = self._here()
+            if core is not None:
+                return core
+            if folder:
+                return _embedded(folder)
+            _started.clear()
+            if self._left is not None and self._left <= 0:
+                return None
+            remote = self._elsewhere()
+            if remote is not None:
+                return remote
+            left = self._left
+            _started.wait(pause if left is None else max(min(pause, left), 0.0))
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    @property
+    def _left(self) -> float | None:
+        return None if self._deadline is None else self._deadline - time.monotonic()
+
+    def _here(self) -> EmbeddedBroker | None:
+        by_address = {(_host(core.host), core.port): core for core, _ in _brokers.values() if core.running}
+        for host, port in self._addresses:
+            core = by_address.get((_host(host), port))
+            if core is not None:
+                return core
+        return None
+
+    def _elsewhere(self) -> BrokerInterface | None:
+        """A remote broker that has answered just now."""
+        if self._security_protocol != "PLAINTEXT":
+            raise KafkaConfigurationError(
+                f"security_protocol={self._security_protocol!r}: no broker of this process has the address "
+                f"{self._addresses}, and others are reached by PLAINTEXT only"
+            )
+        key = tuple(self._addresses), self._request_timeout
+        shared = _remotes.get(key)
+        if shared is None:
+            shared = _remotes[key] = _Shared(self._new_remote())
+        shared.users += 1
+        found = False
+        try:
+            with gevent.Timeout(self._left, TimeoutError("no answer in time")):
+                cluster_id = shared.remote.metadata(()).cluster_id
+            with changing:  # a broker of this process that was starting is known now
+                core = self._here() or _of_cluster(cluster_id)
+            found = core is None
+            return shared.remote if core is None else core
+        except (KafkaConnectionError, TimeoutError) as error:
+            words = error.args[0] if error.args else repr(error)
+            if not (isinstance(error, TimeoutError) and self.failures):
+                self.failures = f", and over TCP: {words}"
             return None
-        if left is None:
-            _started.wait()
+        finally:
+            if not found:
+                _release(shared.remote)
+
+    def _new_remote(self) -> Remote:
+        connect_timeout = CONNECT_TIMEOUT
+        if self._timeout is not None:  # one address that does not answer leaves time for the others
+            connect_timeout = min(connect_timeout, max(self._timeout / (len(self._addresses) + 1), 0.1))
+        return Remote(self._hub, self._addresses, self._request_timeout, connect_timeout)
+
+
+def _of_cluster(cluster_id: str) -> EmbeddedBroker | None:
+    """The broker of this process that has answered by TCP, under an address it does not know as its own."""
+    for core, _ in _brokers.values():
+        if core.running and core.cluster_id == cluster_id:
+            return core
+    return None
+
+
+def _release(remote: Remote) -> None:
+    """One client less uses it; the last one's connections are closed soon."""
+    for shared in _remotes.values():
+        if shared.remote is remote:
+            shared.users -= 1
+            if shared.users == 0:
+                gevent.spawn_later(UNUSED_SECONDS, _close_unused, shared)
+
+
+def _close_unused(shared: _Shared) -> None:
+    if shared.users:
+        return
+    for key, known in list(_remotes.items()):
+        if known is shared:
+            del _remotes[key]
+    shared.remote.close()
 
 
 def _embedded(folder: str) -> EmbeddedBroker:
@@ -153,6 +286,9 @@ def _stop_all() -> None:
 def _forget_after_fork() -> None:
     global _started, changing
     _brokers.clear()
+    # Closing the parent's sockets would need its hub: they stay as they are, unused.
+    _left_by_parent.append(dict(_remotes))
+    _remotes.clear()
     _started = gevent.event.Event()
     changing = RLock()
 

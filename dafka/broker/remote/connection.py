@@ -1,0 +1,287 @@
+"""One TCP connection to a broker: requests go out as they come, answers come back in the same order.
+
+A green thread reads. Each request waits for its own answer; when one does not come in time, or what comes
+is no Kafka answer, the connection is of no use any more and all that wait for it are told.
+"""
+
+from __future__ import annotations
+
+import socket as sockets
+import struct
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import gevent
+import gevent.socket
+from gevent.event import AsyncResult
+from gevent.lock import RLock
+from kafka.errors import (
+    CorrelationIdError,
+    IncompatibleBrokerVersion,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaProtocolError,
+    RequestTimedOutError,
+    for_code,
+)
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+
+from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES
+from dafka.broker.wire.reader import skip_tags
+
+CLIENT_ID = "dafka"
+
+_HEADER = struct.Struct(">ihhi")  # size, api key, api version, correlation id
+_INT = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
+_UNSUPPORTED_VERSION = 35
+_API_VERSIONS = 18
+_API_VERSIONS_VERSION = 3
+
+
+class Connection:
+    """A connection that is open from construction on until it fails or is closed. Hub side.
+
+    Raises KafkaConnectionError (nobody there, or no Kafka broker), within ``timeout`` seconds.
+    """
+
+    def __init__(self, host: str, port: int, timeout: float) -> None:
+        self.host = host
+        self.port = port
+        self.versions: dict[int, tuple[int, int]] = {}
+        self.on_close: Callable[[Connection], None] = lambda connection: None
+        self._waiting: deque[tuple[int, AsyncResult]] = deque()
+        self._last_id = 0
+        self._sending = RLock()
+        self._error: KafkaError | None = None
+        try:
+            with gevent.Timeout(timeout, TimeoutError("timed out")):
+                self._socket = _open(host, port)
+        except OSError as error:
+            raise KafkaConnectionError(f"{self.name}: {error.strerror or error}") from error
+        self._reader = gevent.spawn(self._read)
+        try:
+            self._negotiate(timeout)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, KafkaConnectionError) or not isinstance(error, KafkaError):
+                raise
+            raise KafkaConnectionError(f"{self.name} does not answer as a Kafka broker: {error}") from error
+
+    @property
+    def name(self) -> str:
+        """Host and port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can no longer be used."""
+        return self._error is not None
+
+    def version(self, api_key: int, lowest: int, highest: int) -> int:
+        """The highest version of a request in this range that the broker knows.
+
+        Raises IncompatibleBrokerVersion if there is none.
+        """
+        known = self.versions.get(api_key)
+        if known is not None and max(lowest, known[0]) <= min(highest, known[1]):
+            return min(highest, known[1])
+        has = "does not know it" if known is None else f"knows {known[0]} to {known[1]}"
+        raise IncompatibleBrokerVersion(
+            f"request {api_key} in versions {lowest} to {highest}: the broker {self.name} {has}"
+        )
+
+    def request(
+        self,
+        api_key: int,
+        version: int,
+        body: list[bytes],
+        timeout: float,
+        *,
+        flexible: bool = False,
+        client_id: str = CLIENT_ID,
+        answered: bool = True,
+    ) -> memoryview:
+        """Send a request and wait for its answer, the octets behind the correlation id.
+
+        With ``answered=False`` it does not wait, and there is nothing. Raises KafkaConnectionError (the
+        connection ended: whether the request was carried out is not known), RequestTimedOutError and
+        KafkaProtocolError; all of them have closed the connection.
+        """
+        name = client_id.encode()[:32767]
+        head = struct.pack(">h", len(name)) + name + (b"\0" if flexible else b"")
+        size = _HEADER.size - 4 + len(head) + sum(map(len, body))
+        answer = AsyncResult()
+        with self._sending:
+            if self._error is not None:
+                raise self._error
+            self._last_id = (self._last_id + 1) & 0x7FFFFFFF
+            if answered:
+                self._waiting.append((self._last_id, answer))
+            frame = b"".join([_HEADER.pack(size, api_key, version, self._last_id), head, *body])
+            try:
+                with gevent.Timeout(timeout, TimeoutError("the broker takes nothing")):
+                    self._socket.sendall(frame)
+            except OSError as error:
+                self._fail(KafkaConnectionError(f"{self.name}: {error.strerror or error}"))
+            except BaseException:  # killed in the middle of a frame
+                self._fail(KafkaConnectionError(f"{self.name}: sending was interrupted"))
+                raise
+        if not answered:
+            if self._error is not None:
+                raise self._error
+            return memoryview(b"")
+        try:
+            return answer.get(timeout=timeout)  # type: ignore[no-any-return]
+        except gevent.Timeout:
+            late = RequestTimedOutError(f"{self.name} has not answered within {timeout:g} seconds")
+            self._fail(late)
+            raise late from None
+
+    def ask(self, request: Any, version: int, timeout: float, client_id: str = CLIENT_ID) -> Any:
+        """Send a request of kafka-python's classes in that version; its response. Raises as ``request``."""
+        flexible = request.flexible_version_q(version)
+        body = request.encode(version=version)
+        answer = self.request(
+            request.API_KEY, version, [body], timeout, flexible=flexible, client_id=client_id
+        )
+        response_class = _response_class(request, version)
+        tagged = flexible and request.API_KEY != _API_VERSIONS  # whose response never has tags in front
+        return self.decode(lambda: _decode(response_class, version, tagged, answer))
+
+    def decode(self, decoder: Callable[[], Any]) -> Any:
+        """What ``decoder`` makes of an answer; KafkaProtocolError, and the connection closed, if it fails."""
+        try:
+            return decoder()
+        except Exception as error:
+            failure = KafkaProtocolError(f"{self.name} has sent an answer that cannot be read: {error!r}")
+            self._fail(failure)
+            raise failure from error
+
+    def close(self) -> None:
+        """Close it. What waits for an answer gets KafkaConnectionError."""
+        self._fail(KafkaConnectionError(f"{self.name}: the connection was closed"))
+        if self._reader is not gevent.getcurrent():
+            self._reader.kill(block=False)
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _negotiate(self, timeout: float) -> None:
+        for version in (_API_VERSIONS_VERSION, 0):
+            request = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1")
+            body = [request.encode(version=version)]
+            answer = self.request(_API_VERSIONS, version, body, timeout, flexible=version >= 3)
+            code = self.decode(lambda: _SHORT.unpack_from(answer)[0])  # noqa: B023
+            # What else a broker says that is too old for the version, brokers do not agree on.
+            if code != _UNSUPPORTED_VERSION:
+                break
+        if code:
+            raise for_code(code)("in answer to ApiVersions")
+        response = self.decode(lambda: ApiVersionsResponse.decode(bytes(answer), version=version))
+        self.versions = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
+
+    def _read(self) -> None:
+        receive = self._socket.recv
+        buffered = b""
+        try:
+            while True:
+                while len(buffered) < 4:
+                    buffered += self._some(receive(65536))
+                size = _INT.unpack_from(buffered)[0]
+                if not 4 <= size <= RESPONSE_BYTES:
+                    raise KafkaProtocolError(f"{self.name}: {size} is no length of an answer")
+                if len(buffered) >= size + 4:
+                    answer = memoryview(buffered)[4 : size + 4]
+                    buffered = buffered[size + 4 :]
+                else:
+                    answer = self._rest(buffered, size)
+                    buffered = b""
+                self._answered(answer)
+        except OSError as error:
+            self._fail(KafkaConnectionError(f"{self.name}: {error.strerror or error}"))
+        except KafkaError as error:
+            self._fail(error)
+
+    def _rest(self, begin: bytes, size: int) -> memoryview:
+        """An answer of which only the beginning is there. Room is made for what comes, not for a promise."""
+        frame = bytearray(min(size, RECEIVE_BYTES))
+        filled = len(begin) - 4
+        if filled > len(frame):
+            frame.extend(bytes(filled - len(frame)))
+        frame[:filled] = begin[4:]
+        while filled < size:
+            if filled == len(frame):
+                frame.extend(bytes(min(size - filled, filled)))
+            with memoryview(frame)[filled:] as room:
+                got = self._socket.recv_into(room)
+            if not got:
+                self._some(b"")
+            filled += got
+        return memoryview(frame)
+
+    def _some(self, data: bytes) -> bytes:
+        if not data:
+            raise KafkaConnectionError(f"{self.name} has closed the connection")
+        return data
+
+    def _answered(self, answer: memoryview) -> None:
+        number = _INT.unpack_from(answer)[0]
+        if not self._waiting:
+            raise KafkaProtocolError(f"{self.name} has sent an answer that nobody has asked for")
+        expected, waiting = self._waiting.popleft()
+        if number != expected:
+            error = CorrelationIdError(f"{self.name} answers request {number}, expected is {expected}")
+            waiting.set_exception(error)
+            raise error
+        waiting.set(answer[4:])
+
+    def _fail(self, error: KafkaError) -> None:
+        if self._error is not None:
+            return
+        self._error = error
+        with suppress(OSError):  # a forked child may have the socket, too: closing it here is not enough
+            self._socket.shutdown(sockets.SHUT_RDWR)
+        self._socket.close()
+        while self._waiting:
+            self._waiting.popleft()[1].set_exception(error)
+        if self._reader is not gevent.getcurrent():
+            self._reader.kill(block=False)
+        self.on_close(self)
+
+
+def _open(host: str, port: int) -> Any:
+    """A connected socket to the first of the host's addresses that answers."""
+    failure: OSError = OSError("no address")
+    for family, kind, protocol, _, address in _addresses(host, port):
+        opened = gevent.socket.socket(family, kind, protocol)
+        try:
+            opened.connect(address)
+            opened.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
+            return opened
+        except OSError as error:
+            opened.close()
+            failure = error
+        except BaseException:
+            opened.close()
+            raise
+    raise failure
+
+
+def _addresses(host: str, port: int) -> Any:
+    if host.lower() == "localhost":
+        return [*_addresses("127.0.0.1", port), *_addresses("::1", port)]
+    try:  # without a name to look up there is nothing to wait for, and no thread needed
+        return sockets.getaddrinfo(host, port, 0, sockets.SOCK_STREAM, 0, sockets.AI_NUMERICHOST)
+    except sockets.gaierror:
+        return gevent.socket.getaddrinfo(host, port, 0, sockets.SOCK_STREAM)
+
+
+def _response_class(request: Any, version: int) -> Any:
+    request.with_header()
+    return request.header.get_response_class()[None]
+
+
+def _decode(response_class: Any, version: int, tagged: bool, answer: memoryview) -> Any:
+    return response_class.decode(answer[skip_tags(answer, 0) :] if tagged else answer, version=version)

@@ -1,0 +1,124 @@
+"""Fetch requests and responses, the client's side, versions 4 to 11: batches pass through as they are."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from kafka.errors import UnsupportedForMessageFormatError, for_code
+
+from dafka.broker.interface import Error, Fetched, FetchFrom, TopicPartition
+from dafka.broker.wire.framing import string
+from dafka.broker.wire.reader import read_string
+from dafka.protocol.batch import HEADER_OCTETS, LENGTH_END, MAGIC
+
+API_KEY = 1
+LOWEST, HIGHEST = 4, 11
+
+_READ_COMMITTED = 1
+_HEAD = struct.Struct(">iiiib")  # replica, max wait, min bytes, max bytes, isolation level
+_NO_SESSION = struct.pack(">ii", 0, -1)
+_INT = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
+_PARTITION = struct.Struct(">ihqq")  # number, error, high watermark, last stable offset
+_LONG = struct.Struct(">q")
+_ABORTED = struct.Struct(">qq")
+_INT_MAX = 2**31 - 1
+
+
+def encode_fetch(
+    partitions: Mapping[TopicPartition, FetchFrom],
+    version: int,
+    max_wait_ms: int,
+    min_bytes: int,
+    max_bytes: int,
+    read_committed: bool,
+) -> list[bytes]:
+    """The request's body as pieces, outside of any fetch session."""
+    by_topic: dict[str, list[bytes]] = {}
+    for (topic, number), wanted in partitions.items():
+        piece = _INT.pack(number)
+        if version >= 9:
+            piece += b"\xff\xff\xff\xff"  # no leader epoch
+        piece += _LONG.pack(wanted.offset)
+        if version >= 5:
+            piece += b"\xff" * 8  # no log start: that is for followers
+        by_topic.setdefault(topic, []).append(piece + _INT.pack(min(wanted.max_bytes, _INT_MAX)))
+    isolation = _READ_COMMITTED if read_committed else 0
+    pieces = [_HEAD.pack(-1, max_wait_ms, min(min_bytes, _INT_MAX), min(max_bytes, _INT_MAX), isolation)]
+    if version >= 7:
+        pieces.append(_NO_SESSION)
+    pieces.append(_INT.pack(len(by_topic)))
+    for topic, some in by_topic.items():
+        pieces += (string(topic), _INT.pack(len(some)), *some)
+    if version >= 7:
+        pieces.append(_INT.pack(0))  # nothing to forget
+    if version >= 11:
+        pieces.append(string(""))  # no rack
+    return pieces
+
+
+def decode_fetch(answer: memoryview, version: int) -> tuple[Error | None, dict[TopicPartition, Fetched]]:
+    """The error of the whole response, and each partition. Raises struct.error or ValueError."""
+    fetched: dict[TopicPartition, Fetched] = {}
+    position = 4  # throttle time
+    code = 0
+    if version >= 7:
+        code = _SHORT.unpack_from(answer, position)[0]
+        position += 6  # and the session
+    topics = _INT.unpack_from(answer, position)[0]
+    position += 4
+    for _ in range(topics):
+        topic, position = read_string(answer, position)
+        partitions = _INT.unpack_from(answer, position)[0]
+        position += 4
+        for _ in range(partitions):
+            number, one, position = _partition(answer, position, version)
+            fetched[topic or "", number] = one
+    return for_code(code) if code else None, fetched
+
+
+def _partition(answer: memoryview, position: int, version: int) -> tuple[int, Fetched, int]:
+    number, code, high_watermark, stable = _PARTITION.unpack_from(answer, position)
+    position += _PARTITION.size
+    log_start = -1
+    if version >= 5:
+        log_start = _LONG.unpack_from(answer, position)[0]
+        position += 8
+    count = _INT.unpack_from(answer, position)[0]
+    position += 4
+    aborted = []
+    for _ in range(count):
+        aborted.append(_ABORTED.unpack_from(answer, position))
+        position += _ABORTED.size
+    if version >= 11:
+        position += 4  # the preferred replica, which only a rack would bring
+    size = max(_INT.unpack_from(answer, position)[0], 0)
+    position += 4
+    if position + size > len(answer):
+        raise ValueError(f"{size} octets of batches, {len(answer) - position} are left")
+    error: Error | None = for_code(code) if code else None
+    batches: list[bytes] = []
+    if error is None:
+        batches, readable = cut_batches(answer[position : position + size])
+        if not readable:
+            error = UnsupportedForMessageFormatError
+    return number, Fetched(error, high_watermark, log_start, batches, stable, aborted), position + size
+
+
+def cut_batches(records: memoryview) -> tuple[list[bytes], bool]:
+    """The whole batches of a record set; its last one may be cut off, and is left out then.
+
+    False with it if the set begins with records of an older format than magic 2.
+    """
+    batches: list[bytes] = []
+    position, end = 0, len(records)
+    while end - position >= HEADER_OCTETS:
+        size = _INT.unpack_from(records, position + 8)[0] + LENGTH_END
+        if records[position + 16] != MAGIC or size < HEADER_OCTETS:
+            return batches, bool(batches)
+        if position + size > end:
+            break
+        batches.append(bytes(records[position : position + size]))
+        position += size
+    return batches, True

@@ -1,0 +1,432 @@
+"""The group part of a remote broker: each call goes to the group's coordinator.
+
+A coordinator that has moved, is loading or cannot be reached is looked for again. What a caller cannot be
+told otherwise is CoordinatorNotAvailableError: it may try again.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import gevent
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    KafkaError,
+    NotCoordinatorError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
+from kafka.protocol.admin import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    ListGroupsRequest,
+)
+from kafka.protocol.consumer import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
+
+from dafka.broker.groups_interface import (
+    NO_GENERATION,
+    NO_MEMBER,
+    CommittedOffset,
+    Error,
+    GroupDescription,
+    GroupInterface,
+    Joined,
+    JoinedMember,
+    JoinRequest,
+    LeavingMember,
+    ListedGroup,
+    MemberDescription,
+    Synced,
+    TopicPartition,
+)
+from dafka.broker.remote.cluster import GROUP, LOST, Cluster
+from dafka.broker.remote.connection import CLIENT_ID
+from dafka.broker.remote.limits import HEARTBEAT_PAUSE, JOIN_MARGIN, RETRIES, RETRY_BACKOFF
+
+MOVED = (NotCoordinatorError, CoordinatorNotAvailableError, CoordinatorLoadInProgressError)
+_SYNC_WAIT = 300.0  # seconds that a leader may take to assign; the coordinator ends it much earlier
+
+
+def ask_coordinator(
+    cluster: Cluster,
+    kind: int,
+    key: str,
+    request: Any,
+    errors: Callable[[Any], Iterable[int]] = lambda response: (response.error_code,),
+    *,
+    again: bool = True,
+    **options: Any,
+) -> Any:
+    """Send a request to a coordinator, and again while it moves; kafka-python's response.
+
+    ``errors`` are the codes in a response. ``again``: whether a request may be repeated whose connection was
+    lost. Raises a KafkaError when none of the attempts has succeeded.
+    """
+    failure: KafkaError = CoordinatorNotAvailableError()
+    for attempt in range(RETRIES + 1):
+        if attempt:
+            gevent.sleep(RETRY_BACKOFF)
+        node = cluster.coordinator(kind, key)
+        try:
+            response = cluster.ask(node, request, **options)
+        except LOST as error:
+            cluster.forget_coordinator(kind, key)
+            failure = CoordinatorNotAvailableError(str(error))
+            if not again or isinstance(error, RequestTimedOutError):
+                break
+            continue
+        moved = [for_code(code) for code in errors(response) if code and for_code(code) in MOVED]
+        if not moved:
+            return response
+        failure = moved[0]()
+        if not isinstance(failure, CoordinatorLoadInProgressError):
+            cluster.forget_coordinator(kind, key)
+    raise failure
+
+
+class RemoteGroups(GroupInterface):
+    """Groups of a cluster; its class has a ``cluster``."""
+
+    cluster: Cluster
+
+    def join_group(self, group: str, request: JoinRequest) -> Joined:
+        join = JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=_ms(request.session_timeout),
+            rebalance_timeout_ms=_ms(request.rebalance_timeout),
+            member_id=request.member_id,
+            group_instance_id=request.instance_id,
+            protocol_type=request.protocol_type,
+            protocols=[
+                JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)
+                for name, metadata in request.protocols
+            ],
+            reason=None,
+        )
+        # Versions below 4 admit a member at once; the ones above 8 may leave the assignment out.
+        highest = 3 if not request.require_known_member and request.instance_id is None else 9
+        try:
+            response = ask_coordinator(
+                self.cluster,
+                GROUP,
+                group,
+                join,
+                highest=highest if request.can_skip_assignment else min(highest, 8),
+                lowest=0 if request.instance_id is None else 5,
+                wait=request.rebalance_timeout + JOIN_MARGIN,
+                client_id=request.client_id or CLIENT_ID,
+            )
+        except KafkaError as error:
+            return Joined(unavailable(error), member_id=request.member_id)
+        return Joined(
+            _error(response.error_code),
+            response.generation_id,
+            response.protocol_type or request.protocol_type,
+            response.protocol_name,
+            response.leader,
+            response.member_id,
+            [
+                JoinedMember(one.member_id, one.group_instance_id, bytes(one.metadata))
+                for one in response.members
+            ],
+            bool(response.skip_assignment),
+        )
+
+    def sync_group(
+        self,
+        group: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None = None,
+        *,
+        protocol_type: str | None = None,
+        protocol: str | None = None,
+        assignments: Mapping[str, bytes] | None = None,
+    ) -> Synced:
+        request = SyncGroupRequest(
+            group_id=group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            protocol_type=protocol_type,
+            protocol_name=protocol,
+            assignments=[
+                SyncGroupRequest.SyncGroupRequestAssignment(member_id=one, assignment=assignment)
+                for one, assignment in (assignments or {}).items()
+            ],
+        )
+        lowest = 0 if instance_id is None else 3
+        try:
+            response = ask_coordinator(self.cluster, GROUP, group, request, lowest=lowest, wait=_SYNC_WAIT)
+        except KafkaError as error:
+            return Synced(unavailable(error))
+        return Synced(
+            _error(response.error_code),
+            bytes(response.assignment or b""),
+            response.protocol_type or protocol_type,
+            response.protocol_name or protocol,
+        )
+
+    def heartbeat(
+        self,
+        group: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None = None,
+        *,
+        max_wait: float = 0.0,
+    ) -> Error | None:
+        request = HeartbeatRequest(
+            group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance_id
+        )
+        deadline = time.monotonic() + max_wait
+        while True:
+            try:
+                response = ask_coordinator(
+                    self.cluster, GROUP, group, request, lowest=0 if instance_id is None else 3
+                )
+            except KafkaError as error:
+                return unavailable(error)
+            left = deadline - time.monotonic()
+            if response.error_code or left <= 0:
+                return _error(response.error_code)
+            gevent.sleep(min(left, HEARTBEAT_PAUSE))
+            if left <= HEARTBEAT_PAUSE:
+                return None
+
+    def leave_group(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
+        answers: dict[tuple[str, str | None], Error | None] = {}
+        request = LeaveGroupRequest(
+            group_id=group,
+            member_id=members[0].member_id if members else "",
+            members=[
+                LeaveGroupRequest.MemberIdentity(
+                    member_id=one.member_id, group_instance_id=one.instance_id, reason=one.reason
+                )
+                for one in members
+            ],
+        )
+        one_by_one = len(members) > 1 or any(one.instance_id is not None for one in members)
+        try:
+            response = ask_coordinator(self.cluster, GROUP, group, request, lowest=3 if one_by_one else 0)
+        except KafkaError as error:
+            return [unavailable(error)] * len(members)
+        if response.error_code or not response.members:
+            return [_error(response.error_code)] * len(members)
+        for one in response.members:
+            answers[one.member_id, one.group_instance_id] = _error(one.error_code)
+        return [answers.get((one.member_id, one.instance_id)) for one in members]
+
+    def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
+        return {group: self._describe_group(group) for group in groups}
+
+    def _describe_group(self, group: str) -> GroupDescription:
+        request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+        try:
+            response = ask_coordinator(
+                self.cluster,
+                GROUP,
+                group,
+                request,
+                lambda response: [one.error_code for one in response.groups],
+            )
+        except KafkaError as error:
+            return GroupDescription(unavailable(error), "")
+        (found,) = response.groups
+        members = [
+            MemberDescription(
+                one.member_id,
+                one.group_instance_id,
+                one.client_id,
+                one.client_host,
+                bytes(one.member_metadata or b""),
+                bytes(one.member_assignment or b""),
+            )
+            for one in found.members
+        ]
+        return GroupDescription(
+            _error(found.error_code), found.group_state, found.protocol_type, found.protocol_data, members
+        )
+
+    def list_groups(self, states: Iterable[str] = ()) -> list[ListedGroup]:
+        """All groups; each broker is asked for those it coordinates. Raises KafkaError."""
+        wanted = {state.lower() for state in states}
+        request = ListGroupsRequest(states_filter=[], types_filter=[])
+        groups: dict[str, ListedGroup] = {}
+        for node in self.cluster.nodes:
+            response = self.cluster.ask(node, request, lowest=4 if wanted else 0)
+            if response.error_code:
+                raise for_code(response.error_code)(f"listing the groups of broker {node.node_id}")
+            for one in response.groups:
+                groups[one.group_id] = ListedGroup(one.group_id, one.protocol_type, one.group_state or "")
+        return [one for one in groups.values() if not wanted or one.state.lower() in wanted]
+
+    def delete_groups(self, groups: Iterable[str]) -> dict[str, Error | None]:
+        answers: dict[str, Error | None] = {}
+        for group in groups:
+            request = DeleteGroupsRequest(groups_names=[group])
+            try:
+                response = ask_coordinator(
+                    self.cluster,
+                    GROUP,
+                    group,
+                    request,
+                    lambda response: [one.error_code for one in response.results],
+                )
+            except KafkaError as error:
+                answers[group] = unavailable(error)
+                continue
+            answers[group] = _error(response.results[0].error_code)
+        return answers
+
+    def commit_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        generation: int = NO_GENERATION,
+        member_id: str = NO_MEMBER,
+        instance_id: str | None = None,
+    ) -> dict[TopicPartition, Error | None]:
+        topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
+        topics: dict[str, Any] = {}
+        for (name, number), committed in offsets.items():
+            topic = topics.setdefault(name, topic_class(name=name, partitions=[]))
+            topic.partitions.append(
+                topic_class.OffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch,
+                    committed_metadata=committed.metadata,
+                )
+            )
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            retention_time_ms=-1,
+            topics=list(topics.values()),
+        )
+        lowest = 0 if instance_id is None else 7
+        try:
+            response = ask_coordinator(
+                self.cluster, GROUP, group, request, partition_errors, lowest=max(lowest, 1)
+            )
+        except KafkaError as error:
+            return dict.fromkeys(offsets, unavailable(error))
+        answers = {
+            (topic.name, one.partition_index): _error(one.error_code)
+            for topic in response.topics
+            for one in topic.partitions
+        }
+        return {key: answers.get(key, CoordinatorNotAvailableError) for key in offsets}
+
+    def fetch_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """A group's positions. Raises KafkaError: the coordinator cannot be reached, or an error for one of
+        the partitions."""
+        topics: dict[str, Any] | None = None
+        topic_class = OffsetFetchRequest.OffsetFetchRequestTopic
+        if partitions is not None:
+            topics = {}
+            for name, number in partitions:
+                topic = topics.setdefault(name, topic_class(name=name, partition_indexes=[]))
+                topic.partition_indexes.append(number)
+        request = OffsetFetchRequest(
+            group_id=group,
+            topics=None if topics is None else list(topics.values()),
+            require_stable=require_stable,
+        )
+        lowest = 7 if require_stable else 2 if topics is None else 1
+        response = ask_coordinator(
+            self.cluster,
+            GROUP,
+            group,
+            request,
+            lambda response: (response.error_code or 0, *partition_errors(response)),
+            lowest=lowest,
+        )
+        found: dict[TopicPartition, CommittedOffset] = {}
+        if response.error_code:
+            raise for_code(response.error_code)(f"fetching the offsets of group {group!r}")
+        for topic in response.topics or ():
+            for one in topic.partitions:
+                if one.error_code and for_code(one.error_code) is not UnknownTopicOrPartitionError:
+                    where = f"{topic.name!r} {one.partition_index}"
+                    raise for_code(one.error_code)(f"fetching the offset of group {group!r} in {where}")
+                if one.committed_offset >= 0:
+                    committed = CommittedOffset(
+                        one.committed_offset, one.metadata, one.committed_leader_epoch
+                    )
+                    found[topic.name, one.partition_index] = committed
+        return found
+
+    def delete_offsets(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Error | None]:
+        wanted = list(partitions)
+        topic_class = OffsetDeleteRequest.OffsetDeleteRequestTopic
+        topics: dict[str, Any] = {}
+        for name, number in wanted:
+            topic = topics.setdefault(name, topic_class(name=name, partitions=[]))
+            topic.partitions.append(topic_class.OffsetDeleteRequestPartition(partition_index=number))
+        request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
+        try:
+            response = ask_coordinator(
+                self.cluster,
+                GROUP,
+                group,
+                request,
+                lambda response: (response.error_code, *partition_errors(response)),
+            )
+        except KafkaError as error:
+            return dict.fromkeys(wanted, unavailable(error))
+        if response.error_code:
+            return dict.fromkeys(wanted, _error(response.error_code))
+        return {
+            (topic.name, one.partition_index): _error(one.error_code)
+            for topic in response.topics
+            for one in topic.partitions
+        }
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close all connections."""
+
+
+def partition_errors(response: Any) -> list[int]:
+    """The error codes of all partitions of a response by topics."""
+    return [one.error_code for topic in response.topics or () for one in topic.partitions]
+
+
+def unavailable(error: KafkaError) -> Error:
+    """What a caller is told when a coordinator could not be asked."""
+    kind = type(error)
+    return kind if getattr(kind, "errno", None) is not None else CoordinatorNotAvailableError
+
+
+def _error(code: int) -> Error | None:
+    return for_code(code) if code else None
+
+
+def _ms(seconds: float) -> int:
+    return min(int(seconds * 1000), 2**31 - 1)

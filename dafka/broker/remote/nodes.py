@@ -1,0 +1,113 @@
+"""The brokers of a cluster, and the connections to each of them.
+
+Brokers answer the requests of one connection one after the other. So what is answered at once shares a
+connection, produce has one of its own, and each request that waits at the broker (fetch, join, sync) has a
+connection for itself as long as it waits.
+
+A broker that cannot be reached is left in peace for a while, longer each time (``limits``).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import gevent
+from gevent.lock import BoundedSemaphore, RLock
+from kafka.errors import KafkaConnectionError
+
+from dafka.broker.remote.connection import Connection
+from dafka.broker.remote.limits import (
+    IDLE_CONNECTIONS,
+    RECONNECT_BACKOFF,
+    RECONNECT_BACKOFF_MAX,
+    RECONNECT_JITTER,
+    WAITING_CONNECTIONS,
+)
+
+SHARED, PRODUCE = "shared", "produce"
+
+
+class Node:
+    """A broker. Hub side; every method may wait as a green thread and raises KafkaConnectionError."""
+
+    def __init__(self, node_id: int, host: str, port: int, connect_timeout: float) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self._connect_timeout = connect_timeout
+        self._lasting: dict[str, Connection] = {}
+        self._opening = {SHARED: RLock(), PRODUCE: RLock()}
+        self._idle: list[Connection] = []
+        self._all: set[Connection] = set()
+        self._places = BoundedSemaphore(WAITING_CONNECTIONS)
+        self._failures = 0
+        self._retry_at = 0.0
+
+    def connection(self, purpose: str = SHARED) -> Connection:
+        """The connection that all requests of a purpose share."""
+        with self._opening[purpose]:
+            connection = self._lasting.get(purpose)
+            if connection is None or connection.closed:
+                connection = self._lasting[purpose] = self._open()
+            return connection
+
+    @contextmanager
+    def waiting(self) -> Iterator[Connection]:
+        """A connection for one request that waits at the broker. It is closed if the request is given up."""
+        with self._places:
+            connection = None
+            while self._idle and (connection is None or connection.closed):
+                connection = self._idle.pop()
+            if connection is None or connection.closed:
+                connection = self._open()
+            try:
+                yield connection
+            except BaseException:
+                connection.close()
+                raise
+            if len(self._idle) < IDLE_CONNECTIONS and not connection.closed:
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    @property
+    def reachable(self) -> bool:
+        """Whether there is a connection, or the last attempt to open one is long enough ago."""
+        shared = self._lasting.get(SHARED)
+        return (shared is not None and not shared.closed) or time.monotonic() >= self._retry_at
+
+    @property
+    def failures(self) -> int:
+        """How many attempts to connect have failed since the last one that did not."""
+        return self._failures
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in list(self._all):
+            connection.close()
+
+    def _open(self) -> Connection:
+        pause = self._retry_at - time.monotonic()
+        if pause > 0:
+            gevent.sleep(pause)
+        try:
+            connection = Connection(self.host, self.port, self._connect_timeout)
+        except KafkaConnectionError:
+            backoff = min(RECONNECT_BACKOFF * 2**self._failures, RECONNECT_BACKOFF_MAX)
+            jitter = 1 + random.uniform(-RECONNECT_JITTER, RECONNECT_JITTER)
+            self._failures = min(self._failures + 1, 30)
+            self._retry_at = time.monotonic() + backoff * jitter
+            raise
+        self._failures = 0
+        self._retry_at = 0.0
+        self._all.add(connection)
+        connection.on_close = self._forget
+        return connection
+
+    def _forget(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)

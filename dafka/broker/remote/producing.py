@@ -1,0 +1,132 @@
+"""Produce: each batch to the broker that leads its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import gevent
+from kafka.errors import (
+    IncompatibleBrokerVersion,
+    KafkaConnectionError,
+    KafkaError,
+    LeaderNotAvailableError,
+    NetworkExceptionError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.interface import Produced, TopicPartition
+from dafka.broker.remote.cluster import LOST, Cluster
+from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
+from dafka.broker.remote.nodes import PRODUCE, Node
+from dafka.broker.remote.produce_codec import API_KEY, HIGHEST, LOWEST, decode_produce, encode_produce
+
+
+class Producing:
+    """One produce: ``run`` sends it and answers for each partition.
+
+    Kafka takes one batch for each partition in a request. What comes as several is sent one after the
+    other, in its order, up to the first that is refused; ``Produced.base_offsets`` says how far it came.
+    """
+
+    def __init__(self, cluster: Cluster, acks: int, transactional_id: str | None) -> None:
+        self._cluster = cluster
+        self._acks = acks
+        self._transactional_id = transactional_id
+
+    def run(self, batches: Mapping[TopicPartition, Sequence[bytes]]) -> dict[TopicPartition, Produced]:
+        """Send and wait for the outcome."""
+        taken: dict[TopicPartition, list[Produced]] = {partition: [] for partition in batches}
+        refused: dict[TopicPartition, Produced] = {}
+        left = [partition for partition, some in batches.items() if some]
+        while left:
+            outcomes = self._send({one: batches[one][len(taken[one])] for one in left})
+            for one, outcome in outcomes.items():
+                if outcome.error is None:
+                    taken[one].append(outcome)
+                else:  # the order would be lost if the next ones were taken
+                    refused[one] = outcome
+            left = [one for one in left if one not in refused and len(taken[one]) < len(batches[one])]
+        return {one: _merged(some, refused.get(one)) for one, some in taken.items()}
+
+    def _send(self, batches: dict[TopicPartition, bytes]) -> dict[TopicPartition, Produced]:
+        outcomes: dict[TopicPartition, Produced] = {}
+        for attempt in range(RETRIES + 1):
+            if attempt:
+                gevent.sleep(RETRY_BACKOFF)
+            outcomes.update(self._attempt({one: batches[one] for one in batches.keys() - outcomes.keys()}))
+            again = [one for one, outcome in outcomes.items() if _elsewhere(outcome)]
+            if not again or attempt == RETRIES:
+                break
+            self._cluster.forget_leaders({topic for topic, _ in again})
+            for one in again:
+                del outcomes[one]
+        return outcomes
+
+    def _attempt(self, batches: dict[TopicPartition, bytes]) -> dict[TopicPartition, Produced]:
+        try:
+            led, leaderless = self._cluster.by_leader(batches)
+        except KafkaConnectionError as error:
+            return dict.fromkeys(batches, Produced(NetworkExceptionError, detail=f"not sent: {error}"))
+        outcomes = {}
+        for one in leaderless:
+            known = self._cluster.exists(one)
+            outcomes[one] = Produced(LeaderNotAvailableError if known else UnknownTopicOrPartitionError)
+        shares = [(node, {one: batches[one] for one in some}) for node, some in led.items()]
+        if len(shares) == 1:
+            outcomes.update(self._to(*shares[0]))
+            return outcomes
+        greens = [gevent.spawn(self._to, node, share) for node, share in shares]
+        try:
+            for green in greens:
+                outcomes.update(green.get())
+        finally:
+            gevent.killall(greens, block=False)
+        return outcomes
+
+    def _to(self, node: Node, batches: dict[TopicPartition, bytes]) -> dict[TopicPartition, Produced]:
+        timeout = self._cluster.request_timeout
+        try:
+            connection = node.connection(PRODUCE)
+        except KafkaConnectionError as error:
+            self._cluster.forget_leaders({topic for topic, _ in batches})
+            return dict.fromkeys(batches, Produced(NetworkExceptionError, detail=f"not sent: {error}"))
+        try:
+            version = connection.version(API_KEY, LOWEST, HIGHEST)
+            body = encode_produce(batches, self._acks, int(timeout * 1000), self._transactional_id)
+            answer = connection.request(API_KEY, version, body, timeout, answered=self._acks != 0)
+            if self._acks == 0:
+                return dict.fromkeys(batches, Produced(None))
+            outcomes = connection.decode(lambda: decode_produce(answer, version))
+        except RequestTimedOutError as error:
+            return self._lost(batches, RequestTimedOutError, error)
+        except LOST as error:
+            return self._lost(batches, NetworkExceptionError, error)
+        except IncompatibleBrokerVersion as error:
+            return dict.fromkeys(batches, Produced(IncompatibleBrokerVersion, detail=str(error)))
+        missing = Produced(NetworkExceptionError, detail="the broker has not answered for this partition")
+        return {one: outcomes.get(one, missing) for one in batches}
+
+    def _lost(
+        self, batches: dict[TopicPartition, bytes], error: type[KafkaError], cause: KafkaError
+    ) -> dict[TopicPartition, Produced]:
+        self._cluster.forget_leaders({topic for topic, _ in batches})
+        return dict.fromkeys(batches, Produced(error, detail=f"perhaps written: {cause}"))
+
+
+def _elsewhere(outcome: Produced) -> bool:
+    """Whether the broker has refused a batch because another one leads, or nobody for the moment."""
+    error = outcome.error
+    if error is None or error is NetworkExceptionError or error is UnknownTopicOrPartitionError:
+        return False
+    return bool(error.retriable and error.invalid_metadata)
+
+
+def _merged(taken: list[Produced], refused: Produced | None) -> Produced:
+    """The outcome of several batches for one partition."""
+    offsets = [one.base_offset for one in taken]
+    if refused is not None:
+        return refused._replace(base_offsets=offsets)
+    if not taken:
+        return Produced(None)
+    return taken[0]._replace(base_offsets=offsets) if len(taken) > 1 else taken[0]
