@@ -45,6 +45,11 @@ class StartAt(click.ParamType):
 )
 @click.option("--timeout", default=10.0, show_default=True, help="Seconds to wait for them at the end.")
 @click.option("--head-interval", default=1000, show_default=True, help="Milliseconds between HEADs.")
+@click.option(
+    "--store-timeout",
+    type=click.FloatRange(30),
+    help="Seconds after which a silent store counts as lost with what only it has.  [default: never]",
+)
 @click.option("--terminate-unacked", type=bool, default=False, help="Do not wait for stores at the end.")
 @click.option(
     "--batch", is_flag=True, help="Send Kafka record batches: faster, and not for C and Java nodes."
@@ -56,6 +61,7 @@ def produce(
     stores: int,
     timeout: float,
     head_interval: int,
+    store_timeout: float | None,
     terminate_unacked: bool,
     batch: bool,
     compression: str | None,
@@ -72,6 +78,7 @@ def produce(
         topic,
         min_stores=stores,
         head_interval=head_interval / 1000,
+        store_timeout=store_timeout,
         batch=batch,
         compression=compression,
         **mesh,

@@ -45,6 +45,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT = 10.0  # seconds that close() waits for acknowledgements by default
+SHORTEST_STORE_TIMEOUT = 30.0  # seconds; above Limits.longest_ack_interval, with one lost
 LINGER = 0.005  # seconds that a record batch waits for more records by default
 
 _Lock = monkey.get_original("threading", "Lock")
@@ -65,7 +66,10 @@ class Producer:
     ``beacon_interval``, ...): see :func:`dafka.mesh.endpoint.mesh_options`. ``address``: the partition's
     name, a fresh UUID unless given; only one producer may ever use it. ``min_stores``: distinct stores that
     must have acknowledged a record before it is forgotten; 0 asks for none and keeps what memory allows for
-    consumers. ``head_interval``: seconds between HEADs.
+    consumers. ``head_interval``: seconds between HEADs. ``store_timeout``: seconds after which a store that
+    acknowledges nothing, not even again, counts as lost with its disk: who asks for records that only such
+    stores have is told that they are gone, and goes on behind them. At least 30, as stores repeat themselves
+    every 16 s (C stores do not); None, the default, waits for them for ever.
 
     ``batch``: send Kafka record batches in place of raw records. That is several times faster, and records
     have keys, headers and timestamps; C and Java nodes carry them and hand them out as they are.
@@ -83,6 +87,7 @@ class Producer:
         address: str | None = None,
         min_stores: int = 1,
         head_interval: float = 1.0,
+        store_timeout: float | None = None,
         batch: bool = False,
         compression: str | None = None,
         linger: float | None = None,
@@ -93,6 +98,11 @@ class Producer:
             raise ValueError(f"min_stores is a number of stores, 0 or more, not {min_stores!r}")
         if not head_interval > 0:
             raise ValueError(f"head_interval is a time in seconds above 0, not {head_interval!r}")
+        if store_timeout is not None and not store_timeout >= SHORTEST_STORE_TIMEOUT:
+            raise ValueError(
+                f"store_timeout is a time of {SHORTEST_STORE_TIMEOUT:g} s or more, or None, "
+                f"not {store_timeout!r}"
+            )
         _check_batching(batch, compression, linger)
         options = mesh_options(tower, **mesh)
         name = check_address(address) if address is not None else new_address()
@@ -104,7 +114,9 @@ class Producer:
         self._next = 0
         if address is not None:
             _claim(self)
-        role = ProducerRole(octets, name, min_stores=min_stores, head_interval=head_interval)
+        role = ProducerRole(
+            octets, name, min_stores=min_stores, head_interval=head_interval, store_timeout=store_timeout
+        )
         self._batches: BatchProducerNode | None = None
         self._node: ProducerNode
         if batch:

@@ -14,9 +14,12 @@ together count as one. With ``min_stores`` 0 nothing has to be acknowledged and 
 consumers, until :meth:`ProducerRole.forget`.
 
 A FETCH below what is retained is left to the stores, which have acknowledged it: they may be busy, or away
-for a moment, and whoever hears "trimmed" skips. Only records that were forgotten before any store had them
-are reported as trimmed. A record is never published twice on its own account: HEAD shows whoever missed it
-what to fetch.
+for a moment, and whoever hears "trimmed" skips. Records that were forgotten before any store had them are
+reported as trimmed. With a ``store_timeout`` so are those of stores that have acknowledged nothing for so
+long: the specification does not say what happens when the one store that sent the ACK is lost with its disk,
+and without this its followers, new stores among them, wait for it for ever. Our stores repeat the ACK of an
+idle partition every ``Limits.longest_ack_interval``. A record is never published twice on its own account:
+HEAD shows whoever missed it what to fetch.
 
 ZeroMQ topics are matched by prefix, so subjects and addresses are compared here.
 """
@@ -34,7 +37,11 @@ _CHUNK = 1000  # records in one list of the retained ones
 
 
 class ProducerRole:
-    """The producer of the partition ``address`` of ``topic``; ``head_interval`` in seconds."""
+    """The producer of the partition ``address`` of ``topic``.
+
+    ``head_interval``: seconds between HEADs. ``store_timeout``: seconds after which a silent store is given
+    up; None waits for it for ever.
+    """
 
     def __init__(
         self,
@@ -43,6 +50,7 @@ class ProducerRole:
         *,
         min_stores: int = 1,
         head_interval: float = 1.0,
+        store_timeout: float | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.topic = topic
@@ -56,11 +64,13 @@ class ProducerRole:
         """The first sequence that fewer than ``min_stores`` stores have acknowledged."""
         self.retained_bytes = 0
         """The size of all retained contents."""
+        self.store_timeout = store_timeout
         self._head_interval = head_interval
         self._limits = limits
         self._next_head = 0.0
         self._chunks: deque[list[bytes]] = deque()  # from first_retained on; nobody else's lists
         self._stores: dict[bytes, int] = {}  # store: first sequence it has not acknowledged
+        self._heard: dict[bytes, float] = {}  # store: when its last ACK came
 
     @property
     def unacknowledged(self) -> int:
@@ -104,9 +114,9 @@ class ProducerRole:
         """An ACK, FETCH or GET-HEADS; anything else is not for a producer."""
         match command:
             case Ack(self.address, self.topic):
-                self._acknowledge(command.store, command.sequence + 1)
+                self._acknowledge(now, command.store, command.sequence + 1)
             case Fetch(self.address, _, self.topic):
-                return self._answer(command.address, command.sequence, command.count)
+                return self._answer(now, command.address, command.sequence, command.count)
             case GetHeads(self.topic) if self.next_sequence:
                 return [DirectHead(command.address, self.address, self.topic, self.next_sequence - 1)]
         return []
@@ -118,15 +128,19 @@ class ProducerRole:
         self._next_head = now + self._head_interval
         return [Head(self.address, self.topic, self.next_sequence - 1)]
 
-    def _acknowledge(self, store: bytes, end: int) -> None:
+    def _acknowledge(self, now: float, store: bytes, end: int) -> None:
         if end > self.next_sequence:
             return  # of something never published here
         if store not in self._stores and len(self._stores) >= self._limits.stores:
             return
+        self._heard[store] = now
         self._stores[store] = max(end, self._stores.get(store, 0))
         if 0 < self.min_stores <= len(self._stores):
             self.first_unacknowledged = sorted(self._stores.values())[-self.min_stores]
             self._drop(self.first_unacknowledged - self.first_retained)
+
+    def _is_lost(self, now: float, store: bytes) -> bool:
+        return self.store_timeout is not None and now - self._heard[store] > self.store_timeout
 
     def _drop(self, count: int) -> None:
         """Let go of the first ``count`` retained records."""
@@ -142,9 +156,9 @@ class ProducerRole:
                 del chunk[:count]
                 count = 0
 
-    def _answer(self, recipient: bytes, start: int, count: int) -> list[Output]:
+    def _answer(self, now: float, recipient: bytes, start: int, count: int) -> list[Output]:
         if start < self.first_retained:
-            if any(start < end for end in self._stores.values()):
+            if any(start < end and not self._is_lost(now, store) for store, end in self._stores.items()):
                 return []  # a store has it
             return [Trimmed(recipient, self.address, self.topic, self.first_retained)]
         end = min(start + min(count, self._limits.answer_records), self.next_sequence)

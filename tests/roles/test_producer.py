@@ -171,6 +171,30 @@ def test_get_heads_is_answered_when_there_is_a_head():
     assert role.receive(1.0, GetHeads(TOPIC, CONSUMER)) == [DirectHead(CONSUMER, ME, TOPIC, 2)]
 
 
+def test_records_of_stores_that_stay_silent_are_reported_as_trimmed_if_it_gives_stores_up():
+    role = producer(10, store_timeout=30.0)
+    role.receive(1.0, ack(6, STORE))
+    fetch = Fetch(ME, CONSUMER, TOPIC, 0, 5)
+    assert role.receive(31.0, fetch) == []
+    assert role.receive(31.1, fetch) == [Trimmed(CONSUMER, ME, TOPIC, 7)]
+    role.receive(32.0, ack(6, STORE))  # it is back, with what it has
+    assert role.receive(60.0, fetch) == []
+
+
+def test_a_store_that_is_heard_of_answers_for_those_that_are_silent():
+    role = producer(10, store_timeout=30.0)
+    role.receive(1.0, ack(6, STORE))
+    role.receive(40.0, ack(3, STORE2))
+    assert role.receive(50.0, Fetch(ME, CONSUMER, TOPIC, 3, 5)) == []
+    assert role.receive(50.0, Fetch(ME, CONSUMER, TOPIC, 4, 5)) == [Trimmed(CONSUMER, ME, TOPIC, 7)]
+
+
+def test_it_waits_for_silent_stores_for_ever_unless_it_is_told_not_to():
+    role = producer(10)
+    role.receive(1.0, ack(6, STORE))
+    assert role.receive(1e9, Fetch(ME, CONSUMER, TOPIC, 0, 5)) == []
+
+
 def test_records_forgotten_before_a_store_had_them_are_reported_as_trimmed():
     role = producer(min_stores=0)
     for _ in range(4):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dafka.protocol.beacons import NodeBeacon
-from dafka.protocol.commands import Fetch, Head
+from dafka.protocol.commands import Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import Connect, Disconnect, Subscribe, Unsubscribe
@@ -165,12 +165,26 @@ class ProducerNode(Node):
     name = "producer"
 
     def __init__(
-        self, network: Network, topic: bytes, address: bytes, min_stores: int, limits: Limits
+        self,
+        network: Network,
+        topic: bytes,
+        address: bytes,
+        min_stores: int,
+        limits: Limits,
+        store_timeout: float | None = None,
     ) -> None:
         super().__init__(network)
-        self.role = ProducerRole(topic, address, min_stores=min_stores, head_interval=1.0, limits=limits)
+        self.role = ProducerRole(
+            topic,
+            address,
+            min_stores=min_stores,
+            head_interval=1.0,
+            store_timeout=store_timeout,
+            limits=limits,
+        )
         self.key = (topic, address)
         self.limits = limits
+        self.asked_from = 0  # by the FETCH that it answers
         network.producers.append(self)
 
     def send(self, records: int) -> None:
@@ -185,10 +199,26 @@ class ProducerNode(Node):
             self.role.forget(self.role.retained_bytes // 2)
             note_gone(self.network, self.key, self.role.first_retained)
 
+    def carry_out(self, output: Any) -> bool:
+        if isinstance(output, Trimmed) and self.role.store_timeout is not None:
+            # What it forgot is gone anyway; else all that is gone are the disks of the stores that had it.
+            forgotten = self.network.gone.get(self.key, 0)
+            for store in self.network.stores:
+                held = store.log[self.key].records if self.key in store.log and not store.destroyed else ()
+                lost = range(max(forgotten, self.asked_from), output.sequence)
+                require(
+                    not any(sequence in held for sequence in lost),
+                    f"{self} says that {lost} is gone, and {store} has some of it",
+                )
+            note_gone(self.network, self.key, output.sequence)
+        return False
+
     def holds(self, sequence: int) -> bool:
         return self.alive and self.role.first_retained <= sequence < self.role.next_sequence
 
     def hear(self, now: float, item: Any) -> None:
+        if isinstance(item, Fetch):
+            self.asked_from = item.sequence
         super().hear(now, item)
         if self.role.min_stores and self.role.first_unacknowledged:
             committed = sorted(store.acknowledged.get(self.key, 0) for store in self.network.stores)

@@ -13,6 +13,7 @@ from .store_node import StoreNode
 FAULTS_END = 15.0  # seconds
 EVERYBODY_HERE = FAULTS_END + 10.0  # the last one has joined, the last record is published
 CONVERGED = EVERYBODY_HERE + 60.0  # by then every consumer and store has reached every head
+STORE_TIMEOUT = 40.0  # seconds; of producers that give a store up
 QUIET = 5.0  # seconds without a FETCH after that
 MOST_MESSAGES = 100_000
 
@@ -116,7 +117,8 @@ def _add_producers(network: Network, limits: Limits) -> None:
     min_stores = chance.randint(0, min(2, len(network.stores)))
     for number in range(chance.randint(1, 3)):
         topic = chance.choice(TOPICS)
-        producer = ProducerNode(network, topic, address_of(b"A", number), min_stores, limits)
+        patience = STORE_TIMEOUT if min_stores and chance.random() < 0.5 else None
+        producer = ProducerNode(network, topic, address_of(b"A", number), min_stores, limits, patience)
         last = chance.choice([8.0, FAULTS_END, FAULTS_END + 5])
         for _ in range(chance.randint(1, 30)):
             network.later(chance.uniform(5.0, last), producer.send, chance.choice([1, 3, 50]))
@@ -228,8 +230,10 @@ def not_converged(network: Network) -> list[str]:
             wrong.append(f"{node} is still connected to {dead[0]!r}, where nobody is")
     if not any(store.destroyed for store in network.stores):
         for producer in network.producers:
-            if producer.alive and producer.role.unacknowledged and not any(
-                _refused(store, producer.key) for store in full_stores
+            if (
+                producer.alive
+                and producer.role.unacknowledged
+                and not any(_refused(store, producer.key) for store in full_stores)
             ):
                 wrong.append(f"{producer} waits for {producer.role.unacknowledged} acknowledgements")
     return wrong
@@ -254,7 +258,7 @@ def _consumer_behind(
 def is_lost(network: Network, key: tuple[bytes, bytes], sequence: int) -> bool:
     """Whether the record died with the nodes that had it, and nobody alive can tell that it is no more.
 
-    A producer does not: it has the acknowledgement of a store, which may come back.
+    A producer does not, if it never gives up a store whose acknowledgement it has: that may come back.
     """
     for store in network.stores:
         if store.alive and store.reach(key) > sequence:
@@ -262,7 +266,8 @@ def is_lost(network: Network, key: tuple[bytes, bytes], sequence: int) -> bool:
     for producer in network.producers:
         if producer.key == key and producer.alive and producer.role.next_sequence > sequence:
             had = any(sequence < store.acknowledged.get(key, 0) for store in network.stores)
-            return sequence < producer.role.first_retained and had
+            gives_up = producer.role.store_timeout is not None
+            return sequence < producer.role.first_retained and had and not gives_up
     return True
 
 

@@ -76,6 +76,12 @@ def leaves_records_out_while_others_are_on_their_way_into_the_log(patch):
     patch.setattr(StoreRole, "receive", hasty)
 
 
+def gives_a_store_up_too_soon(patch):
+    patch.setattr(
+        ProducerRole, "_is_lost", lambda self, now, store: self.store_timeout and now - self._heard[store] > 2
+    )
+
+
 def asks_again_whenever_an_answer_is_not_whole(patch):
     patch.setattr(CatchUp, "_answered_in_part", CatchUp._forget_fetch)
 
@@ -90,6 +96,7 @@ def asks_again_whenever_an_answer_is_not_whole(patch):
         (gives_no_regard_to_room, SEEDS),
         (skips_at_the_first_word, range(600)),
         (leaves_records_out_while_others_are_on_their_way_into_the_log, range(600)),
+        (gives_a_store_up_too_soon, range(600)),
         (asks_again_whenever_an_answer_is_not_whole, range(600)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
