@@ -1,4 +1,4 @@
-"""What the three clients have in common: finding the broker, metrics, and what ``fork`` does to them.
+"""What the three clients have in common: finding the broker, and what ``fork`` does to them.
 
 ``bootstrap_servers`` is resolved by :func:`dafka.broker.connect`; a broker that cannot be reached within
 ``bootstrap_timeout_ms`` is a ``KafkaTimeoutError``, as in kafka-python. Broker methods run as green
@@ -18,7 +18,6 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from kafka.errors import IllegalStateError, KafkaConnectionError, KafkaTimeoutError
-from kafka.metrics import AnonMeasurable, MetricConfig, MetricName, Metrics
 
 import dafka.broker
 from dafka.broker.interface import BrokerInterface
@@ -30,7 +29,7 @@ API_VERSION = (4, 0)
 
 
 class Client:
-    """A connection to a broker, in this process or by TCP, and the metrics about its use."""
+    """A connection to a broker, in this process or by TCP."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         """Connect as the configuration says.
@@ -121,38 +120,3 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-def new_metrics(config: dict[str, Any]) -> Metrics:
-    """kafka-python's metrics registry with the client's configuration."""
-    metric_config = MetricConfig(
-        samples=config["metrics_num_samples"],
-        time_window_ms=config["metrics_sample_window_ms"],
-        tags={"client-id": config["client_id"]},
-    )
-    return Metrics(metric_config, [reporter() for reporter in config["metric_reporters"]])
-
-
-Gauges = dict[str, tuple[str, Callable[[], float]]]
-
-
-def add_gauges(metrics: Metrics, group: str, tags: dict[str, str], gauges: Gauges) -> None:
-    """Register figures that are read only when somebody asks: ``{name: (description, read)}``.
-
-    Counting per record would cost more than the record; ours count per batch.
-    """
-    for name, (description, read) in gauges.items():
-        measurable = AnonMeasurable(lambda config, now, read=read: read())
-        metrics.add_metric(MetricName(name, group, description, tags), measurable)
-
-
-def metrics_by_group(metrics: Metrics | None, raw: bool) -> dict[Any, Any] | None:
-    """What the clients' ``metrics()`` return: ``{group: {name: value}}``, or the registry if ``raw``."""
-    if metrics is None:
-        return None
-    if raw:
-        return dict(metrics.metrics)
-    groups: dict[str, dict[str, Any]] = {}
-    for name, metric in dict(metrics.metrics).items():
-        groups.setdefault(name.group, {})[name.name] = metric.value()
-    return groups

@@ -1,4 +1,4 @@
-"""What the tests of the facade share: the plugin's broker and clients under short names, and some settings."""
+"""What the tests of the facade share: the plugin's broker and clients under short names, and settings."""
 
 from __future__ import annotations
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import UUID, uuid4
 
 import kafka
 import pytest
 
-from compat.kafka import KafkaAdminClient
-from compat.kafka.admin import NewPartitions, NewTopic
+from compat.kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, OffsetSpec, TopicPartition
+from compat.kafka.admin import AlterConfigOp, ConfigResource, MemberToRemove, NewPartitions, NewTopic
 from compat.kafka.errors import (
     IncompatibleBrokerVersion,
     InvalidReplicationFactorError,
+    NoError,
+    RequestTimedOutError,
     TopicAlreadyExistsError,
+    UnknownBrokerIdError,
     UnknownTopicOrPartitionError,
 )
-from dafka import Broker
+from dafka.testing import TestBroker, wait_until
+
+T0 = TopicPartition("t", 0)
 
 
 @pytest.fixture
-def admin(broker: Broker) -> Iterator[KafkaAdminClient]:
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as client:
+def admin(dafka_broker: TestBroker) -> Iterator[KafkaAdminClient]:
+    with KafkaAdminClient(bootstrap_servers=dafka_broker.bootstrap_servers) as client:
         yield client
 
 
@@ -102,19 +107,119 @@ def test_partitions_are_added(admin: KafkaAdminClient, total: object) -> None:
     assert len(described["partitions"]) == 5
 
 
-def test_the_cluster_is_described(admin: KafkaAdminClient, broker: Broker) -> None:
+def test_the_cluster_is_described(admin: KafkaAdminClient, dafka_broker: TestBroker) -> None:
     cluster = admin.describe_cluster()
     (node,) = cluster["brokers"]
-    assert f"{node['host']}:{node['port']}" == broker.bootstrap_servers
+    assert f"{node['host']}:{node['port']}" == dafka_broker.bootstrap_servers
 
 
-def test_what_the_broker_does_not_know_is_an_incompatible_version(admin: KafkaAdminClient) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda admin: admin.describe_user_scram_credentials(),
+        lambda admin: admin.describe_metadata_quorum(),
+        lambda admin: admin.alter_partition_reassignments({T0: [0]}),
+        lambda admin: admin.update_features({"metadata.version": 1}),
+    ],
+    ids=["scram", "quorum", "reassignments", "features"],
+)
+def test_what_the_broker_does_not_know_is_an_incompatible_version(
+    admin: KafkaAdminClient, call: Callable[[KafkaAdminClient], object]
+) -> None:
     with pytest.raises(IncompatibleBrokerVersion):
-        admin.list_groups()
+        call(admin)
 
 
-def test_closing_twice_does_no_harm_and_a_closed_client_says_so(broker: Broker) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+def test_a_broker_that_does_not_answer_is_a_timeout(dafka_broker: TestBroker) -> None:
+    servers = dafka_broker.bootstrap_servers
+    with KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=50) as admin:
+        with dafka_broker.hang(), pytest.raises(RequestTimedOutError):
+            admin.list_topics()
+        assert admin.list_topics() == []
+
+
+def test_a_broker_of_an_unknown_number_is_refused(admin: KafkaAdminClient) -> None:
+    with pytest.raises(UnknownBrokerIdError):
+        admin.list_groups(broker_ids=[7])
+
+
+# -- what it does can be seen ------------------------------------------------------------------------
+
+
+def test_deleted_records_are_gone(admin: KafkaAdminClient, dafka_broker: TestBroker) -> None:
+    dafka_broker.preload("t", [b"%d" % number for number in range(10)])
+    assert admin.delete_records({T0: 4})[T0]["low_watermark"] == 4
+    assert dafka_broker.values("t") == [b"%d" % number for number in range(4, 10)]
+    assert admin.list_partition_offsets({T0: OffsetSpec.EARLIEST})[T0].offset == 4
+    admin.delete_records({T0: -1})
+    assert dafka_broker.values("t") == []
+
+
+def test_a_setting_is_altered_and_reset(admin: KafkaAdminClient) -> None:
+    admin.create_topics(["t"])
+
+    def shown() -> dict[str, str]:
+        described = admin.describe_configs([ConfigResource("TOPIC", "t")])["topic"]["t"]
+        return {name: setting["value"] for name, setting in described.items()}
+
+    assert shown() == {}
+    resource = ConfigResource("TOPIC", "t", {"retention.ms": "1000", "cleanup.policy": "compact"})
+    assert admin.alter_configs([resource]) == {"topic": {"t": "OK"}}
+    assert shown() == {"retention.ms": "1000", "cleanup.policy": "compact"}
+    admin.alter_configs([ConfigResource("TOPIC", "t", {"retention.ms": (AlterConfigOp.DELETE, None)})])
+    assert shown() == {"cleanup.policy": "compact"}
+    admin.reset_configs([ConfigResource("TOPIC", "t", {})])
+    assert shown() == {}
+
+
+def test_a_setting_is_only_validated_if_so_asked(admin: KafkaAdminClient) -> None:
+    admin.create_topics(["t"])
+    resource = ConfigResource("TOPIC", "t", {"retention.ms": "1000"})
+    assert admin.alter_configs([resource], validate_only=True) == {"topic": {"t": "OK"}}
+    assert admin.describe_configs([ConfigResource("TOPIC", "t")]) == {"topic": {"t": {}}}
+
+
+def test_offsets_of_a_group_are_altered_reset_and_deleted(
+    admin: KafkaAdminClient, dafka_broker: TestBroker, kafka_consumer_factory: Callable[..., KafkaConsumer]
+) -> None:
+    dafka_broker.preload("t", [b"%d" % number for number in range(10)])
+    admin.alter_group_offsets("g", {T0: OffsetAndMetadata(7, "moved", -1)})
+    with kafka_consumer_factory("t", group_id="g", enable_auto_commit=False) as consumer:
+        assert next(consumer).value == b"7"
+    assert admin.list_group_offsets("g")["g"][T0].metadata == "moved"
+    assert admin.reset_group_offsets("g", {T0: OffsetSpec.EARLIEST})[T0]["offset"] == 0
+    assert dafka_broker.committed("g") == {T0: 0}
+    admin.delete_group_offsets("g", [T0])
+    assert dafka_broker.committed("g") == {}
+
+
+def test_members_are_seen_and_removed(
+    admin: KafkaAdminClient, dafka_broker: TestBroker, kafka_consumer_factory: Callable[..., KafkaConsumer]
+) -> None:
+    dafka_broker.create_topic("t")
+    consumer = kafka_consumer_factory("t", group_id="g", group_instance_id="i", client_id="me")
+    wait_until(lambda: consumer.poll(10) == {} and dafka_broker.group_state("g") == "Stable")
+    (member,) = admin.describe_groups(["g"])["g"]["members"]
+    assert (member["client_id"], member["group_instance_id"]) == ("me", "i")
+    assert member["member_assignment"]["assigned_partitions"] == [{"topic": "t", "partitions": [0]}]
+    removed = admin.remove_group_members("g", [MemberToRemove(group_instance_id="i")])
+    assert list(removed.values()) == [NoError]
+    assert dafka_broker.members("g") == []
+    assert admin.delete_groups(["g"]) == {"g": "OK"}
+    assert dafka_broker.groups() == []
+
+
+def test_the_folder_of_records_and_what_is_in_it(admin: KafkaAdminClient, dafka_broker: TestBroker) -> None:
+    dafka_broker.preload("t", [bytes(1000)])
+    ((folder,),) = [one["log_dirs"] for one in admin.describe_log_dirs(["t"])]
+    assert folder["log_dir"] == str(dafka_broker.path)
+    (topic,) = folder["topics"]
+    assert topic["name"] == "t" and topic["partitions"][0]["partition_size"] > 1000
+    assert folder["total_bytes"] >= folder["usable_bytes"] > 0
+
+
+def test_closing_twice_does_no_harm_and_a_closed_client_says_so(dafka_broker: TestBroker) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=dafka_broker.bootstrap_servers)
     admin.close()
     admin.close()
     with pytest.raises(kafka.errors.IllegalStateError, match="closed"):

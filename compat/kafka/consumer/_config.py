@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Collection
 from typing import Any
 
+from kafka.consumer.group import KafkaConsumer
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.coordinator.heartbeat import Heartbeat
 from kafka.errors import KafkaConfigurationError
+from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.consumer import IsolationLevel
 from kafka.serializer import Deserializer, DeserializeWrapper
+
+OLD_SESSION_TIMEOUT_MS = KafkaConsumer.DEFAULT_SESSION_TIMEOUT_MS_PRE_KIP_735
 
 log = logging.getLogger(__name__)
 
@@ -19,12 +24,16 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
     """The configuration with the defaults filled in.
 
     Raises:
-        KafkaConfigurationError: unknown keys, or timeouts that do not go together.
+        KafkaConfigurationError: unknown keys, timeouts that do not go together, or an ``api_version`` that
+            is no tuple.
+        UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
     """
     unknown = set(configs).difference(defaults)
     if unknown:
         raise KafkaConfigurationError(f"Unrecognized configs: {unknown}")
     config = {**defaults, **configs}
+    if config["api_version"] is not None:
+        config["api_version"] = BrokerVersionData(config["api_version"]).broker_version
     renamed = {"smallest": "earliest", "largest": "latest"}.get(config["auto_offset_reset"])
     if renamed:
         log.warning("use auto_offset_reset=%s (%s is deprecated)", renamed, config["auto_offset_reset"])
@@ -35,7 +44,29 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
             f"connections_max_idle_ms ({idle}) must be larger than request_timeout_ms ({request}) which "
             f"must be larger than fetch_max_wait_ms ({config['fetch_max_wait_ms']})."
         )
+    largest = config["fetch_max_bytes"] + config["max_partition_fetch_bytes"]
+    config["receive_message_max_bytes"] = max(config["receive_message_max_bytes"], largest)
     return config
+
+
+def adapt_to_version(config: dict[str, Any], given: Collection[str]) -> None:
+    """Set the timeouts of groups, but for those given, as they are with a broker of that ``api_version``.
+
+    Raises:
+        KafkaConfigurationError: an old broker, and two timeouts of which it knows one.
+    """
+    version = config["api_version"]
+    if "session_timeout_ms" not in given and version < (3, 0):
+        alone = version < (0, 10, 1) and "max_poll_interval_ms" in given
+        config["session_timeout_ms"] = config["max_poll_interval_ms"] if alone else OLD_SESSION_TIMEOUT_MS
+    if version < (0, 10, 1):
+        if "max_poll_interval_ms" not in given:
+            config["max_poll_interval_ms"] = config["session_timeout_ms"]
+        if config["max_poll_interval_ms"] != config["session_timeout_ms"]:
+            raise KafkaConfigurationError(
+                "Broker version %s does not support different values for max_poll_interval_ms and "
+                "session_timeout_ms"
+            )
 
 
 def check_config(config: dict[str, Any]) -> None:

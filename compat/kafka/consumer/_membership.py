@@ -10,16 +10,20 @@ which is short as long as a subscribed topic does not exist. A pattern becomes a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
 from kafka.consumer.subscription_state import SubscriptionState
+from kafka.errors import RetriableError
 from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
 from compat.kafka._calls import Calls, NotYetError
 
-METADATA_INTERVAL = 1.0  # seconds between looks at the metadata; a call within the process
+log = logging.getLogger(__name__)
+
+METADATA_INTERVAL = 1.0  # seconds between looks at the metadata
 MISSING_TOPIC_INTERVAL = 0.05  # the same, while a subscribed topic does not exist
 
 
@@ -50,6 +54,10 @@ class Topics:
         try:
             found = self._calls.resume(key, deadline - monotonic(), self._look, names, others)
         except NotYetError:
+            return False
+        except RetriableError as error:
+            log.warning("no metadata: %s", error)
+            self._look_at = monotonic() + MISSING_TOPIC_INTERVAL
             return False
         self._partitions = found
         if pattern is not None:

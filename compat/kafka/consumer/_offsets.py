@@ -94,6 +94,9 @@ class Positions:
                 self._reset(waiting, deadline)
         except NotYetError:
             return False
+        except RetriableError as error:
+            log.debug("no positions: %s", error)
+            return False
         return subscription.has_all_fetch_positions()
 
     def _reset(self, partitions: set[TopicPartition], deadline: float) -> None:
@@ -128,7 +131,7 @@ class Positions:
         found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
         missing = dict(timestamps)
         while missing:
-            wanted = {tuple(partition): int(timestamp) for partition, timestamp in missing.items()}
+            wanted = {(one.topic, one.partition): int(timestamp) for one, timestamp in missing.items()}
             answers = self._calls.within(timer.timeout_ms, self._list_in_hub, wanted)
             for partition in list(missing):
                 answer = answers[tuple(partition)]
@@ -244,7 +247,11 @@ class Positions:
         answers = self._client.broker.commit_offsets(
             self._group_id,
             {
-                tuple(partition): CommittedOffset(offset, metadata, leader_epoch)
+                tuple(partition): CommittedOffset(
+                    offset,
+                    None if metadata is None else str(metadata),
+                    -1 if leader_epoch is None else leader_epoch,
+                )
                 for partition, (offset, metadata, leader_epoch) in offsets.items()
             },
             generation=generation,
@@ -326,7 +333,7 @@ def _check_offsets(offsets: Any) -> None:
     if not keys_right or not all(isinstance(committed, OffsetAndMetadata) for committed in offsets.values()):
         raise TypeError("offsets must be dict[TopicPartition, OffsetAndMetadata]")
     for committed in offsets.values():
-        struct.pack(">q", committed.offset)  # raises struct.error, as kafka-python does when it encodes it
+        struct.pack(">q", committed.offset)  # kafka-python tries in vain until its timeout
 
 
 def _as_exception(error: Any, *args: Any) -> Exception:

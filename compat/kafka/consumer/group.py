@@ -16,6 +16,7 @@ the buffer, and comes again if the position still leads there.
 from __future__ import annotations
 
 import logging
+import struct
 import weakref
 from collections.abc import Iterable, Iterator
 from time import monotonic
@@ -34,7 +35,7 @@ from compat.kafka._calls import Calls
 from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._metrics import ConsumerMetrics, new_registry
 from compat.kafka._mirror import counterpart_names
-from compat.kafka.consumer._config import check_config, read_config
+from compat.kafka.consumer._config import adapt_to_version, check_config, read_config
 from compat.kafka.consumer._fetches import Fetches
 from compat.kafka.consumer._group_member import GroupMember
 from compat.kafka.consumer._membership import Sole, partitions_of
@@ -64,6 +65,7 @@ class KafkaConsumer:
         self.config = read_config(self.DEFAULT_CONFIG, configs)
         self._metrics = new_registry(self.config)
         self._client = Client(self.config)
+        adapt_to_version(self.config, configs)
         check_config(self.config)
         self._subscription = SubscriptionState(self.config["auto_offset_reset"])
         figures = self._new_figures()
@@ -476,6 +478,7 @@ class KafkaConsumer:
         timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
         wanted = {partition: int(timestamp) for partition, timestamp in timestamps.items()}
         for partition, timestamp in wanted.items():
+            struct.pack(">q", timestamp)  # raises struct.error, as kafka-python does
             if timestamp < 0:
                 raise ValueError(
                     f"The target time for partition {partition} is {timestamp}. "

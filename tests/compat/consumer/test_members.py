@@ -406,6 +406,28 @@ def test_a_pattern_takes_in_topics_that_come_later(new_member: Members, broker: 
     assert consumer.subscription() == {"log-a"}
 
 
+def test_a_pattern_rebalances_the_group_when_topics_come_and_go(new_member: Members, broker: Broker) -> None:
+    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
+        admin.create_topics({"log-a": {"num_partitions": 2}})
+        members = [new_member(subscribe=False) for _ in range(2)]
+        for member in members:
+            member.subscribe(pattern="^log-")
+
+        def shared(partitions: int) -> bool:
+            for member in members:
+                member.poll(10)
+            return settled(members, partitions)
+
+        until(lambda: shared(2))
+        admin.create_topics({"log-b": {"num_partitions": 2}, "other": {"num_partitions": 2}})
+        until(lambda: shared(4))
+        assert [len(member.assignment()) for member in members] == [2, 2]
+        admin.delete_topics(["log-a"])
+        until(lambda: shared(2))
+        topics = {partition.topic for member in members for partition in member.assignment()}
+        assert topics == {"log-b"} == members[0].subscription()
+
+
 def test_unsubscribing_leaves_and_subscribing_joins_again(new_member: Members) -> None:
     first, second = new_member(), new_member()
     join(first, second)
