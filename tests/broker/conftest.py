@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from broker.clients import Client
 
-from dafka import Broker
+from dafka.testing import TestBroker
 
 
 @pytest.fixture
-def broker() -> Iterator[Broker]:
+def broker(dafka_broker: TestBroker) -> TestBroker:
     """A broker in a temporary folder."""
-    with Broker() as running:
-        yield running
+    return dafka_broker
 
 
 @pytest.fixture
-def client(broker: Broker) -> Client:
+def client(broker: TestBroker) -> Client:
     """The interface of the test's broker."""
     return Client(broker)
