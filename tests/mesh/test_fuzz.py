@@ -16,12 +16,15 @@ from contextlib import contextmanager, suppress
 
 import pytest
 import zmq
+from crc32c import crc32c
 from mesh.children import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.mesh import limits
 from dafka.mesh.hub import get_hub
 from dafka.protocol import commands
+from dafka.protocol.batch import CRC_END, CRC_START
+from dafka.protocol.batch_writer import encode_batch
 from dafka.protocol.beacons import NodeBeacon, TowerBeacon, encode_beacon
 from dafka.protocol.framing import Framing, encode
 from dafka.roles.limits import DEFAULT_LIMITS
@@ -115,13 +118,29 @@ def settled(read: object) -> None:
         time.sleep(0.2)
 
 
+def some_content(attacker: Attacker) -> bytes:
+    """Raw octets, a record batch, or one with octets changed and a checksum that is right again."""
+    chance = attacker.random
+    if chance.random() < 0.5:
+        return attacker.octets(60)
+    records = [
+        (number, b"key", attacker.octets(20), [("name", b"")]) for number in range(chance.randint(1, 9))
+    ]
+    codec = chance.choice([None, None, "gzip", "lz4"])
+    batch = bytearray(encode_batch(records, base_offset=chance.choice([0, 5, 2**62]), compression=codec))
+    for _ in range(chance.choice([0, 1, 3])):
+        batch[chance.choice([*range(8), *range(21, len(batch))])] = chance.randrange(256)
+    batch[CRC_START:CRC_END] = crc32c(bytes(batch[CRC_END:])).to_bytes(4, "big")
+    return bytes(batch)
+
+
 def some_command(attacker: Attacker, recipients: list[bytes]) -> commands.Command:
     chance = attacker.random
     recipient = chance.choice(recipients)
     topic = chance.choice([b"hello", b"hell", b"other", attacker.octets(40), b"\0\x01", b""])
     address = chance.choice([STRANGER, attacker.octets(32), b""])
     sequence = chance.choice([0, 1, 7, 2**31, 2**63 - 1, 2**63, 2**64 - 1])
-    content = attacker.octets(60)
+    content = some_content(attacker)
     return chance.choice(
         [
             commands.Record(address, topic, sequence, content),
@@ -145,6 +164,7 @@ def test_records_and_commands(attacker, caplog, tmp_path):
         Tower() as tower,
         Store(tmp_path / "storedb", tower=tower) as store,
         Producer("hello", tower=tower, min_stores=0) as producer,
+        Producer("hello", tower=tower, min_stores=0, batch=True) as batches,
         Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
     ):
         beacons = attacker.connected(zmq.PUB, tower.addresses[0])
@@ -156,7 +176,9 @@ def test_records_and_commands(attacker, caplog, tmp_path):
 
         until(met)
         producer.send(b"value")
-        everyone = [name.encode() for name in (store.address, producer.address, consumer.address)]
+        batches.send(b"value")
+        nodes = (store, producer, batches, consumer)
+        everyone = [node.address.encode() for node in nodes]
         for _ in range(MESSAGES):
             kind = attacker.random.randrange(3)
             if kind == 0:
@@ -176,6 +198,9 @@ def test_records_and_commands(attacker, caplog, tmp_path):
         assert metrics["partitions"] <= DEFAULT_LIMITS.partitions
         assert metrics["serve_requests"] <= limits.SERVE_REQUESTS
         assert consumer.metrics()["inbox_records"] <= limits.ROOM_RECORDS
+        assert {producer.address, batches.address} <= {
+            record.partition for record in consumer.poll(1.0, 10**6)
+        }
         assert len(metrics["discarded"]) <= limits.CAUSES
 
 
