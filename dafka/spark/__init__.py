@@ -1,0 +1,15 @@
+"""Dafka and Apache Spark: topics as batch and streaming frames of PySpark, with Kafka's columns and options.
+
+    from dafka.spark import register
+
+    register(spark)
+    frame = spark.readStream.format("dafka").option("bootstrap.servers", "host:9092") \\
+        .option("subscribe", "flights").load()
+"""
+
+from __future__ import annotations
+
+from dafka.spark.session import session
+from dafka.spark.source import FORMAT, SCHEMA, SCHEMA_WITH_HEADERS, DafkaDataSource, register
+
+__all__ = ["FORMAT", "SCHEMA", "SCHEMA_WITH_HEADERS", "DafkaDataSource", "register", "session"]

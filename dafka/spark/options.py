@@ -1,0 +1,461 @@
+"""The options of the data source: Spark's Kafka names and meanings, checked before anything is connected.
+
+Names are case-insensitive, as all of Spark's. Options of Kafka's own clients go by ``kafka.NAME``; what is
+listed in _WITHOUT_EFFECT there is taken and changes nothing, because what it tunes does not exist here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple, TypeVar
+
+from kafka.cluster import collect_hosts
+
+from dafka.protocol.batch import CODECS
+from dafka.protocol.compression import is_available
+from dafka.spark.errors import OptionError
+
+T = TypeVar("T")
+TopicPartition = tuple[str, int]
+
+EARLIEST, LATEST = -2, -1
+
+_READ = (
+    "assign",
+    "endingOffsets",
+    "endingOffsetsByTimestamp",
+    "endingTimestamp",
+    "failOnDataLoss",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "groupIdPrefix",
+    "includeHeaders",
+    "kafkaConsumer.pollTimeoutMs",
+    "maxOffsetsPerTrigger",
+    "maxRecordsPerPartition",
+    "maxTriggerDelay",
+    "minOffsetsPerTrigger",
+    "minPartitions",
+    "startingOffsets",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "startingTimestamp",
+    "subscribe",
+    "subscribePattern",
+)
+# Spark hands the options of its own streaming writers to the sink as well.
+_WRITE = ("checkpointLocation", "exactlyOnce", "includeHeaders", "includeTimestamp", "queryName", "topic")
+
+_KAFKA_READ = (
+    "bootstrap.servers",
+    "default.api.timeout.ms",
+    "fetch.max.bytes",
+    "isolation.level",
+    "max.partition.fetch.bytes",
+    "request.timeout.ms",
+    "security.protocol",
+)
+_KAFKA_WRITE = (
+    "acks",
+    "bootstrap.servers",
+    "batch.size",
+    "compression.type",
+    "default.api.timeout.ms",
+    "delivery.timeout.ms",
+    "max.request.size",
+    "request.timeout.ms",
+    "security.protocol",
+    "transaction.timeout.ms",
+)
+_WITHOUT_EFFECT = (
+    "allow.auto.create.topics",
+    "buffer.memory",
+    "check.crcs",
+    "client.dns.lookup",
+    "client.id",
+    "client.rack",
+    "connections.max.idle.ms",
+    "enable.idempotence",
+    "fetch.max.wait.ms",
+    "fetch.min.bytes",
+    "group.id",
+    "heartbeat.interval.ms",
+    "linger.ms",
+    "max.block.ms",
+    "max.in.flight.requests.per.connection",
+    "max.poll.interval.ms",
+    "max.poll.records",
+    "metadata.max.age.ms",
+    "receive.buffer.bytes",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "retries",
+    "retry.backoff.ms",
+    "send.buffer.bytes",
+    "session.timeout.ms",
+    "socket.connection.setup.timeout.ms",
+)
+# As in Spark's own source, which decides these itself.
+_NOT_TO_BE_SET = (
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "interceptor.classes",
+    "key.deserializer",
+    "key.serializer",
+    "value.deserializer",
+    "value.serializer",
+)
+_WITHOUT_PREFIX = ("bootstrap.servers",)  # of Kafka's own, those that may be said without "kafka."
+
+_DURATION = re.compile(
+    r"\s*(\d+(?:\.\d+)?)\s*(ms|millis|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)\s*"
+)
+_UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Subscription(NamedTuple):
+    """Which partitions are read; one of the three is set."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class Position(NamedTuple):
+    """Where a range begins or ends, for all partitions or for each.
+
+    ``everywhere`` EARLIEST or LATEST; ``timestamp`` (ms) for all partitions; else ``offsets`` or
+    ``timestamps`` by partition. ``option`` is the name that said so, for messages.
+    """
+
+    option: str
+    everywhere: int | None = None
+    timestamp: int | None = None
+    offsets: Mapping[TopicPartition, int] | None = None
+    timestamps: Mapping[TopicPartition, int] | None = None
+
+
+class Access(NamedTuple):
+    """How a broker is reached. Times in seconds: to find a broker, and to wait for one that went away."""
+
+    servers: str
+    connect_timeout: float = 60.0
+    patience: float = 120.0
+
+
+class ReadOptions(NamedTuple):
+    """What the options of a read say."""
+
+    access: Access
+    subscription: Subscription
+    starting: Position | None
+    ending: Position | None
+    latest_for_late_timestamp: bool = False
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    read_committed: bool = False
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay: float = 900.0
+    fetch_bytes: int = 8 * 1024 * 1024
+
+
+class WriteOptions(NamedTuple):
+    """What the options of a write say. ``compression`` None: none; sizes in octets."""
+
+    access: Access
+    topic: str | None = None
+    include_timestamp: bool = False
+    exactly_once: bool = False
+    compression: str | None = None
+    acks: int = -1
+    batch_bytes: int = 256 * 1024
+    transaction_timeout: float = 900.0
+
+
+def read_options(options: Mapping[str, str]) -> ReadOptions:
+    """The options of a read. Raises :class:`OptionError`."""
+    given = _Given(options, _READ, _KAFKA_READ)
+    minimum = given.get("minOffsetsPerTrigger", _positive)
+    maximum = given.get("maxOffsetsPerTrigger", _positive)
+    if minimum is not None and maximum is not None and minimum > maximum:
+        raise OptionError(f"minOffsetsPerTrigger ({minimum}) is more than maxOffsetsPerTrigger ({maximum})")
+    strategy = _one_of("error", "latest")
+    isolation = _one_of("read_uncommitted", "read_committed")
+    for name in ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"):
+        given.get(name, _not_negative)
+    default = ReadOptions(_access(given), _subscription(given), None, None)
+    fetch = given.get("kafka.max.partition.fetch.bytes", _positive) or given.get(
+        "kafka.fetch.max.bytes", _positive
+    )
+    return default._replace(
+        starting=_position(given, "starting"),
+        ending=_position(given, "ending"),
+        latest_for_late_timestamp=given.get("startingOffsetsByTimestampStrategy", strategy) == "latest",
+        fail_on_data_loss=given.get("failOnDataLoss", _boolean) is not False,
+        include_headers=bool(given.get("includeHeaders", _boolean)),
+        read_committed=given.get("kafka.isolation.level", isolation) == "read_committed",
+        min_partitions=given.get("minPartitions", _positive),
+        max_records_per_partition=given.get("maxRecordsPerPartition", _positive),
+        max_offsets_per_trigger=maximum,
+        min_offsets_per_trigger=minimum,
+        max_trigger_delay=_or(given.get("maxTriggerDelay", _duration), default.max_trigger_delay),
+        fetch_bytes=_or(fetch, default.fetch_bytes),
+    )
+
+
+def write_options(options: Mapping[str, str]) -> WriteOptions:
+    """The options of a write. Raises :class:`OptionError`."""
+    given = _Given(options, _WRITE, _KAFKA_WRITE)
+    given.get("includeHeaders", _boolean)  # columns say whether there are headers
+    default = WriteOptions(_access(given))
+    compression = given.get("kafka.compression.type", _one_of("none", *filter(None, CODECS)))
+    if compression not in (None, "none") and not is_available(compression):
+        raise OptionError(f"kafka.compression.type: the codec {compression} is not installed here")
+    most = given.get("kafka.max.request.size", _positive)
+    batch_bytes = given.get("kafka.batch.size", _positive)
+    acks = given.get("kafka.acks", _one_of("all", "-1", "1", "0"))
+    exactly_once = bool(given.get("exactlyOnce", _boolean))
+    if exactly_once and acks in ("0", "1"):
+        raise OptionError(f"exactlyOnce needs kafka.acks=all, not {acks}")
+    timeout = given.get("kafka.transaction.timeout.ms", _positive)
+    return default._replace(
+        topic=given.get("topic", _name),
+        include_timestamp=bool(given.get("includeTimestamp", _boolean)),
+        exactly_once=exactly_once,
+        compression=None if compression == "none" else compression,
+        acks=int(acks) if acks in ("0", "1") else -1,
+        # One record for each request, as batch.size=16384 of a producer means, is not worth it here.
+        batch_bytes=min(max(batch_bytes or 0, default.batch_bytes), most or default.batch_bytes),
+        transaction_timeout=default.transaction_timeout if timeout is None else timeout / 1000,
+    )
+
+
+class _Given:
+    """Options by their names in lower case, all of them known."""
+
+    def __init__(self, options: Mapping[str, str], names: Iterable[str], kafka_names: Iterable[str]) -> None:
+        known = {name.lower(): name for name in names}
+        known |= {f"kafka.{name}": f"kafka.{name}" for name in kafka_names}
+        self._values: dict[str, str] = {}
+        for name, value in options.items():
+            name = name.lower()
+            full = f"kafka.{name}" if name in _WITHOUT_PREFIX else name
+            if full in known:
+                if full in self._values and self._values[full] != value:
+                    raise OptionError(f"{name} and kafka.{name} contradict each other")
+                self._values[full] = value
+            else:
+                _refuse(name, known)
+
+    def get(self, name: str, convert: Callable[[str], T]) -> T | None:
+        """The value of an option, or None; errors of ``convert`` name the option."""
+        value = self._values.get(name.lower())
+        if value is None:
+            return None
+        try:
+            return convert(value)
+        except ValueError as error:
+            raise OptionError(f"option {name}: {error}") from None
+
+
+def _refuse(name: str, known: Mapping[str, str]) -> None:
+    """Raise the error for an option that is not known, unless it is one without effect."""
+    if name.startswith("kafka."):
+        own = name.removeprefix("kafka.")
+        if own in _WITHOUT_EFFECT:
+            return
+        if own in _NOT_TO_BE_SET:
+            raise OptionError(f"option {name} is not to be set: the data source decides it")
+        if own.startswith(("sasl.", "ssl.")):
+            raise OptionError(f"option {name}: encryption and authentication are not supported")
+    everything = [*known, *(f"kafka.{other}" for other in _WITHOUT_EFFECT)]
+    near = get_close_matches(name, everything, 1, 0.6) or get_close_matches(
+        f"kafka.{name}", everything, 1, 0.6
+    )
+    hint = f"; did you mean {known.get(near[0], near[0])}?" if near else ""
+    raise OptionError(f"unknown option {name!r}{hint}")
+
+
+def _access(given: _Given) -> Access:
+    servers = given.get("kafka.bootstrap.servers", _servers)
+    if servers is None:
+        raise OptionError("option kafka.bootstrap.servers (or bootstrap.servers) is missing: HOST:PORT")
+    protocol = given.get("kafka.security.protocol", str.upper)
+    if protocol not in (None, "PLAINTEXT"):
+        raise OptionError(f"option kafka.security.protocol: {protocol} is not supported, only PLAINTEXT")
+    default = Access(servers)
+    connect = given.get("kafka.default.api.timeout.ms", _positive) or given.get(
+        "kafka.request.timeout.ms", _positive
+    )
+    patience = given.get("kafkaConsumer.pollTimeoutMs", _positive) or given.get(
+        "kafka.delivery.timeout.ms", _positive
+    )
+    return Access(
+        servers,
+        default.connect_timeout if connect is None else connect / 1000,
+        default.patience if patience is None else patience / 1000,
+    )
+
+
+def _subscription(given: _Given) -> Subscription:
+    kinds = ("subscribe", "subscribePattern", "assign")
+    topics, pattern = given.get("subscribe", _names), given.get("subscribePattern", _pattern)
+    partitions = given.get("assign", _assignment)
+    said = [
+        kind for kind, value in zip(kinds, (topics, pattern, partitions), strict=True) if value is not None
+    ]
+    if len(said) != 1:
+        raise OptionError(
+            f"exactly one of the options {', '.join(kinds)} says what is read; "
+            + (f"{' and '.join(said)} are set" if said else "none is set")
+        )
+    return Subscription(topics or (), pattern, partitions or ())
+
+
+def _position(given: _Given, side: str) -> Position | None:
+    """Timestamps for all partitions go before those by partition, and both before offsets, as in Spark."""
+    option = f"{side}Timestamp"
+    if (timestamp := given.get(option, _not_negative)) is not None:
+        return Position(option, timestamp=timestamp)
+    option = f"{side}OffsetsByTimestamp"
+    if (timestamps := given.get(option, _by_partition)) is not None:
+        if negative := [place for place, value in timestamps.items() if value < 0]:
+            raise OptionError(f"option {option}: a timestamp below 0 for {negative[0]}")
+        return Position(option, timestamps=timestamps)
+    option = f"{side}Offsets"
+    return given.get(option, lambda text: _offsets(option, text))
+
+
+def _offsets(option: str, text: str) -> Position:
+    word = text.strip().lower()
+    if word in ("earliest", "latest"):
+        return Position(option, everywhere=EARLIEST if word == "earliest" else LATEST)
+    offsets = _by_partition(text)
+    if wrong := [(place, value) for place, value in offsets.items() if value < EARLIEST]:
+        (topic, number), value = wrong[0]
+        raise ValueError(
+            f"{value} is no offset (-1 latest, -2 earliest), for partition {number} of {topic!r}"
+        )
+    return Position(option, offsets=offsets)
+
+
+def _by_partition(text: str) -> dict[TopicPartition, int]:
+    shape = '{"topic": {"0": 23, "1": -2}}'
+    values: dict[TopicPartition, int] = {}
+    for topic, partitions in _json_object(text, shape).items():
+        if not isinstance(partitions, dict):
+            raise ValueError(f"expected {shape}, not {text!r}")
+        for number, value in partitions.items():
+            if not re.fullmatch(r"\d{1,9}", number) or type(value) is not int:
+                raise ValueError(f"expected {shape}, not {text!r}")
+            values[topic, int(number)] = value
+    return values
+
+
+def _assignment(text: str) -> tuple[TopicPartition, ...]:
+    shape = '{"topic": [0, 1]}'
+    assigned: list[TopicPartition] = []
+    for topic, numbers in _json_object(text, shape).items():
+        if not isinstance(numbers, list) or not all(
+            type(number) is int and number >= 0 for number in numbers
+        ):
+            raise ValueError(f"expected {shape}, not {text!r}")
+        assigned += ((topic, number) for number in numbers)
+    if not assigned:
+        raise ValueError("no partition is named")
+    return tuple(dict.fromkeys(assigned))
+
+
+def _json_object(text: str, shape: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        value = None
+    if not isinstance(value, dict):
+        raise ValueError(f"expected {shape}, not {text!r}")
+    return value
+
+
+def _servers(text: str) -> str:
+    hosts = [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        if not hosts:
+            raise ValueError
+        for _, port, _ in collect_hosts(hosts, randomize=False):
+            if not 0 < port < 65536:
+                raise ValueError
+    except ValueError:
+        raise ValueError(f"expected HOST:PORT, several with commas, not {text!r}") from None
+    return ",".join(hosts)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ValueError(f"expected topics with commas between them, not {text!r}")
+    return tuple(dict.fromkeys(names))
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise ValueError("the name of a topic is not empty")
+    return text.strip()
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from None
+    if not text:
+        raise ValueError("the pattern is empty")
+    return text
+
+
+def _boolean(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError(f"expected true or false, not {text!r}")
+    return word == "true"
+
+
+def _not_negative(text: str) -> int:
+    if not re.fullmatch(r"\d{1,18}", text.strip()):
+        raise ValueError(f"expected a number, not {text!r}")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    number = _not_negative(text)
+    if not number:
+        raise ValueError("expected a number above 0")
+    return number
+
+
+def _duration(text: str) -> float:
+    found = _DURATION.fullmatch(text.lower())
+    if not found:
+        raise ValueError(f"expected a time such as 15m or 30s, not {text!r}")
+    unit = found[2]
+    scale = 0.001 if unit.startswith(("ms", "milli")) else _UNIT_SECONDS[unit[0]]
+    return float(found[1]) * scale
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def convert(text: str) -> str:
+        word = text.strip().lower()
+        if word not in words:
+            raise ValueError(f"expected {', '.join(words[:-1])} or {words[-1]}, not {text!r}")
+        return word
+
+    return convert
+
+
+def _or(value: T | None, default: T) -> T:
+    return default if value is None else value

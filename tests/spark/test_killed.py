@@ -1,0 +1,88 @@
+"""A streaming query that is killed and started again from its checkpoint loses and doubles nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from spark.frames import create, produce, wait_until
+
+ROOT = Path(__file__).parents[2]
+RECORDS = 3000
+RUNS = 3  # of the query; all but the last are killed
+
+
+@pytest.fixture
+def start(broker, tmp_path):
+    """Starts the query in a process group of its own: Java and its Python workers die with it."""
+    running = []
+
+    def start():
+        program = [sys.executable, str(Path(__file__).with_name("archiving.py"))]
+        running.append(
+            subprocess.Popen(
+                [*program, broker.bootstrap_servers, str(tmp_path)],
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        )
+        return running[-1]
+
+    yield start
+    for process in running:
+        kill(process)
+
+
+def kill(process):
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(20)
+
+
+def committed(folder):
+    """How many micro-batches are complete, by Spark's checkpoint."""
+    commits = folder / "checkpoint" / "commits"
+    return sum(path.name.isdigit() for path in commits.iterdir()) if commits.is_dir() else 0
+
+
+def read_up_to(folder):
+    """How many offsets the last micro-batch that was planned goes up to."""
+    offsets = folder / "checkpoint" / "offsets"
+    planned = [int(path.name) for path in offsets.iterdir() if path.name.isdigit()] if offsets.is_dir() else []
+    if not planned:
+        return 0
+    last = (offsets / str(max(planned))).read_text().splitlines()[-1]
+    return sum(json.loads(last)["flights"].values()) if last.startswith("{") else 0
+
+
+def test_a_killed_query_loses_and_doubles_nothing(spark, broker, tmp_path, start):
+    create(broker, "flights", 3)
+    sent = 0
+    for run in range(RUNS):
+        produce(broker, "flights", [b"%d" % number for number in range(sent, sent + RECORDS)])
+        sent += RECORDS
+        before = committed(tmp_path)
+        query = start()
+        if run < RUNS - 1:
+            wait_until(lambda before=before: committed(tmp_path) >= before + 2, seconds=120)
+        else:
+            done = lambda: read_up_to(tmp_path) == sent and planned_is_committed(tmp_path)  # noqa: E731
+            wait_until(done, seconds=120)
+        kill(query)
+    found = spark.read.parquet(str(tmp_path / "out")).select("partition", "offset", "value").collect()
+    assert sorted(int(row.value) for row in found) == list(range(sent))
+    assert len({(row.partition, row.offset) for row in found}) == sent
+
+
+def planned_is_committed(folder):
+    offsets = {path.name for path in (folder / "checkpoint" / "offsets").iterdir() if path.name.isdigit()}
+    commits = {path.name for path in (folder / "checkpoint" / "commits").iterdir() if path.name.isdigit()}
+    return offsets == commits
