@@ -234,3 +234,162 @@ def test_an_interrupted_wait_leaves_everything_usable() -> None:
         """
     )
     assert out.startswith("interrupted\n")
+
+
+def test_from_plain_threads() -> None:
+    out = run(
+        """
+        import threading
+        from compat.kafka import KafkaConsumer, KafkaProducer
+        from dafka import Broker
+
+        with Broker(default_partitions=4) as broker:
+            servers = broker.bootstrap_servers
+            producer = KafkaProducer(bootstrap_servers=servers)
+            read, errors = [], []
+
+            def send(thread):
+                for number in range(500):
+                    producer.send("t", b"%d-%d" % (thread, number), key=b"%d" % thread)
+
+            def consume():
+                consumer = KafkaConsumer("t", bootstrap_servers=servers, group_id="g",
+                                         auto_offset_reset="earliest")
+                while len(read) < 4000:
+                    read.extend(record.value for records in consumer.poll(50).values() for record in records)
+                consumer.close()
+
+            threads = [threading.Thread(target=send, args=(number,)) for number in range(8)]
+            threads += [threading.Thread(target=consume) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            producer.close()
+            print(len(read), len(set(read)))
+        """
+    )
+    assert out == "4000 4000\n"
+
+
+def test_in_a_gevent_program_that_is_not_patched() -> None:
+    out = run(
+        """
+        import gevent
+        from compat.kafka import KafkaConsumer, KafkaProducer
+        from dafka import Broker
+
+        with Broker() as broker:
+            producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+            consumer = KafkaConsumer("t", bootstrap_servers=broker.bootstrap_servers,
+                                     auto_offset_reset="earliest", consumer_timeout_ms=5000)
+
+            def send(number):
+                return producer.send("t", b"%d" % number).get(10).offset
+
+            def read():
+                return [next(consumer).value for _ in range(20)]
+
+            sent = [gevent.spawn(send, number) for number in range(20)]
+            gevent.joinall(sent, raise_error=True)
+            reader = gevent.spawn(read)
+            reader.join()
+            print(sorted(one.value for one in sent) == list(range(20)), len(reader.value))
+            consumer.close()
+            producer.close()
+        """
+    )
+    assert out == "True 20\n"
+
+
+SPAWNING = """
+import multiprocessing, sys
+from compat.kafka import KafkaConsumer, KafkaProducer
+from dafka import Broker
+
+def child(servers):
+    with KafkaProducer(bootstrap_servers=servers) as producer:
+        producer.send("t", b"from the child").get(10)
+    consumer = KafkaConsumer("t", bootstrap_servers=servers, auto_offset_reset="earliest", group_id="g")
+    assert sorted(next(consumer).value for _ in range(2)) == [b"from the child", b"from the parent"]
+    consumer.close()
+
+def main():
+    with Broker(listen="127.0.0.1:0") as broker:
+        with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            producer.send("t", b"from the parent").get(10)
+            process = multiprocessing.get_context("spawn").Process(
+                target=child, args=(broker.bootstrap_servers,))
+            process.start()
+            process.join(25)
+            print(process.exitcode, producer.send("t", b"afterwards").get(10).offset)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_spawned_process_uses_the_parents_broker_through_its_listener(tmp_path: Path) -> None:
+    program = tmp_path / "spawning.py"
+    program.write_text(SPAWNING)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(program)],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("0 2\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_may_have_a_broker_and_clients_of_its_own() -> None:
+    out = run(
+        """
+        import os, sys
+        from compat.kafka import KafkaConsumer, KafkaProducer
+        from dafka import Broker
+
+        def use(word):
+            with Broker() as broker:
+                with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+                    producer.send("t", word).get(10)
+                consumer = KafkaConsumer("t", bootstrap_servers=broker.bootstrap_servers,
+                                         auto_offset_reset="earliest")
+                print(next(consumer).value.decode())
+                consumer.close()
+                sys.stdout.flush()
+
+        use(b"before")
+        pid = os.fork()
+        if pid == 0:
+            use(b"child")
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        use(b"parent")
+        """
+    )
+    assert out.split() == ["before", "child", "parent"]
+
+
+def test_a_broker_that_hangs_does_not_keep_the_interpreter_from_ending() -> None:
+    out = run(
+        """
+        from compat.kafka import KafkaConsumer, KafkaProducer
+        from dafka.testing import TestBroker
+
+        broker = TestBroker().start()
+        broker.preload("t", [b"v"])
+        consumer = KafkaConsumer("t", bootstrap_servers=broker.bootstrap_servers, group_id="g",
+                                 auto_offset_reset="earliest")
+        print(next(consumer).value)
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+        producer.send("t", b"sent").get(10)
+        broker.hang()
+        producer.send("t", b"not sent any more")
+        import logging
+        logging.disable(logging.CRITICAL)
+        """
+    )
+    assert out == "b'v'\n"
