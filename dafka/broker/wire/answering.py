@@ -10,13 +10,13 @@ from dafka.broker.interface import BrokerInterface
 
 
 class Context(NamedTuple):
-    """Who asks: the client id of the request's header, and the host that it comes from."""
+    """Who asks: the client id of the request's header, and the host as Kafka writes it ("/127.0.0.1")."""
 
     client_id: str = ""
     client_host: str = ""
 
 
-IN_PROCESS = Context(client_host="127.0.0.1")
+IN_PROCESS = Context(client_host="/127.0.0.1")
 
 
 def answer(broker: BrokerInterface, request: Any, context: Context = IN_PROCESS) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.errors import GroupIdNotFoundError, UnknownTopicIdError
+from kafka.errors import GroupIdNotFoundError, UnknownTopicIdError, UnstableOffsetCommitError
 from kafka.protocol.consumer import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 
 from dafka.broker.interface import BrokerInterface, CommittedOffset, TopicPartition
@@ -17,6 +17,7 @@ _CommitTopic = OffsetCommitResponse.OffsetCommitResponseTopic
 _CommitPartition = _CommitTopic.OffsetCommitResponsePartition
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _NOTHING = CommittedOffset(-1)
+_UNSTABLE = CommittedOffset(-1)  # compared by identity
 
 
 def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> Any:
@@ -94,11 +95,7 @@ def _offsets(
     broker: BrokerInterface, group: str, wanted: list[TopicPartition] | None, stable: bool, parent: Any
 ) -> list[Any]:
     """Positions by topic. A partition without one has offset -1 and no error."""
-    found = (
-        broker.fetch_offsets(group, wanted, require_stable=True)
-        if stable
-        else broker.fetch_offsets(group, wanted)
-    )
+    found = _stable(broker, group, wanted) if stable else broker.fetch_offsets(group, wanted)
     positions = found if wanted is None else {key: found.get(key, _NOTHING) for key in wanted}
     topic_class = getattr(parent, "OffsetFetchResponseTopics", None) or parent.OffsetFetchResponseTopic
     partition_class = (
@@ -114,13 +111,26 @@ def _offsets(
                     committed_offset=position.offset,
                     committed_leader_epoch=position.leader_epoch,
                     metadata=position.metadata or "",
-                    error_code=0,
+                    error_code=UnstableOffsetCommitError.errno if position is _UNSTABLE else 0,
                 )
                 for number, position in partitions
             ],
         )
         for name, partitions in by_topic(positions).items()
     ]
+
+
+def _stable(
+    broker: BrokerInterface, group: str, wanted: list[TopicPartition] | None
+) -> dict[TopicPartition, CommittedOffset]:
+    """Positions, and _UNSTABLE where an open transaction commits one."""
+    try:
+        return broker.fetch_offsets(group, wanted, require_stable=True)
+    except UnstableOffsetCommitError:
+        keys = list(broker.fetch_offsets(group)) if wanted is None else wanted
+    if len(keys) < 2:
+        return dict.fromkeys(keys, _UNSTABLE)
+    return {key: position for one in keys for key, position in _stable(broker, group, [one]).items()}
 
 
 def _with_ids(broker: BrokerInterface, topics: list[Any], asked: Any, names: dict[Any, str]) -> list[Any]:

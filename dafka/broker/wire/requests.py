@@ -60,7 +60,7 @@ def respond(broker: BrokerInterface, frame: Frame, host: str, room: int) -> Buff
     flexible = api.request.flexible_version_q(version)
     request = read_request(api.request, version, data, body_of(data, header, flexible))
     assert api.answer is not None
-    response = api.answer(broker, request, Context(header.client_id or "", host))
+    response = api.answer(broker, request, Context(header.client_id or "", f"/{host}"))
     return _encoded(header, response, flexible and key != API_VERSIONS)
 
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from kafka.protocol import admin, consumer, metadata, producer
 
 from dafka.broker.interface import BrokerInterface
-from dafka.broker.transactions_interface import TransactionInterface
 from dafka.broker.wire import (
     configs,
     group_offsets,
@@ -102,9 +101,6 @@ _APIS = [
     _api(admin, "ListConfigResources", configs.list_config_resources),
     _api(admin, "DescribeTopicPartitions", cluster.describe_topic_partitions),
 ]
-
-if not issubclass(BrokerInterface, TransactionInterface):
-    _APIS = [api for api in _APIS if getattr(api.answer, "__module__", "") != transactions.__name__]
 
 BY_KEY: dict[int, Api] = {api.key: api for api in _APIS}
 BY_REQUEST: dict[type, Api] = {api.request: api for api in _APIS}
