@@ -57,6 +57,7 @@ class KafkaAdminClient(_TheirAdminClient):
         self._closed = True
         self._manager.closed = True
         self._metrics.close()
+        self._broker.close()
 
 
 __getattr__ = counterpart_names(__name__)

@@ -9,6 +9,7 @@ A broker that cannot be reached is left in peace for a while, longer each time (
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from dafka.broker.remote.limits import (
     RECONNECT_JITTER,
     WAITING_CONNECTIONS,
 )
+
+log = logging.getLogger(__name__)
 
 SHARED, PRODUCE = "shared", "produce"
 
@@ -45,6 +48,10 @@ class Node:
         self._places = BoundedSemaphore(WAITING_CONNECTIONS)
         self._failures = 0
         self._retry_at = 0.0
+
+    def __str__(self) -> str:
+        where = f"{self.host}:{self.port}"
+        return where if self.node_id < 0 else f"{self.node_id} at {where}"
 
     def connection(self, purpose: str = SHARED) -> Connection:
         """The connection that all requests of a purpose share."""
@@ -95,12 +102,15 @@ class Node:
             gevent.sleep(pause)
         try:
             connection = Connection(self.host, self.port, self._connect_timeout)
-        except KafkaConnectionError:
+        except KafkaConnectionError as error:
+            if not self._failures:  # once, and not again until it was there
+                log.warning("broker %s cannot be reached: %s", self, error)
             backoff = min(RECONNECT_BACKOFF * 2**self._failures, RECONNECT_BACKOFF_MAX)
             jitter = 1 + random.uniform(-RECONNECT_JITTER, RECONNECT_JITTER)
             self._failures = min(self._failures + 1, 30)
             self._retry_at = time.monotonic() + backoff * jitter
             raise
+        log.debug("connected to broker %s", self)
         self._failures = 0
         self._retry_at = 0.0
         self._all.add(connection)
