@@ -20,9 +20,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import gevent
 import gevent.event
@@ -41,134 +40,28 @@ from dafka.log import (
 )
 from dafka.mesh.hub import Hub
 from dafka.mesh.pool import run_in
+from dafka.mesh.writer_items import (
+    CHUNK_BYTES,
+    Done,
+    Growth,
+    Item,
+    Number,
+    Numbered,
+    Numbering,
+    Other,
+    OutOfSequenceError,
+    Rest,
+    Run,
+)
 from dafka.mesh.writer_tidying import Tidying
-from dafka.protocol.errors import DafkaError
+
+__all__ = ["Done", "Number", "Numbered", "OutOfSequenceError", "Writer"]
 
 logger = logging.getLogger(__name__)
 
-Done = Callable[[Exception | None], None]
-
 ROUND_BYTES = 16 * 1024 * 1024  # contents that one transaction takes at most
-CHUNK_BYTES = 1024 * 1024  # contents that go into one stored value at most; reading costs whole values
-CHUNK_MESSAGES = 65536
 INLINE_BYTES = 256 * 1024  # a round up to this is committed in the hub itself
 _THREADS = 3  # a commit or a step of tidying up, a checkpoint, a step of compaction
-
-
-class Numbered(NamedTuple):
-    """Messages with their place: the first one's sequence, the contents, and the offset behind the last."""
-
-    first: int
-    contents: list[bytes]
-    next_offset: int
-
-
-Number = Callable[[int, int], Numbered]
-
-
-class OutOfSequenceError(DafkaError):
-    """Messages that do not continue their partition."""
-
-
-class _Item:
-    """What was handed over, with the functions that wait for it."""
-
-    partition: LogPartition | None = None  # None: nothing is appended
-    values: Mapping[tuple[str, str], object] = MappingProxyType({})
-    trim: Trim | None = None
-    drops: Sequence[LogPartition] = ()
-    rewrites: Sequence[Rewrite] = ()
-    size = 0
-    dones: list[Done]
-
-    @property
-    def stands_alone(self) -> bool:
-        """Whether it changes what others in its round may be about."""
-        return bool(self.drops or self.rewrites)
-
-    def number(self, sequence: int, offset: int) -> Numbered:
-        return Numbered(sequence, [], offset)
-
-    def split(self) -> Sequence[_Item]:
-        """The same in pieces, if some may be right where the whole is not."""
-        return ()
-
-
-class _Other(_Item):
-    def __init__(
-        self,
-        done: Done,
-        *,
-        values: Mapping[tuple[str, str], object] | None = None,
-        trim: Trim | None = None,
-        drops: Sequence[LogPartition] = (),
-        rewrites: Sequence[Rewrite] = (),
-    ) -> None:
-        self.dones = [done]
-        self.values = values or {}
-        self.trim = trim
-        self.drops = drops
-        self.rewrites = rewrites
-        self.size = sum(len(content) for rewrite in rewrites for content in rewrite.contents)
-
-
-class _Numbering(_Item):
-    """Messages that get their numbers from the round."""
-
-    def __init__(
-        self, partition: LogPartition, number: Number, size: int, done: Done, values: TableValues
-    ) -> None:
-        self.partition = partition
-        self.number = number  # type: ignore[method-assign]
-        self.size = size
-        self.dones = [done]
-        self.values = values
-
-
-class _Run(_Item):
-    """Messages that carry their numbers: what :meth:`Writer.append` got, one call continuing the other.
-
-    Most callers hand over a message at a time, and what an item costs in a round they then share.
-    """
-
-    partition: LogPartition
-
-    def __init__(
-        self, partition: LogPartition, first: int, contents: list[bytes], size: int, done: Done, skip: bool
-    ) -> None:
-        self.partition = partition
-        self.first = first
-        self.next = first + len(contents)
-        self.parts = [contents]
-        self.size = size
-        self.dones = [done]
-        self.skip = skip
-
-    def number(self, sequence: int, offset: int) -> Numbered:
-        if sequence > self.first or (sequence < self.first and not self.skip):
-            raise OutOfSequenceError(
-                f"messages from {self.first} on cannot be appended to {self.partition!r}, "
-                f"which stands at {sequence}"
-            )
-        return Numbered(self.first, list(chain.from_iterable(self.parts)), offset)
-
-    def split(self) -> Sequence[_Item]:
-        if len(self.parts) == 1:
-            return ()
-        firsts = accumulate(map(len, self.parts), initial=self.first)
-        return [
-            _Run(self.partition, first, contents, sum(map(len, contents)), done, self.skip)
-            for first, contents, done in zip(firsts, self.parts, self.dones, strict=False)
-        ]
-
-
-class _Rest(NamedTuple):
-    """What a round does besides appending."""
-
-    values: dict[tuple[str, str], object]
-    trims: list[Trim]
-    drops: list[LogPartition]
-    rewrites: list[Rewrite]
 
 
 class Writer:
@@ -176,8 +69,8 @@ class Writer:
 
     def __init__(self, hub: Hub, log: Log) -> None:
         self.log = log
-        self._waiting: list[_Item] = []
-        self._run: _Run | None = None  # the last item of them, if it can be continued
+        self._waiting: list[Item] = []
+        self._run: Run | None = None  # the last item of them, if it can be continued
         self._syncs = log.durability == "power"
         # Threads of its own: a thread's connection to the database lives as long as the thread.
         self._pool = gevent.threadpool.ThreadPool(_THREADS)
@@ -211,7 +104,7 @@ class Writer:
             run.next += len(contents)
             run.size += size
             return
-        run = _Run(partition, first, contents, size, done, skip)
+        run = Run(partition, first, contents, size, done, skip)
         if self._add(run):
             self._run = run
 
@@ -229,11 +122,11 @@ class Writer:
         octets the messages have. ``values`` are table values about the messages: they are looked at after
         ``number`` was called, and written in the same transaction as the messages or not at all.
         """
-        self._add(_Numbering(partition, number, size, done, values))
+        self._add(Numbering(partition, number, size, done, values))
 
     def put(self, values: Mapping[tuple[str, str], object], done: Done) -> None:
         """Have table values written (``{(table, key): value}``, None deletes) in the next round."""
-        self._add(_Other(done, values=values))
+        self._add(Other(done, values=values))
 
     def put_and_wait(self, values: Mapping[tuple[str, str], object]) -> None:
         """:meth:`put`, and wait as a green thread for the commit; raises what the log raised."""
@@ -248,7 +141,7 @@ class Writer:
         what was dropped leaves the disk in later rounds.
         """
         trim = Trim(partition, before_sequence, before_offset)
-        self._add(_Other(done, trim=trim))
+        self._add(Other(done, trim=trim))
 
     def trim_and_wait(
         self, partition: LogPartition, *, before_sequence: int = 0, before_offset: int = 0
@@ -271,7 +164,7 @@ class Writer:
 
         What was handed over before is done before; appending afterwards fails with AppendError.
         """
-        self._add(_Other(done, values=values, drops=partitions))
+        self._add(Other(done, values=values, drops=partitions))
 
     def drop_and_wait(
         self, *partitions: LogPartition, values: Mapping[tuple[str, str], object] | None = None
@@ -299,7 +192,7 @@ class Writer:
         return run_in(self._pool, function, *arguments)
 
     def _rewrite_and_wait(self, rewrites: Sequence[Rewrite], values: TableValues) -> None:
-        _wait(lambda done: self._add(_Other(done, values=values, rewrites=rewrites)))
+        _wait(lambda done: self._add(Other(done, values=values, rewrites=rewrites)))
 
     def on_commit(self, listener: Callable[[set[LogPartition]], None]) -> None:
         """Call ``listener(partitions that grew)`` after every commit."""
@@ -313,7 +206,7 @@ class Writer:
         self._tidying.finish()
         self._pool.kill()
 
-    def _add(self, item: _Item) -> bool:
+    def _add(self, item: Item) -> bool:
         self._run = None
         if self._closed:
             path = self.log.path
@@ -337,7 +230,7 @@ class Writer:
             elif not self._waiting:
                 self._wake.wait(self._tidying.retry_after)
 
-    def _take(self) -> list[_Item]:
+    def _take(self) -> list[Item]:
         waiting, size = self._waiting, 0
         for count, append in enumerate(waiting):
             size += append.size
@@ -349,10 +242,10 @@ class Writer:
         self._run = None
         return waiting
 
-    def _round(self, items: list[_Item]) -> None:
-        growing: dict[LogPartition, _Growth] = {}
-        rest = _Rest({}, [], [], [])
-        taken: list[_Item] = []
+    def _round(self, items: list[Item]) -> None:
+        growing: dict[LogPartition, Growth] = {}
+        rest = Rest({}, [], [], [])
+        taken: list[Item] = []
         left = deque(items)
         while left:
             item = left.popleft()
@@ -363,7 +256,7 @@ class Writer:
                     continue
                 growth = growing.get(partition)
                 if growth is None:
-                    growth = _Growth(partition.next_sequence, partition.next_offset)
+                    growth = Growth(partition.next_sequence, partition.next_offset)
                 try:
                     growth.add(item.number)
                 except Exception as failure:
@@ -394,7 +287,7 @@ class Writer:
         return AppendError(self.log.path, message, partition.topic, partition.address, 0)
 
     def _commit(
-        self, growing: Mapping[LogPartition, _Growth], rest: _Rest
+        self, growing: Mapping[LogPartition, Growth], rest: Rest
     ) -> dict[LogPartition | None, Exception]:
         """Write a round; the errors by partition, and under None what became of the rest."""
         chunks = {partition: growth.chunks(partition) for partition, growth in growing.items()}
@@ -409,13 +302,13 @@ class Writer:
             # The messages of one partition are not what it holds. The others must not suffer from it.
             failed: dict[LogPartition | None, Exception] = {}
             for partition, growth in growing.items():
-                failed.update(self._commit({partition: growth}, _Rest({}, [], [], [])))
+                failed.update(self._commit({partition: growth}, Rest({}, [], [], [])))
             return failed | (self._commit({}, rest) if any(rest) else {})
         except Exception as error:
             return dict.fromkeys([None, *growing], error)
         return {}
 
-    def _write(self, chunks: list[tuple[LogPartition, list[bytes], int]], rest: _Rest) -> None:
+    def _write(self, chunks: list[tuple[LogPartition, list[bytes], int]], rest: Rest) -> None:
         round_ = self.log.begin(
             chunks, rest.values, trims=rest.trims, drops=rest.drops, rewrites=rest.rewrites
         )
@@ -431,7 +324,7 @@ class Writer:
             self._tidying.freed()
 
     @staticmethod
-    def _tell(item: _Item, error: Exception | None) -> None:
+    def _tell(item: Item, error: Exception | None) -> None:
         for done in item.dones:
             try:
                 done(error)
@@ -439,47 +332,7 @@ class Writer:
                 logger.exception("a callback after a commit failed")
 
 
-class _Growth:
-    """What one partition gets in a round, and where it stands behind that."""
-
-    __slots__ = ("offset", "segments", "sequence", "values")
-
-    def __init__(self, sequence: int, offset: int) -> None:
-        self.segments: list[tuple[int, list[bytes]]] = []
-        self.values: dict[tuple[str, str], object] = {}
-        self.sequence = sequence
-        self.offset = offset
-
-    def add(self, number: Number) -> None:
-        first, contents, self.offset = number(self.sequence, self.offset)
-        if self.segments and first == self.sequence:
-            self.segments[-1][1].extend(contents)
-        else:
-            self.segments.append((first, list(contents)))
-        self.sequence = first + len(contents)
-
-    def chunks(self, partition: LogPartition) -> list[tuple[LogPartition, list[bytes], int]]:
-        """What the log is to write, in values of about CHUNK_BYTES."""
-        return [
-            (partition, contents[start:end], first + start)
-            for first, contents in self.segments
-            for start, end in _cuts(contents)
-        ]
-
-
 def _wait(hand_over: Callable[[Done], None]) -> None:
     outcome = gevent.event.AsyncResult()
     hand_over(lambda error: outcome.set(None) if error is None else outcome.set_exception(error))
     outcome.get()
-
-
-def _cuts(contents: list[bytes]) -> list[tuple[int, int]]:
-    cuts: list[tuple[int, int]] = []
-    start = size = 0
-    for position, content in enumerate(contents):
-        if position > start and (size + len(content) > CHUNK_BYTES or position - start >= CHUNK_MESSAGES):
-            cuts.append((start, position))
-            start, size = position, 0
-        size += len(content)
-    cuts.append((start, len(contents)))
-    return cuts

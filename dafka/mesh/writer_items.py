@@ -1,0 +1,174 @@
+"""What is handed to a writer, and what becomes of it in a round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, chain
+from types import MappingProxyType
+from typing import NamedTuple
+
+from dafka.log import LogPartition, Rewrite, TableValues, Trim
+from dafka.protocol.errors import DafkaError
+
+Done = Callable[[Exception | None], None]
+
+CHUNK_BYTES = 1024 * 1024  # contents that go into one stored value at most; reading costs whole values
+CHUNK_MESSAGES = 65536
+
+
+class Numbered(NamedTuple):
+    """Messages with their place: the first one's sequence, the contents, and the offset behind the last."""
+
+    first: int
+    contents: list[bytes]
+    next_offset: int
+
+
+Number = Callable[[int, int], Numbered]
+
+
+class OutOfSequenceError(DafkaError):
+    """Messages that do not continue their partition."""
+
+
+class Item:
+    """What was handed over, with the functions that wait for it."""
+
+    partition: LogPartition | None = None  # None: nothing is appended
+    values: Mapping[tuple[str, str], object] = MappingProxyType({})
+    trim: Trim | None = None
+    drops: Sequence[LogPartition] = ()
+    rewrites: Sequence[Rewrite] = ()
+    size = 0
+    dones: list[Done]
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it changes what others in its round may be about."""
+        return bool(self.drops or self.rewrites)
+
+    def number(self, sequence: int, offset: int) -> Numbered:
+        return Numbered(sequence, [], offset)
+
+    def split(self) -> Sequence[Item]:
+        """The same in pieces, if some may be right where the whole is not."""
+        return ()
+
+
+class Other(Item):
+    def __init__(
+        self,
+        done: Done,
+        *,
+        values: Mapping[tuple[str, str], object] | None = None,
+        trim: Trim | None = None,
+        drops: Sequence[LogPartition] = (),
+        rewrites: Sequence[Rewrite] = (),
+    ) -> None:
+        self.dones = [done]
+        self.values = values or {}
+        self.trim = trim
+        self.drops = drops
+        self.rewrites = rewrites
+        self.size = sum(len(content) for rewrite in rewrites for content in rewrite.contents)
+
+
+class Numbering(Item):
+    """Messages that get their numbers from the round."""
+
+    def __init__(
+        self, partition: LogPartition, number: Number, size: int, done: Done, values: TableValues
+    ) -> None:
+        self.partition = partition
+        self.number = number  # type: ignore[method-assign]
+        self.size = size
+        self.dones = [done]
+        self.values = values
+
+
+class Run(Item):
+    """Messages that carry their numbers: what :meth:`Writer.append` got, one call continuing the other.
+
+    Most callers hand over a message at a time, and what an item costs in a round they then share.
+    """
+
+    partition: LogPartition
+
+    def __init__(
+        self, partition: LogPartition, first: int, contents: list[bytes], size: int, done: Done, skip: bool
+    ) -> None:
+        self.partition = partition
+        self.first = first
+        self.next = first + len(contents)
+        self.parts = [contents]
+        self.size = size
+        self.dones = [done]
+        self.skip = skip
+
+    def number(self, sequence: int, offset: int) -> Numbered:
+        if sequence > self.first or (sequence < self.first and not self.skip):
+            raise OutOfSequenceError(
+                f"messages from {self.first} on cannot be appended to {self.partition!r}, "
+                f"which stands at {sequence}"
+            )
+        return Numbered(self.first, list(chain.from_iterable(self.parts)), offset)
+
+    def split(self) -> Sequence[Item]:
+        if len(self.parts) == 1:
+            return ()
+        firsts = accumulate(map(len, self.parts), initial=self.first)
+        return [
+            Run(self.partition, first, contents, sum(map(len, contents)), done, self.skip)
+            for first, contents, done in zip(firsts, self.parts, self.dones, strict=False)
+        ]
+
+
+class Rest(NamedTuple):
+    """What a round does besides appending."""
+
+    values: dict[tuple[str, str], object]
+    trims: list[Trim]
+    drops: list[LogPartition]
+    rewrites: list[Rewrite]
+
+
+class Growth:
+    """What one partition gets in a round, and where it stands behind that."""
+
+    __slots__ = ("offset", "segments", "sequence", "values")
+
+    def __init__(self, sequence: int, offset: int) -> None:
+        self.segments: list[tuple[int, list[bytes]]] = []
+        self.values: dict[tuple[str, str], object] = {}
+        self.sequence = sequence
+        self.offset = offset
+
+    def add(self, number: Number) -> None:
+        first, contents, self.offset = number(self.sequence, self.offset)
+        if self.segments and first == self.sequence:
+            self.segments[-1][1].extend(contents)
+        else:
+            self.segments.append((first, list(contents)))
+        self.sequence = first + len(contents)
+
+    def chunks(self, partition: LogPartition) -> list[tuple[LogPartition, list[bytes], int]]:
+        """What the log is to write, in values of about CHUNK_BYTES."""
+        return [
+            (partition, contents[start:end], first + start)
+            for first, contents in self.segments
+            for start, end in _cuts(contents)
+        ]
+
+
+def _cuts(contents: list[bytes]) -> list[tuple[int, int]]:
+    if len(contents) <= CHUNK_MESSAGES and sum(map(len, contents)) <= CHUNK_BYTES:
+        return [(0, len(contents))]
+    cuts: list[tuple[int, int]] = []
+    start = size = 0
+    for position, content in enumerate(contents):
+        if position > start and (size + len(content) > CHUNK_BYTES or position - start >= CHUNK_MESSAGES):
+            cuts.append((start, position))
+            start, size = position, 0
+        size += len(content)
+    cuts.append((start, len(contents)))
+    return cuts
