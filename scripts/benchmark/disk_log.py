@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
+from processes import Figures
+
 RECORD = bytes(100)
 VALUE_RECORDS = 1000
 LARGE = 10_000_000
@@ -73,7 +75,7 @@ def fill(log: object, records: int) -> float:
 
 def append_messages(messages: int = 500_000, in_flight: int = 5000) -> float:
     """Raw messages handed over one by one to the writer, with so many not acknowledged at most."""
-    import gevent
+    import gevent.event
 
     from dafka.log import Log
     from dafka.mesh.hub import get_hub
@@ -84,19 +86,23 @@ def append_messages(messages: int = 500_000, in_flight: int = 5000) -> float:
             writer = Writer(get_hub(), log)
             partition = log.partition(TOPIC, ADDRESS)
             acknowledged = 0
+            some = gevent.event.Event()
 
             def done(error: Exception | None) -> None:
                 nonlocal acknowledged
                 assert error is None
                 acknowledged += 1
+                some.set()
 
             began = perf_counter()
             for sequence in range(messages):
                 writer.append(partition, sequence, [RECORD], done)
-                if sequence - acknowledged >= in_flight:
-                    gevent.sleep(0)
+                while sequence - acknowledged >= in_flight:
+                    some.clear()
+                    some.wait()
             while acknowledged < messages:
-                gevent.sleep(0)
+                some.clear()
+                some.wait()
             ended = perf_counter()
             writer.close()
         return messages / (ended - began)
@@ -198,6 +204,21 @@ def large_log(records: int = LARGE) -> Iterator[str]:
         with Log(path) as log:
             fill(log, records)
         yield path
+
+
+def appending() -> Figures:
+    """Rates of plain diskcache, of batches and of raw single messages."""
+    return diskcache_rate(), append_batches(), append_messages()
+
+
+def large(records: int = LARGE) -> Figures:
+    """With a log of so many records: the rates of plain diskcache and of reading batches, the p99 of a random
+    seek, the time of opening, and the longest append while half of it goes."""
+    reference = diskcache_rate()
+    with large_log(records) as path:
+        reading = read_batches(path), seek_p99(path), opening(path)
+        pause, _ = retention_pause(path)  # last: it halves the log
+    return reference, *reading, pause
 
 
 def main() -> None:

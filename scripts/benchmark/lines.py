@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+import disk_log
 import embedded_broker
 import kafka_python
+from facade_lines import FACADE_LINES
 from line import Figure, Line, measurement, megabytes, milliseconds, pick, rate
 from native_lines import NATIVE_LINES
 
@@ -28,6 +30,9 @@ def reference_iteration(group: str | None) -> Figure:
         )
     )
 
+
+appending = measurement(disk_log.appending)
+large_log = measurement(disk_log.large)
 
 LINES = [
     *NATIVE_LINES,
@@ -70,6 +75,7 @@ LINES = [
         pick(reference_latencies, 1),
         "kafka-python, mock broker",
     ),
+    *FACADE_LINES,
     Line(
         "import, Broker() up, first record consumed",
         milliseconds,
@@ -85,5 +91,53 @@ LINES = [
         None,
         "",
         most=150e6,
+    ),
+    Line(
+        "log: batches appended",
+        rate,
+        pick(appending, 1),
+        pick(appending),
+        "diskcache, values of 1000 records",
+        least_ratio=0.5,
+    ),
+    Line(
+        "log: single messages appended",
+        rate,
+        pick(appending, 2),
+        pick(appending),
+        "diskcache, values of 1000 records",
+        least_ratio=0.2,
+    ),
+    Line(
+        "log: 10 000 000 records, sequential read",
+        rate,
+        pick(large_log, 1),
+        pick(large_log),
+        "diskcache, values of 1000 records",
+        least_ratio=1,
+    ),
+    Line(
+        "log: 10 000 000 records, random seek, p99",
+        milliseconds,
+        pick(large_log, 2),
+        None,
+        "",
+        most=0.005,
+    ),
+    Line(
+        "log: 10 000 000 records, opening",
+        milliseconds,
+        pick(large_log, 3),
+        None,
+        "",
+        most=1.0,
+    ),
+    Line(
+        "log: retention of half of it, longest append",
+        milliseconds,
+        pick(large_log, 4),
+        None,
+        "",
+        most=0.1,
     ),
 ]
