@@ -12,6 +12,7 @@ notes how far the partition is clean now. There are as many passes as the bounde
 - A *tombstone*, the newest record of its key and without a value, stays for ``delete_retention_ms`` after it
   was first compacted: a reader that is no slower than that learns of the deletion. For that a short list of
   (sequence, time, number of tombstones) is kept with the clean sequence.
+- Records of aborted transactions overtake nothing and are left out.
 - Records without a key, control batches, and batches that cannot be read (damage, a codec that is not
   installed) stay as they are. After meeting one of the last kind a pass removes no tombstones, for an older
   record of their key may hide in it.
@@ -23,7 +24,7 @@ notes how far the partition is clean now. There are as many passes as the bounde
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import compress as selected
 from typing import Any, NamedTuple
@@ -56,6 +57,7 @@ DELETE_RETENTION_MS = 24 * 60 * 60 * 1000
 
 Write = Callable[[list[Rewrite], TableValues], None]
 Run = Callable[..., Any]
+Aborted = Callable[[int, int], Sequence[tuple[int, int, int]]]
 
 _SHORT = 32  # octets of a key that is its own name in the map
 _MERGE = 8  # unchanged neighbours that are put together all the same
@@ -79,6 +81,7 @@ def compact(
     delete_retention_ms: int = DELETE_RETENTION_MS,
     min_lag_ms: int = 0,
     end_offset: int | None = None,
+    aborted: Aborted | None = None,
     now_ms: int | None = None,
     max_keys: int = COMPACTION_KEYS,
     write: Write | None = None,
@@ -90,6 +93,8 @@ def compact(
     commits a round, :meth:`Log.write` by default; ``run(function, *arguments)`` runs what takes time and
     does not touch the log's state, so that a thread pool can do it. ``now_ms`` is the time it is taken to be.
     Left alone are values with a record of the last ``min_lag_ms``, and what lies from ``end_offset`` on.
+    ``aborted(start, end)`` says which transactions with records between these offsets were aborted: (producer
+    id, first offset, offset of the marker).
 
     Ends early, without harm, if the partition is dropped meanwhile. Raises LogWriteError.
     """
@@ -98,7 +103,15 @@ def compact(
     now_ms = _now() if now_ms is None else now_ms
     end = _end(partition, min_lag_ms, end_offset, now_ms)
     yield from _Compaction(
-        log, partition, delete_retention_ms, end, now_ms, max_keys, write or _writing(log), run or _call
+        log,
+        partition,
+        delete_retention_ms,
+        end,
+        aborted or _none_aborted,
+        now_ms,
+        max_keys,
+        write or _writing(log),
+        run or _call,
     ).steps()
 
 
@@ -155,6 +168,7 @@ class _Compaction:
         partition: LogPartition,
         delete_retention_ms: int,
         end: int,
+        aborted: Aborted,
         now_ms: int,
         max_keys: int,
         write: Write,
@@ -166,6 +180,7 @@ class _Compaction:
         self._run = run
         self._max_keys = max_keys
         self._end = end
+        self._aborted = aborted
         self._now = now_ms
         self._expired = now_ms - delete_retention_ms
         self._done = Compacted()
@@ -214,7 +229,7 @@ class _Compaction:
             if key is None or key.first >= end:
                 self._mapped = end  # a gap reaches up to the tail
                 break
-            found = self._run(_newest_offsets, self._log, self._partition, key)
+            found = self._run(_newest_offsets, self._log, self._partition, key, self._aborted_in(key))
             if found is None:
                 if self._key_at(cursor) != key:
                     continue  # it was merged or trimmed meanwhile
@@ -236,7 +251,8 @@ class _Compaction:
             key = self._key_at(cursor)
             if key is None or key.first >= end:
                 break
-            filtered: _Filtered = self._run(_filter, self._log, self._partition, key, newest, horizon)
+            aborted = self._aborted_in(key)
+            filtered: _Filtered = self._run(_filter, self._log, self._partition, key, newest, horizon, aborted)
             if filtered.chunk is None and self._key_at(cursor) != key:
                 continue
             cursor = key.next
@@ -303,6 +319,9 @@ class _Compaction:
             value["unreadable"] = True
         self._write([], {(COMPACTION_TABLE, str(self._partition.number)): value})
 
+    def _aborted_in(self, key: ChunkKey) -> Sequence[tuple[int, int, int]]:
+        return self._aborted(key.base_offset, key.next_offset)
+
     def _key_at(self, sequence: int) -> ChunkKey | None:
         index = self._partition.index
         position = index.at_sequence(sequence)
@@ -356,7 +375,9 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
 # -- pure work, in any thread -------------------------------------------------------------------
 
 
-def _newest_offsets(log: Log, partition: LogPartition, key: ChunkKey) -> tuple[dict[bytes, int], bool] | None:
+def _newest_offsets(
+    log: Log, partition: LogPartition, key: ChunkKey, aborted: Sequence[tuple[int, int, int]]
+) -> tuple[dict[bytes, int], bool] | None:
     """The newest offset of each key in a chunk, and whether all of it could be read; None: nothing could."""
     try:
         chunk = log.load(partition, key)
@@ -366,7 +387,7 @@ def _newest_offsets(log: Log, partition: LogPartition, key: ChunkKey) -> tuple[d
     whole = True
     for content in chunk.contents:
         header = read_header(content)
-        if header.is_control or not header.count:
+        if header.is_control or not header.count or _is_aborted(header, aborted):
             continue
         try:
             columns = decode_batch(content)
@@ -379,7 +400,12 @@ def _newest_offsets(log: Log, partition: LogPartition, key: ChunkKey) -> tuple[d
 
 
 def _filter(
-    log: Log, partition: LogPartition, key: ChunkKey, newest: dict[bytes, int], horizon: int
+    log: Log,
+    partition: LogPartition,
+    key: ChunkKey,
+    newest: dict[bytes, int],
+    horizon: int,
+    aborted: Sequence[tuple[int, int, int]],
 ) -> _Filtered:
     try:
         chunk = log.load(partition, key)
@@ -392,6 +418,10 @@ def _filter(
         header = read_header(content)
         if header.is_control or not header.count:
             contents.append(content)
+            continue
+        if _is_aborted(header, aborted):
+            removed += header.count
+            contents.append(_without(content, header, [False] * header.count, None))
             continue
         try:
             columns = decode_batch(content)
@@ -415,6 +445,17 @@ def _filter(
         times = columns.timestamps
         contents.append(_without(content, header, keep, max(selected(times, keep), default=None)))
     return _Filtered(key, chunk, contents, removed, tombstones, unreadable)
+
+
+def _is_aborted(header: BatchHeader, aborted: Sequence[tuple[int, int, int]]) -> bool:
+    return header.is_transactional and any(
+        producer_id == header.producer_id and first <= header.base_offset < marker
+        for producer_id, first, marker in aborted
+    )
+
+
+def _none_aborted(start: int, end: int) -> Sequence[tuple[int, int, int]]:
+    return ()
 
 
 _NO_KEY = bytes(_SHORT + 1)  # no key has this name: it is too long for a short one, too short for a digest

@@ -54,13 +54,14 @@ NO_RETENTION = Retention()
 
 class Compaction(NamedTuple):
     """When and how a partition is compacted, by the names of Kafka's settings. ``end_offset``: what lies
-    from there on is not touched (None: all may be)."""
+    from there on is not touched (None: all may be). ``aborted`` as for :func:`dafka.log.compact`."""
 
     delete_retention_ms: int
     min_lag_ms: int
     max_lag_ms: int
     min_dirty_ratio: float
     end_offset: int | None = None
+    aborted: Callable[[int, int], Sequence[tuple[int, int, int]]] | None = None
 
 
 class Rules(NamedTuple):
@@ -180,6 +181,7 @@ class Cleaner:
             delete_retention_ms=how.delete_retention_ms,
             min_lag_ms=how.min_lag_ms,
             end_offset=how.end_offset,
+            aborted=how.aborted,
         )
         done = Compacted()
         for step in steps:

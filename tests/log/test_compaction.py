@@ -9,8 +9,8 @@ import pytest
 from crc32c import crc32c
 from log.messages import ADDRESS, EVERYTHING, chunk_rows, database
 
-from dafka.log import Log, LogPartition, Trim, compact, dirty_bytes
-from dafka.protocol.batch import check_batch, read_header
+from dafka.log import Log, LogPartition, Trim, compact, dirty_bytes, dirty_since, tombstones_due
+from dafka.protocol.batch import TRANSACTIONAL_BIT, check_batch, read_header
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
@@ -213,3 +213,66 @@ def test_a_gap_before_the_tail_is_clean(folder: Path) -> None:
         run(log, partition)
         run(log, partition)
         assert [row[0] for row in kept(log, partition)] == [1, 9]
+
+
+def test_the_records_of_aborted_transactions_overtake_nothing_and_are_left_out(folder: Path) -> None:
+    def transactional(base: int, pairs: list[Pair], producer_id: int) -> bytes:
+        records = [(base + n, *pair, (("h", bytes(9000)),)) for n, pair in enumerate(pairs)]
+        content = bytearray(
+            encode_batch(records, base_offset=base, producer_id=producer_id, producer_epoch=0)
+        )
+        content[22] |= TRANSACTIONAL_BIT
+        content[17:21] = crc32c(bytes(content[21:])).to_bytes(4, "big")
+        return bytes(content)
+
+    with Log(folder) as log:
+        partition = write(log, [(b"a", b"committed"), (b"b", b"committed")])
+        for producer_id, pairs in (
+            (7, [(b"a", b"aborted"), (b"c", b"aborted")]),
+            (8, [(b"b", b"committed later")]),
+        ):
+            log.write([(partition, [transactional(partition.next_offset, pairs, producer_id)])])
+        write(log, TAIL)
+        asked = []
+
+        def aborted(start: int, end: int) -> list[tuple[int, int, int]]:
+            asked.append((start, end))
+            return [(7, 2, 5), (8, 0, 1)]  # 8 had another transaction before
+
+        run(log, partition, aborted=aborted)
+        assert kept(log, partition) == [
+            (0, b"a", b"committed"),
+            (4, b"b", b"committed later"),
+            (5, b"tail", b"t"),
+        ]
+        assert (2, 4) in asked
+        assert len(log.read(partition, 0, count=9, max_bytes=EVERYTHING)[1]) == 4
+
+
+def test_values_that_are_too_young_or_not_decided_are_left_alone(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = write(log, *[[(b"a", b"%d" % number)] for number in range(5)])  # timestamps 0 to 4
+        young = dirty_bytes(log, partition, min_lag_ms=10, now_ms=12)
+        assert young == dirty_bytes(log, partition, end_offset=2)
+        assert 0 < young[0] < dirty_bytes(log, partition)[0]
+        assert dirty_since(log, partition, min_lag_ms=10, now_ms=9) is None
+        assert dirty_since(log, partition, end_offset=2) == 0
+        run(log, partition, min_lag_ms=10, now_ms=12)
+        assert [offset for offset, _, _ in kept(log, partition)] == [1, 2, 3, 4]
+        assert dirty_since(log, partition) == 2
+        run(log, partition, end_offset=3)
+        assert [offset for offset, _, _ in kept(log, partition)] == [2, 3, 4]
+        run(log, partition)
+        assert [offset for offset, _, _ in kept(log, partition)] == [3, 4]
+
+
+def test_it_is_known_when_tombstones_may_go(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = write(log, [(b"a", b"1")], [(b"a", None)], TAIL)
+        assert not tombstones_due(log, partition, 0, 10**15)
+        run(log, partition, now_ms=1000)
+        assert not tombstones_due(log, partition, 50, 1049)
+        assert tombstones_due(log, partition, 50, 1050)
+        run(log, partition, now_ms=1050, delete_retention_ms=50)
+        assert not tombstones_due(log, partition, 50, 10**15)
+        assert [key for _, key, _ in kept(log, partition)] == [b"tail"]

@@ -69,3 +69,29 @@ def test_a_chunk_that_does_not_come_behind_the_last_is_refused(
     key = ChunkKey(4, 25, 26, 310, 311, 5, 10, BATCH)._replace(**wrong)
     with pytest.raises(ValueError, match="overlap"):
         index.extend([key])
+
+
+@pytest.mark.parametrize(("timestamp", "count"), [(50, 0), (51, 2), (60, 2), (61, 3)])
+def test_the_chunks_that_are_older_than_a_time_as_a_whole(
+    index: ChunkIndex, timestamp: int, count: int
+) -> None:
+    assert index.older_than(timestamp) == count
+
+
+def test_records_without_a_timestamp_are_never_too_old(index: ChunkIndex) -> None:
+    index.extend([ChunkKey(4, 25, 26, 310, 311, -1, 9, BATCH), ChunkKey(4, 26, 27, 311, 312, 70, 9, BATCH)])
+    assert index.older_than(1000) == 3
+
+
+@pytest.mark.parametrize(
+    ("keep", "count"), [(200, 0), (120, 0), (91, 0), (90, 1), (51, 1), (50, 2), (1, 2), (0, 3)]
+)
+def test_the_chunks_that_are_too_much(index: ChunkIndex, keep: int, count: int) -> None:
+    assert index.beyond(keep) == count
+
+
+def test_many_chunks_are_counted_in_blocks() -> None:
+    index = ChunkIndex(4)
+    index.extend(ChunkKey(4, n, n + 1, n, n + 1, n, 10, BATCH) for n in range(5000))
+    assert [index.beyond(10 * keep) for keep in (5000, 4999, 3000, 1, 0)] == [0, 1, 2000, 4999, 5000]
+    assert index.beyond(15) == 4998
