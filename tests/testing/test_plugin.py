@@ -124,7 +124,7 @@ def test_it_works_under_xdist(run):
             dafka_broker_session.preload("t", [b"x"])
         """,
         "-n",
-        "2",
+        "auto",
     )
     result.assert_outcomes(passed=12)
 
