@@ -7,6 +7,10 @@ often the fetch wakes up.
 Batches are served as they lie in the log, as the same objects. Messages of a native producer are no batches
 (design 4.1); they are put into some on the way out, with their sequence as offset and the time of storing
 as timestamp.
+
+Who reads committed records only gets batches below the last stable offset, where the first transaction that
+is still open begins, and the aborted transactions in what was read. A marker that moves that offset is a
+batch, too, so its commit wakes the fetches that wait.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from kafka.errors import (
 
 from dafka.broker.interface import NO_OFFSET, Error, Fetched, FetchFrom, TopicPartition
 from dafka.broker.limits import YIELD_BYTES
+from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
 from dafka.log import DamagedError, Log, LogClosedError, LogError
 from dafka.protocol.batch import read_header
@@ -51,11 +56,24 @@ class _Reading:
         self.batches: list[bytes] = []
         self.error: Error | None = None
 
-    def answer(self) -> Fetched:
+    def answer(self, producers: ProducerStates, read_committed: bool) -> Fetched:
         partition = self.partition
         if partition is None:
             return Fetched(self.error, NO_OFFSET, NO_OFFSET, [])
-        return Fetched(self.error, partition.high_watermark, partition.log_start, self.batches)
+        aborted: list[tuple[int, int]] = []
+        if read_committed and self.batches:
+            aborted = [
+                (found.producer_id, found.first)
+                for found in producers.aborted(partition, self.start, self.offset)
+            ]
+        return Fetched(
+            self.error,
+            partition.high_watermark,
+            partition.log_start,
+            self.batches,
+            producers.last_stable_offset(partition),
+            tuple(aborted),
+        )
 
 
 class Fetch:
@@ -65,11 +83,15 @@ class Fetch:
         self,
         log: Log,
         topics: TopicTable,
+        producers: ProducerStates,
         wanted: Mapping[TopicPartition, FetchFrom],
         min_bytes: int,
         max_bytes: int,
+        read_committed: bool = False,
     ) -> None:
         self._log = log
+        self._producers = producers
+        self._read_committed = read_committed
         self._min_bytes = min_bytes
         self._left = max_bytes
         self._taken = 0
@@ -87,10 +109,11 @@ class Fetch:
         self._read(readings.values())
         if not self._enough and max_wait > 0:
             self._wait(time.monotonic() + max_wait)
+        producers, committed = self._producers, self._read_committed
         if not self._enough or self._min_bytes <= 0:
-            return {key: reading.answer() for key, reading in readings.items()}
+            return {key: reading.answer(producers, committed) for key, reading in readings.items()}
         return {
-            key: reading.answer()
+            key: reading.answer(producers, committed)
             for key, reading in readings.items()
             if reading.batches or reading.error is not None
         }
@@ -152,7 +175,8 @@ class Fetch:
         partition = reading.partition
         assert partition is not None
         stored = partition.stored
-        if reading.offset >= stored.next_offset:
+        end = self._producers.last_stable_offset(partition) if self._read_committed else stored.next_offset
+        if reading.offset >= end:
             return
         limit = min(reading.limit, self._left)
         if stored.kind == "raw":
@@ -165,6 +189,10 @@ class Fetch:
             batches = _in_batches(messages)
             reading.offset = messages[-1][0] + 1
         else:
+            if end < stored.next_offset:
+                messages = [message for message in messages if message[0] < end]
+                if not messages:  # what lay between was compacted away
+                    return
             batches = list(map(_content, messages))
             reading.offset = read_header(batches[-1]).next_offset
         size = sum(map(len, batches))

@@ -100,10 +100,14 @@ class GroupCalls(GroupInterface):
         )
 
     def fetch_offsets(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
     ) -> dict[TopicPartition, CommittedOffset]:
         self._check()
-        return self._coordinator.fetch_offsets(group, partitions)
+        return self._coordinator.fetch_offsets(group, partitions, require_stable=require_stable)
 
     def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]

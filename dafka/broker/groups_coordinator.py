@@ -256,20 +256,30 @@ class Coordinator(GroupInterface):
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
     ) -> dict[TopicPartition, Error | None]:
-        found = self._groups.get(group)
-        if found is None:
-            error = IllegalGenerationError if generation >= 0 else None
-        else:
-            error = found.check_commit(self._clock(), generation, member_id, instance_id)
-            self._schedule(group, found)
+        error = self.check_commit(group, generation, member_id, instance_id)
         if error is not None:
             return dict.fromkeys(offsets, error)
         return self._offsets.commit(group, offsets)
 
+    def check_commit(
+        self, group: str, generation: int, member_id: str, instance_id: str | None
+    ) -> Error | None:
+        """Whether offsets of a group may be committed under that name; a member's sign of life."""
+        found = self._groups.get(group)
+        if found is None:
+            return IllegalGenerationError if generation >= 0 else None
+        error = found.check_commit(self._clock(), generation, member_id, instance_id)
+        self._schedule(group, found)
+        return error
+
     def fetch_offsets(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
     ) -> dict[TopicPartition, CommittedOffset]:
-        return self._offsets.fetch(group, partitions)
+        return self._offsets.fetch(group, partitions, require_stable)
 
     def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]

@@ -207,9 +207,17 @@ class GroupInterface(ABC):
 
     @abstractmethod
     def fetch_offsets(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
     ) -> dict[TopicPartition, CommittedOffset]:
-        """A group's positions in these partitions (None: all); only those it has committed."""
+        """A group's positions in these partitions (None: all); only those it has committed.
+
+        With ``require_stable`` raises UnstableOffsetCommitError (ask again) while an open transaction
+        commits one of them.
+        """
 
     @abstractmethod
     def delete_offsets(

@@ -4,10 +4,14 @@ table ``offsets``.
 The key is the length of the group's name, the name, the topic's id and the partition's number, so that a
 group is found by prefix whatever its name looks like, and a topic that was deleted and created again starts
 without offsets.
+
+Offsets that come with a transaction are written when it commits. Until then they are *held*: readers who want
+stable offsets are told to wait, because what they would read may be overtaken at any moment.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
@@ -16,6 +20,7 @@ from kafka.errors import (
     KafkaStorageError,
     OffsetMetadataTooLargeError,
     UnknownTopicOrPartitionError,
+    UnstableOffsetCommitError,
 )
 
 from dafka.broker.interface import CommittedOffset, Error, TopicPartition
@@ -34,13 +39,22 @@ class GroupOffsets:
         self._table = log.table(OFFSETS)
         self._writer = writer
         self._topics = topics
+        self._held: Counter[str] = Counter()  # rows that come with transactions, by how many of those
 
     def commit(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> dict[TopicPartition, Error | None]:
         """Write a group's offsets in one round; waits as a green thread for the commit."""
+        answers, rows = self.rows(group, offsets)
+        failed = self._put(rows)
+        return {key: error or failed for key, error in answers.items()}
+
+    def rows(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> tuple[dict[TopicPartition, Error | None], Rows]:
+        """What is wrong with offsets of a group, and the rows of those that are right."""
         if not isinstance(group, str) or not group:
-            return dict.fromkeys(offsets, InvalidGroupIdError)
+            return dict.fromkeys(offsets, InvalidGroupIdError), {}
         answers: dict[TopicPartition, Error | None] = {}
         rows: Rows = {}
         for (name, number), committed in offsets.items():
@@ -52,19 +66,41 @@ class GroupOffsets:
             else:
                 answers[name, number] = None
                 rows[OFFSETS, _key(group, partition.topic, number)] = list(committed)
-        failed = self._put(rows)
-        return {key: error or failed for key, error in answers.items()}
+        return answers, rows
+
+    def hold(self, keys: Iterable[str]) -> None:
+        """These rows come with a transaction that is open."""
+        for key in keys:
+            self._held[key] += 1
+
+    def release(self, keys: Iterable[str]) -> None:
+        """A transaction that rows came with has ended."""
+        for key in keys:
+            self._held[key] -= 1
+            if self._held[key] <= 0:
+                del self._held[key]
 
     def fetch(
-        self, group: str, partitions: Iterable[TopicPartition] | None
+        self, group: str, partitions: Iterable[TopicPartition] | None, require_stable: bool = False
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What a group has committed for these partitions, or for all."""
+        """What a group has committed for these partitions, or for all.
+
+        With ``require_stable`` raises UnstableOffsetCommitError if an open transaction commits one of them.
+        """
+        stable = not (require_stable and self._held)
         if partitions is None:
+            if not stable and any(key.startswith(_prefix(group)) for key in self._held):
+                raise UnstableOffsetCommitError(f"an open transaction commits offsets of group {group!r}")
             return dict(self._all(group))
         answers = {}
         for name, number in partitions:
             topic = self._topics.get(name)
-            row = None if topic is None else self._table.get(_key(group, topic, number))
+            key = "" if topic is None else _key(group, topic, number)
+            if not stable and key in self._held:
+                raise UnstableOffsetCommitError(
+                    f"an open transaction commits the offset of group {group!r} in {name!r} {number}"
+                )
+            row = self._table.get(key)
             if row is not None:
                 answers[name, number] = CommittedOffset(*row)
         return answers

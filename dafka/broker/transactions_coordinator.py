@@ -1,0 +1,513 @@
+"""The transaction coordinator: KIP-98's transactions on one log.
+
+Kafka's coordinator writes down its decision, sends markers to the leaders of all partitions, and writes down
+when all have them, because each of these is another log. Here they are one: decision, markers, offsets of
+groups and the end of the transaction are handed to the writer in this order and without a pause, so they go
+into one round and one commit (:mod:`dafka.broker.transactions_ending`). Should they be torn apart after all,
+the decision is durable first, and what is missing is written later, at the next start at the latest.
+
+What a client is answered:
+
+- A producer is *fenced* by a newer epoch: another instance with its transactional id has asked for its
+  identity (InitProducerId), or its transaction has lasted too long and was aborted. An id is asked for with
+  the identity one has in order to recover from an error (KIP-360); it is refused if that is not the latest.
+- While a change of an id is being written, further calls for it get ConcurrentTransactionsError: try again.
+- A batch is taken only if its partition was added to the transaction, also without KIP-890's protocol;
+  offsets of a group only if the group was, by a member that the group still knows (KIP-447).
+
+Versions to offer on the wire: those before KIP-890's second protocol ("TV2"), that is InitProducerId up to 5,
+AddPartitionsToTxn up to 3, AddOffsetsToTxn up to 4, EndTxn up to 4, TxnOffsetCommit up to 4, Produce up to
+11, and no feature ``transaction.version``. Clients then name partitions and groups before they write.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+from uuid import UUID
+
+import gevent
+import gevent.event
+from kafka.errors import (
+    ConcurrentTransactionsError,
+    InvalidGroupIdError,
+    InvalidProducerEpochError,
+    InvalidProducerIdMappingError,
+    InvalidRequestError,
+    InvalidTransactionTimeoutError,
+    InvalidTxnStateError,
+    OperationNotAttemptedError,
+    ProducerFencedError,
+    TransactionalIdNotFoundError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.groups_coordinator import Coordinator
+from dafka.broker.groups_interface import NO_GENERATION, NO_MEMBER, CommittedOffset, Error, TopicPartition
+from dafka.broker.leader import Leaders
+from dafka.broker.limits import TRANSACTION_TIMEOUT_MAX, TRANSACTIONAL_ID_EXPIRATION, TRANSACTIONAL_IDS_KEPT
+from dafka.broker.offsets import GroupOffsets
+from dafka.broker.producer_ids import ProducerIds
+from dafka.broker.producer_state import ProducerStates, RefusedBatchError, row_name
+from dafka.broker.topics import Partition, Rows, Topic, TopicTable
+from dafka.broker.transactions import LAST_EPOCH, OPEN, TRANSACTIONS, State, Transaction
+from dafka.broker.transactions_ending import Ending, storage_error
+from dafka.broker.transactions_interface import (
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    ListedTransaction,
+    ProducerIdentity,
+    ProducersOfPartition,
+    TransactionDescription,
+    TransactionInterface,
+)
+from dafka.broker.transactions_timeouts import Timeouts
+from dafka.log import Log, LogError
+from dafka.mesh.hub import Hub
+from dafka.mesh.writer import Writer
+from dafka.protocol.batch import BatchHeader
+
+T = TypeVar("T")
+
+
+class TransactionCoordinator(TransactionInterface):
+    """The transactions of one broker. Hub side; methods wait as green threads."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        data: Log,
+        writer: Writer,
+        topics: TopicTable,
+        producers: ProducerStates,
+        offsets: GroupOffsets,
+        groups: Coordinator,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._hub = hub
+        self._writer = writer
+        self._topics = topics
+        self._producers = producers
+        self._offsets = offsets
+        self._groups = groups
+        self._clock = clock
+        self._ids = ProducerIds(data, writer)
+        self._table = data.table(TRANSACTIONS)
+        self._known: dict[str, Transaction] = {}
+        self._by_producer: dict[int, Transaction] = {}
+        self._ending: Ending
+        self._timeouts: Timeouts
+        self._reopen(data)
+
+    def _reopen(self, data: Log) -> None:
+        """Find the transactions that were open when the log was closed."""
+        open_ids = {key.partition("/")[0] for key in data.table(OPEN)}
+        for transactional_id, row in self._table.items() if open_ids else ():
+            if str(row["producer_id"]) not in open_ids:
+                continue
+            transaction = self._remember(Transaction.load(transactional_id, row))
+            for key, value in data.table(OPEN).items(transaction.prefix):
+                transaction.touch(key, value, self._partition)
+            for partition in transaction.partitions.values():
+                self._producers.reopen(partition, transaction.producer_id)
+            self._offsets.hold(transaction.offsets)
+
+    def _partition(self, name: str) -> Partition | None:
+        topic_id, _, number = name.partition("/")
+        topic = self._topics.by_id(UUID(hex=topic_id))
+        return None if topic is None else self._topics.partition(topic.name, int(number))
+
+    def start(self, leaders: Leaders) -> None:
+        """Carry on: end what was decided, and abort what lasts too long."""
+        self._ending = Ending(self._writer, leaders, self._offsets, self._clock)
+        self._timeouts = Timeouts(
+            self._hub, self._abort, self._sweep, lambda: self._producers.crowded, self._clock
+        )
+        for transaction in self._known.values():
+            if transaction.state is State.ONGOING:
+                self._timeouts.watch(transaction)
+            elif transaction.state.is_open:
+                transaction.busy = True
+                commit = transaction.state is State.PREPARE_COMMIT
+                self._hub.spawn(self._ending.end, transaction, commit, transaction.epoch)
+
+    def close(self) -> None:
+        """No more timeouts."""
+        self._timeouts.close()
+
+    def _abort(self, transaction: Transaction) -> bool:
+        """Abort one that has lasted too long; its producer is fenced."""
+        return self._ending.end(transaction, False, transaction.epoch + 1) is None
+
+    # -- identity -------------------------------------------------------------------------------
+
+    def init_producer_id(
+        self,
+        transactional_id: str | None,
+        timeout: float,
+        producer_id: int = NO_PRODUCER_ID,
+        epoch: int = NO_EPOCH,
+    ) -> ProducerIdentity:
+        if transactional_id is None:
+            try:
+                return ProducerIdentity(None, self._ids.next(), 0)
+            except LogError as error:
+                return ProducerIdentity(storage_error("allotting producer ids", error))
+        if not isinstance(transactional_id, str) or not transactional_id:
+            return ProducerIdentity(InvalidRequestError)
+        if (producer_id == NO_PRODUCER_ID) != (epoch == NO_EPOCH):
+            return ProducerIdentity(InvalidRequestError)
+        if not 0 < timeout <= TRANSACTION_TIMEOUT_MAX:
+            return ProducerIdentity(InvalidTransactionTimeoutError)
+        return self._whole(self._init, transactional_id, timeout, producer_id, epoch)
+
+    def _init(self, transactional_id: str, timeout: float, producer_id: int, epoch: int) -> ProducerIdentity:
+        transaction = self._get(transactional_id)
+        if transaction is None:
+            return self._first(transactional_id, timeout)
+        if producer_id != NO_PRODUCER_ID and producer_id != transaction.producer_id:
+            return ProducerIdentity(ProducerFencedError)
+        if transaction.busy:
+            return ProducerIdentity(ConcurrentTransactionsError)
+        if epoch not in (NO_EPOCH, transaction.epoch):
+            if epoch == transaction.last_epoch and not transaction.state.is_open:  # asked for again
+                return ProducerIdentity(None, transaction.producer_id, transaction.epoch)
+            return ProducerIdentity(ProducerFencedError)
+        if transaction.state.is_open:
+            transaction.busy = True
+            error = self._ending.end(transaction, False, transaction.epoch + 1)
+            if error is not None:
+                return ProducerIdentity(error)
+        return self._bump(transaction, timeout, epoch)
+
+    def _first(self, transactional_id: str, timeout: float) -> ProducerIdentity:
+        transaction = self._known[transactional_id] = Transaction(transactional_id)
+        transaction.busy = True
+        try:
+            identity = self._become(transaction, self._ids.next(), 0, NO_EPOCH, timeout)
+        except LogError as error:
+            identity = ProducerIdentity(storage_error("allotting producer ids", error))
+        transaction.busy = False
+        if identity.error is not None:
+            del self._known[transactional_id]
+        return identity
+
+    def _bump(self, transaction: Transaction, timeout: float, epoch: int) -> ProducerIdentity:
+        if transaction.epoch < LAST_EPOCH:
+            return self._become(transaction, transaction.producer_id, transaction.epoch + 1, epoch, timeout)
+        transaction.busy = True
+        try:
+            producer_id = self._ids.next()
+        except LogError as error:
+            return ProducerIdentity(storage_error("allotting producer ids", error))
+        finally:
+            transaction.busy = False
+        return self._become(transaction, producer_id, 0, NO_EPOCH, timeout)
+
+    def _become(
+        self, transaction: Transaction, producer_id: int, epoch: int, last_epoch: int, timeout: float
+    ) -> ProducerIdentity:
+        fields = {
+            "producer_id": producer_id,
+            "epoch": epoch,
+            "last_epoch": last_epoch,
+            "timeout": float(timeout),
+            "state": State.EMPTY,
+            "updated": self._clock(),
+        }
+        error = self._write(transaction, transaction.row(**fields))
+        if error is not None:
+            return ProducerIdentity(error)
+        self._by_producer.pop(transaction.producer_id, None)
+        for name, value in fields.items():
+            setattr(transaction, name, value)
+        self._remember(transaction)
+        return ProducerIdentity(None, producer_id, epoch)
+
+    # -- what a transaction touches -------------------------------------------------------------
+
+    def add_partitions_to_transaction(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Error | None]:
+        wanted = list(partitions)
+        found = {key: self._topics.partition(*key) for key in wanted}
+        unknown = {key for key, partition in found.items() if partition is None or not partition.writable}
+        if unknown:
+            return {
+                key: UnknownTopicOrPartitionError if key in unknown else OperationNotAttemptedError
+                for key in wanted
+            }
+        named = {row_name(partition): partition for partition in found.values() if partition is not None}
+        error = self._whole(self._add_partitions, transactional_id, producer_id, epoch, named)
+        return dict.fromkeys(wanted, error)
+
+    def _add_partitions(
+        self, transactional_id: str, producer_id: int, epoch: int, named: Mapping[str, Partition]
+    ) -> Error | None:
+        transaction = self._own(transactional_id, producer_id, epoch)
+        if not isinstance(transaction, Transaction):
+            return transaction
+        rows: Rows = {}
+        for name in named:
+            if name not in transaction.partitions:
+                rows.update(transaction.partition_row(name))
+        error = self._note(transaction, rows)
+        if error is None:
+            transaction.partitions.update(named)
+        return error
+
+    def add_offsets_to_transaction(
+        self, transactional_id: str, producer_id: int, epoch: int, group: str
+    ) -> Error | None:
+        if not isinstance(group, str) or not group:
+            return InvalidGroupIdError
+        return self._whole(self._add_group, transactional_id, producer_id, epoch, group)
+
+    def _add_group(self, transactional_id: str, producer_id: int, epoch: int, group: str) -> Error | None:
+        transaction = self._own(transactional_id, producer_id, epoch)
+        if not isinstance(transaction, Transaction):
+            return transaction
+        rows = {} if group in transaction.groups else transaction.group_row(group)
+        error = self._note(transaction, rows)
+        if error is None:
+            transaction.groups.add(group)
+        return error
+
+    def commit_transaction_offsets(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        group: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        generation: int = NO_GENERATION,
+        member_id: str = NO_MEMBER,
+        instance_id: str | None = None,
+    ) -> dict[TopicPartition, Error | None]:
+        error = None
+        if generation >= 0 or member_id != NO_MEMBER or instance_id is not None:
+            error = self._groups.check_commit(group, generation, member_id, instance_id)
+        answers, rows = self._offsets.rows(group, offsets)
+        if error is None and rows:
+            values = {key: value for (_, key), value in rows.items()}
+            error = self._whole(self._add_offsets, transactional_id, producer_id, epoch, group, values)
+        return {key: wrong or error for key, wrong in answers.items()}
+
+    def _add_offsets(
+        self, transactional_id: str, producer_id: int, epoch: int, group: str, values: Mapping[str, Any]
+    ) -> Error | None:
+        transaction = self._own(transactional_id, producer_id, epoch)
+        if not isinstance(transaction, Transaction):
+            return InvalidProducerEpochError if transaction is ProducerFencedError else transaction
+        if transaction.state is not State.ONGOING or group not in transaction.groups:
+            return InvalidTxnStateError
+        rows: Rows = {}
+        for key, value in values.items():
+            rows.update(transaction.offset_row(key, value))
+        error = self._write(transaction, rows)
+        if error is None:
+            self._offsets.hold(values.keys() - transaction.offsets.keys())
+            transaction.offsets.update(values)
+        return error
+
+    def _note(self, transaction: Transaction, rows: Rows) -> Error | None:
+        """Write what a transaction touches; with the first of it the transaction begins."""
+        if transaction.state is State.ONGOING:
+            return self._write(transaction, rows) if rows else None
+        now = self._clock()
+        begun = {"state": State.ONGOING, "started": now, "updated": now}
+        error = self._write(transaction, {**rows, **transaction.row(**begun)})
+        if error is None:
+            transaction.state = State.ONGOING
+            transaction.started = transaction.updated = now
+            self._timeouts.watch(transaction)
+        return error
+
+    def check_write(self, partition: Partition, header: BatchHeader, transactional_id: str | None) -> None:
+        """Raise RefusedBatchError unless the batch may be appended now, when its round is put together."""
+        transaction = self._by_producer.get(header.producer_id)
+        if transaction is None and not header.is_transactional:
+            return
+        producer_id, epoch = header.producer_id, header.producer_epoch
+        who = f"producer {producer_id} with epoch {epoch}"
+        known = (
+            self._producers.get(partition, producer_id).epoch if transaction is None else transaction.epoch
+        )
+        if epoch < known:
+            raise RefusedBatchError(InvalidProducerEpochError, f"{who}: its epoch is {known} by now")
+        if transaction is None or transaction.state is not State.ONGOING or epoch != transaction.epoch:
+            if header.is_transactional:
+                raise RefusedBatchError(InvalidTxnStateError, f"{who} has no open transaction")
+            return
+        if transactional_id not in (None, transaction.transactional_id):
+            raise RefusedBatchError(
+                InvalidProducerIdMappingError, f"{who} does not belong to {transactional_id!r}"
+            )
+        if not header.is_transactional:
+            raise RefusedBatchError(
+                InvalidTxnStateError, f"{who}: its transaction is open, the batch not in it"
+            )
+        if row_name(partition) not in transaction.partitions:
+            name = f"partition {partition.number} of {partition.topic.name!r}"
+            raise RefusedBatchError(InvalidTxnStateError, f"{who}: {name} was not added to its transaction")
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def end_transaction(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
+    ) -> Error | None:
+        return self._whole(self._end_own, transactional_id, producer_id, epoch, commit)
+
+    def _end_own(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> Error | None:
+        transaction = self._own(transactional_id, producer_id, epoch)
+        if not isinstance(transaction, Transaction):
+            return transaction
+        if transaction.state is State.ONGOING:
+            transaction.busy = True
+            return self._ending.end(transaction, commit, epoch)
+        ended = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
+        return None if transaction.state is ended else InvalidTxnStateError
+
+    # -- looking --------------------------------------------------------------------------------
+
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ProducersOfPartition]:
+        answers = {}
+        for key in partitions:
+            partition = self._topics.partition(*key)
+            if partition is None:
+                answers[key] = ProducersOfPartition(UnknownTopicOrPartitionError)
+            else:
+                answers[key] = ProducersOfPartition(None, self._producers.of_partition(partition))
+        return answers
+
+    def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, TransactionDescription]:
+        return {transactional_id: self._describe(transactional_id) for transactional_id in transactional_ids}
+
+    def _describe(self, transactional_id: str) -> TransactionDescription:
+        found = self._get(transactional_id)
+        if found is None or found.producer_id == NO_PRODUCER_ID:
+            return TransactionDescription(TransactionalIdNotFoundError)
+        return TransactionDescription(
+            None,
+            found.state.value,
+            found.producer_id,
+            found.epoch,
+            found.timeout,
+            found.started,
+            found.names(),
+        )
+
+    def list_transactions(
+        self, states: Iterable[str] = (), producer_ids: Iterable[int] = ()
+    ) -> list[ListedTransaction]:
+        wanted, producers = set(states), set(producer_ids)
+        listed = []
+        for transactional_id in self._table:
+            found = self._get(transactional_id)
+            if found is None:
+                continue
+            if (not wanted or found.state.value in wanted) and (
+                not producers or found.producer_id in producers
+            ):
+                listed.append(ListedTransaction(transactional_id, found.producer_id, found.state.value))
+        return listed
+
+    # -- pieces ---------------------------------------------------------------------------------
+
+    def _whole(self, call: Callable[..., T], *args: Any) -> T:
+        """Carry out a call in a green thread of its own: it goes through, even if its caller is ended."""
+        outcome = gevent.event.AsyncResult()
+
+        def carry_out() -> None:
+            try:
+                outcome.set(call(*args))
+            except Exception as error:
+                outcome.set_exception(error)
+
+        self._hub.spawn(carry_out)
+        return outcome.get()  # type: ignore[no-any-return]
+
+    def _get(self, transactional_id: str) -> Transaction | None:
+        found = self._known.get(transactional_id)
+        if found is None and isinstance(transactional_id, str):
+            row = self._table.get(transactional_id)
+            if row is not None:
+                found = self._remember(Transaction.load(transactional_id, row))
+        return found
+
+    def _remember(self, transaction: Transaction) -> Transaction:
+        self._known[transaction.transactional_id] = transaction
+        self._by_producer[transaction.producer_id] = transaction
+        return transaction
+
+    def _own(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction | Error:
+        """The transaction of a producer, or what it is told instead."""
+        if not transactional_id:
+            return InvalidRequestError
+        transaction = self._get(transactional_id)
+        if transaction is None or transaction.producer_id != producer_id:
+            return InvalidProducerIdMappingError
+        if transaction.epoch != epoch:
+            return ProducerFencedError
+        return ConcurrentTransactionsError if transaction.busy else transaction
+
+    def _write(self, transaction: Transaction, rows: Rows) -> Error | None:
+        """Write rows while the transaction is busy; waits as a green thread."""
+        transaction.busy = True
+        try:
+            self._writer.put_and_wait(rows)
+        except LogError as error:
+            return storage_error(f"writing transaction {transaction.transactional_id!r}", error)
+        finally:
+            transaction.busy = False
+        return None
+
+    def forget(self, topic: Topic) -> None:
+        """A topic was deleted: nothing of it is in any transaction now."""
+        prefix, infix = f"{topic.topic_id.hex}/", f"/{topic.topic_id.hex}/"
+        for transaction in self._known.values():
+            if not transaction.state.is_open:
+                continue
+            offsets = [key for key in transaction.offsets if infix in key[-44:]]
+            rows: Rows = {}
+            for name in [name for name in transaction.partitions if name.startswith(prefix)]:
+                rows.update(dict.fromkeys(transaction.partition_row(name)))
+                del transaction.partitions[name]
+            for key in offsets:
+                rows.update(dict.fromkeys(transaction.offset_row(key, [])))
+                del transaction.offsets[key]
+            self._offsets.release(offsets)
+            if rows:
+                self._writer.put(rows, lambda error: None)  # what stays is ignored
+
+    # -- bounds ---------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        """Forget producers and transactional ids that have not been used for long."""
+        self._producers.forget_old(lambda: gevent.sleep(0))
+        oldest = self._clock() - TRANSACTIONAL_ID_EXPIRATION
+        idle: list[tuple[float, str]] = []
+        for count, transactional_id in enumerate(list(self._table)):
+            found = self._known.get(transactional_id)
+            if found is None:
+                idle.append((self._table.get(transactional_id)["updated"], transactional_id))
+            elif not found.state.is_open and not found.busy:
+                idle.append((found.updated, transactional_id))
+            if not count % 1000:
+                gevent.sleep(0)
+        surplus = len(self._table) - TRANSACTIONAL_IDS_KEPT
+        for count, (updated, transactional_id) in enumerate(sorted(idle)):
+            if updated >= oldest and count >= surplus:
+                break
+            transaction = self._get(transactional_id)
+            if transaction is not None and not transaction.busy and not transaction.state.is_open:
+                self._forget_id(transaction)
+
+    def _forget_id(self, transaction: Transaction) -> None:
+        if self._write(transaction, {(TRANSACTIONS, transaction.transactional_id): None}) is None:
+            del self._known[transaction.transactional_id]
+            self._by_producer.pop(transaction.producer_id, None)
