@@ -75,11 +75,14 @@ class Connection:
     def _read(self) -> None:
         begun = b""
         while not self._closed:
-            try:
-                with gevent.Timeout(limits.REQUEST_SECONDS if begun else None, _slow("a request")):
+            if begun:
+                with gevent.Timeout(limits.REQUEST_SECONDS, _slow("a request")):
                     received = self.socket.recv(RECEIVE_BYTES)
-            except TimeoutError:
-                return  # idle for too long
+            else:
+                try:
+                    received = self.socket.recv(RECEIVE_BYTES)
+                except TimeoutError:
+                    return  # idle for too long
             if not received:
                 if begun:
                     raise BadRequestError("short", f"it ended within a request that begins {begun!r}")
@@ -185,6 +188,8 @@ class Connection:
             return
         self._writing = True
         try:
+            if len(self._slots) > 1:
+                gevent.sleep(0)  # those that the same commit has answered go out together
             while self._slots and self._slots[0].response is not None and not self._closed:
                 ready: Buffers = []
                 while self._slots and self._slots[0].response is not None:
@@ -206,12 +211,15 @@ class Connection:
                 limits.WRITE_SECONDS, BadRequestError("unread", "a response was not read in time")
             ):
                 if size <= JOINED_BYTES:
-                    self.socket.sendall(b"".join(buffers))
-                else:
-                    self._send(buffers, size)
+                    buffers = [b"".join(buffers)]
+                    sent = self.socket.send(buffers[0])
+                    if sent == size:
+                        return
+                    buffers = [memoryview(buffers[0])[sent:]]
+                self._send(buffers, size)
         finally:
             self._budget.give(size)
-        self._listener.sent += size
+            self._listener.sent += size
 
     def _send(self, buffers: Buffers, size: int) -> None:
         if len(buffers) > BUFFERS_AT_ONCE and size // len(buffers) < SMALL_BUFFER_BYTES:

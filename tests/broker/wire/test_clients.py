@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -117,38 +118,52 @@ def test_what_confluent_kafka_writes_kafka_python_reads(broker: Broker, client: 
 
 def test_members_of_different_clients_share_a_group(broker: Broker, client: Client):
     client.create("topic", 4)
-    settings = {"group_id": "mixed", "auto_offset_reset": "earliest"}
-    ours = KafkaConsumer("topic", bootstrap_servers=broker.bootstrap_servers, **settings)
-    with (
-        closing(ours),
-        subscribed(broker, "topic", "mixed", **{"partition.assignment.strategy": "range"}) as theirs,
-    ):
+    values: set[bytes] = set()
+    assigned: list[int] = [0]
+    done = threading.Event()
 
-        def shared() -> bool:
-            ours.poll(50)
-            theirs.poll(0.05)
-            return len(ours.assignment()) == 2 and len(theirs.assignment()) == 2
-
-        until(shared, SECONDS)
-        with kafka_python(broker) as producer:
-            for number in range(4):
-                producer.send("topic", b"%d" % number, partition=number)
-        values: set[bytes] = set()
-
-        def read_all() -> bool:
-            for records in ours.poll(50).values():
-                values.update(record.value for record in records)
-            record = theirs.poll(0.05)
+    def poll(consumer: Any) -> None:
+        """kafka-python has to be in poll() when a rebalance ends, so each client has a thread."""
+        while not done.is_set():
+            record = consumer.poll(0.1)
             if record is not None and record.error() is None:
                 values.add(record.value())
-            return values == {b"0", b"1", b"2", b"3"}
+            assigned[0] = len(consumer.assignment())
 
-        until(read_all, SECONDS)
-        ours.commit()
-        described = client.call("describe_groups", ["mixed"])["mixed"]
-        assert described.state == "Stable"
-        assert {member.client_host for member in described.members} == {"/127.0.0.1"}
-        assert any(member.client_id == "rdkafka" for member in described.members)
+    ours = KafkaConsumer(
+        "topic",
+        bootstrap_servers=broker.bootstrap_servers,
+        group_id="mixed",
+        auto_offset_reset="earliest",
+    )
+    range_only = {"partition.assignment.strategy": "range"}
+    with closing(ours), subscribed(broker, "topic", "mixed", **range_only) as theirs:
+        other = threading.Thread(target=poll, args=(theirs,))
+        other.start()
+        try:
+
+            def shared() -> bool:
+                ours.poll(5000 if not ours.assignment() else 100)
+                return len(ours.assignment()) == 2 and assigned[0] == 2
+
+            until(shared, SECONDS)
+            with kafka_python(broker) as producer:
+                for number in range(4):
+                    producer.send("topic", b"%d" % number, partition=number)
+
+            def read_all() -> bool:
+                for records in ours.poll(100).values():
+                    values.update(record.value for record in records)
+                return values == {b"0", b"1", b"2", b"3"}
+
+            until(read_all, SECONDS)
+            described = client.call("describe_groups", ["mixed"])["mixed"]
+            assert described.state == "Stable"
+            assert {member.client_host for member in described.members} == {"/127.0.0.1"}
+            assert "rdkafka" in {member.client_id for member in described.members}
+        finally:
+            done.set()
+            other.join()
 
 
 def test_committed_offsets_are_where_another_client_goes_on(broker: Broker, client: Client):
