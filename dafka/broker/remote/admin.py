@@ -139,12 +139,14 @@ class RemoteAdmin(AdminInterface):
                 response = self.cluster.ask_any(request)
         except KafkaError as error:
             return dict.fromkeys(resources, DescribedConfigs(_failed(error), (), str(error)))
-        return {
+        found = {
             Resource(one.resource_type, one.resource_name): DescribedConfigs(
                 _error(one.error_code), [_entry(config) for config in one.configs], one.error_message or ""
             )
             for one in response.results
         }
+        missing = DescribedConfigs(NetworkExceptionError, (), "the broker has not answered for it")
+        return {one: found.get(one, missing) for one in resources}
 
     def alter_configs(
         self,
@@ -193,7 +195,7 @@ class RemoteAdmin(AdminInterface):
                 one = topic_class.DeleteRecordsPartition(partition_index=number, offset=offsets[name, number])
                 topic.partitions.append(one)
             request = DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=self._timeout_ms)
-            response = self.cluster.ask(node, request)
+            response = self.cluster.ask(node, request, wait=0.0)
             return {
                 (topic.name, one.partition_index): DeletedRecords(_error(one.error_code), one.low_watermark)
                 for topic in response.topics
@@ -215,7 +217,7 @@ class RemoteAdmin(AdminInterface):
             ]
         directories = []
         for node in self.cluster.nodes:
-            response = self.cluster.ask(node, DescribeLogDirsRequest(topics=wanted))
+            response = self.cluster.ask(node, DescribeLogDirsRequest(topics=wanted), wait=0.0)
             for one in response.results:
                 sizes = {
                     (topic.name, partition.partition_index): partition.partition_size
@@ -249,7 +251,7 @@ class RemoteAdmin(AdminInterface):
                 self.cluster.controller_id = -1  # it has moved
             try:
                 node = self._broker(node_name)
-                found = results(self.cluster.ask(node, request))
+                found = results(self.cluster.ask(node, request, wait=0.0))
             except KafkaError as error:
                 return dict.fromkeys(keys, Outcome(_failed(error), str(error)))
             if not any(one.error_code == NotControllerError.errno for one in found.values()):

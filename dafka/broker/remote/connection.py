@@ -29,7 +29,7 @@ from kafka.errors import (
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES
-from dafka.broker.wire.reader import skip_tags
+from dafka.broker.remote.responses import read_response
 
 CLIENT_ID = "dafka"
 
@@ -149,7 +149,7 @@ class Connection:
         )
         response_class = _response_class(request, version)
         tagged = flexible and request.API_KEY != _API_VERSIONS  # whose response never has tags in front
-        return self.decode(lambda: _decode(response_class, version, tagged, answer))
+        return self.decode(lambda: read_response(response_class, version, tagged, answer))
 
     def decode(self, decoder: Callable[[], Any]) -> Any:
         """What ``decoder`` makes of an answer; KafkaProtocolError, and the connection closed, if it fails."""
@@ -281,7 +281,3 @@ def _addresses(host: str, port: int) -> Any:
 def _response_class(request: Any, version: int) -> Any:
     request.with_header()
     return request.header.get_response_class()[None]
-
-
-def _decode(response_class: Any, version: int, tagged: bool, answer: memoryview) -> Any:
-    return response_class.decode(answer[skip_tags(answer, 0) :] if tagged else answer, version=version)

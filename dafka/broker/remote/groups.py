@@ -245,7 +245,9 @@ class RemoteGroups(GroupInterface):
             )
         except KafkaError as error:
             return GroupDescription(unavailable(error), "")
-        (found,) = response.groups
+        if not response.groups:
+            return GroupDescription(CoordinatorNotAvailableError, "")
+        found = response.groups[0]
         members = [
             MemberDescription(
                 one.member_id,
@@ -289,7 +291,8 @@ class RemoteGroups(GroupInterface):
             except KafkaError as error:
                 answers[group] = unavailable(error)
                 continue
-            answers[group] = _error(response.results[0].error_code)
+            codes = [one.error_code for one in response.results if one.group_id == group]
+            answers[group] = _error(codes[0]) if codes else CoordinatorNotAvailableError
         return answers
 
     def commit_offsets(
@@ -402,11 +405,12 @@ class RemoteGroups(GroupInterface):
             return dict.fromkeys(wanted, unavailable(error))
         if response.error_code:
             return dict.fromkeys(wanted, _error(response.error_code))
-        return {
+        found = {
             (topic.name, one.partition_index): _error(one.error_code)
             for topic in response.topics
             for one in topic.partitions
         }
+        return {one: found.get(one, CoordinatorNotAvailableError) for one in wanted}
 
     @abstractmethod
     def close(self) -> None:

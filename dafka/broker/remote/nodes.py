@@ -1,8 +1,8 @@
 """The brokers of a cluster, and the connections to each of them.
 
 Brokers answer the requests of one connection one after the other. So what is answered at once shares a
-connection, produce has one of its own, and each request that waits at the broker (fetch, join, sync) has a
-connection for itself as long as it waits.
+connection, produce has one of its own, and each request that waits at the broker (fetch, join, sync, changes
+of topics, transactions) has a connection for itself as long as it waits.
 
 A broker that cannot be reached is left in peace for a while, longer each time (``limits``).
 """

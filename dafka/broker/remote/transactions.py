@@ -201,7 +201,9 @@ class RemoteTransactions(TransactionInterface):
             )
         except KafkaError as error:
             return TransactionDescription(unavailable(error))
-        (found,) = response.transaction_states
+        if not response.transaction_states:
+            return TransactionDescription(CoordinatorNotAvailableError)
+        found = response.transaction_states[0]
         if found.error_code:
             return TransactionDescription(_error(found.error_code))
         started = found.transaction_start_time_ms
@@ -258,7 +260,9 @@ class RemoteTransactions(TransactionInterface):
         errors: Callable[[Any], Iterable[int]] = lambda response: (response.error_code,),
         **options: Any,
     ) -> Any:
-        return ask_coordinator(self.cluster, TRANSACTION, transactional_id, request, errors, **options)
+        return ask_coordinator(
+            self.cluster, TRANSACTION, transactional_id, request, errors, wait=0.0, **options
+        )
 
 
 def _active(producer: Any) -> ActiveProducer:

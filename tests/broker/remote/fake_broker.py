@@ -1,8 +1,8 @@
 """A Kafka broker that says what a test wants: kafka-python's classes on a plain socket and threads.
 
-Each API has an answer, a function from the request to a response of kafka-python's classes, to raw octets
-that are sent as they are, to ``HANG`` (no answer) or to ``CLOSE``. What there is without a script:
-ApiVersions, Metadata of ``cluster``, and the coordinator.
+Each API has an answer, a function from the request to a response of kafka-python's classes, to a ``Body``,
+to raw octets that are sent as they are, to ``HANG`` (no answer) or to ``CLOSE``. What there is without a
+script: ApiVersions, Metadata of ``cluster``, and the coordinator.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka.protocol import admin, consumer, metadata, producer
 from kafka.protocol.consumer import FetchResponse
@@ -26,6 +26,13 @@ from kafka.protocol.metadata import (
 from kafka.protocol.producer import ProduceResponse
 
 HANG, CLOSE = object(), object()
+
+
+class Body(NamedTuple):
+    """Octets that stand where a response's fields should."""
+
+    octets: bytes
+
 
 _CLASSES = {
     request.API_KEY: request
@@ -189,8 +196,9 @@ class FakeBroker:
         if answer is HANG:
             return True
         if not isinstance(answer, bytes):
+            octets = answer.octets if isinstance(answer, Body) else answer.encode(version=version)
             tags = b"\0" if flexible and key != 18 else b""
-            body = struct.pack(">i", correlation) + tags + answer.encode(version=version)
+            body = struct.pack(">i", correlation) + tags + octets
             answer = struct.pack(">i", len(body)) + body
         connection.sendall(answer)
         return True
