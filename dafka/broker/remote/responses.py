@@ -6,7 +6,6 @@ stumble over it much later.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any
 
@@ -26,7 +25,7 @@ def read_response(response_class: Any, version: int, tagged: bool, answer: memor
 
 
 def _check(part: Any, version: int) -> None:
-    part_class: Hashable = type(part)
+    part_class: Any = type(part)
     needed, arrays = _fields(part_class, version)
     for name in needed:
         if getattr(part, name) is None:
