@@ -8,6 +8,7 @@ told its version.
 from __future__ import annotations
 
 import socket
+import struct
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,16 +19,23 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 import compat.kafka
-from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from compat.kafka import (
+    KafkaAdminClient,
+    KafkaConsumer,
+    KafkaProducer,
+    OffsetAndMetadata,
+    TopicPartition,
+)
+from compat.kafka.admin import ConfigResource
 from compat.kafka.errors import (
     CommitFailedError,
     IllegalStateError,
     KafkaConfigurationError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
-    UnsupportedVersionError,
 )
 from dafka import Broker
+from dafka.testing import TestBroker
 
 NOWHERE = {"bootstrap_servers": "127.0.0.1:1", "api_version": (2, 6)}
 
@@ -96,11 +104,6 @@ def test_a_conflict_with_idempotence_by_default_only_switches_it_off(
 ) -> None:
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, **config) as producer:
         assert producer.config["enable_idempotence"] is False
-
-
-def test_transactions_are_not_there_yet_and_say_so(broker: Broker) -> None:
-    with pytest.raises(UnsupportedVersionError, match="transactional_id='mine'"):
-        KafkaProducer(bootstrap_servers=broker.bootstrap_servers, transactional_id="mine")
 
 
 CONSUMER_CONFIGURATIONS = [
@@ -322,6 +325,157 @@ def test_the_consumer_refuses_as_kafka_pythons(broker: Broker, name: str, action
     with KafkaConsumer(bootstrap_servers=broker.bootstrap_servers) as our_consumer:
         ours = outcome(lambda: action(our_consumer))
     assert theirs is not None and (type(ours), str(ours)) == (type(theirs), str(theirs))
+
+
+# -- with a broker that both are connected to ---------------------------------------------------------
+
+NOWHERE_TO_READ = TopicPartition("nothing", 0)
+
+
+def at(offset: Any, metadata: Any = "", epoch: Any = -1) -> OffsetAndMetadata:
+    return OffsetAndMetadata(offset, metadata, epoch)
+
+
+CONNECTED: list[tuple[str, Callable[[Any], Any]]] = [
+    ("commit for a pair", lambda c: c.commit({("t", 0): at(1)})),
+    ("commit a number", lambda c: c.commit({T0: 5})),
+    ("commit a tuple", lambda c: c.commit({T0: (1, "", -1)})),
+    ("commit partitions only", lambda c: c.commit([T0])),
+    ("commit text", lambda c: c.commit("text")),
+    ("commit too much metadata", lambda c: c.commit({T0: at(1, "x" * 5000)})),
+    ("commit for an unknown topic", lambda c: c.commit({NOWHERE_TO_READ: at(1)}, timeout_ms=300)),
+    ("committed of text", lambda c: c.committed("t")),
+    ("committed of a pair", lambda c: c.committed(("t", 0))),
+    ("beginning of text", lambda c: c.beginning_offsets("t", timeout_ms=300)),
+    ("beginning of a pair", lambda c: c.beginning_offsets([("t", 0)], timeout_ms=300)),
+    ("beginning of an unknown partition", lambda c: c.beginning_offsets([NOWHERE_TO_READ], timeout_ms=300)),
+    ("end of none", lambda c: c.end_offsets(None, timeout_ms=300)),
+    ("end of an unknown partition", lambda c: c.end_offsets([NOWHERE_TO_READ], timeout_ms=300)),
+    ("times of a list", lambda c: c.offsets_for_times([T0], timeout_ms=300)),
+    ("times of a pair", lambda c: c.offsets_for_times({("t", 0): 1}, timeout_ms=300)),
+    ("no time", lambda c: c.offsets_for_times({T0: None}, timeout_ms=300)),
+    ("a time too large", lambda c: c.offsets_for_times({T0: 2**63}, timeout_ms=300)),
+    ("poll for text", lambda c: c.poll("1")),
+    ("poll for none", lambda c: c.poll(None)),
+    ("seek to a float", lambda c: c.seek(T0, 1.0)),
+    ("position of a pair", lambda c: c.position(("t", 0))),
+    ("resume an unknown partition", lambda c: c.resume(NOWHERE_TO_READ)),
+    ("assign a number", lambda c: c.assign(5)),
+    ("assign a pair", lambda c: c.assign([("t", 0)])),
+    ("assign an illegal topic", lambda c: c.assign([TopicPartition("a b", 0)])),
+    ("subscribe to a number", lambda c: (c.unsubscribe(), c.subscribe(5))),
+    ("subscribe to a pattern of no text", lambda c: (c.unsubscribe(), c.subscribe(pattern=5))),
+]
+
+CONNECTED_CONFIGURATIONS = [
+    {"api_version": (0, 7)},
+    {"api_version": 5},
+    {"api_version": (0, 9), "max_poll_interval_ms": 5, "session_timeout_ms": 6, "heartbeat_interval_ms": 1},
+    {"session_timeout_ms": 100, "group_id": "g"},
+    {"group_id": "g", "partition_assignment_strategy": [int]},
+    {"isolation_level": 5},
+    {"metric_reporters": 5},
+    {"auto_offset_reset": "sometimes"},
+    {"request_timeout_ms": None},
+]
+
+
+@pytest.fixture(scope="module")
+def listening() -> Iterator[TestBroker]:
+    """A broker that kafka-python's clients can connect to, with a topic of two partitions."""
+    with TestBroker(listen="127.0.0.1:0", auto_create_topics=False) as broker:
+        broker.create_topic("t", 2)
+        yield broker
+
+
+@pytest.mark.parametrize(("name", "action"), CONNECTED, ids=[name for name, _ in CONNECTED])
+def test_a_connected_consumer_refuses_as_kafka_pythons(
+    listening: TestBroker, name: str, action: Callable[[Any], Any]
+) -> None:
+    errors = []
+    for module in (kafka, compat.kafka):
+        with module.KafkaConsumer(bootstrap_servers=listening.bootstrap_servers, group_id="g") as consumer:
+            consumer.assign([T0])
+            consumer.committed(T0)  # kafka-python knows its coordinator then
+            errors.append(outcome(lambda: action(consumer)))
+    assert errors[0] is not None
+    assert type(errors[1]) is type(errors[0])
+
+
+@pytest.mark.parametrize("config", CONNECTED_CONFIGURATIONS, ids=str)
+def test_a_configuration_that_needs_a_broker_is_refused_as_by_kafka_python(
+    listening: TestBroker, config: dict[str, Any]
+) -> None:
+    servers = listening.bootstrap_servers
+    errors = [
+        outcome(lambda: module.KafkaConsumer(bootstrap_servers=servers, **config).close())  # noqa: B023
+        for module in (kafka, compat.kafka)
+    ]
+    assert type(errors[1]) is type(errors[0])
+
+
+def test_what_kafka_python_tries_in_vain_until_its_timeout_is_refused_at_once(broker: Broker) -> None:
+    with KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id="g") as consumer:
+        consumer.assign([T0])
+        for offset in ("1", None, 2**63):
+            with pytest.raises(struct.error):
+                consumer.commit({T0: at(offset)})
+
+
+ADMIN: list[tuple[str, Callable[[Any], Any]]] = [
+    (
+        "validated and waited for",
+        lambda a: a.create_topics(["x"], validate_only=True, wait_for_metadata=True),
+    ),
+    ("nothing to create", lambda a: a.create_topics({})),
+    ("topics of numbers", lambda a: a.create_topics([1])),
+    ("an illegal topic", lambda a: a.create_topics(["a b"])),
+    ("no partitions", lambda a: a.create_topics({"x": {"num_partitions": 0}})),
+    ("fewer partitions", lambda a: a.create_partitions({"t": 1})),
+    ("partitions as text", lambda a: a.create_partitions({"t": "5"})),
+    ("an unknown topic", lambda a: a.delete_topics(["nothing"])),
+    ("offsets of an unknown topic", lambda a: a.list_partition_offsets({NOWHERE_TO_READ: 0})),
+    ("offsets by text", lambda a: a.list_partition_offsets({T0: "now"})),
+    ("records of an unknown topic", lambda a: a.delete_records({NOWHERE_TO_READ: 0})),
+    ("records beyond the end", lambda a: a.delete_records({T0: 5000})),
+    ("records as text", lambda a: a.delete_records({T0: "5"})),
+    ("settings as a list", lambda a: a.alter_configs([ConfigResource("TOPIC", "t", ["retention.ms"])])),
+    ("an unknown setting", lambda a: a.alter_configs([ConfigResource("TOPIC", "t", {"no.such": "1"})])),
+    ("an unknown resource", lambda a: ConfigResource("NOTHING", "t")),
+    ("a broker by name", lambda a: a.describe_configs([ConfigResource("BROKER", "me")])),
+    (
+        "append the older way",
+        lambda a: a.alter_configs(
+            [ConfigResource("TOPIC", "t", {"cleanup.policy": ("APPEND", "delete")})], incremental=False
+        ),
+    ),
+    ("groups in no state", lambda a: a.list_groups(states_filter=["sleeping"])),
+    ("reset to text", lambda a: a.reset_group_offsets("g", {T0: "now"})),
+    ("reset of an unknown topic", lambda a: a.reset_group_offsets("g", {NOWHERE_TO_READ: 0})),
+    ("offsets of an unknown group", lambda a: a.delete_group_offsets("nothing", [T0])),
+    ("a broker that is none", lambda a: a.list_groups(broker_ids=[7])),
+    ("an unknown transaction", lambda a: a.describe_transactions(["nothing"])),
+    ("producers of an unknown topic", lambda a: a.describe_producers([NOWHERE_TO_READ])),
+    ("acls that are none", lambda a: a.create_acls(["x"])),
+    ("filters that are none", lambda a: a.delete_acls(["x"])),
+    ("no replicas", lambda a: a.alter_partition_reassignments({T0: []})),
+    ("features as a list", lambda a: a.update_features(["x"])),
+    ("an election of no kind", lambda a: a.elect_leaders(7)),
+    ("topics that do not come", lambda a: a.wait_for_topics(["nothing"], timeout_ms=50)),
+]
+
+
+@pytest.mark.parametrize(("name", "action"), ADMIN, ids=[name for name, _ in ADMIN])
+def test_an_admin_client_refuses_as_kafka_pythons(
+    listening: TestBroker, name: str, action: Callable[[Any], Any]
+) -> None:
+    errors = []
+    for module in (kafka, compat.kafka):
+        with module.KafkaAdminClient(bootstrap_servers=listening.bootstrap_servers) as admin:
+            errors.append(outcome(lambda: action(admin)))
+    assert errors[0] is not None
+    assert type(errors[1]) is type(errors[0])
+    assert str(errors[1]) == str(errors[0])
 
 
 def test_offsets_to_commit_are_checked(broker: Broker) -> None:
