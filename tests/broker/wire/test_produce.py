@@ -136,7 +136,13 @@ def test_an_error_with_acks_0_closes_the_connection(broker: Broker, wire: WireCl
     assert broker.discarded == {"acks0": 1}
 
 
-def test_what_is_pipelined_is_stored_and_answered_in_order(client: Client, wire: WireClient):
+@pytest.mark.parametrize("bound", ["", "dafka.broker.core.PENDING_BYTES", "CONNECTION_BYTES"])
+def test_what_is_pipelined_is_stored_and_answered_in_order(
+    client: Client, wire: WireClient, monkeypatch: pytest.MonkeyPatch, bound: str
+):
+    """Also where the broker, or the connection, takes one batch at a time."""
+    if bound:
+        monkeypatch.setattr(bound if "." in bound else f"dafka.broker.wire.limits.{bound}", 1)
     client.create("topic")
     request = produce("topic", batch(b"x"))
     count = 2 * CONNECTION_REQUESTS
