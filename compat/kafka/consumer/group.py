@@ -5,12 +5,7 @@ another thread. Subscription state is kafka-python's ``SubscriptionState``. Batc
 :mod:`~compat.kafka.consumer._fetches`, turned into records by :mod:`~compat.kafka.consumer._records`,
 positions found and committed by :mod:`~compat.kafka.consumer._offsets`, partitions assigned by
 :mod:`~compat.kafka.consumer._group_member`, or :mod:`~compat.kafka.consumer._membership` without a group.
-
-Iterating hands out a *chunk*, the rows of (part of) one batch, through a C iterator; what happens for
-every record is to note it as the last one. The partition's position follows from that record when
-somebody wants to know it (:meth:`KafkaConsumer._settle`), so every method that reads or changes positions
-settles first, and every method that changes what is consumed drops the rest of the chunk: it is still in
-the buffer, and comes again if the position still leads there.
+Handing out records, by polling or iterating, is in :mod:`~compat.kafka.consumer._reading`.
 """
 
 from __future__ import annotations
@@ -18,12 +13,11 @@ from __future__ import annotations
 import logging
 import struct
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from time import monotonic
 from typing import Any, ClassVar
 
 import kafka.consumer.group as _theirs
-from kafka.consumer.fetcher import ConsumerRecord
 from kafka.consumer.subscription_state import SubscriptionState
 from kafka.errors import IllegalStateError
 from kafka.future import Future
@@ -40,13 +34,12 @@ from compat.kafka.consumer._fetches import Fetches
 from compat.kafka.consumer._group_member import GroupMember
 from compat.kafka.consumer._membership import Sole, partitions_of
 from compat.kafka.consumer._offsets import Positions
+from compat.kafka.consumer._reading import IDLE_PAUSE, Reading
 
 log = logging.getLogger(__name__)
 
-IDLE_PAUSE = 0.05  # seconds between looks when there is no partition to wait for
 
-
-class KafkaConsumer:
+class KafkaConsumer(Reading):
     """Reads records of topics of a broker in this process.
 
     The configuration keys and their defaults are kafka-python's. Of those that describe a network
@@ -76,9 +69,7 @@ class KafkaConsumer:
             self._client, self._calls, self._subscription, self._member, self.config, figures
         )
         self._register_totals()
-        self._chunk: Iterator[ConsumerRecord] = iter(())
-        self._chunk_state: Any = None  # the state of the chunk's partition
-        self._last: ConsumerRecord | None = None  # the chunk's last record that was handed out
+        self._begin_reading()
         self._closed = False
         cut_off_in_child(self)
         if topics:
@@ -165,131 +156,6 @@ class KafkaConsumer:
     def group_metadata(self) -> ConsumerGroupMetadata:
         """A snapshot of this consumer's membership in its group."""
         return self._member.metadata()
-
-    # -- reading -----------------------------------------------------------------------------------
-
-    def __iter__(self) -> KafkaConsumer:
-        return self
-
-    def __next__(self) -> ConsumerRecord:
-        for record in self._chunk:  # the quickest way to take one, or to find that there is none
-            self._last = record
-            return record
-        return self._next_of_next_chunk()
-
-    def _next_of_next_chunk(self) -> ConsumerRecord:
-        self._settle()
-        if self._closed:
-            self._client.hub.check()  # in a forked child: an error, and not the end of the records
-            raise StopIteration("KafkaConsumer closed")
-        timeout_ms = self.config["consumer_timeout_ms"]
-        deadline = monotonic() + timeout_ms / 1000 if timeout_ms >= 0 else float("inf")
-        while True:
-            taken = self._round(deadline, self.config["max_poll_records"])
-            if taken is not None:
-                partition, records = taken
-                self._chunk_state = self._subscription.assignment[partition]
-                self._chunk = iter(records)
-                self._last = next(self._chunk)
-                return self._last
-            if self._closed or monotonic() >= deadline:
-                raise StopIteration()
-
-    def poll(
-        self, timeout_ms: float = 0, max_records: int | None = None, update_offsets: bool = True
-    ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """Records by partition, at most ``max_records`` (``max_poll_records``) of them.
-
-        Waits up to ``timeout_ms`` for the first one. ``update_offsets=False`` leaves the positions.
-
-        Raises:
-            ValueError: a negative timeout, or ``max_records`` below 1.
-            TypeError: ``max_records`` is no int.
-            IllegalStateError: the consumer is closed.
-            NoOffsetForPartitionError, OffsetOutOfRangeError: with ``auto_offset_reset="none"``.
-        """
-        if timeout_ms < 0:
-            raise ValueError("Timeout must not be negative")
-        if max_records is None:
-            max_records = self.config["max_poll_records"]
-        if not isinstance(max_records, int):
-            raise TypeError("max_records must be an integer")
-        if max_records <= 0:
-            raise ValueError("max_records must be positive")
-        if self._closed:
-            raise self._client.closed_error("KafkaConsumer is closed")
-        self._drop_chunk()
-        deadline = monotonic() + timeout_ms / 1000
-        records: dict[TopicPartition, list[ConsumerRecord]] = {}
-        before: dict[TopicPartition, OffsetAndMetadata] = {}
-        returned = False
-        try:
-            while not self._closed:
-                taken = self._round(deadline, max_records)
-                while taken is not None:
-                    partition, rows = taken
-                    state = self._subscription.assignment[partition]
-                    before.setdefault(partition, state.position)
-                    state.position = _behind(rows[-1])
-                    records.setdefault(partition, []).extend(rows)
-                    max_records -= len(rows)
-                    taken = self._take_more(max_records)
-                if records or monotonic() >= deadline:
-                    break
-            returned = update_offsets
-            return records
-        finally:
-            if not returned:  # nor after an interruption (Ctrl-C): these records come again
-                for partition, position in before.items():
-                    self._subscription.assignment[partition].position = position
-
-    def _take_more(self, limit: int) -> Any:
-        """Buffered records for a poll that has some; an error waits for the next poll."""
-        if limit <= 0:
-            return None
-        try:
-            return self._fetches.take(limit)
-        except Exception:
-            log.debug("left to the next poll", exc_info=True)
-            return None
-
-    def _round(self, deadline: float, limit: int) -> tuple[TopicPartition, list[ConsumerRecord]] | None:
-        """One round of what a poll does: membership, commits, positions, and records of one partition."""
-        self._positions.call_back()
-        if self._fetches.stale_metadata:
-            self._fetches.stale_metadata = False
-            self._member.changed()
-        if not self._member.poll(deadline, self._positions.auto_commit_and_wait):
-            return None
-        if self._positions.commit_is_due():
-            self._positions.auto_commit_now()
-        taken = self._fetches.take(limit)
-        if taken is not None:
-            return taken
-        self._positions.resolve(deadline)
-        seconds = max(deadline - monotonic(), 0.0)
-        if self._fetches.fetch(seconds):
-            return self._fetches.take(limit)
-        if seconds > 0 and not self._closed:
-            self._pause(min(seconds, IDLE_PAUSE))
-        return None
-
-    def _pause(self, seconds: float) -> None:
-        waiter = self._client.hub.waiter()
-        try:
-            waiter.wait(seconds)
-        finally:
-            waiter.close()
-
-    def _settle(self) -> None:
-        """Bring the position of the partition that is being iterated up to date."""
-        last, self._last = self._last, None
-        if last is not None and self._chunk_state.has_valid_position:
-            self._chunk_state.position = _behind(last)
-
-    def _drop_chunk(self) -> None:
-        self._settle()
-        self._chunk = iter(())
 
     # -- positions ---------------------------------------------------------------------------------
 
@@ -526,8 +392,7 @@ class KafkaConsumer:
 
     def _cut_off(self) -> None:
         self._closed = True
-        self._last = None
-        self._chunk = iter(())
+        self._begin_reading()
 
     def __enter__(self) -> KafkaConsumer:
         return self
@@ -539,10 +404,6 @@ class KafkaConsumer:
 
 def _deadline(timer: Timer) -> float:
     return float("inf") if timer.timeout_secs is None else monotonic() + timer.timeout_secs
-
-
-def _behind(record: ConsumerRecord) -> OffsetAndMetadata:
-    return OffsetAndMetadata(record.offset + 1, "", record.leader_epoch)
 
 
 def _check_partitions(partitions: tuple[Any, ...]) -> None:
