@@ -97,7 +97,7 @@ _APIS = [
     _api(admin, "DescribeCluster", cluster.describe_cluster),
     _api(admin, "DescribeProducers", transactions.describe_producers),
     _api(admin, "DescribeTransactions", transactions.describe_transactions),
-    _api(admin, "ListTransactions", transactions.list_transactions, last=0),
+    _api(admin, "ListTransactions", transactions.list_transactions),
     _api(admin, "ListConfigResources", configs.list_config_resources),
     _api(admin, "DescribeTopicPartitions", cluster.describe_topic_partitions),
 ]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Sequence
 from typing import Any
 
+from kafka.errors import InvalidRequestError
 from kafka.protocol.admin import (
     DescribeProducersResponse,
     DescribeTransactionsResponse,
@@ -18,6 +22,7 @@ from kafka.protocol.producer import (
 )
 
 from dafka.broker.interface import BrokerInterface, CommittedOffset
+from dafka.broker.transactions_interface import ListedTransaction
 from dafka.broker.wire.answering import Context
 from dafka.broker.wire.naming import by_topic, code, message
 
@@ -187,13 +192,24 @@ def describe_transactions(broker: BrokerInterface, request: Any, context: Contex
 
 
 def list_transactions(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """The filters by duration and pattern (versions 1 and 2) are not offered."""
     states = request.state_filters or ()
     known = [state for state in states if state in STATES]
-    listed = broker.list_transactions(known, request.producer_id_filters or ()) if known or not states else []
+    listed: Sequence[ListedTransaction] = ()
+    error = None
+    if known or not states:
+        listed = broker.list_transactions(known, request.producer_id_filters or ())
+    if request.transactional_id_pattern:
+        try:
+            pattern = re.compile(request.transactional_id_pattern)
+        except re.error:
+            listed, error = (), InvalidRequestError
+        else:
+            listed = [one for one in listed if pattern.fullmatch(one.transactional_id)]
+    if request.duration_filter >= 0:
+        listed = _running(broker, listed, request.duration_filter / 1000)
     return ListTransactionsResponse(
         throttle_time_ms=0,
-        error_code=0,
+        error_code=code(error),
         unknown_state_filters=[state for state in states if state not in STATES],
         transaction_states=[
             ListTransactionsResponse.TransactionState(
@@ -204,3 +220,13 @@ def list_transactions(broker: BrokerInterface, request: Any, context: Context) -
             for one in listed
         ],
     )
+
+
+def _running(
+    broker: BrokerInterface, listed: Sequence[ListedTransaction], seconds: float
+) -> list[ListedTransaction]:
+    """Those that have been open for longer."""
+    described = broker.describe_transactions([one.transactional_id for one in listed])
+    latest = time.time() - seconds
+    started = {name: one.started for name, one in described.items()}
+    return [one for one in listed if 0 <= started.get(one.transactional_id, -1.0) < latest]

@@ -360,3 +360,31 @@ def test_a_state_of_transactions_that_does_not_exist_is_told(client: Client):
     response = ask(client, ListTransactionsRequest(state_filters=["Ongoing", "Nonsense"]), 0)
     assert response.unknown_state_filters == ["Nonsense"]
     assert response.transaction_states == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({}, ["payments-1", "payments-2"]),
+        ({"transactional_id_pattern": "pay.*1"}, ["payments-1"]),
+        ({"transactional_id_pattern": "pay"}, []),
+        ({"duration_filter": 0}, ["payments-2"]),
+        ({"duration_filter": 60_000}, []),
+        ({"state_filters": ["Ongoing"]}, ["payments-2"]),
+    ],
+)
+def test_transactions_are_listed_by_what_is_asked_for(
+    client: Client, filters: dict[str, Any], found: list[str]
+):
+    client.create("topic")
+    client.call("init_producer_id", "payments-1", 60.0)
+    producer = client.call("init_producer_id", "payments-2", 60.0)
+    who = ("payments-2", producer.producer_id, producer.epoch)
+    assert client.call("add_partitions_to_transaction", *who, [("topic", 0)]) == {("topic", 0): None}
+    response = ask(client, ListTransactionsRequest(**filters))
+    assert sorted(one.transactional_id for one in response.transaction_states) == found
+
+
+def test_a_pattern_that_is_none_is_no_request(client: Client):
+    response = ask(client, ListTransactionsRequest(transactional_id_pattern="("))
+    assert response.error_code == InvalidRequestError.errno
