@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 
 import dafka
+from dafka.cli.broker import broker
 from dafka.cli.console import consume, produce
 from dafka.cli.daemons import store, tower
 from dafka.cli.log import log
 from dafka.cli.look import sniff, topics
 from dafka.cli.perf import perf
+from dafka.cli.pipeline import pipeline
 from dafka.protocol.errors import DafkaError
 
 
@@ -37,5 +39,5 @@ def main() -> None:
     """
 
 
-for _command in (tower, store, produce, consume, topics, sniff, perf, log):
+for _command in (tower, store, broker, produce, consume, topics, sniff, perf, log, pipeline):
     main.add_command(_command)

@@ -61,7 +61,7 @@ def tower(sub: str, pub: str, metrics_port: int | None, metrics_host: str) -> No
     with ended_by_signal(), Tower(sub, pub) as running:
         publish_to, subscribe_from = running.addresses
         click.echo(f"tower: nodes publish to {publish_to} and subscribe from {subscribe_from}", err=True)
-        with _metrics("tower", running.metrics, metrics_port, metrics_host):
+        with serve_metrics("tower", running.metrics, metrics_port, metrics_host):
             wait_for_signal()
 
 
@@ -90,12 +90,15 @@ def store(
     by_topic: dict[str | bytes, Retention] = dict(topic_retention)
     with ended_by_signal(), Store(folder, topic_retention=by_topic, **log_options, **mesh) as running:
         click.echo(f"store: {running.address} in {folder}", err=True)
-        with _metrics("store", running.metrics, metrics_port, metrics_host):
+        with serve_metrics("store", running.metrics, metrics_port, metrics_host):
             wait_for_signal()
 
 
 @contextmanager
-def _metrics(kind: str, read: Callable[[], Mapping[str, Any]], port: int | None, host: str) -> Iterator[None]:
+def serve_metrics(
+    kind: str, read: Callable[[], Mapping[str, Any]], port: int | None, host: str
+) -> Iterator[None]:
+    """Serve metrics for the block, if there is a port for them."""
     if port is None:
         yield
         return

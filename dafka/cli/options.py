@@ -39,6 +39,23 @@ _PATHS: dict[str, dict[str, str]] = {
         "high_watermark": "store/high_watermark",
         "verbose": "store/verbose",
     },
+    "broker": {
+        "sub": "beacon/sub_address",
+        "pub": "beacon/pub_address",
+        "listen": "broker/listen",
+        "advertised": "broker/advertised",
+        "data": "broker/db",
+        "default_partitions": "broker/default_partitions",
+        "auto_create_topics": "broker/auto_create_topics",
+        "durability": "broker/durability",
+        "on_damage": "broker/on_damage",
+        "retention_ms": "broker/retention_ms",
+        "retention_bytes": "broker/retention_bytes",
+        "retention_check_interval": "broker/retention_check_interval",
+        "metrics_port": "broker/metrics_port",
+        "metrics_host": "broker/metrics_host",
+        "verbose": "broker/verbose",
+    },
     "produce": {
         **_NODE_PATHS,
         "head_interval": "producer/head_interval",
@@ -139,7 +156,7 @@ def mesh_arguments(command: Command) -> Command:
         **kwargs: Any,
     ) -> Any:
         mesh = {
-            "tower": _towers(sub, pub),
+            "tower": towers(sub, pub),
             "bind": bind,
             "advertise": advertise,
             "beacon_interval": beacon_interval / 1000,
@@ -152,7 +169,7 @@ def mesh_arguments(command: Command) -> Command:
     return wrapped
 
 
-def _towers(sub: str, pub: str) -> list[tuple[str, str]]:
+def towers(sub: str, pub: str) -> list[tuple[str, str]]:
     """The pairs of the addresses that --sub and --pub list."""
     takes, gives = ([address.strip() for address in addresses.split(",")] for addresses in (sub, pub))
     if len(takes) != len(gives):

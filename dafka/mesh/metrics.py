@@ -55,7 +55,17 @@ ENDPOINT_METRICS = {
     "endpoint_local_items": "Runs and commands waiting between nodes of this endpoint",
 }
 
-DESCRIPTIONS = {**NODE_METRICS, **ENDPOINT_METRICS}
+LISTENER_METRICS = {
+    "listener_connections": "Connections of Kafka's clients",
+    "listener_accepted": "Connections accepted",
+    "listener_requests": "Requests received",
+    "listener_bytes_in": "Octets received",
+    "listener_bytes_out": "Octets sent",
+    "listener_held_bytes": "Octets of requests and responses under way",
+}
+"""Of a broker that listens for Kafka's clients."""
+
+DESCRIPTIONS = {**NODE_METRICS, **ENDPOINT_METRICS, **LISTENER_METRICS}
 
 COUNTERS = frozenset(
     {
@@ -64,5 +74,6 @@ COUNTERS = frozenset(
         *("beacons_in", "beacons_out", "discarded"),
         *("endpoint_records_in", "endpoint_bytes_in", "endpoint_records_out", "endpoint_bytes_out"),
         *("endpoint_commands_in", "endpoint_commands_out", "endpoint_fetches_in", "endpoint_fetches_out"),
+        *("listener_accepted", "listener_requests", "listener_bytes_in", "listener_bytes_out"),
     }
 )

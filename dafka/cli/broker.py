@@ -1,0 +1,77 @@
+"""``dafka broker``: a broker for Kafka's clients as a daemon."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dafka.broker.broker import Broker
+from dafka.cli.daemons import metrics_options, serve_metrics
+from dafka.cli.options import (
+    common_options,
+    durability_options,
+    ended_by_signal,
+    retention_options,
+    towers,
+    wait_for_signal,
+)
+
+
+@click.command()
+@click.option(
+    "--listen",
+    default="127.0.0.1:9092",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where Kafka's clients connect; PORT 0 is any.",
+)
+@click.option(
+    "--advertised",
+    metavar="HOST[:PORT]",
+    help="What clients are told, needed for a HOST that is every interface.  [default: --listen]",
+)
+@click.option(
+    "--data",
+    default="brokerdb",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="The folder of the records.",
+)
+@click.option(
+    "--default-partitions",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Partitions of a topic that is created without saying how many.",
+)
+@click.option(
+    "--auto-create-topics/--no-auto-create-topics",
+    default=True,
+    show_default=True,
+    help="Whether clients create a topic by using it.",
+)
+@click.option("--sub", help="Where the tower takes beacons.  [default: a tower of its own]")
+@click.option("--pub", help="Where the tower gives beacons.  [default: a tower of its own]")
+@durability_options
+@retention_options
+@metrics_options
+@common_options
+def broker(
+    listen: str,
+    data: str,
+    sub: str | None,
+    pub: str | None,
+    metrics_port: int | None,
+    metrics_host: str,
+    **options: Any,
+) -> None:
+    """Run a broker that Kafka's clients connect to."""
+    if (sub is None) != (pub is None):
+        raise click.UsageError("--sub and --pub are the two addresses of a tower: give both or none")
+    tower = None if sub is None or pub is None else towers(sub, pub)
+    with ended_by_signal(), Broker(data, listen=listen, tower=tower, **options) as running:
+        click.echo(f"broker: {running.bootstrap_servers} in {data}", err=True)
+        with serve_metrics("broker", running.metrics, metrics_port, metrics_host):
+            wait_for_signal()
