@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -144,7 +146,8 @@ class Node:
         return [*self._java, logging, main, *arguments]
 
     def _format(self) -> None:
-        command = self._command("kafka.tools.StorageTool", "format", "-t", "ZGFma2EtY29tcGFyaXNvbg")
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        command = self._command("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}")
         answer = subprocess.run(
             [*command, "-c", str(self._properties)], stdin=subprocess.DEVNULL, capture_output=True, text=True
         )

@@ -1,0 +1,1 @@
+"""Copies topics between Kafka and this project's broker, exactly, with a checkpoint."""

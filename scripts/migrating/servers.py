@@ -1,0 +1,59 @@
+"""The two sides of a migration: the broker at an address, or one on a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from kafka.errors import KafkaError
+
+from dafka import Broker
+from dafka.broker import connect
+from dafka.broker.registry import EMBEDDED, Connection
+from dafka.log import LogError
+
+from .errors import MigrationError
+
+ADDRESS = re.compile(r"[^/\s,]+:\d{1,5}(,[^/\s,]+:\d{1,5})*")
+CONNECT_SECONDS = 15.0
+
+
+class Side(NamedTuple):
+    """A side with the text that named it, and the id of its cluster."""
+
+    name: str
+    connection: Connection
+    cluster_id: str
+
+
+@contextmanager
+def opened(name: str, *, create: bool = False) -> Iterator[Side]:
+    """The side that ``HOST:PORT``, several of them with commas, or DIR names.
+
+    A folder is opened with a broker of its own in this process; ``create``: it may be a new one. Raises
+    MigrationError if there is nothing.
+    """
+    os.environ.pop(EMBEDDED, None)  # an address means that address here
+    if ADDRESS.fullmatch(name):
+        try:
+            connection = connect(name, CONNECT_SECONDS)
+            cluster_id = connection.call("metadata", []).cluster_id
+        except (KafkaError, ValueError, OSError) as error:
+            raise MigrationError(f"no broker answers at {name}: {error}") from error
+        try:
+            yield Side(name, connection, cluster_id)
+        finally:
+            connection.close()
+        return
+    if not create and not os.path.isdir(name):
+        raise MigrationError(f"{name} is neither HOST:PORT nor a folder")
+    try:
+        broker = Broker(name).start()
+    except (LogError, OSError) as error:
+        raise MigrationError(f"the folder {name} cannot be opened: {error}") from error
+    with broker:
+        connection = connect(broker.bootstrap_servers)
+        yield Side(name, connection, connection.call("metadata", []).cluster_id)

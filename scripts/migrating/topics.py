@@ -1,0 +1,139 @@
+"""Which topics are copied, and how they come to be in the destination."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+
+from dafka.broker.admin_interface import ConfigChange, ConfigOperation, ConfigSource, Resource, ResourceType
+from dafka.broker.interface import TopicSpec
+
+from .checkpoint import Checkpoint, Progress, TopicPartition
+from .copying import ends_of, starts_of
+from .errors import MigrationError
+from .servers import Side
+
+log = logging.getLogger(__name__)
+
+# While records are copied nothing may be let go of, and a batch that is written anew may be a little longer.
+MEANWHILE = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+LONGER = 1 << 20
+MAX_MESSAGE = "max.message.bytes"
+ABOUT_REPLICAS = ("min.insync.replicas", "follower.", "leader.", "unclean.")
+
+
+def chosen(source: Side, patterns: Sequence[str]) -> dict[str, list[int]]:
+    """Partitions of the topics that match one of the patterns; without any, of all but the broker's own."""
+    topics = source.connection.call("metadata", None).topics
+    found = {
+        name: [partition.number for partition in topic.partitions]
+        for name, topic in topics.items()
+        if topic.error is None
+        and (any(fnmatchcase(name, one) for one in patterns) if patterns else not name.startswith("__"))
+    }
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in found):
+            raise MigrationError(f"{source.name} has no topic {pattern}")
+    return dict(sorted(found.items()))
+
+
+def configs_of(side: Side, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The settings that were made for the topics themselves."""
+    resources = {Resource(ResourceType.TOPIC, name): None for name in topics}
+    if not resources:
+        return {}
+    described = side.connection.call("describe_configs", resources)
+    configs = {}
+    for resource, answer in described.items():
+        if answer.error is not None:
+            raise MigrationError(f"{side.name}: settings of {resource.name}: {answer.error.__name__}")
+        configs[resource.name] = {
+            entry.name: entry.value
+            for entry in answer.entries
+            if entry.source == ConfigSource.TOPIC
+            and entry.value is not None
+            and not entry.name.startswith(ABOUT_REPLICAS)
+            and "replication" not in entry.name
+        }
+    return configs
+
+
+def prepare(
+    source: Side, destination: Side, checkpoint: Checkpoint, topics: Mapping[str, Sequence[int]]
+) -> dict[TopicPartition, Progress]:
+    """Make the topics that are missing, and begin the partitions that are not begun yet.
+
+    Raises MigrationError for a topic that was there before with records in it, or has too few partitions.
+    """
+    known = checkpoint.topics()
+    existing = destination.connection.call("metadata", list(topics)).topics
+    configs = configs_of(source, topics)
+    for name, numbers in topics.items():
+        there = existing.get(name)
+        if there is None or there.error is not None:
+            if name in known and any(key[0] == name for key in checkpoint.partitions()):
+                raise MigrationError(f"{name} was being copied and is no longer in {destination.name}")
+            checkpoint.begin_topic(name, created=True)
+            _create(destination, name, max(numbers) + 1, configs[name])
+        else:
+            if len(there.partitions) < len(numbers):
+                raise MigrationError(
+                    f"{name} has {len(there.partitions)} partitions in {destination.name} and "
+                    f"{len(numbers)} in {source.name}; add the missing ones there"
+                )
+            if name not in known:
+                checkpoint.begin_topic(name, created=False)
+
+    progress = checkpoint.partitions()
+    fresh = [(name, number) for name, numbers in topics.items() for number in numbers]
+    fresh = [key for key in fresh if key not in progress]
+    starts, ends = starts_of(source, fresh), ends_of(destination, fresh)
+    first = starts_of(destination, fresh)
+    for key in fresh:
+        if ends[key] != first[key]:
+            raise MigrationError(
+                f"{key[0]}-{key[1]} has records in {destination.name} that this migration has not copied; "
+                "delete the topic there, leave it out with --topic, or name the checkpoint that it belongs to"
+            )
+        progress[key] = Progress(*key, starts[key], ends[key], starts[key], ends[key])
+    checkpoint.save([progress[key] for key in fresh])
+    return {key: one for key, one in progress.items() if key[0] in topics}
+
+
+def finish(source: Side, destination: Side, checkpoint: Checkpoint, topics: Iterable[str]) -> list[str]:
+    """Give the topics that were made here the settings of the source's; what could not be set, in words."""
+    created = checkpoint.topics()
+    ours = [name for name in topics if created.get(name)]
+    changes = {
+        Resource(ResourceType.TOPIC, name): [
+            ConfigChange(key, ConfigOperation.SET, value) for key, value in sorted(configs.items())
+        ]
+        for name, configs in configs_of(source, ours).items()
+    }
+    failed = []
+    if changes:
+        outcomes = destination.connection.call("alter_configs", changes, replace=True)
+        for resource, outcome in outcomes.items():
+            if outcome.error is not None:
+                failed.append(f"{resource.name}: {outcome.detail or outcome.error.__name__}")
+    return failed
+
+
+def _create(destination: Side, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+    settings = dict(MEANWHILE)
+    settings[MAX_MESSAGE] = str(int(configs.get(MAX_MESSAGE, LONGER)) + LONGER)
+    details: dict[str, str] = {}
+    try:
+        outcome = destination.connection.call(
+            "create_topics", {name: TopicSpec(partitions, settings)}, details=details
+        )
+    except KafkaError as error:
+        raise MigrationError(f"{name} cannot be created in {destination.name}: {error}") from error
+    error = outcome[name]
+    if error is not None and error is not TopicAlreadyExistsError:
+        raise MigrationError(
+            f"{name} cannot be created in {destination.name}: {details.get(name) or error.__name__}"
+        )

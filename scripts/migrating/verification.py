@@ -1,0 +1,121 @@
+"""Reading both sides once more: as many records, and the same ones."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from kafka.errors import KafkaError
+
+from dafka.broker.interface import FetchFrom
+from dafka.protocol.batch_reader import Columns, decode_batch
+
+from .batches import committed
+from .checkpoint import Progress
+from .copying import ATTEMPTS, FETCH_BYTES, FETCH_SECONDS
+from .errors import MigrationError
+from .servers import Side
+
+_HEAD = struct.Struct(">qiii")
+_TEXT = struct.Struct(">ii")
+
+
+class Sum(NamedTuple):
+    """Records and their checksum: BLAKE2 over timestamps, keys, values and headers in their order."""
+
+    count: int
+    digest: str
+
+
+class Verified(NamedTuple):
+    """A partition with what the two sides have."""
+
+    topic: str
+    number: int
+    source: Sum
+    destination: Sum
+
+    @property
+    def equal(self) -> bool:
+        return self.source == self.destination
+
+
+def verify(
+    source: Side, destination: Side, partitions: Sequence[Progress], jobs: int, read: Callable[[int], object]
+) -> list[Verified]:
+    """Compare everything that was copied; ``read`` is told numbers of records, of both sides."""
+
+    def one(progress: Progress) -> Verified:
+        theirs = checksum(
+            source, progress.topic, progress.number, progress.source_start, progress.source, read
+        )
+        ours = checksum(
+            destination,
+            progress.topic,
+            progress.number,
+            progress.destination_start,
+            progress.destination,
+            read,
+        )
+        return Verified(progress.topic, progress.number, theirs, ours)
+
+    with ThreadPoolExecutor(max(jobs, 1)) as pool:
+        return list(pool.map(one, partitions))
+
+
+def checksum(
+    side: Side,
+    topic: str,
+    number: int,
+    start: int,
+    end: int,
+    read: Callable[[int], object] = lambda count: None,
+) -> Sum:
+    """Of the committed records of a partition from one offset to another."""
+    count, digest, position, attempts = 0, hashlib.blake2b(digest_size=16), start, 0
+    while position < end:
+        before = position
+        try:
+            (answer,) = side.connection.call(
+                "fetch",
+                {(topic, number): FetchFrom(position, FETCH_BYTES)},
+                max_wait=FETCH_SECONDS,
+                min_bytes=1,
+                max_bytes=FETCH_BYTES,
+                read_committed=True,
+            ).values()
+            error = answer.error and answer.error.__name__
+        except KafkaError as failure:
+            answer, error = None, str(failure)
+        if error == "OffsetOutOfRangeError" and position < answer.log_start_offset:
+            position = min(answer.log_start_offset, end)  # the count will differ, and say so
+        elif not error:
+            for header, batch in committed(answer.batches, answer.aborted):
+                if batch is not None and header.count:
+                    taken = _add(digest, decode_batch(batch), position, end)
+                    count += taken
+                    read(taken)
+                position = max(position, min(header.next_offset, end))
+        attempts = 0 if position > before else attempts + 1
+        if attempts > ATTEMPTS:
+            raise MigrationError(f"{side.name}: {topic}-{number} cannot be read from {position}: {error}")
+    return Sum(count, digest.hexdigest())
+
+
+def _add(digest: hashlib.blake2b, columns: Columns, start: int, end: int) -> int:
+    pieces: list[bytes] = []
+    count = 0
+    for offset, timestamp, key, value, headers in zip(*columns, strict=True):
+        if not start <= offset < end:
+            continue
+        count += 1
+        lengths = (-1 if key is None else len(key), -1 if value is None else len(value), len(headers))
+        pieces += (_HEAD.pack(timestamp, *lengths), key or b"", value or b"")
+        for name, text in headers:
+            data = name.encode()
+            pieces += (_TEXT.pack(len(data), -1 if text is None else len(text)), data, text or b"")
+    digest.update(b"".join(pieces))
+    return count
