@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dafka.testing.broker import TestBroker
+    from dafka.testing.groups import GroupMember
     from dafka.testing.waiting import NotInTimeError, wait_until
 
-__all__ = ["NotInTimeError", "TestBroker", "wait_until"]
+__all__ = ["GroupMember", "NotInTimeError", "TestBroker", "wait_until"]
 
 _HOMES = {
+    "GroupMember": "dafka.testing.groups",
     "NotInTimeError": "dafka.testing.waiting",
     "TestBroker": "dafka.testing.broker",
     "wait_until": "dafka.testing.waiting",

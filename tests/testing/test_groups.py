@@ -9,7 +9,7 @@ import pytest
 
 from compat.kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from compat.kafka.errors import CommitFailedError
-from dafka.testing import NotInTimeError, TestBroker, wait_until
+from dafka.testing import GroupMember, NotInTimeError, TestBroker, wait_until
 
 Consumers = Callable[..., KafkaConsumer]
 
@@ -63,6 +63,7 @@ def test_a_group_is_listed_with_its_members_and_what_they_read(
         polling(kafka_consumer_factory("t", group_id="g", client_id=name))
     members = dafka_broker.wait_for_members("g", 2)
     assert dafka_broker.groups() == ["g"] and dafka_broker.group_state("g") == "Stable"
+    assert {type(one) for one in members} == {GroupMember}
     assert {one.client_id for one in members} == {"one", "two"}
     assert {len(one.partitions) for one in members} == {2}
     assert frozenset().union(*(one.partitions for one in members)) == {("t", number) for number in range(4)}
