@@ -10,7 +10,7 @@ sends it gives it the request's. Runs in the hub, may wait as a green thread. Ra
 ``kafka.errors.UnsupportedVersionError`` for a class of request that is not answered here (Produce and Fetch
 among them: their batches never become objects), and :class:`dafka.broker.errors.BrokerStoppedError`.
 
-``context`` is who asks: :class:`~dafka.broker.wire.answering.Context` (client id, client host), which only
+``context`` is who asks: :class:`~dafka.broker.wire.context.Context` (client id, client host), which only
 JoinGroup passes on.
 
 Theory of operation. One green thread reads a connection. A request is decoded, answered and written before
@@ -26,6 +26,7 @@ closed and the reason logged, once for each connection, and counted.
 
 from __future__ import annotations
 
-from dafka.broker.wire.answering import IN_PROCESS, Context, answer
+from dafka.broker.wire.answering import answer
+from dafka.broker.wire.context import IN_PROCESS, Context
 
 __all__ = ["IN_PROCESS", "Context", "answer"]

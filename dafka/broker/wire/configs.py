@@ -14,7 +14,7 @@ from kafka.protocol.admin import (
 
 from dafka.broker.admin_interface import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface import BrokerInterface
-from dafka.broker.wire.answering import Context
+from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import by_topic, code, message, version_of
 
 _Described = DescribeConfigsResponse.DescribeConfigsResult

@@ -8,7 +8,7 @@ from kafka.errors import GroupIdNotFoundError, UnknownTopicIdError, UnstableOffs
 from kafka.protocol.consumer import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 
 from dafka.broker.interface import BrokerInterface, CommittedOffset, TopicPartition
-from dafka.broker.wire.answering import Context
+from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import by_topic, code, topic_names, version_of
 
 BY_ID = 10  # the version of OffsetCommit and OffsetFetch from which topics have ids and no names

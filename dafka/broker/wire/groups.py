@@ -19,7 +19,7 @@ from kafka.protocol.consumer import (
 )
 
 from dafka.broker.interface import BrokerInterface, JoinRequest, LeavingMember
-from dafka.broker.wire.answering import Context
+from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import code, message, version_of
 
 GROUP_OPERATIONS = frozenset({ACLOperation.READ, ACLOperation.DELETE, ACLOperation.DESCRIBE})

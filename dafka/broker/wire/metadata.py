@@ -13,7 +13,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorResponse, MetadataResponse
 
 from dafka.broker.interface import BrokerInterface, TopicMetadata
-from dafka.broker.wire.answering import Context
+from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import NO_UUID, code, message, topic_names, version_of
 
 # What everybody may do, there being no authorizer: what Kafka reports then.

@@ -16,7 +16,7 @@ from dafka.broker.interface import (
     ListedOffset,
     TopicPartition,
 )
-from dafka.broker.wire.answering import Context
+from dafka.broker.wire.context import Context
 from dafka.broker.wire.metadata import LEADER_EPOCH
 from dafka.broker.wire.naming import by_topic, code
 

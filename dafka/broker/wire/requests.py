@@ -9,7 +9,7 @@ from kafka.protocol.api_header import ResponseClassRegistry
 
 from dafka.broker.interface import BrokerInterface
 from dafka.broker.wire import fetch, produce
-from dafka.broker.wire.answering import Context
+from dafka.broker.wire.context import Context
 from dafka.broker.wire.errors import BadRequestError
 from dafka.broker.wire.framing import Buffers, Header, body_of, framed, read_header
 from dafka.broker.wire.reader import read_request

@@ -26,7 +26,7 @@ from dafka.broker.wire import (
     transactions,
 )
 from dafka.broker.wire import metadata as cluster
-from dafka.broker.wire.answering import Context
+from dafka.broker.wire.context import Context
 
 Answer = Callable[[BrokerInterface, Any, Context], Any]
 

@@ -24,7 +24,7 @@ from kafka.protocol.admin import (
 
 from dafka.broker.admin_interface import ConfigEntry, Resource, ResourceType
 from dafka.broker.interface import BrokerInterface, Error, TopicSpec
-from dafka.broker.wire.answering import Context
+from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import NO_UUID, code, message, topic_names, version_of
 
 _Created = CreateTopicsResponse.CreatableTopicResult

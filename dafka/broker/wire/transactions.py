@@ -23,7 +23,7 @@ from kafka.protocol.producer import (
 
 from dafka.broker.interface import BrokerInterface, CommittedOffset
 from dafka.broker.transactions_interface import ListedTransaction
-from dafka.broker.wire.answering import Context
+from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import by_topic, code, message
 
 _Added = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
