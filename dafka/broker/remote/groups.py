@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import gevent
 from kafka.errors import (
-    CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     KafkaError,
-    NotCoordinatorError,
-    RequestTimedOutError,
     UnknownTopicOrPartitionError,
     for_code,
 )
@@ -52,49 +49,12 @@ from dafka.broker.groups_interface import (
     Synced,
     TopicPartition,
 )
-from dafka.broker.remote.cluster import GROUP, LOST, Cluster
+from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.connection import CLIENT_ID
-from dafka.broker.remote.limits import HEARTBEAT_PAUSE, JOIN_MARGIN, RETRIES, RETRY_BACKOFF
+from dafka.broker.remote.coordinators import ask_coordinator, partition_errors, unavailable
+from dafka.broker.remote.limits import HEARTBEAT_PAUSE, JOIN_MARGIN
 
-MOVED = (NotCoordinatorError, CoordinatorNotAvailableError, CoordinatorLoadInProgressError)
 _SYNC_WAIT = 300.0  # seconds that a leader may take to assign; the coordinator ends it much earlier
-
-
-def ask_coordinator(
-    cluster: Cluster,
-    kind: int,
-    key: str,
-    request: Any,
-    errors: Callable[[Any], Iterable[int]] = lambda response: (response.error_code,),
-    *,
-    again: bool = True,
-    **options: Any,
-) -> Any:
-    """Send a request to a coordinator, and again while it moves; kafka-python's response.
-
-    ``errors`` are the codes in a response. ``again``: whether a request may be repeated whose connection was
-    lost. Raises a KafkaError when none of the attempts has succeeded.
-    """
-    failure: KafkaError = CoordinatorNotAvailableError()
-    for attempt in range(RETRIES + 1):
-        if attempt:
-            gevent.sleep(RETRY_BACKOFF)
-        node = cluster.coordinator(kind, key)
-        try:
-            response = cluster.ask(node, request, **options)
-        except LOST as error:
-            cluster.forget_coordinator(kind, key)
-            failure = CoordinatorNotAvailableError(str(error))
-            if not again or isinstance(error, RequestTimedOutError):
-                break
-            continue
-        moved = [for_code(code) for code in errors(response) if code and for_code(code) in MOVED]
-        if not moved:
-            return response
-        failure = moved[0]()
-        if not isinstance(failure, CoordinatorLoadInProgressError):
-            cluster.forget_coordinator(kind, key)
-    raise failure
 
 
 class RemoteGroups(GroupInterface):
@@ -415,17 +375,6 @@ class RemoteGroups(GroupInterface):
     @abstractmethod
     def close(self) -> None:
         """Close all connections."""
-
-
-def partition_errors(response: Any) -> list[int]:
-    """The error codes of all partitions of a response by topics."""
-    return [one.error_code for topic in response.topics or () for one in topic.partitions]
-
-
-def unavailable(error: KafkaError) -> Error:
-    """What a caller is told when a coordinator could not be asked."""
-    kind = type(error)
-    return kind if getattr(kind, "errno", None) is not None else CoordinatorNotAvailableError
 
 
 def _error(code: int) -> Error | None:

@@ -28,7 +28,7 @@ from dafka.broker.groups_interface import (
     TopicPartition,
 )
 from dafka.broker.remote.cluster import GROUP, TRANSACTION, Cluster
-from dafka.broker.remote.groups import MOVED, ask_coordinator, partition_errors, unavailable
+from dafka.broker.remote.coordinators import MOVED, ask_coordinator, partition_errors, unavailable
 from dafka.broker.remote.leaders import ask_leaders
 from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import Node
