@@ -2,8 +2,8 @@
 
 This is the thread side: it owns what a broker needs around it (a temporary folder, a tower of its own, a
 port that nobody else has) and starts and stops the :class:`~dafka.broker.core.EmbeddedBroker` in the hub.
-The port is bound and not listened on: it makes ``bootstrap_servers`` a name that no other process can have,
-and clients of this process find the broker by it.
+The port makes ``bootstrap_servers`` a name that no other process can have, and clients of this process find
+the broker by it. Without ``listen`` it is only bound; with it Kafka's clients connect to it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import os
 import shutil
 import socket as sockets
 import tempfile
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
 from gevent import monkey
 
@@ -21,16 +22,19 @@ from dafka.broker import registry
 from dafka.broker.core import EmbeddedBroker
 from dafka.broker.errors import BrokerStoppedError
 from dafka.broker.limits import PARTITIONS_PER_TOPIC
-from dafka.log import Durability
+from dafka.broker.listening import LOOPBACK, Listen, client_host, parse_listen
+from dafka.broker.wire.listener import Listener
+from dafka.broker.wire.listener import bind as bind_listener
+from dafka.broker.wire.listener import close as close_listener
+from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.mesh.endpoint import EndpointOptions
-from dafka.mesh.hub import get_hub
+from dafka.mesh.hub import Hub, get_hub
+from dafka.mesh.retention import CHECK_INTERVAL, check_choice, check_interval, check_retention
 from dafka.mesh.tower import Tower
 
 if TYPE_CHECKING:
     from socket import socket
-
-HOST = "127.0.0.1"
 
 _socket = monkey.get_original("socket", "socket")
 
@@ -44,8 +48,20 @@ class Broker:
     ``auto_create_topics``: whether clients create a topic by using it. ``durability``: what an acknowledged
     record survives, ``"process"`` (the death of this process) or ``"power"`` (a power cut).
 
+    ``retention_ms`` and ``retention_bytes``: how long records are kept, and how many bytes of them in each
+    partition, in topics that are not configured otherwise (Kafka's ``log.retention.ms`` and ``.bytes``).
+    None is no bound and the default, where Kafka has a week: a log inside somebody's program does not forget
+    by itself. ``retention_check_interval``: seconds between two looks at what is to go; a change of
+    configuration is followed at once. ``on_damage``: what reading does about a stored value that is damaged:
+    ``"raise"`` answers with an error (CorruptRecordError), ``"skip"`` logs the place and goes on behind it.
+
+    ``listen``: ``"HOST:PORT"`` (PORT 0: any) where Kafka's clients of other processes connect; None is no
+    listener. ``advertised``: ``"HOST"`` or ``"HOST:PORT"``, the address that clients are told, needed for a
+    HOST that is every interface (``0.0.0.0``).
+
     :meth:`start` raises the log's errors: :class:`dafka.log.LogLockedError`,
-    :class:`dafka.log.LogVersionError`, :class:`dafka.log.NotALogError`, :class:`dafka.log.LogOpenError`.
+    :class:`dafka.log.LogVersionError`, :class:`dafka.log.NotALogError`, :class:`dafka.log.LogOpenError`; and
+    OSError for an address that cannot be listened on.
     """
 
     def __init__(
@@ -56,13 +72,21 @@ class Broker:
         default_partitions: int = 1,
         auto_create_topics: bool = True,
         durability: Durability = "process",
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+        retention_check_interval: float = CHECK_INTERVAL,
+        on_damage: OnDamage = "raise",
+        listen: str | None = None,
+        advertised: str | None = None,
     ) -> None:
         if type(default_partitions) is not int or not 0 < default_partitions <= PARTITIONS_PER_TOPIC:
             raise ValueError(
                 f"default_partitions is a number from 1 to {PARTITIONS_PER_TOPIC}, not {default_partitions!r}"
             )
-        if durability not in ("process", "power"):
-            raise ValueError(f"durability is 'process' or 'power', not {durability!r}")
+        check_choice("durability", durability, get_args(Durability))
+        check_choice("on_damage", on_damage, get_args(OnDamage))
+        self._retention = check_retention(retention_ms, retention_bytes)
+        self._retention_check_interval = check_interval(retention_check_interval)
         if tower is not None:
             tower_addresses(tower)  # raises for what is none
         self._path = None if path is None else os.path.abspath(os.fspath(path))
@@ -70,6 +94,10 @@ class Broker:
         self._default_partitions = default_partitions
         self._auto_create_topics = auto_create_topics
         self._durability: Durability = durability
+        self._on_damage: OnDamage = on_damage
+        if advertised is not None and listen is None:
+            raise ValueError(f"advertised={advertised!r} says how to reach a listener: give listen, too")
+        self._listen = None if listen is None else parse_listen(listen, advertised)
         self._hub = get_hub()
         self._running: _Running | None = None
         self._last_port = 0
@@ -94,7 +122,8 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port``, what clients of this process take as their ``bootstrap_servers``."""
+        """``host:port``, what clients take as their ``bootstrap_servers``: those of this process, and with
+        ``listen`` all others."""
         return self._state().address
 
     @property
@@ -107,11 +136,23 @@ class Broker:
         """The tower that other nodes take to join the broker's mesh."""
         return self._tower if self._tower is not None else self._state().tower
 
+    def metrics(self) -> dict[str, Any]:
+        """What the broker does, as names and numbers: its node on the mesh, and its listener. See
+        :mod:`dafka.mesh.metrics`."""
+        state = self._state()
+        listener = {} if state.listener is None else state.listener.metrics()
+        return self._hub.run(
+            lambda: {**state.core.node.metrics(), **listener, "discarded": self.discarded}
+        )
+
     @property
     def discarded(self) -> dict[str, int]:
-        """How many messages from the mesh were malformed or not for this broker to take, by cause."""
-        node = self._state().core.node
-        return dict(node.endpoint.discarded + node.discarded)
+        """How many messages from the mesh were malformed or not for this broker to take, and how many
+        connections of the listener were closed for what came on them, by cause."""
+        state = self._state()
+        node = state.core.node
+        discarded = node.endpoint.discarded + node.discarded
+        return dict(discarded if state.listener is None else discarded + state.listener.discarded)
 
     def __enter__(self) -> Broker:
         return self.start()
@@ -138,12 +179,19 @@ class Broker:
     def _start(self) -> None:
         with registry.changing:
             if self._running is None:
-                self._running = self._open()
-                self._last_port = self._running.port
-                registry.add(self, self._running.core, self._running.path)
+                state = self._open()
+                try:
+                    state.start_listening(self._hub)
+                except BaseException:
+                    state.core.stop()
+                    state.release()
+                    raise
+                self._running = state
+                self._last_port = state.bound_port
+                registry.add(self, state.core, state.path)
 
     def _open(self) -> _Running:
-        state = _Running(self._last_port)
+        state = _Running(self._last_port, self._listen)
         try:
             state.path = self._path or state.make_folder()
             if self._tower is None:
@@ -152,11 +200,14 @@ class Broker:
                 self._hub,
                 state.path,
                 EndpointOptions(tower_addresses(self._tower or state.tower)),
-                HOST,
+                state.host,
                 state.port,
                 default_partitions=self._default_partitions,
                 auto_create_topics=self._auto_create_topics,
                 durability=self._durability,
+                on_damage=self._on_damage,
+                retention=self._retention,
+                retention_check_interval=self._retention_check_interval,
             )
         except BaseException:
             state.release()
@@ -169,6 +220,7 @@ class Broker:
             if state is None:
                 return
             try:
+                state.stop_listening()
                 state.core.stop()
             finally:
                 self._running = None
@@ -181,24 +233,41 @@ class _Running:
 
     core: EmbeddedBroker
 
-    def __init__(self, wanted_port: int) -> None:
+    def __init__(self, wanted_port: int, listen: Listen | None) -> None:
         self.path = ""
         self.tower: Tower | None = None
         self._folder: str | None = None
-        self._port = _bind(wanted_port)
-        self.port: int = self._port.getsockname()[1]
-        self.address = f"{HOST}:{self.port}"
+        self.listener: Listener | None = None
+        self._listens = listen is not None
+        self._port: Any = _bind(wanted_port) if listen is None else _bind_listener(listen, wanted_port)
+        bound_host, self.bound_port = self._port.getsockname()[:2]
+        self.host: str = bound_host if listen is None else client_host(listen, bound_host)
+        self.port: int = (listen.advertised_port if listen else 0) or self.bound_port
+        self.address = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def make_folder(self) -> str:
         """A temporary folder, which :meth:`release` removes."""
         self._folder = tempfile.mkdtemp(prefix="dafka-")
         return self._folder
 
+    def start_listening(self, hub: Hub) -> None:
+        """Let Kafka's clients in, if there is an address for them."""
+        if self._listens:
+            self.listener = Listener(hub, self.core, self._port)
+
+    def stop_listening(self) -> None:
+        """Send them away."""
+        if self.listener is not None:
+            self.listener.close()
+
     def release(self) -> None:
         """Give everything back; the core is stopped, or was never there."""
         if self.tower is not None:
             self.tower.close()
-        self._port.close()
+        if self._listens:
+            close_listener(self._port)
+        else:
+            self._port.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -208,10 +277,19 @@ def _bind(wanted_port: int) -> socket:
     for port in (wanted_port, 0):
         bound: socket = _socket(sockets.AF_INET, sockets.SOCK_STREAM)
         try:
-            bound.bind((HOST, port))
+            bound.bind((LOOPBACK, port))
             return bound
         except OSError:
             bound.close()
             if not port:
                 raise
     raise AssertionError("unreachable")
+
+
+def _bind_listener(listen: Listen, wanted_port: int) -> Any:
+    """Bind the port that users want, or the one that was found before the broker was stopped, or any."""
+    host = "" if listen.host == "*" else listen.host
+    if not listen.port and wanted_port:
+        with suppress(OSError):
+            return bind_listener(host, wanted_port)
+    return bind_listener(host, listen.port)

@@ -11,13 +11,14 @@ import base64
 import logging
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 
 import gevent
 import gevent.event
 from kafka.errors import (
     CorruptRecordError,
     InvalidConfigurationError,
+    InvalidPartitionsError,
     InvalidRequiredAcksError,
     InvalidTopicError,
     KafkaStorageError,
@@ -26,6 +27,9 @@ from kafka.errors import (
     UnsupportedVersionError,
 )
 
+from dafka.broker.admin_calls import AdminCalls
+from dafka.broker.admission import Turns, admit, recompresses
+from dafka.broker.config_table import ConfigTable
 from dafka.broker.configs import InvalidConfigError, check_configs
 from dafka.broker.errors import BrokerStoppedError
 from dafka.broker.fetching import Fetch
@@ -48,14 +52,19 @@ from dafka.broker.interface import (
     TopicSpec,
 )
 from dafka.broker.leader import Leaders, Request, Share, check_batches
-from dafka.broker.limits import PENDING_BYTES
+from dafka.broker.limits import PARTITIONS_PER_TOPIC, PENDING_BYTES
 from dafka.broker.node import BrokerNode
 from dafka.broker.offsets import GroupOffsets
+from dafka.broker.producer_state import ProducerStates
+from dafka.broker.retention import Upkeep
 from dafka.broker.topics import Partition, Topic, TopicTable, is_legal
-from dafka.log import DamagedError, Durability, Log, LogClosedError, LogError, LogPartition
+from dafka.broker.transactions_calls import TransactionCalls
+from dafka.broker.transactions_coordinator import TransactionCoordinator
+from dafka.log import DamagedError, Durability, Log, LogClosedError, LogError, LogPartition, OnDamage
 from dafka.mesh.address import new_address
 from dafka.mesh.endpoint import Endpoint, EndpointOptions
 from dafka.mesh.hub import Hub
+from dafka.mesh.retention import CHECK_INTERVAL, NO_RETENTION, Retention
 from dafka.mesh.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -66,11 +75,13 @@ _LAST_TIMESTAMP = 2**63 - 1
 _NO_ID = uuid.UUID(int=0)
 
 
-class EmbeddedBroker(GroupCalls, BrokerInterface):
+class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
     """A broker on the folder ``path``, on the mesh that ``options`` name, running from construction on.
 
     ``host`` and ``port`` are what clients are told. Raises the log's errors; see :class:`dafka.Broker`.
     """
+
+    _node_id = NODE_ID
 
     def __init__(
         self,
@@ -83,6 +94,9 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
         default_partitions: int = 1,
         auto_create_topics: bool = True,
         durability: Durability = "process",
+        on_damage: OnDamage = "raise",
+        retention: Retention = NO_RETENTION,
+        retention_check_interval: float = CHECK_INTERVAL,
     ) -> None:
         self.hub = hub
         self.host = host
@@ -94,11 +108,26 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
         self._pending_bytes = 0
         self._less_pending = gevent.event.Event()
         self._strangers: set[LogPartition] = set()
-        self.log = Log(path, durability=durability)
+        self._turns = Turns()
+        self._entrance = Turns()
+        self.log = Log(path, durability=durability, on_damage=on_damage)
         self._writer = Writer(hub, self.log)
         try:
             self.cluster_id, address = self._identity()
             self._topics = TopicTable(self.log, self._writer, default_partitions)
+            static = {
+                "advertised.listeners": f"PLAINTEXT://{host}:{port}",
+                "auto.create.topics.enable": str(auto_create_topics).lower(),
+                "listeners": f"PLAINTEXT://{host}:{port}",
+                "log.dirs": self.log.path,
+                "log.retention.check.interval.ms": str(max(1, int(1000 * retention_check_interval))),
+                "num.partitions": str(default_partitions),
+            }
+            if retention.ms >= 0:
+                static["log.retention.ms"] = str(retention.ms)
+            if retention.bytes >= 0:
+                static["log.retention.bytes"] = str(retention.bytes)
+            self._configs = ConfigTable(self.log, self._writer, NODE_ID, static)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             self._coordinator = Coordinator(hub, self._offsets, self._stopped_error)
             self._writer.on_commit(self._committed)
@@ -106,7 +135,30 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
             self.node = BrokerNode(
                 hub, Endpoint.shared(hub, options), self.log, self._writer, address, self._topics
             )
-            self._leaders = Leaders(self._writer, self.node, self._settled)
+            self._producers = ProducerStates(self.log, self._writer)
+            self._transactions = TransactionCoordinator(
+                hub,
+                self.log,
+                self._writer,
+                self._topics,
+                self._producers,
+                self._offsets,
+                self._coordinator,
+            )
+            self._leaders = Leaders(
+                self._writer, self.node, self._producers, self._transactions.check_write, self._settled
+            )
+            self._transactions.start(self._leaders)
+            self._upkeep = Upkeep(
+                hub,
+                self.log,
+                self._writer,
+                self._topics,
+                self._configs,
+                self.node,
+                self._producers,
+                retention_check_interval,
+            )
         except BaseException:
             self._writer.close()
             self.log.close()
@@ -144,22 +196,47 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
             return TopicMetadata(name, _NO_ID, error, [])
         return _described(topic)
 
-    def create_topics(self, topics: Mapping[str, TopicSpec]) -> dict[str, Error | None]:
+    def topic_names(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
         self._check()
+        topics = {topic_id: self._topics.by_id(topic_id) for topic_id in ids}
+        return {
+            topic_id: topic.name
+            for topic_id, topic in topics.items()
+            if topic is not None and not topic.deleted
+        }
+
+    def create_topics(
+        self,
+        topics: Mapping[str, TopicSpec],
+        *,
+        validate_only: bool = False,
+        details: MutableMapping[str, str] | None = None,
+    ) -> dict[str, Error | None]:
+        self._check()
+        details = {} if details is None else details
         answers: dict[str, Error | None] = {}
         for name, spec in topics.items():
             try:
-                check_configs(spec.configs)
-                legal = is_legal(name)
-                answers[name] = (
-                    self._topics.create(name, spec.partitions, spec.configs) if legal else InvalidTopicError
-                )
+                answers[name] = self._create(name, spec, validate_only)
             except InvalidConfigError as error:
                 log.warning("topic %r is not created: %s", name, error)
-                answers[name] = InvalidConfigurationError
+                answers[name], details[name] = InvalidConfigurationError, str(error)
             except LogError as error:
                 answers[name] = self._storage_error("creating topic", name, error)
+                details[name] = str(error)
+            else:
+                if answers[name] is not None:
+                    details[name] = _why_not_created(name, spec, answers[name])
         return answers
+
+    def _create(self, name: str, spec: TopicSpec, validate_only: bool) -> Error | None:
+        if not is_legal(name):
+            return InvalidTopicError
+        check_configs(spec.configs)
+        error = self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
+        if error is None and not validate_only:
+            self._upkeep.configured()
+        return error
 
     def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
         self._check()
@@ -180,27 +257,38 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
                 answers[name] = UnknownTopicOrPartitionError
                 continue
             try:
-                deleted = self._topics.delete(name, self._offsets.rows_without(topic))
+                deleted = self._topics.delete(
+                    name, {**self._offsets.rows_without(topic), **self._producers.rows_without(topic)}
+                )
             except LogError as error:
                 answers[name] = self._storage_error("deleting topic", name, error)
                 continue
             answers[name] = None if deleted is topic else UnknownTopicOrPartitionError
+            if deleted is not None:
+                self._producers.forget(deleted)
+                self._transactions.forget(deleted)
+                self.node.forget(deleted)
+                self._upkeep.deleted(deleted.partitions)
             for partition in topic.partitions:
                 _wake(partition)
-        self.node.forget_deleted()
         return answers
 
     # -- records --------------------------------------------------------------------------------
 
     def produce(
-        self, batches: Mapping[TopicPartition, Sequence[bytes]], acks: int = -1
+        self,
+        batches: Mapping[TopicPartition, Sequence[bytes]],
+        acks: int = -1,
+        *,
+        transactional_id: str | None = None,
     ) -> dict[TopicPartition, Produced]:
         self._check()
-        while self._pending_bytes > PENDING_BYTES:
-            self._less_pending.clear()
-            self._less_pending.wait()
-            self._check()
-        request = Request()
+        with self._entrance.turn():  # in their order: one connection may have several under way
+            while self._pending_bytes > PENDING_BYTES:
+                self._less_pending.clear()
+                self._less_pending.wait()
+                self._check()
+        request = Request(transactional_id)
         shares: list[tuple[Partition, Share]] = []
         for (name, number), contents in batches.items():
             partition = self._topics.partition(name, number)
@@ -218,6 +306,7 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
                     shares.append((partition, outcome))
                     continue
             request.answers[name, number] = outcome
+        shares = self._admit(shares, request, acks)
         request.left = len(shares)
         for partition, share in shares:
             self._pending_bytes += share.size
@@ -228,6 +317,24 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
         if request.left:
             request.ready.wait()
         return request.answers
+
+    def _admit(
+        self, shares: list[tuple[Partition, Share]], request: Request, acks: int
+    ) -> list[tuple[Partition, Share]]:
+        """The shares that their topics' configuration allows, as it wants them.
+
+        No other green thread may run between this and the appending, for the sake of the order.
+        """
+        settings = [self._configs.settings(partition.topic) for partition, _ in shares]
+        admitted = []
+        with self._turns.turn(any(map(recompresses, settings))):
+            for known, (partition, share) in zip(settings, shares, strict=True):
+                refused = admit(known, share, acks)
+                if refused is None:
+                    admitted.append((partition, share))
+                else:
+                    request.answers[partition.topic.name, partition.number] = refused
+        return admitted
 
     def _settled(self, size: int) -> None:
         self._pending_bytes -= size
@@ -241,9 +348,12 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
         max_wait: float,
         min_bytes: int,
         max_bytes: int,
+        read_committed: bool = False,
     ) -> dict[TopicPartition, Fetched]:
         self._check()
-        fetch = Fetch(self.log, self._topics, partitions, min_bytes, max_bytes)
+        fetch = Fetch(
+            self.log, self._topics, self._producers, partitions, min_bytes, max_bytes, read_committed
+        )
         self._fetches.add(fetch)
         try:
             return fetch.run(max_wait)
@@ -251,18 +361,25 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
             self._fetches.discard(fetch)
             self._check()
 
-    def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
+    def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, ListedOffset]:
         self._check()
         return {
-            (name, number): self._list_offset(self._topics.partition(name, number), timestamp)
+            (name, number): self._list_offset(
+                self._topics.partition(name, number), timestamp, read_committed
+            )
             for (name, number), timestamp in timestamps.items()
         }
 
-    def _list_offset(self, partition: Partition | None, timestamp: int) -> ListedOffset:
+    def _list_offset(
+        self, partition: Partition | None, timestamp: int, read_committed: bool
+    ) -> ListedOffset:
         if partition is None:
             return ListedOffset(UnknownTopicOrPartitionError)
+        end = self._producers.last_stable_offset(partition) if read_committed else partition.high_watermark
         if timestamp == LATEST:
-            return ListedOffset(None, partition.high_watermark)
+            return ListedOffset(None, end)
         if timestamp == EARLIEST:
             return ListedOffset(None, partition.log_start)
         if timestamp < 0 and timestamp != MAX_TIMESTAMP:
@@ -275,7 +392,7 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
             return ListedOffset(
                 self._storage_error("looking for a timestamp in", partition.topic.name, error)
             )
-        return ListedOffset(None, *found) if found is not None else ListedOffset(None)
+        return ListedOffset(None, *found) if found is not None and found[0] < end else ListedOffset(None)
 
     def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
         found = self.log.offset_for_timestamp(partition.stored, timestamp)
@@ -320,11 +437,13 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
             for fetch in list(self._fetches):
                 fetch.abandon()
             self._coordinator.close()
+            self._transactions.close()
             while self._pending_bytes:
                 self._less_pending.clear()
                 self._less_pending.wait()
         finally:  # also if the caller is interrupted: the folder must not stay locked
             self.node.close()
+            self._upkeep.close()
             self._writer.close()
             self.log.close()
             self._stopped.set()
@@ -366,6 +485,14 @@ class EmbeddedBroker(GroupCalls, BrokerInterface):
         except LogError as error:
             # Nothing is lost: the records are in the log, and their next commit brings them here again.
             log.error("native partitions could not be registered: %s", error)
+
+
+def _why_not_created(name: str, spec: TopicSpec, error: Error | None) -> str:
+    if error is InvalidTopicError:
+        return f"{name!r} cannot be the name of a topic: letters, digits, '.', '_' and '-', 249 at most"
+    if error is InvalidPartitionsError:
+        return f"a topic has 1 to {PARTITIONS_PER_TOPIC} partitions, not {spec.partitions}"
+    return f"topic {name!r} exists"
 
 
 def _described(topic: Topic) -> TopicMetadata:

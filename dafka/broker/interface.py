@@ -13,10 +13,11 @@ itself concerns the broker as a whole: :class:`dafka.broker.errors.BrokerStopped
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from dafka.broker.admin_interface import AdminInterface
 from dafka.broker.groups_interface import (
     CommittedOffset,
     Error,
@@ -31,6 +32,7 @@ from dafka.broker.groups_interface import (
     Synced,
     TopicPartition,
 )
+from dafka.broker.transactions_interface import TransactionInterface
 
 __all__ = [
     "EARLIEST",
@@ -106,7 +108,10 @@ class Produced(NamedTuple):
     """The outcome for one partition of a produce.
 
     ``base_offset`` is the offset of the first record; ``timestamp`` (ms) is -1 where records keep the time
-    that their producer gave them; ``detail`` says in words what is wrong.
+    that their producer gave them; ``detail`` says in words what is wrong. ``base_offsets`` are there only
+    where the batches do not stand one behind the other, because some of them had come before or because
+    they were taken one at a time (by a remote broker); with an error, they are those of the batches that
+    were taken before the first that was not.
     """
 
     error: Error | None
@@ -114,6 +119,7 @@ class Produced(NamedTuple):
     timestamp: int = -1
     log_start_offset: int = NO_OFFSET
     detail: str = ""
+    base_offsets: Sequence[int] = ()
 
 
 class FetchFrom(NamedTuple):
@@ -148,9 +154,10 @@ class ListedOffset(NamedTuple):
     timestamp: int = -1
 
 
-class BrokerInterface(GroupInterface):
+class BrokerInterface(GroupInterface, AdminInterface, TransactionInterface):
     """A broker. See the module for what all methods have in common, and
-    :mod:`dafka.broker.groups_interface` for the methods about groups."""
+    :mod:`dafka.broker.groups_interface`, :mod:`dafka.broker.admin_interface` and
+    :mod:`dafka.broker.transactions_interface` for the others."""
 
     @abstractmethod
     def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
@@ -161,11 +168,24 @@ class BrokerInterface(GroupInterface):
         has InvalidTopicError.
         """
 
-    @abstractmethod
-    def create_topics(self, topics: Mapping[str, TopicSpec]) -> dict[str, Error | None]:
-        """Create topics.
+    def topic_names(self, ids: Iterable[UUID]) -> dict[UUID, str]:
+        """The names of the topics with these ids, as far as there are such topics."""
+        wanted = set(ids)
+        topics = self.metadata(None).topics.values()
+        return {topic.topic_id: topic.name for topic in topics if topic.topic_id in wanted}
 
-        Errors: InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError, KafkaStorageError.
+    @abstractmethod
+    def create_topics(
+        self,
+        topics: Mapping[str, TopicSpec],
+        *,
+        validate_only: bool = False,
+        details: MutableMapping[str, str] | None = None,
+    ) -> dict[str, Error | None]:
+        """Create topics, or with ``validate_only`` say what would become of it.
+
+        ``details`` gets, by topic, what is wrong in words. Errors: InvalidTopicError,
+        TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError, KafkaStorageError.
         """
 
     @abstractmethod
@@ -182,14 +202,24 @@ class BrokerInterface(GroupInterface):
 
     @abstractmethod
     def produce(
-        self, batches: Mapping[TopicPartition, Sequence[bytes]], acks: int = -1
+        self,
+        batches: Mapping[TopicPartition, Sequence[bytes]],
+        acks: int = -1,
+        *,
+        transactional_id: str | None = None,
     ) -> dict[TopicPartition, Produced]:
         """Append record batches (magic 2, with any base offset) and return after the commit.
 
         ``acks`` 0 returns when the batches are numbered; 1 and -1 mean the same here. What comes for one
-        partition is taken as a whole or not at all. Errors: UnknownTopicOrPartitionError,
+        partition is taken as a whole or not at all.
+
+        Batches of idempotent producers (with a producer id) are appended once: one that comes again, also
+        while the first is under way, gets the offset that the first has. Transactional ones need their
+        partition added to the open transaction of ``transactional_id``. Errors: UnknownTopicOrPartitionError,
         NotLeaderForPartitionError (not writable), CorruptRecordError, InvalidRecordError (no batch, or an
-        empty one), MessageSizeTooLargeError, InvalidRequiredAcksError, KafkaStorageError (not written).
+        empty one), MessageSizeTooLargeError, InvalidRequiredAcksError, KafkaStorageError (not written);
+        OutOfOrderSequenceNumberError, InvalidProducerEpochError, InvalidTxnStateError,
+        InvalidProducerIdMappingError.
         """
 
     @abstractmethod
@@ -200,15 +230,22 @@ class BrokerInterface(GroupInterface):
         max_wait: float,
         min_bytes: int,
         max_bytes: int,
+        read_committed: bool = False,
     ) -> dict[TopicPartition, Fetched]:
         """Read batches; waits until there are ``min_bytes``, or an error, for at most ``max_wait`` seconds.
 
         Answered are the partitions with data or an error; all of them when the time is over. Partitions are
         read in the order given until ``max_bytes`` are reached; the first batch of all comes whatever its
-        size. Errors: UnknownTopicOrPartitionError, OffsetOutOfRangeError, KafkaStorageError (unreadable),
-        CorruptRecordError (damaged on disk).
+        size. With ``read_committed`` nothing is read from the last stable offset on, and the answer names the
+        aborted transactions. Errors: UnknownTopicOrPartitionError, OffsetOutOfRangeError, KafkaStorageError
+        (unreadable), CorruptRecordError (damaged on disk).
         """
 
     @abstractmethod
-    def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
-        """The first offset with that timestamp (ms) or a later one; or LATEST, EARLIEST, MAX_TIMESTAMP."""
+    def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, ListedOffset]:
+        """The first offset with that timestamp (ms) or a later one; or LATEST, EARLIEST, MAX_TIMESTAMP.
+
+        With ``read_committed`` LATEST is the last stable offset, and nothing is found from there on.
+        """

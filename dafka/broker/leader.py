@@ -8,6 +8,9 @@ Numbers are given when the writer puts a round together, so all that has come fo
 shares a round, and a round that could not be written needs no undoing: the log still ends where it ended,
 and the next round begins there.
 
+The sequences of idempotent producers and the transactions of transactional ones are checked at the same
+moment (:mod:`dafka.broker.producer_state`), and what becomes of them is written in the same transaction.
+
 Unlike a mesh producer a leader has no state of its own and retains nothing. Its address is in the table of
 topics, its position is the end of its partition in the log, and the broker's store answers every FETCH and
 GET-HEADS for it.
@@ -16,6 +19,7 @@ GET-HEADS for it.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 
 import gevent.event
@@ -28,14 +32,18 @@ from kafka.errors import (
 )
 
 from dafka.broker.interface import Produced
-from dafka.broker.limits import MESSAGE_MAX_BYTES
+from dafka.broker.limits import BATCH_MAX_BYTES
 from dafka.broker.node import BrokerNode
-from dafka.broker.topics import Partition
+from dafka.broker.producer_state import ProducerStates, RefusedBatchError
+from dafka.broker.topics import Partition, Rows
 from dafka.mesh.writer import Numbered, Writer
-from dafka.protocol.batch import BatchError, check_batch, with_offset
+from dafka.protocol.batch import BatchError, BatchHeader, check_batch, with_offset
+from dafka.protocol.batch_control import encode_marker
 from dafka.protocol.errors import DafkaError
 
 log = logging.getLogger(__name__)
+
+MARKER_BYTES = 80
 
 _DAMAGED = frozenset(("short", "length", "crc"))
 
@@ -45,23 +53,29 @@ class TopicDeletedError(DafkaError):
 
 
 class Share:
-    """What one produce call has for one partition: checked batches, and how many offsets each takes."""
+    """What one produce call has for one partition: checked batches, and how many offsets each takes.
 
-    __slots__ = ("batches", "request", "size", "spans")
+    ``headers`` are there if an idempotent producer takes part.
+    """
+
+    __slots__ = ("batches", "headers", "request", "size", "spans", "timestamp")
 
     def __init__(self, batches: Sequence[bytes], spans: list[int], size: int, request: Request) -> None:
         self.batches = batches
         self.spans = spans
         self.size = size
         self.request = request
+        self.headers: list[BatchHeader] | None = None
+        self.timestamp = -1  # what the broker gave all records (LogAppendTime)
 
 
 class Request:
     """One produce call: its answers, and a green thread that may wait for them."""
 
-    __slots__ = ("answers", "left", "ready")
+    __slots__ = ("answers", "left", "ready", "transactional_id")
 
-    def __init__(self) -> None:
+    def __init__(self, transactional_id: str | None = None) -> None:
+        self.transactional_id = transactional_id
         self.answers: dict[tuple[str, int], Produced] = {}
         self.left = 0
         self.ready = gevent.event.Event()
@@ -77,12 +91,14 @@ class Request:
 def check_batches(batches: Sequence[bytes], request: Request) -> Share | Produced:
     """The share that ``batches`` make, or what is wrong with them."""
     spans = []
+    headers = []
+    idempotent = False
     size = 0
     for content in batches:
-        if len(content) > MESSAGE_MAX_BYTES:
+        if len(content) > BATCH_MAX_BYTES:
             return Produced(
                 MessageSizeTooLargeError,
-                detail=f"a record batch of {len(content)} bytes, message.max.bytes is {MESSAGE_MAX_BYTES}",
+                detail=f"a record batch of {len(content)} bytes, at most {BATCH_MAX_BYTES} are taken",
             )
         try:
             header = check_batch(content)
@@ -93,26 +109,47 @@ def check_batches(batches: Sequence[bytes], request: Request) -> Share | Produce
         if header.count != span or header.is_control:
             what = "a control batch" if header.is_control else f"{header.count} records on {span} offsets"
             return Produced(InvalidRecordError, detail=f"{what}: clients do not write that")
+        if header.producer_id >= 0:
+            idempotent = True
+        elif header.is_transactional:
+            return Produced(InvalidRecordError, detail="a transactional batch without a producer id")
         spans.append(span)
+        headers.append(header)
         size += len(content)
     if not spans:
         return Produced(InvalidRecordError, detail="no record batch")
-    return Share(batches, spans, size, request)
+    share = Share(batches, spans, size, request)
+    if idempotent:
+        share.headers = headers
+    return share
 
 
 class Leaders:
     """All leaders of a broker: appends what is produced and publishes what is committed.
 
-    ``settled(bytes)`` follows each share, whatever became of it.
+    ``settled(bytes)`` follows each share, whatever became of it. ``check_write(partition, header,
+    transactional id)`` raises RefusedBatchError for what no open transaction allows.
     """
 
-    def __init__(self, writer: Writer, node: BrokerNode, settled: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        node: BrokerNode,
+        producers: ProducerStates,
+        check_write: Callable[[Partition, BatchHeader, str | None], None],
+        settled: Callable[[int], None],
+    ) -> None:
         self._writer = writer
         self._node = node
+        self._producers = producers
+        self._check_write = check_write
         self._settled = settled
 
     def append(self, partition: Partition, share: Share) -> None:
         """Take a share; its request is answered after the commit."""
+        if share.headers is not None:
+            self._append_once(partition, share, share.headers)
+            return
         numbered: list[bytes] = []
         key = (partition.topic.name, partition.number)
         first = base = 0
@@ -131,13 +168,96 @@ class Leaders:
         def done(error: Exception | None) -> None:
             if error is None:
                 self._publish(partition, first, numbered)
-                produced = Produced(None, base, -1, partition.log_start)
+                produced = Produced(None, base, share.timestamp, partition.log_start)
             else:
                 produced = _refused(key, error)
             share.request.answer(key, produced)
             self._settled(share.size)
 
         self._writer.append_numbered(partition.stored, number, share.size, done)
+
+    def _append_once(self, partition: Partition, share: Share, headers: list[BatchHeader]) -> None:
+        """:meth:`append` for batches of idempotent producers: what is there already is not appended again."""
+        numbered: list[bytes] = []
+        bases: list[int] = []
+        rows: Rows = {}
+        key = (partition.topic.name, partition.number)
+        first = 0
+        staging = self._producers.expect(
+            partition, {header.producer_id for header in headers if header.producer_id >= 0}
+        )
+
+        def number(sequence: int, offset: int) -> Numbered:
+            nonlocal first
+            if partition.topic.deleted:
+                raise TopicDeletedError(f"topic {key[0]!r} was deleted")
+            partition.begun = True
+            first = sequence
+            for content, header in zip(share.batches, headers, strict=True):
+                known = None
+                if header.producer_id >= 0:
+                    self._check_write(partition, header, share.request.transactional_id)
+                    known = staging.take(header, offset)
+                bases.append(offset if known is None else known)
+                if known is None:
+                    numbered.append(with_offset(content, offset))
+                    offset += header.count
+            rows.update(staging.keep())
+            return Numbered(sequence, numbered, offset)
+
+        def done(error: Exception | None) -> None:
+            staging.settle(error is None)
+            if error is None:
+                if numbered:
+                    self._publish(partition, first, numbered)
+                ends = [base + header.count for base, header in zip(bases, headers, strict=True)]
+                apart = () if bases[1:] == ends[:-1] else tuple(bases)
+                produced = Produced(
+                    None, bases[0], share.timestamp, partition.log_start, base_offsets=apart
+                )
+            else:
+                produced = _refused(key, error)
+            share.request.answer(key, produced)
+            self._settled(share.size)
+
+        self._writer.append_numbered(partition.stored, number, share.size, done, rows)
+
+    def end_transaction(
+        self,
+        partition: Partition,
+        producer_id: int,
+        epoch: int,
+        commit: bool,
+        done: Callable[[Exception | None], None],
+    ) -> None:
+        """Append the marker that ends a producer's transaction; ``done`` follows the commit of the round.
+
+        A topic that was deleted has no transactions: that is a success.
+        """
+        numbered: list[bytes] = []
+        rows: Rows = {}
+        first = 0
+        staging = self._producers.expect(partition, {producer_id})
+
+        def number(sequence: int, offset: int) -> Numbered:
+            nonlocal first
+            if partition.topic.deleted:
+                raise TopicDeletedError(f"topic {partition.topic.name!r} was deleted")
+            partition.begun = True
+            first = sequence
+            marker = encode_marker(int(time.time() * 1000), producer_id, epoch, commit=commit)
+            numbered.append(with_offset(marker, offset))
+            staging.end_transaction(producer_id, epoch, offset, commit)
+            rows.update(staging.keep())
+            return Numbered(sequence, numbered, offset + 1)
+
+        def written(error: Exception | None) -> None:
+            staging.settle(error is None)
+            if error is None:
+                self._publish(partition, first, numbered)
+            done(None if partition.topic.deleted else error)
+
+        self._writer.append_numbered(partition.stored, number, MARKER_BYTES, written, rows)
 
     def _publish(self, partition: Partition, first: int, contents: list[bytes]) -> None:
         try:
@@ -147,6 +267,8 @@ class Leaders:
 
 
 def _refused(key: tuple[str, int], error: Exception) -> Produced:
+    if isinstance(error, RefusedBatchError):
+        return Produced(error.error, detail=str(error))
     if isinstance(error, TopicDeletedError):
         return Produced(UnknownTopicOrPartitionError, detail=str(error))
     log.error("record batches for %s were not stored: %s", key, error)

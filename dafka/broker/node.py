@@ -16,13 +16,13 @@ import math
 from collections import Counter
 
 from dafka.broker.limits import HEAD_INTERVAL
-from dafka.broker.topics import Partition, TopicTable
+from dafka.broker.topics import FOR_GOOD, Partition, Topic, TopicTable
 from dafka.log import Log
 from dafka.mesh.endpoint import Endpoint
 from dafka.mesh.hub import Hub
 from dafka.mesh.store import StoreNode
 from dafka.mesh.writer import Writer
-from dafka.protocol.commands import Command, DirectHead, Head, Trimmed
+from dafka.protocol.commands import Command, DirectHead, Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
 
 
@@ -42,7 +42,11 @@ class BrokerNode(StoreNode):
         ]
         self._headed = 0
         super().__init__(hub, endpoint, log, writer, address)
-        self.forget_deleted()
+        for topic, partition, offset, sequence in topics.deleted():
+            if offset == FOR_GOOD:
+                self.role.forget(topic, [partition])
+            else:
+                self.role.trimmed(topic, partition, sequence)
 
     def publish_committed(self, partition: Partition, first: int, contents: list[bytes]) -> None:
         """Publish what a leader has committed, from sequence ``first`` on."""
@@ -50,11 +54,12 @@ class BrokerNode(StoreNode):
             self._heading.append(partition)
         self.lead(Run(None, partition.address, partition.topic.octets, first, contents))
 
-    def forget_deleted(self) -> None:
-        """Topics were deleted: no more HEADs for them, and a FETCH is told that the records are gone."""
-        self._heading = [partition for partition in self._heading if not partition.topic.deleted]
-        for topic, address, _, sequence in self._topics.deleted():
-            self.role.trimmed(topic, address, sequence)
+    def forget(self, topic: Topic) -> None:
+        """A topic was deleted: no more HEADs for it, and a FETCH is told that the records are gone."""
+        self._heading = [partition for partition in self._heading if partition.topic is not topic]
+        self.role.forget(topic.octets, [one.address for one in topic.partitions if one.writable])
+        for partition in topic.partitions:
+            self.role.trimmed(topic.octets, partition.address, partition.stored.next_sequence)
 
     def on_run(self, run: Run) -> None:
         if self._topics.leads(run.topic, run.address):
@@ -65,6 +70,13 @@ class BrokerNode(StoreNode):
     def on_command(self, command: Command) -> None:
         if isinstance(command, (Head, Trimmed)) and self._topics.leads(command.topic, command.address):
             self.discarded["leader-address"] += 1
+        elif isinstance(command, Fetch):
+            end = self._topics.end_of_deleted(command.topic, command.partition)
+            if command.sequence < end:
+                gone = Trimmed(command.address, command.partition, command.topic, end)
+                self.endpoint.publish(self, (gone,))
+            elif not end:
+                super().on_command(command)
         elif not (
             isinstance(command, (Head, DirectHead)) and self._topics.was_led(command.topic, command.address)
         ):

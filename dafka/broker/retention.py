@@ -8,13 +8,13 @@ the topic, and an opening broker finishes what was left undone.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 import gevent.event
 
 from dafka.broker.config_table import ConfigTable
 from dafka.broker.configs import TopicSettings
 from dafka.broker.node import BrokerNode
+from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import FOR_GOOD, Partition, TopicTable
 from dafka.log import Log, LogClosedError, LogError, LogPartition
 from dafka.mesh.hub import Hub
@@ -30,8 +30,7 @@ _REST = 10.0  # seconds until a deletion that failed is tried again
 class Upkeep:
     """Retention, compaction, and the records of deleted topics. Hub side; runs until :meth:`close`.
 
-    ``stable_offset(partition)``: compaction ends there, for what becomes of the records behind it is not
-    decided.
+    Compaction ends at the last stable offset, for what becomes of the records behind it is not decided.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class Upkeep:
         topics: TopicTable,
         configs: ConfigTable,
         node: BrokerNode,
-        stable_offset: Callable[[Partition], int],
+        producers: ProducerStates,
         interval: float,
     ) -> None:
         self._log = log
@@ -50,7 +49,7 @@ class Upkeep:
         self._topics = topics
         self._configs = configs
         self._node = node
-        self._stable_offset = stable_offset
+        self._producers = producers
         self._closed = False
         self._cleaner = Cleaner(hub, log, writer, self._rules, self.trimmed, interval)
         self._deleted: list[tuple[bytes, bytes, int]] = [entry[:3] for entry in topics.deleted()]
@@ -92,11 +91,26 @@ class Upkeep:
 
     def _rules(self, stored: LogPartition) -> Rules | None:
         partition = self._topics.of_log(stored)
-        if partition is not None:
-            return rules(self._configs.settings(partition.topic), self._stable_offset(partition))
-        if self._topics.was_led(stored.topic, stored.address):
-            return None
-        return rules(self._configs.settings(None), None)
+        if partition is None:
+            gone = self._topics.was_led(stored.topic, stored.address)
+            return None if gone else Rules(_retention(self._configs.settings(None)))
+        settings = self._configs.settings(partition.topic)
+        if not settings.compacted:
+            return Rules(_retention(settings))
+        return Rules(_retention(settings), self._compaction(settings, partition))
+
+    def _compaction(self, settings: TopicSettings, partition: Partition) -> Compaction:
+        def aborted(start: int, end: int) -> list[tuple[int, int, int]]:
+            return [found[:3] for found in self._producers.aborted(partition, start, end)]
+
+        return Compaction(
+            settings.delete_retention_ms,
+            settings.min_compaction_lag_ms,
+            settings.max_compaction_lag_ms,
+            settings.min_dirty_ratio,
+            self._producers.last_stable_offset(partition),
+            aborted,
+        )
 
     # -- deleted topics -------------------------------------------------------------------------
 
@@ -125,20 +139,5 @@ class Upkeep:
             del self._deleted[: len(some)]
 
 
-def rules(settings: TopicSettings, stable_offset: int | None) -> Rules:
-    """What the settings of a topic mean for each of its partitions."""
-    retention = (
-        Retention(settings.retention_ms, settings.retention_bytes) if settings.deleted else NO_RETENTION
-    )
-    if not settings.compacted:
-        return Rules(retention)
-    return Rules(
-        retention,
-        Compaction(
-            settings.delete_retention_ms,
-            settings.min_compaction_lag_ms,
-            settings.max_compaction_lag_ms,
-            settings.min_dirty_ratio,
-            stable_offset,
-        ),
-    )
+def _retention(settings: TopicSettings) -> Retention:
+    return Retention(settings.retention_ms, settings.retention_bytes) if settings.deleted else NO_RETENTION

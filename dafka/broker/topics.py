@@ -117,7 +117,9 @@ class TopicTable:
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._by_names: dict[tuple[bytes, bytes], Partition] = {}
-        self._gone = {(topic, address) for topic, address, offset, _ in self.deleted() if offset == FOR_GOOD}
+        self._gone = {
+            (topic, address): end for topic, address, offset, end in self.deleted() if offset == FOR_GOOD
+        }
         self._changing = BoundedSemaphore(1)
         for name, row in log.table(TOPICS).items():
             self._load(name, row)
@@ -155,6 +157,10 @@ class TopicTable:
     def was_led(self, topic: bytes, address: bytes) -> bool:
         """Whether ``address`` was the leader of a partition of a topic that is deleted."""
         return (topic, address) in self._gone
+
+    def end_of_deleted(self, topic: bytes, address: bytes) -> int:
+        """The sequence that such a partition ended before; 0 for any other."""
+        return self._gone.get((topic, address), 0)
 
     def wants(self, stored: LogPartition) -> bool:
         """Whether :meth:`adopt` would register a partition that is in no topic."""
@@ -280,7 +286,7 @@ class TopicTable:
             for partition in topic.partitions:
                 del self._by_names[topic.octets, partition.address]
                 if partition.writable:
-                    self._gone.add((topic.octets, partition.address))
+                    self._gone[topic.octets, partition.address] = partition.stored.next_sequence
             return topic
 
     def deleted(self) -> Iterator[tuple[bytes, bytes, int, int]]:

@@ -141,6 +141,19 @@ class StoreRole:
         if stored is not None:
             stored.first = max(stored.first, first)
 
+    def forget(self, topic: bytes, addresses: Iterable[bytes]) -> None:
+        """These partitions were deleted for good: nothing of them is told or asked for any more."""
+        known = (self._partitions.pop((topic, address), None) for address in addresses)
+        gone = {stored for stored in known if stored is not None}
+        if not gone:
+            return
+        for stored in gone:
+            self._give_back(stored, LAST_SEQUENCE)
+        self._catchup.drop(gone)
+        self._topics[topic] = [stored for stored in self._topics[topic] if stored not in gone]
+        if not self._topics[topic]:
+            del self._topics[topic]
+
     # -- the mesh -----------------------------------------------------------------------------------
 
     def receive_run(self, now: float, run: Run) -> list[Output]:

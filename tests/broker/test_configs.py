@@ -7,13 +7,38 @@ from kafka.errors import InvalidConfigurationError
 
 from dafka import Broker
 from dafka.broker import connect
-from dafka.broker.configs import KEYS, InvalidConfigError, check_configs
+from dafka.broker.configs import BROKER_KEYS, KEYS, InvalidConfigError, check_configs, read_settings
 from dafka.broker.interface import TopicSpec
+from dafka.broker.limits import BATCH_MAX_BYTES
 
 
 def test_every_default_is_a_value_that_its_key_may_have():
     for key in KEYS.values():
         key.check(key.default)
+    for name, key in BROKER_KEYS.items():
+        key.check(key.default)
+        assert not key.broker, name
+
+
+def test_what_all_topics_take_from_the_broker_is_a_setting_of_the_broker():
+    for key in KEYS.values():
+        assert not key.broker or BROKER_KEYS[key.broker].default == key.default
+
+
+def test_settings_are_read_from_the_values_in_effect():
+    values = {name: key.default for name, key in KEYS.items()}
+    values |= {"cleanup.policy": "compact, delete", "message.timestamp.difference.max.ms": "5"}
+    values |= {"max.message.bytes": str(2**31 - 1)}
+    settings = read_settings(values.__getitem__)
+    assert (settings.compacted, settings.deleted, settings.retention_ms) == (True, True, -1)
+    assert (settings.timestamp_before_max_ms, settings.timestamp_after_max_ms) == (5, 5)
+    assert settings.max_message_bytes == BATCH_MAX_BYTES
+
+
+def test_a_value_that_was_possible_once_and_is_not_now_gives_way_to_the_default(caplog):
+    values = {name: key.default for name, key in KEYS.items()} | {"retention.ms": "a week"}
+    assert read_settings(values.__getitem__).retention_ms == -1
+    assert "retention.ms is a whole number, -1 or more, not 'a week'; -1 is taken" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -28,6 +53,8 @@ def test_every_default_is_a_value_that_its_key_may_have():
         ("min.cleanable.dirty.ratio", "2", "a number from 0 to 1"),
         ("min.insync.replicas", "0", "1 or more"),
         ("preallocate", "yes", "one of true, false"),
+        ("max.message.bytes", str(2**31), "0 or more and 2147483647 or less"),
+        ("retention.ms", None, "retention.ms is a text, not None"),
     ],
 )
 def test_a_value_that_cannot_be_is_named(name, value, says):

@@ -9,7 +9,7 @@ from broker.clients import Client, batch, until
 
 from dafka import Broker, Consumer, Store
 from dafka.mesh.endpoint import Node
-from dafka.protocol.commands import Head
+from dafka.protocol.commands import Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
 from dafka.roles.outputs import Subscribe
 
@@ -156,6 +156,28 @@ def test_records_and_heads_under_a_leaders_address_are_dropped_and_counted(broke
     until(lambda: broker.discarded.get("leader-address") == 3)
     assert client.values("t") == [b"a"]
     assert client.produce("t", b"b").base_offset == 1
+
+
+def test_who_fetches_from_a_deleted_topic_is_told_also_after_a_restart(tmp_path):
+    own = b"0123456789ABCDEF" * 2
+
+    def fetch(broker: Broker, address: str, first: int) -> list[object]:
+        listener = Listener(Client(broker), b"other")
+        listener.publish(Subscribe(b"T" + own), Fetch(address.encode(), own, b"t", first, 100))
+        until(lambda: any(isinstance(one, Trimmed) for one in listener.heard))
+        return [one for one in listener.heard if isinstance(one, Trimmed)]
+
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        client.produce("t", b"a")
+        client.produce("t", b"b")
+        address = client.partitions("t")[0][0]
+        client.call("delete_topics", ["t"])
+        assert fetch(broker, address, 0) == [Trimmed(own, address.encode(), b"t", 2)]
+        assert client.core.node.role.positions == {}
+    with Broker(tmp_path) as broker:
+        assert fetch(broker, address, 1) == [Trimmed(own, address.encode(), b"t", 2)]
 
 
 def test_a_consumer_of_a_deleted_topic_is_told_that_its_records_are_gone(broker, client):

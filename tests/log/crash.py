@@ -2,10 +2,12 @@
 
     scripts/crash --kills 500
 
-Each round goes on with the folder that the last one left. Checked after every kill: all that was acknowledged
-is there once and in order, a round is there for all partitions or for none, what was trimmed or deleted stays
-so, of each key the newest record is there at its offset, table values are no older than what was
-acknowledged, and ``verify`` finds no damage.
+Two programs take turns: one writes to a log, the other to a broker, in which retention, compaction and the
+deletion of topics go on. Each goes on with the folder that its last kill left. Checked after every kill: all
+that was acknowledged is there once and in order, a round is there for all partitions or for none, what was
+trimmed or deleted stays so, of each key the newest record is there at its offset, table values and committed
+group offsets are no older than what was acknowledged and not beyond what is there, and ``verify`` finds no
+damage.
 """
 
 from __future__ import annotations
@@ -19,41 +21,38 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
-from log import killed_writer as writer  # noqa: E402 - needs the path
+from log import crash_broker, killed_broker  # noqa: E402 - needs the path
+from log import killed_writer as writer  # noqa: E402
+from log.expecting import Loss, Survived, expect, expect_undamaged  # noqa: E402
 from log.messages import EVERYTHING  # noqa: E402
 
 from dafka.log import Log  # noqa: E402
-from dafka.log.verify import verify  # noqa: E402
 from dafka.protocol.batch_reader import decode_batch  # noqa: E402
 
 
-class Loss(AssertionError):
-    """Something that was promised is not there."""
-
-
-class Survived(NamedTuple):
-    rounds: int
-    messages: int
-
-
-def start(folder: Path, seed: int, durability: str) -> subprocess.Popen[bytes]:
+def start(
+    folder: Path, seed: int, durability: str, program: str = writer.__file__
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, writer.__file__, str(folder), str(seed), durability],
+        [sys.executable, program, str(folder), str(seed), durability],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
     )
 
 
-def write_and_kill(folder: Path, seed: int, durability: str) -> dict[str, Any]:
+def write_and_kill(
+    folder: Path, seed: int, durability: str, program: str = writer.__file__
+) -> dict[str, Any]:
     """Run the writer for a random number of rounds and kill it; what it said last."""
     choice = random.Random(seed)
-    child = start(folder, seed, durability)
+    child = start(folder, seed, durability, program)
     assert child.stdout is not None
     said = b""
     for _ in range(choice.randrange(1, 80)):
@@ -91,8 +90,7 @@ def check(folder: Path, said: dict[str, Any]) -> Survived:
                 continue
             expected = [writer.content(number, sequence, generation) for sequence in range(first, end)]
             expect(contents == expected, f"{partition} has other contents than were written")
-    damages = [damage for seen in verify(folder) for damage in seen.damages]
-    expect(not damages, f"verify: {damages}")
+    expect_undamaged(folder)
     return Survived(rounds, total)
 
 
@@ -116,39 +114,57 @@ def check_compacted(contents: list[bytes]) -> None:
         expect(offset == newest[key], f"{key!r} is back at {offset} though {newest[key]} was written")
 
 
-def expect(holds: bool, what: str) -> None:
-    if not holds:
-        raise Loss(what)
+class Subject(NamedTuple):
+    """What is killed, and what checks what it left."""
+
+    program: str
+    check: Callable[[Path, dict[str, Any]], Survived]
+
+
+LOG = Subject(writer.__file__, check)
+BROKER = Subject(killed_broker.__file__, crash_broker.check)
+SUBJECTS = {"log": [LOG], "broker": [BROKER], "both": [LOG, BROKER]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--of", choices=SUBJECTS, default="both")
     parser.add_argument("--durability", choices=("process", "power"), default="process")
     parser.add_argument("--folders", type=int, default=10, help="begin with an empty folder so often")
     options = parser.parse_args()
+    subjects = SUBJECTS[options.of]
+    folders: list[Path | None] = [None] * len(subjects)
+    survived = [Survived(0, 0)] * len(subjects)
     began, losses, rounds, messages = time.monotonic(), 0, 0, 0
-    folder, survived = Path(), Survived(0, 0)
+    anew = max(1, options.kills // options.folders // len(subjects))
     for kill in range(options.kills):
-        if kill % max(1, options.kills // options.folders) == 0 or not folder.name:
-            rounds += survived.rounds
-            shutil.rmtree(folder, ignore_errors=True) if folder.name else None
-            folder, survived = Path(tempfile.mkdtemp()), Survived(0, 0)
+        which, turn = kill % len(subjects), kill // len(subjects)
+        subject, folder = subjects[which], folders[which]
+        if folder is None or turn % anew == 0:
+            if folder is not None:
+                shutil.rmtree(folder)
+            rounds += survived[which].rounds
+            folder = folders[which] = Path(tempfile.mkdtemp())
         seed = options.seed * 1_000_000 + kill
         try:
-            survived = check(folder, write_and_kill(folder, seed, options.durability))
-            messages += survived.messages
+            said = write_and_kill(folder, seed, options.durability, subject.program)
+            survived[which] = subject.check(folder, said)
+            messages += survived[which].messages
         except Exception as error:
             losses += 1
-            print(f"seed {seed}: {type(error).__name__}: {error} ({folder} is kept)", flush=True)
-            rounds += survived.rounds
-            folder, survived = Path(tempfile.mkdtemp()), Survived(0, 0)
+            name = Path(subject.program).stem
+            print(f"{name}, seed {seed}: {type(error).__name__}: {error} ({folder} is kept)", flush=True)
+            folders[which] = None
         if kill % 50 == 49:
             print(f"{kill + 1} kills, {losses} losses", flush=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    for folder in folders:
+        if folder is not None:
+            shutil.rmtree(folder)
+    rounds += sum(last.rounds for last in survived)
     print(
-        f"{options.kills} kills, durability {options.durability}: {rounds + survived.rounds} rounds, "
+        f"{options.kills} kills ({options.of}), durability {options.durability}: {rounds} rounds, "
         f"{messages} messages checked, {losses} losses, {time.monotonic() - began:.0f} s"
     )
     sys.exit(1 if losses else 0)

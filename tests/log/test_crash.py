@@ -14,17 +14,18 @@ import time
 from pathlib import Path
 
 import pytest
-from log.crash import check, start, write_and_kill
+from log.crash import BROKER, LOG, Subject, check, start, write_and_kill
 
-KILLS = int(os.environ.get("DAFKA_KILLS", "20"))
+KILLS = int(os.environ.get("DAFKA_KILLS", "32"))
 COPIES = 5
 
 
 @pytest.mark.timeout(60 + 5 * KILLS)
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_acknowledged_records_survive_sigkill(folder: Path, durability: str) -> None:
-    for kill in range(KILLS // 2):
-        check(folder, write_and_kill(folder, kill, durability))
+@pytest.mark.parametrize("subject", [LOG, BROKER], ids=["a log", "a broker"])
+def test_acknowledged_records_survive_sigkill(folder: Path, subject: Subject, durability: str) -> None:
+    for kill in range(KILLS // 4):
+        subject.check(folder, write_and_kill(folder, kill, durability, subject.program))
 
 
 def test_a_copy_taken_at_any_instant_holds_what_was_acknowledged_before(folder: Path, tmp_path: Path) -> None:

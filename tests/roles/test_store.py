@@ -333,3 +333,16 @@ def test_the_table_of_partitions_is_bounded():
         role.receive(1.0, Head(b"%032d" % (number + 100), TOPIC, 3))
     assert len(role.positions) == 3
     assert role.refused == 17
+
+
+def test_a_partition_that_was_deleted_for_good_is_forgotten():
+    role = store(0, 5)
+    role.receive(0.0, Head(PARTITION2, TOPIC, 3))
+    role.forget(TOPIC, [PARTITION, b"X" * 32])
+    assert set(role.positions) == {(TOPIC, PARTITION2)}
+    assert role.receive(1.0, from_consumer(0, 5)) == []
+    assert not [told for told in role.receive(1.0, GetHeads(TOPIC, CONSUMER)) if isinstance(told, DirectHead)]
+    role.forget(TOPIC, [PARTITION2])
+    assert role.positions == {}
+    asked = [one for step in range(100) for one in role.tick(2.0 + step) if isinstance(one, Fetch)]
+    assert asked == []

@@ -1,0 +1,200 @@
+"""What a topic's configuration says about batches that are produced to it."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import gevent
+import kafka.errors as errors
+import pytest
+from broker.clients import Client, batch
+
+from compat.kafka import KafkaConsumer, KafkaProducer
+from dafka import Broker
+from dafka.broker.admission import Turns
+from dafka.broker.interface import Produced, TopicSpec
+from dafka.mesh.hub import get_hub
+from dafka.protocol.batch import check_batch
+from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.batch_writer import encode_batch
+
+
+def create(client: Client, topic: str = "t", **configs: object) -> None:
+    named = {name.replace("_", "."): str(value) for name, value in configs.items()}
+    assert client.call("create_topics", {topic: TopicSpec(1, named)}) == {topic: None}
+
+
+def produce(client: Client, *contents: bytes, acks: int = -1) -> Produced:
+    return client.call("produce", {("t", 0): list(contents)}, acks)["t", 0]
+
+
+# -- size and replicas --------------------------------------------------------------------------
+
+
+def test_max_message_bytes_is_the_topics(client):
+    create(client, max_message_bytes=1000)
+    outcome = produce(client, batch(bytes(2000)))
+    assert outcome.error is errors.MessageSizeTooLargeError
+    assert "max.message.bytes is 1000" in outcome.detail
+    assert produce(client, batch(bytes(500))).error is None
+    create(client, "wide", max_message_bytes=5_000_000)
+    answers = client.call("produce", {("wide", 0): [batch(bytes(3_000_000))]})
+    assert answers["wide", 0].error is None
+    assert [len(value) for value in client.values("wide")] == [3_000_000]
+
+
+def test_a_share_with_one_batch_that_is_too_large_is_refused_as_a_whole(client):
+    create(client, max_message_bytes=1000)
+    assert produce(client, batch(b"a"), batch(bytes(2000))).error is errors.MessageSizeTooLargeError
+    assert client.values("t") == []
+
+
+def test_more_replicas_than_there_are_are_missed_with_acks_all_only(client):
+    create(client, min_insync_replicas=2)
+    outcome = produce(client, batch(b"a"))
+    assert outcome.error is errors.NotEnoughReplicasError
+    assert "min.insync.replicas is 2" in outcome.detail
+    assert produce(client, batch(b"b"), acks=1).error is None
+    assert client.values("t") == [b"b"]
+
+
+# -- timestamps ---------------------------------------------------------------------------------
+
+
+def test_with_log_append_time_all_records_have_the_brokers_time(broker, client):
+    create(client, message_timestamp_type="LogAppendTime")
+    before = int(time.time() * 1000)
+    outcome = produce(client, batch(b"a", b"b", timestamp=5, compression="gzip"))
+    after = int(time.time() * 1000)
+    assert before <= outcome.timestamp <= after
+    header = check_batch(client.fetch("t").batches[0])  # the checksum is right
+    assert (header.timestamp_type, header.max_timestamp) == (1, outcome.timestamp)
+    with KafkaConsumer(
+        "t", bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest"
+    ) as consumer:
+        records = [next(consumer) for _ in range(2)]
+    assert {(record.timestamp, record.timestamp_type) for record in records} == {(outcome.timestamp, 1)}
+    assert [record.value for record in records] == [b"a", b"b"]
+    assert client.call("list_offsets", {("t", 0): before})["t", 0].offset == 0
+
+
+def test_the_producer_is_told_the_time_of_appending(broker, client):
+    create(client, message_timestamp_type="LogAppendTime")
+    before = int(time.time() * 1000)
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        sent = producer.send("t", b"x", timestamp_ms=5).get(10)
+    assert before <= sent.timestamp <= int(time.time() * 1000)
+
+
+def test_records_from_the_future_or_too_far_back_are_refused(client):
+    create(client, message_timestamp_before_max_ms=60_000, message_timestamp_after_max_ms=60_000)
+    now = int(time.time() * 1000)
+    assert produce(client, batch(b"now", timestamp=now)).error is None
+    for timestamp, says in (
+        (now + 120_000, "after.max.ms is 60000"),
+        (now - 120_000, "before.max.ms is 60000"),
+    ):
+        mixed = encode_batch([(now, None, b"", ()), (timestamp, None, b"", ())], compression="gzip")
+        outcome = produce(client, mixed)
+        assert outcome.error is errors.InvalidTimestampError
+        assert says in outcome.detail
+    assert client.values("t") == [b"now"]
+
+
+def test_by_default_the_future_ends_after_an_hour_and_the_past_is_open(client):
+    create(client)
+    now = int(time.time() * 1000)
+    assert produce(client, batch(b"a", timestamp=now + 4_000_000)).error is errors.InvalidTimestampError
+    assert produce(client, batch(b"a", timestamp=now + 3_000_000)).error is None
+    assert produce(client, batch(b"a", timestamp=1)).error is None
+
+
+def test_a_producer_may_not_say_log_append_time_itself(client):
+    create(client)
+    content = encode_batch([(5, None, b"x", ())], timestamp_type=1)
+    assert produce(client, content).error is errors.InvalidTimestampError
+
+
+# -- compression --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wanted", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
+@pytest.mark.parametrize("sent", [None, "gzip", "lz4"])
+def test_batches_are_stored_with_the_topics_compression(client, wanted, sent):
+    create(client, compression_type=wanted)
+    values = [b"some text " * 100] * 50
+    content = batch(*values, compression=sent, producer_id=7, producer_epoch=0, base_sequence=0)
+    assert produce(client, content).error is None
+    (stored,) = client.fetch("t").batches
+    header = check_batch(stored)
+    assert header.compression == (None if wanted == "uncompressed" else wanted)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 0, 0)
+    assert decode_batch(stored).values == values
+
+
+def test_a_small_batch_does_not_overtake_a_large_one_that_is_being_compressed(client):
+    create(client, compression_type="gzip")
+    noise = random.Random(1)
+    large = batch(noise.randbytes(900_000))
+
+    def produce_all() -> list[int]:
+        contents = [large, batch(b"1"), large, batch(b"3")]
+        greens = [
+            gevent.spawn(
+                lambda content=content: client.core.produce({("t", 0): [content]})["t", 0].base_offset
+            )
+            for content in contents
+        ]
+        gevent.joinall(greens, raise_error=True)
+        return [green.value for green in greens]
+
+    assert client.connection.hub.run(produce_all) == [0, 1, 2, 3]
+
+
+def test_a_batch_that_cannot_be_unpacked_is_refused(client):
+    create(client, compression_type="gzip")
+    content = bytearray(batch(b"some text " * 100, compression="lz4"))
+    content[70:] = bytes(len(content) - 70)
+    from crc32c import crc32c
+
+    content[17:21] = crc32c(bytes(content[21:])).to_bytes(4, "big")
+    outcome = produce(client, bytes(content))
+    assert outcome.error in (errors.UnsupportedCompressionTypeError, errors.CorruptRecordError)
+    assert outcome.detail
+    assert client.values("t") == []
+
+
+def test_turns_are_taken_in_the_order_of_asking_also_when_one_is_given_up():
+    def take_turns() -> list[int]:
+        turns, order = Turns(), []
+
+        def take(number: int) -> None:
+            with turns.turn():
+                gevent.sleep(0.01)
+                order.append(number)
+
+        greens = [gevent.spawn(take, number) for number in range(6)]
+        gevent.sleep(0.005)
+        greens[2].kill()
+        gevent.joinall(greens)
+        with turns.turn():
+            order.append(99)
+        return order
+
+    assert get_hub().run(take_turns) == [0, 1, 3, 4, 5, 99]
+
+
+def test_a_codec_that_is_not_there_any_more_is_named_and_batches_stay_as_they_come(
+    tmp_path, monkeypatch, caplog
+):
+    with Broker(tmp_path) as broker:
+        create(Client(broker), compression_type="zstd")
+    monkeypatch.setattr("kafka.codec.zstd", None)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        assert produce(client, batch(b"x")).error is None
+        assert client.values("t") == [b"x"]
+        answers = client.call("create_topics", {"u": TopicSpec(1, {"compression.type": "zstd"})})
+        assert answers == {"u": errors.InvalidConfigurationError}
+    assert "whose library is installed, not 'zstd'; producer is taken" in caplog.text

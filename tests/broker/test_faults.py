@@ -1,0 +1,101 @@
+"""A disk that fails, and values that are damaged: named errors, the broker stays up, the rest is readable."""
+
+from __future__ import annotations
+
+import time
+
+import kafka.errors as errors
+import pytest
+from broker.clients import Client, until
+from log.messages import chunk_rows, database
+
+from compat.kafka import KafkaConsumer
+from dafka import Broker
+from dafka.broker.interface import EARLIEST, TopicSpec
+from dafka.log import LogWriteError
+
+LARGE = bytes(100_000)
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """A folder whose topic t has lost the second of its three values, with offset 1."""
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        for letter in (b"a", b"b", b"c"):
+            client.produce("t", letter + LARGE)
+    _, (row, _, value), _ = chunk_rows(tmp_path)
+    harmed = value[:5000] + bytes([value[5000] ^ 1]) + value[5001:]
+    with database(tmp_path) as rows:
+        rows.execute("UPDATE Cache SET value = ? WHERE rowid = ?", (harmed, row))
+    return tmp_path
+
+
+def test_a_damaged_value_is_refused_and_what_lies_around_it_can_be_read(damaged):
+    with Broker(damaged) as broker:
+        client = Client(broker)
+        assert len(client.fetch("t", 0).batches) == 1
+        assert client.fetch("t", 1).error is errors.CorruptRecordError
+        assert len(client.fetch("t", 2).batches) == 1
+
+
+def test_a_damaged_value_is_passed_over_if_that_is_wanted(damaged, caplog):
+    with Broker(damaged, on_damage="skip") as broker:
+        with KafkaConsumer(
+            "t", bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest"
+        ) as consumer:
+            records = [next(consumer) for _ in range(2)]
+        assert [(record.offset, record.value[:1]) for record in records] == [(0, b"a"), (2, b"c")]
+        assert Client(broker).produce("t", b"d").base_offset == 3
+    assert "is damaged" in caplog.text
+    assert "it is skipped" in caplog.text
+
+
+def test_retention_on_a_disk_that_fails_is_tried_again_and_harms_nobody(monkeypatch, caplog, capfd):
+    with Broker(retention_ms=500, retention_check_interval=0.05) as broker:
+        client = Client(broker)
+        client.create("t")
+        log = client.core.log
+        commit = log._storage.commit
+
+        def failing(deleted, stored):
+            stored = list(stored)
+            if any(row[:1] == b"f" for row, _ in stored):  # a floor: the beginning of a partition moves
+                raise LogWriteError(log.path, "no space left on device")
+            return commit(deleted, stored)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(log._storage, "commit", failing)
+            client.produce("t", LARGE, timestamp=int(time.time() * 1000))
+            until(lambda: "no space left on device" in caplog.text)
+            assert client.call("delete_records", {("t", 0): 1})["t", 0].error is errors.KafkaStorageError
+            assert client.call("list_offsets", {("t", 0): EARLIEST})["t", 0].offset == 0
+            assert client.values("t") == [LARGE]
+            assert client.produce("t", b"b", timestamp=2**40).base_offset == 1
+        until(lambda: client.call("list_offsets", {("t", 0): EARLIEST})["t", 0].offset > 0)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_the_records_of_a_deleted_topic_go_when_the_disk_works_again(monkeypatch, caplog):
+    monkeypatch.setattr("dafka.broker.retention._REST", 0.05)
+    with Broker() as broker:
+        client = Client(broker)
+        client.create("t")
+        client.produce("t", LARGE)
+        log = client.core.log
+        commit = log._storage.commit
+
+        def failing(deleted, stored):
+            stored = list(stored)
+            if any(row[:1] == b"d" for row, _ in stored):  # a partition is dropped
+                raise LogWriteError(log.path, "no space left on device")
+            return commit(deleted, stored)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(log._storage, "commit", failing)
+            assert client.call("delete_topics", ["t"]) == {"t": None}
+            until(lambda: "could not be deleted yet" in caplog.text)
+            assert len(log.partitions()) == 1
+        until(lambda: not log.partitions())
+        assert client.call("create_topics", {"t": TopicSpec()}) == {"t": None}
