@@ -193,7 +193,8 @@ class Cluster:
                         f"{self.access.patience:g} s: "
                         f"{reason(error)}"
                     ) from error
-                log.info("asking %s again: %s", self.access.servers, reason(error))
+                level = logging.WARNING if pause >= _LONGEST_PAUSE else logging.INFO
+                log.log(level, "asking %s again: %s", self.access.servers, reason(error))
                 self._connection = None
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)

@@ -218,7 +218,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     if compression not in (None, "none") and not is_available(compression):
         raise OptionError(f"kafka.compression.type: the codec {compression} is not installed here")
     most = given.get("kafka.max.request.size", _positive)
-    batch_bytes = given.get("kafka.batch.size", _positive)
+    wanted = max(given.get("kafka.batch.size", _positive) or 0, default.batch_bytes)
     acks = given.get("kafka.acks", _one_of("all", "-1", "1", "0"))
     exactly_once = bool(given.get("exactlyOnce", _boolean))
     if exactly_once and acks in ("0", "1"):
@@ -230,8 +230,8 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         exactly_once=exactly_once,
         compression=None if compression == "none" else compression,
         acks=int(acks) if acks in ("0", "1") else -1,
-        # One record for each request, as batch.size=16384 of a producer means, is not worth it here.
-        batch_bytes=min(max(batch_bytes or 0, default.batch_bytes), most or default.batch_bytes),
+        # As small as a producer's batch.size usually is, they would not pay here.
+        batch_bytes=min(wanted, most or wanted),
         transaction_timeout=default.transaction_timeout if timeout is None else timeout / 1000,
     )
 

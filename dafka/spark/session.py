@@ -12,7 +12,6 @@ from dafka.spark.java import find_java
 from dafka.spark.source import register
 
 _LOCAL = {
-    "spark.driver.memory": "1g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -25,18 +24,18 @@ def session(name: str, master: str | None = None, conf: Mapping[str, str] | None
     """A session that knows the format ``dafka``.
 
     Under ``spark-submit`` it is the one that was submitted, with its master and memory. Otherwise one is
-    started in this process, on two cores and loopback, unless ``master`` and ``conf`` say more. Raises
-    :class:`dafka.spark.java.JavaMissingError`.
+    started in this process: on two cores, small, on loopback; or as a client of the cluster that ``master``
+    names. ``conf`` goes before all of that. Raises :class:`dafka.spark.java.JavaMissingError`.
     """
     builder = SparkSession.builder.appName(name)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit has started Java already
         os.environ["JAVA_HOME"] = find_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        builder = builder.master(master or "local[2]")
+        builder = builder.master(master or "local[2]").config("spark.driver.memory", "1g")
         if master is None or master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        for option, value in _LOCAL.items():
-            builder = builder.config(option, value)
+            for option, value in _LOCAL.items():
+                builder = builder.config(option, value)
     elif master is not None:
         builder = builder.master(master)
     for option, value in (conf or {}).items():

@@ -1,4 +1,4 @@
-"""A streaming query into Parquet in a process of its own, to be killed: BROKER FOLDER."""
+"""A streaming query in a process of its own, to be killed: parquet or dafka, BROKER, FOLDER."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from dafka.spark import session
 
 
-def main(servers, folder):
+def main(sink, servers, folder):
     spark = session("archiving", conf={"spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"})
     options = {
         "kafka.bootstrap.servers": servers,
@@ -16,14 +16,15 @@ def main(servers, folder):
         "maxOffsetsPerTrigger": "300",
     }
     rows = spark.readStream.format("dafka").options(**options).load()
-    query = (
-        rows.selectExpr("partition", "offset", "cast(value as string) as value")
-        .writeStream.format("parquet")
-        .option("path", f"{folder}/out")
-        .option("checkpointLocation", f"{folder}/checkpoint")
-        .trigger(processingTime="0 seconds")
-        .start()
-    )
+    if sink == "parquet":
+        rows = rows.selectExpr("partition", "offset", "cast(value as string) as value")
+        target = {"path": f"{folder}/out"}
+    else:
+        rows = rows.select("key", "value")
+        target = {"kafka.bootstrap.servers": servers, "topic": "out", "exactlyOnce": "true"}
+    writer = rows.writeStream.format(sink).options(**target)
+    writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
+    query = writer.trigger(processingTime="0 seconds").start()
     query.awaitTermination()
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from spark.frames import create, produce, wait_until
+from spark.frames import create, frame, produce, wait_until
 
 ROOT = Path(__file__).parents[2]
 RECORDS = 3000
@@ -23,8 +23,8 @@ def start(broker, tmp_path):
     """Starts the query in a process group of its own: Java and its Python workers die with it."""
     running = []
 
-    def start():
-        program = [sys.executable, str(Path(__file__).with_name("archiving.py"))]
+    def start(sink):
+        program = [sys.executable, str(Path(__file__).with_name("archiving.py")), sink]
         running.append(
             subprocess.Popen(
                 [*program, broker.bootstrap_servers, str(tmp_path)],
@@ -56,33 +56,49 @@ def committed(folder):
 def read_up_to(folder):
     """How many offsets the last micro-batch that was planned goes up to."""
     offsets = folder / "checkpoint" / "offsets"
-    planned = [int(path.name) for path in offsets.iterdir() if path.name.isdigit()] if offsets.is_dir() else []
+    planned = (
+        [int(path.name) for path in offsets.iterdir() if path.name.isdigit()] if offsets.is_dir() else []
+    )
     if not planned:
         return 0
     last = (offsets / str(max(planned))).read_text().splitlines()[-1]
     return sum(json.loads(last)["flights"].values()) if last.startswith("{") else 0
 
 
-def test_a_killed_query_loses_and_doubles_nothing(spark, broker, tmp_path, start):
+def is_done(folder, sent):
+    """Whether all that was sent has been planned, and all that was planned is committed."""
+    planned, done = (
+        {path.name for path in (folder / "checkpoint" / name).glob("*") if path.name.isdigit()}
+        for name in ("offsets", "commits")
+    )
+    return read_up_to(folder) == sent and planned == done
+
+
+def run_and_kill(broker, tmp_path, start):
+    """Send numbers and run the query over them, RUNS times; how many numbers there are."""
     create(broker, "flights", 3)
-    sent = 0
     for run in range(RUNS):
-        produce(broker, "flights", [b"%d" % number for number in range(sent, sent + RECORDS)])
-        sent += RECORDS
-        before = committed(tmp_path)
+        sent = (run + 1) * RECORDS
+        produce(broker, "flights", [b"%d" % number for number in range(run * RECORDS, sent)])
+        enough = committed(tmp_path) + 2
         query = start()
         if run < RUNS - 1:
-            wait_until(lambda before=before: committed(tmp_path) >= before + 2, seconds=120)
+            wait_until(lambda enough=enough: committed(tmp_path) >= enough, seconds=100)
         else:
-            done = lambda: read_up_to(tmp_path) == sent and planned_is_committed(tmp_path)  # noqa: E731
-            wait_until(done, seconds=120)
+            wait_until(lambda sent=sent: is_done(tmp_path, sent), seconds=100)
         kill(query)
+    return RUNS * RECORDS
+
+
+def test_a_killed_query_loses_and_doubles_nothing_in_parquet(spark, broker, tmp_path, start):
+    sent = run_and_kill(broker, tmp_path, lambda: start("parquet"))
     found = spark.read.parquet(str(tmp_path / "out")).select("partition", "offset", "value").collect()
     assert sorted(int(row.value) for row in found) == list(range(sent))
     assert len({(row.partition, row.offset) for row in found}) == sent
 
 
-def planned_is_committed(folder):
-    offsets = {path.name for path in (folder / "checkpoint" / "offsets").iterdir() if path.name.isdigit()}
-    commits = {path.name for path in (folder / "checkpoint" / "commits").iterdir() if path.name.isdigit()}
-    return offsets == commits
+def test_a_killed_query_loses_and_doubles_nothing_in_transactions(spark, broker, tmp_path, start):
+    sent = run_and_kill(broker, tmp_path, lambda: start("dafka"))
+    committed_only = {"kafka.isolation.level": "read_committed"}
+    found = frame(spark, broker, subscribe="out", **committed_only).select("value").collect()
+    assert sorted(int(bytes(row.value)) for row in found) == list(range(sent))

@@ -1,0 +1,34 @@
+"""``dafka pipeline``: the programs on Apache Spark, which are loaded only when one is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+_NAMES = ("aggregate", "archive", "migrate", "replay")
+# By name, so that neither the command line nor anything below it depends on PySpark.
+_MODULES = "dafka.spark.pipelines"
+
+
+class _Pipelines(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_NAMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _NAMES:
+            return None
+        try:
+            command: click.Command = getattr(import_module(f"{_MODULES}.{cmd_name}"), cmd_name)
+        except ModuleNotFoundError as error:
+            if error.name is not None and error.name.split(".")[0] == "dafka":
+                raise
+            raise click.ClickException(
+                f"pipelines run on Apache Spark; {error.name} is missing: pip install 'dafka[spark]'"
+            ) from error
+        return command
+
+
+@click.group(cls=_Pipelines)
+def pipeline() -> None:
+    """Programs on Apache Spark: archive, replay, aggregate and migrate topics."""

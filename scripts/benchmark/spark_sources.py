@@ -1,0 +1,90 @@
+"""What `scripts/bench spark` reads and writes: topics of one content, and a source that has it in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from dafka.broker import connect
+from dafka.broker.interface import TopicSpec
+from dafka.protocol.batch_writer import encode_batch
+from dafka.spark.columns import read_columns
+
+PARTITIONS = 6
+VALUE = bytes(range(100))
+TIME = 1_700_000_000_000
+BATCH = 5000  # records in a record batch: half a megabyte, as a busy producer makes them
+ROWS = 65_000  # in an Arrow batch, as the data source makes them
+_AT_ONCE = 20  # record batches in one produce
+
+
+def fill(servers: str, topic: str, records: int) -> None:
+    """Make the topic, with the records spread over PARTITIONS partitions."""
+    connection = connect(servers, 60)
+    for error in connection.call("create_topics", {topic: TopicSpec(PARTITIONS)}).values():
+        if error is not None:
+            raise error(topic)
+    batch = encode_batch([(TIME + number // 100, None, VALUE, ()) for number in range(BATCH)])
+    for number in range(PARTITIONS):
+        left = records // PARTITIONS // BATCH
+        while left:
+            now = min(left, _AT_ONCE)
+            answer = connection.call("produce", {(topic, number): [batch] * now}, -1)
+            if answer[topic, number].error is not None:
+                raise answer[topic, number].error(answer[topic, number].detail)
+            left -= now
+
+
+def filled(records: int) -> int:
+    """How many records :func:`fill` really writes."""
+    return records // PARTITIONS // BATCH * BATCH * PARTITIONS
+
+
+class MemorySource(DataSource):
+    """The same columns and rows as the topic has, from memory: what a Python source can do at most."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "memory_rows"
+
+    def schema(self) -> str:
+        return (
+            "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
+            "timestampType int"
+        )
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _MemoryReader(int(self.options["records"]))
+
+
+class _MemoryReader(DataSourceReader):
+    def __init__(self, records: int) -> None:
+        self._rows = filled(records) // PARTITIONS
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(number) for number in range(PARTITIONS)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        batch = _arrow_batch(partition.value)
+        for begin in range(0, self._rows, ROWS):
+            yield batch.slice(0, min(ROWS, self._rows - begin))
+
+
+def _arrow_batch(partition: int) -> pa.RecordBatch:
+    batch = encode_batch([(TIME, None, VALUE, ())] * ROWS)
+    columns = read_columns(batch, 0, ROWS)
+    assert columns is not None
+    return pa.record_batch(
+        {
+            "key": columns.keys,
+            "value": columns.values,
+            "topic": pa.repeat(pa.scalar("bench"), ROWS),
+            "partition": pa.repeat(pa.scalar(partition, pa.int32()), ROWS),
+            "offset": pa.array(columns.offsets),
+            "timestamp": pa.array(columns.timestamps * 1000).cast(pa.timestamp("us", tz="UTC")),
+            "timestampType": pa.repeat(pa.scalar(0, pa.int32()), ROWS),
+        }
+    )

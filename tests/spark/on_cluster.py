@@ -1,0 +1,42 @@
+"""A program for a standalone Spark cluster, MASTER BROKER: reads a topic, copies it, says who has read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pyarrow as pa
+
+from dafka.spark import session
+
+
+def who_reads(batches):
+    """The Python daemon of the executor, which each task's worker is a child of, and how many rows."""
+    for batch in batches:
+        yield pa.record_batch({"executor": pa.array([os.getppid()]), "rows": pa.array([batch.num_rows])})
+
+
+def main(master, servers):
+    conf = {
+        "spark.executor.memory": "512m",
+        "spark.cores.max": "2",
+        "spark.executor.cores": "1",
+        "spark.scheduler.minRegisteredResourcesRatio": "1",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+    }
+    spark = session("on a cluster", master, conf)
+    options = {"kafka.bootstrap.servers": servers, "subscribe": "flights", "minPartitions": "12"}
+    rows = spark.read.format("dafka").options(**options).load()
+    readers = rows.mapInArrow(who_reads, "executor long, rows long").collect()
+    rows.select("key", "value").write.format("dafka").mode("append").option(
+        "kafka.bootstrap.servers", servers
+    ).option("topic", "copy").save()
+    print(json.dumps([list(row) for row in readers]))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

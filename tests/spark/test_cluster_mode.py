@@ -1,0 +1,101 @@
+"""The data source on a standalone Spark cluster: a master and two workers, from the PySpark package."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pyspark
+import pytest
+from spark.frames import create, produce, values, wait_until
+
+from dafka.spark.java import JavaMissingError, find_java
+
+ROOT = Path(__file__).parents[2]
+HOME = Path(pyspark.__file__).parent
+RECORDS = 20_000
+
+
+def stop(process):
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(20)
+
+
+@pytest.fixture
+def master(tmp_path):
+    """The address of a master that two workers have registered with."""
+    try:
+        java = find_java()
+    except JavaMissingError as error:
+        pytest.skip(str(error))
+    environment = {
+        **os.environ,
+        "JAVA_HOME": java,
+        "SPARK_HOME": str(HOME),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    with ExitStack() as stack:
+
+        def start(name, *arguments):
+            log = tmp_path / f"{name}.log"
+            command = [
+                str(HOME / "bin" / "spark-class"),
+                f"org.apache.spark.deploy.{arguments[0]}",
+                *arguments[1:],
+            ]
+            with log.open("w") as file:
+                process = subprocess.Popen(
+                    [*command, "--host", "127.0.0.1", "--webui-port", "0"],
+                    env=environment,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            stack.callback(stop, process)
+            return log
+
+        log = start("master", "master.Master", "--port", "0")
+        found = lambda: re.search(r"Starting Spark master at (spark://\S+)", log.read_text())  # noqa: E731
+        wait_until(found)
+        address = found()[1]
+        for number in range(2):
+            folder = str(tmp_path / f"work-{number}")
+            size = ("--cores", "1", "--memory", "1g", "--work-dir", folder)
+            start(f"worker-{number}", "worker.Worker", *size, address)
+        wait_until(lambda: log.read_text().count("Registering worker") == 2)
+        yield address
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(240)
+def test_executors_of_a_cluster_read_and_write_in_parallel(master, broker):
+    create(broker, "flights", 3)
+    produce(broker, "flights", [b"%d" % number for number in range(RECORDS)])
+    program = [
+        sys.executable,
+        str(Path(__file__).with_name("on_cluster.py")),
+        master,
+        broker.bootstrap_servers,
+    ]
+    done = subprocess.run(
+        program,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    readers = json.loads(done.stdout.splitlines()[-1])
+    assert sum(rows for _, rows in readers) == RECORDS
+    assert len({executor for executor, _ in readers}) == 2
+    assert sorted(int(value) for value in values(broker, "copy")) == list(range(RECORDS))

@@ -1,0 +1,94 @@
+"""Notes and transactions of a streaming query, at the moments in which it may die."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from dafka.spark.cluster import cluster
+from dafka.spark.errors import WriteError
+from dafka.spark.options import write_options
+from dafka.spark.ranges import OffsetRange
+from dafka.spark.reading import RangeReader
+from dafka.spark.transactions import Note, Notes, TaskTransaction, begin, end, transactional_id
+from dafka.spark.writing import RecordWriter
+
+PLACE = ("t", 0)
+
+
+@pytest.fixture
+def brokers(broker):
+    return cluster(write_options({"bootstrap.servers": broker.bootstrap_servers}).access)
+
+
+def write_task(brokers, task, values, query="q"):
+    """What a task does: write in a transaction and leave it open."""
+    options = write_options({"bootstrap.servers": brokers.access.servers, "topic": "t"})
+    name = transactional_id(query, task)
+    identity = begin(brokers, name, 60)
+    rows = pa.record_batch(
+        {"value": pa.array(values, pa.binary()), "partition": pa.array([0] * len(values), pa.int32())}
+    )
+    with RecordWriter(brokers, options, identity, name) as writer:
+        writer.write(rows)
+        writer.flush()
+    return TaskTransaction(name, identity.producer_id, identity.epoch)
+
+
+def committed(brokers):
+    last = brokers.offsets({PLACE: -1}, read_committed=True)[PLACE]
+    reader = RangeReader(brokers, ["value"], read_committed=True)
+    return [
+        value for rows in reader.read(OffsetRange(*PLACE, 0, last)) for value in rows.column(0).to_pylist()
+    ]
+
+
+def test_nothing_is_seen_before_the_commit_and_all_of_it_after(brokers):
+    open_transactions = [write_task(brokers, 0, [b"a", b"b"]), write_task(brokers, 1, [b"c"])]
+    assert committed(brokers) == []
+    end(brokers, open_transactions, commit=True)
+    assert sorted(committed(brokers)) == [b"a", b"b", b"c"]
+
+
+def test_a_task_that_is_run_again_takes_back_what_it_had_written(brokers):
+    write_task(brokers, 0, [b"first attempt"])
+    end(brokers, [write_task(brokers, 0, [b"second attempt"])], commit=True)
+    assert committed(brokers) == [b"second attempt"]
+
+
+def test_an_attempt_that_was_taken_for_dead_cannot_commit(brokers):
+    first = write_task(brokers, 0, [b"first attempt"])
+    second = write_task(brokers, 0, [b"second attempt"])
+    with pytest.raises(WriteError, match="was not committed"):
+        end(brokers, [first], commit=True)
+    end(brokers, [second], commit=True)
+    assert committed(brokers) == [b"second attempt"]
+
+
+def test_a_decision_is_found_again(brokers):
+    brokers.metadata(["t"], create=True)
+    notes = Notes(brokers, "q")
+    assert notes.last() == Note()
+    notes.decide(4, PLACE, [0, 1, 2, 5])
+    assert Notes(brokers, "q").last() == Note(4, (0, 1, 2, 5))
+    assert Notes(brokers, "another").last() == Note()
+
+
+def test_who_dies_between_note_and_commits_commits_the_rest_later(brokers):
+    tasks = [write_task(brokers, task, [b"%d" % task]) for task in range(3)]
+    notes = Notes(brokers, "q")
+    notes.decide(7, PLACE, [0, 1, 2])
+    end(brokers, tasks[:1], commit=True)
+    assert Notes(brokers, "q").last().batch == 7
+    Notes(brokers, "q").finish(7)
+    assert sorted(committed(brokers)) == [b"0", b"1", b"2"]
+    Notes(brokers, "q").finish(7)
+    assert sorted(committed(brokers)) == [b"0", b"1", b"2"]
+
+
+def test_a_decision_that_cannot_be_carried_out_any_more_is_an_error(brokers):
+    task = write_task(brokers, 0, [b"x"])
+    Notes(brokers, "q").decide(3, PLACE, [0])
+    end(brokers, [task], commit=False)  # what the broker does when the transaction's time is over
+    with pytest.raises(WriteError, match="has been aborted since"):
+        Notes(brokers, "q").finish(3)
