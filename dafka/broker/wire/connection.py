@@ -123,7 +123,7 @@ class Connection:
                         raise BadRequestError("size", detail)
                     if filled == len(buffer):
                         room = min(size, max(limits.FIRST_CHUNK, 2 * filled)) - filled
-                        self._budget.wait()
+                        self._budget.wait(held)
                         self._budget.take(room)
                         held += room
                         buffer.extend(bytes(room))

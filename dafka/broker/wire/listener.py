@@ -45,12 +45,11 @@ class Budget:
     def give(self, size: int) -> None:
         """... and no longer."""
         self.used -= size
-        if self.used < self.limit:
-            self._room.set()
+        self._room.set()
 
-    def wait(self) -> None:
-        """Wait until there is room for more."""
-        while self.used >= self.limit:
+    def wait(self, held: int) -> None:
+        """Wait until the others leave room for more; ``held`` is what the caller has itself."""
+        while self.used - held >= self.limit:
             self._room.clear()
             self._room.wait()
 

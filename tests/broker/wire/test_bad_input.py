@@ -6,9 +6,9 @@ import logging
 import struct
 
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client, batch, until
 from broker.wire.client import WireClient, encoded
-from broker.wire.samples import NO_ID, fetch, samples
+from broker.wire.samples import NO_ID, fetch, produce, samples
 from kafka.errors import UnsupportedVersionError
 from kafka.protocol.admin import DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
@@ -121,6 +121,21 @@ def test_a_length_that_is_only_announced_takes_no_memory(broker: Broker):
     for one in announcing:
         one.socket.close()
     until(lambda: broker.metrics()["listener_held_bytes"] == 0)
+
+
+def test_a_large_request_waits_for_the_room_that_others_take(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "TOTAL_BYTES", 1)
+    large = encoded(produce("topic", batch(bytes(500_000))), 9)
+    with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as first, WireClient(broker) as second:
+        Client(broker).create("topic")
+        first.socket.sendall(large[:200_000])
+        until(lambda: broker.metrics()["listener_held_bytes"] > 0)
+        second.socket.sendall(large)
+        until(lambda: broker.metrics()["listener_bytes_in"] > 100_000)
+        first.socket.sendall(large[200_000:])
+        for number, wire in enumerate((first, second)):
+            answer = wire.receive(produce("topic"), 9, 1)
+            assert answer.responses[0].partition_responses[0].base_offset == number
 
 
 def test_a_response_that_is_not_read_is_not_waited_for(
