@@ -21,10 +21,11 @@ class _Pipelines(click.Group):
         try:
             command: click.Command = getattr(import_module(f"{_MODULES}.{cmd_name}"), cmd_name)
         except ModuleNotFoundError as error:
-            if error.name is not None and error.name.split(".")[0] == "dafka":
+            missing = (error.name or "").split(".")[0]
+            if missing in ("", "dafka"):
                 raise
             raise click.ClickException(
-                f"pipelines run on Apache Spark; {error.name} is missing: pip install 'dafka[spark]'"
+                f"pipelines run on Apache Spark; {missing} is missing: pip install 'dafka[spark]'"
             ) from error
         return command
 
