@@ -25,7 +25,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
-from uuid import UUID
 
 import gevent
 import gevent.event
@@ -46,12 +45,12 @@ from kafka.errors import (
 from dafka.broker.groups_coordinator import Coordinator
 from dafka.broker.groups_interface import NO_GENERATION, NO_MEMBER, CommittedOffset, Error, TopicPartition
 from dafka.broker.leader import Leaders
-from dafka.broker.limits import TRANSACTION_TIMEOUT_MAX, TRANSACTIONAL_ID_EXPIRATION, TRANSACTIONAL_IDS_KEPT
+from dafka.broker.limits import TRANSACTION_TIMEOUT_MAX
 from dafka.broker.offsets import GroupOffsets
 from dafka.broker.producer_ids import ProducerIds
 from dafka.broker.producer_state import ProducerStates, RefusedBatchError, row_name
 from dafka.broker.topics import Partition, Rows, Topic, TopicTable
-from dafka.broker.transactions import LAST_EPOCH, OPEN, TRANSACTIONS, State, Transaction
+from dafka.broker.transactions import LAST_EPOCH, TRANSACTIONS, State, Transaction
 from dafka.broker.transactions_ending import Ending, storage_error
 from dafka.broker.transactions_interface import (
     NO_EPOCH,
@@ -62,6 +61,7 @@ from dafka.broker.transactions_interface import (
     TransactionDescription,
     TransactionInterface,
 )
+from dafka.broker.transactions_table import TransactionTable
 from dafka.broker.transactions_timeouts import Timeouts
 from dafka.log import Log, LogError
 from dafka.mesh.hub import Hub
@@ -93,30 +93,13 @@ class TransactionCoordinator(TransactionInterface):
         self._groups = groups
         self._clock = clock
         self._ids = ProducerIds(data, writer)
-        self._table = data.table(TRANSACTIONS)
-        self._known: dict[str, Transaction] = {}
-        self._by_producer: dict[int, Transaction] = {}
+        self._table = TransactionTable(data, topics)
         self._ending: Ending
         self._timeouts: Timeouts
-        self._reopen(data)
-
-    def _reopen(self, data: Log) -> None:
-        """Find the transactions that were open when the log was closed."""
-        open_ids = {key.partition("/")[0] for key in data.table(OPEN)}
-        for transactional_id, row in self._table.items() if open_ids else ():
-            if str(row["producer_id"]) not in open_ids:
-                continue
-            transaction = self._remember(Transaction.load(transactional_id, row))
-            for key, value in data.table(OPEN).items(transaction.prefix):
-                transaction.touch(key, value, self._partition)
+        for transaction in self._table.in_use():
             for partition in transaction.partitions.values():
-                self._producers.reopen(partition, transaction.producer_id)
-            self._offsets.hold(transaction.offsets)
-
-    def _partition(self, name: str) -> Partition | None:
-        topic_id, _, number = name.partition("/")
-        topic = self._topics.by_id(UUID(hex=topic_id))
-        return None if topic is None else self._topics.partition(topic.name, int(number))
+                producers.reopen(partition, transaction.producer_id)
+            offsets.hold(transaction.offsets)
 
     def start(self, leaders: Leaders) -> None:
         """Carry on: end what was decided, and abort what lasts too long."""
@@ -124,7 +107,7 @@ class TransactionCoordinator(TransactionInterface):
         self._timeouts = Timeouts(
             self._hub, self._abort, self._sweep, lambda: self._producers.crowded, self._clock
         )
-        for transaction in self._known.values():
+        for transaction in self._table.in_use():
             if transaction.state is State.ONGOING:
                 self._timeouts.watch(transaction)
             elif transaction.state.is_open:
@@ -163,7 +146,7 @@ class TransactionCoordinator(TransactionInterface):
         return self._whole(self._init, transactional_id, timeout, producer_id, epoch)
 
     def _init(self, transactional_id: str, timeout: float, producer_id: int, epoch: int) -> ProducerIdentity:
-        transaction = self._get(transactional_id)
+        transaction = self._table.get(transactional_id)
         if transaction is None:
             return self._first(transactional_id, timeout)
         if producer_id != NO_PRODUCER_ID and producer_id != transaction.producer_id:
@@ -182,15 +165,16 @@ class TransactionCoordinator(TransactionInterface):
         return self._bump(transaction, timeout, epoch)
 
     def _first(self, transactional_id: str, timeout: float) -> ProducerIdentity:
-        transaction = self._known[transactional_id] = Transaction(transactional_id)
+        transaction = Transaction(transactional_id)
         transaction.busy = True
+        self._table.add(transaction)
         try:
             identity = self._become(transaction, self._ids.next(), 0, NO_EPOCH, timeout)
         except LogError as error:
             identity = ProducerIdentity(storage_error("allotting producer ids", error))
         transaction.busy = False
         if identity.error is not None:
-            del self._known[transactional_id]
+            self._table.discard(transaction)
         return identity
 
     def _bump(self, transaction: Transaction, timeout: float, epoch: int) -> ProducerIdentity:
@@ -219,10 +203,10 @@ class TransactionCoordinator(TransactionInterface):
         error = self._write(transaction, transaction.row(**fields))
         if error is not None:
             return ProducerIdentity(error)
-        self._by_producer.pop(transaction.producer_id, None)
+        self._table.discard_producer(transaction)
         for name, value in fields.items():
             setattr(transaction, name, value)
-        self._remember(transaction)
+        self._table.add(transaction)
         return ProducerIdentity(None, producer_id, epoch)
 
     # -- what a transaction touches -------------------------------------------------------------
@@ -327,7 +311,7 @@ class TransactionCoordinator(TransactionInterface):
 
     def check_write(self, partition: Partition, header: BatchHeader, transactional_id: str | None) -> None:
         """Raise RefusedBatchError unless the batch may be appended now, when its round is put together."""
-        transaction = self._by_producer.get(header.producer_id)
+        transaction = self._table.of_producer(header.producer_id)
         if transaction is None and not header.is_transactional:
             return
         producer_id, epoch = header.producer_id, header.producer_epoch
@@ -388,7 +372,7 @@ class TransactionCoordinator(TransactionInterface):
         return {transactional_id: self._describe(transactional_id) for transactional_id in transactional_ids}
 
     def _describe(self, transactional_id: str) -> TransactionDescription:
-        found = self._get(transactional_id)
+        found = self._table.get(transactional_id)
         if found is None or found.producer_id == NO_PRODUCER_ID:
             return TransactionDescription(TransactionalIdNotFoundError)
         return TransactionDescription(
@@ -405,16 +389,12 @@ class TransactionCoordinator(TransactionInterface):
         self, states: Iterable[str] = (), producer_ids: Iterable[int] = ()
     ) -> list[ListedTransaction]:
         wanted, producers = set(states), set(producer_ids)
-        listed = []
-        for transactional_id in self._table:
-            found = self._get(transactional_id)
-            if found is None:
-                continue
-            if (not wanted or found.state.value in wanted) and (
-                not producers or found.producer_id in producers
-            ):
-                listed.append(ListedTransaction(transactional_id, found.producer_id, found.state.value))
-        return listed
+        return [
+            ListedTransaction(found.transactional_id, found.producer_id, found.state.value)
+            for found in self._table
+            if (not wanted or found.state.value in wanted)
+            and (not producers or found.producer_id in producers)
+        ]
 
     # -- pieces ---------------------------------------------------------------------------------
 
@@ -431,24 +411,11 @@ class TransactionCoordinator(TransactionInterface):
         self._hub.spawn(carry_out)
         return outcome.get()  # type: ignore[no-any-return]
 
-    def _get(self, transactional_id: str) -> Transaction | None:
-        found = self._known.get(transactional_id)
-        if found is None and isinstance(transactional_id, str):
-            row = self._table.get(transactional_id)
-            if row is not None:
-                found = self._remember(Transaction.load(transactional_id, row))
-        return found
-
-    def _remember(self, transaction: Transaction) -> Transaction:
-        self._known[transaction.transactional_id] = transaction
-        self._by_producer[transaction.producer_id] = transaction
-        return transaction
-
     def _own(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction | Error:
         """The transaction of a producer, or what it is told instead."""
         if not transactional_id:
             return InvalidRequestError
-        transaction = self._get(transactional_id)
+        transaction = self._table.get(transactional_id)
         if transaction is None or transaction.producer_id != producer_id:
             return InvalidProducerIdMappingError
         if transaction.epoch != epoch:
@@ -469,7 +436,7 @@ class TransactionCoordinator(TransactionInterface):
     def forget(self, topic: Topic) -> None:
         """A topic was deleted: nothing of it is in any transaction now."""
         prefix, infix = f"{topic.topic_id.hex}/", f"/{topic.topic_id.hex}/"
-        for transaction in self._known.values():
+        for transaction in self._table.in_use():
             if not transaction.state.is_open:
                 continue
             offsets = [key for key in transaction.offsets if infix in key[-44:]]
@@ -489,25 +456,6 @@ class TransactionCoordinator(TransactionInterface):
     def _sweep(self) -> None:
         """Forget producers and transactional ids that have not been used for long."""
         self._producers.forget_old(lambda: gevent.sleep(0))
-        oldest = self._clock() - TRANSACTIONAL_ID_EXPIRATION
-        idle: list[tuple[float, str]] = []
-        for count, transactional_id in enumerate(list(self._table)):
-            found = self._known.get(transactional_id)
-            if found is None:
-                idle.append((self._table.get(transactional_id)["updated"], transactional_id))
-            elif not found.state.is_open and not found.busy:
-                idle.append((found.updated, transactional_id))
-            if not count % 1000:
-                gevent.sleep(0)
-        surplus = len(self._table) - TRANSACTIONAL_IDS_KEPT
-        for count, (updated, transactional_id) in enumerate(sorted(idle)):
-            if updated >= oldest and count >= surplus:
-                break
-            transaction = self._get(transactional_id)
-            if transaction is not None and not transaction.busy and not transaction.state.is_open:
-                self._forget_id(transaction)
-
-    def _forget_id(self, transaction: Transaction) -> None:
-        if self._write(transaction, {(TRANSACTIONS, transaction.transactional_id): None}) is None:
-            del self._known[transaction.transactional_id]
-            self._by_producer.pop(transaction.producer_id, None)
+        for transaction in self._table.expired(self._clock(), lambda: gevent.sleep(0)):
+            if self._write(transaction, {(TRANSACTIONS, transaction.transactional_id): None}) is None:
+                self._table.discard(transaction)

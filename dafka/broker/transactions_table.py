@@ -1,0 +1,96 @@
+"""All transactional ids: those in use in memory, the others in the log until somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+from dafka.broker.limits import TRANSACTIONAL_ID_EXPIRATION, TRANSACTIONAL_IDS_KEPT
+from dafka.broker.topics import Partition, Topic, TopicTable
+from dafka.broker.transactions import OPEN, TRANSACTIONS, Transaction
+from dafka.log import Log
+
+
+class TransactionTable:
+    """The transactions of one log."""
+
+    def __init__(self, log: Log, topics: TopicTable) -> None:
+        self._topics = topics
+        self._table = log.table(TRANSACTIONS)
+        self._open = log.table(OPEN)
+        self._known: dict[str, Transaction] = {}
+        self._by_producer: dict[int, Transaction] = {}
+        open_producers = {int(key.partition("/")[0]) for key in self._open}
+        if open_producers:
+            for transactional_id, row in self._table.items():
+                if row["producer_id"] in open_producers:
+                    self.get(transactional_id)
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        """The transaction of an id."""
+        found = self._known.get(transactional_id)
+        if found is None and isinstance(transactional_id, str):
+            row = self._table.get(transactional_id)
+            if row is not None:
+                found = Transaction.load(transactional_id, row)
+                if found.state.is_open:
+                    for key, value in self._open.items(found.prefix):
+                        found.touch(key, value, self._partition)
+                self.add(found)
+        return found
+
+    def of_producer(self, producer_id: int) -> Transaction | None:
+        """The transaction of a producer, if it is in use."""
+        return self._by_producer.get(producer_id)
+
+    def add(self, transaction: Transaction) -> None:
+        """Keep one that is new, or whose producer id has changed."""
+        self._known[transaction.transactional_id] = transaction
+        self._by_producer[transaction.producer_id] = transaction
+
+    def discard_producer(self, transaction: Transaction) -> None:
+        """Its producer id is about to change."""
+        self._by_producer.pop(transaction.producer_id, None)
+
+    def discard(self, transaction: Transaction) -> None:
+        """Its row is deleted, or was never written."""
+        self._known.pop(transaction.transactional_id, None)
+        self.discard_producer(transaction)
+
+    def in_use(self) -> list[Transaction]:
+        """Those in memory, all open ones among them."""
+        return list(self._known.values())
+
+    def __iter__(self) -> Iterator[Transaction]:
+        for transactional_id in self._table:
+            found = self.get(transactional_id)
+            if found is not None:
+                yield found
+
+    def expired(self, now: float, pause: Callable[[], object]) -> Iterator[Transaction]:
+        """Those unused for TRANSACTIONAL_ID_EXPIRATION, and the longest unused beyond TRANSACTIONAL_IDS_KEPT.
+
+        Calls ``pause`` now and then.
+        """
+        idle: list[tuple[float, str]] = []
+        for count, transactional_id in enumerate(list(self._table)):
+            found = self._known.get(transactional_id)
+            row = self._table.get(transactional_id) if found is None else None
+            if row is not None:
+                idle.append((row["updated"], transactional_id))
+            elif found is not None and not found.state.is_open:
+                idle.append((found.updated, transactional_id))
+            if not count % 1000:
+                pause()
+        surplus = len(self._table) - TRANSACTIONAL_IDS_KEPT
+        for count, (updated, transactional_id) in enumerate(sorted(idle)):
+            if updated >= now - TRANSACTIONAL_ID_EXPIRATION and count >= surplus:
+                break
+            transaction = self.get(transactional_id)
+            if transaction is not None and not transaction.busy and not transaction.state.is_open:
+                yield transaction
+
+    def _partition(self, name: str) -> Partition | None:
+        topic_id, _, number = name.partition("/")
+        topic: Topic | None = self._topics.by_id(UUID(hex=topic_id))
+        return None if topic is None else self._topics.partition(topic.name, int(number))

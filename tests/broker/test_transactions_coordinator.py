@@ -1,0 +1,683 @@
+"""Transactions: all or nothing, for readers who want committed records only, whatever dies in between."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import gevent
+import kafka.errors as errors
+import pytest
+from broker.clients import MEGABYTE, Client, batch, until
+
+from dafka import Broker, Consumer
+from dafka.broker import limits
+from dafka.broker.interface import CommittedOffset, Fetched, FetchFrom, ListedOffset, Produced
+from dafka.broker.transactions import LAST_EPOCH, State
+from dafka.broker.transactions_interface import ListedTransaction, ProducerIdentity
+from dafka.log import LogWriteError
+from dafka.protocol.batch import read_header, with_producer
+from dafka.protocol.batch_control import commits
+from dafka.protocol.batch_reader import decode_batch
+
+
+class Producer:
+    """A transactional producer as the wire shows it."""
+
+    def __init__(self, client: Client, transactional_id: str = "x", timeout: float = 60.0) -> None:
+        self.client = client
+        self.id = transactional_id
+        self.timeout = timeout
+        self.sequences: dict[tuple[str, int], int] = {}
+        self.init()
+
+    def init(self) -> None:
+        identity = self.client.call("init_producer_id", self.id, self.timeout)
+        assert identity.error is None
+        _, self.producer_id, self.epoch = identity
+        self.sequences = {}
+
+    @property
+    def who(self) -> tuple[str, int, int]:
+        return self.id, self.producer_id, self.epoch
+
+    def add(self, *partitions: tuple[str, int]) -> object:
+        answers = self.client.call("add_partitions_to_transaction", *self.who, partitions)
+        assert list(answers) == list(partitions)
+        (error,) = set(answers.values())
+        return error
+
+    def write(self, value: bytes, partition: tuple[str, int] = ("t", 0)) -> Produced:
+        """Send without adding the partition."""
+        sequence = self.sequences.get(partition, 0)
+        content = with_producer(batch(value), self.producer_id, self.epoch, sequence, transactional=True)
+        answer = self.client.call("produce", {partition: [content]}, transactional_id=self.id)[partition]
+        if answer.error is None:
+            self.sequences[partition] = sequence + 1
+        return answer
+
+    def send(self, value: bytes, partition: tuple[str, int] = ("t", 0)) -> Produced:
+        assert self.add(partition) is None
+        answer = self.write(value, partition)
+        assert answer.error is None
+        return answer
+
+    def end(self, commit: bool) -> object:
+        return self.client.call("end_transaction", *self.who, commit)
+
+    def commit(self) -> None:
+        assert self.end(True) is None
+
+    def abort(self) -> None:
+        assert self.end(False) is None
+
+    def send_offset(self, offset: int, group: str = "g", **member: object) -> object:
+        assert self.client.call("add_offsets_to_transaction", *self.who, group) is None
+        return self.commit_offset(offset, group, **member)
+
+    def commit_offset(self, offset: int, group: str = "g", **member: object) -> object:
+        offsets = {("t", 0): CommittedOffset(offset)}
+        return self.client.call("commit_transaction_offsets", *self.who, group, offsets, **member)["t", 0]
+
+
+@pytest.fixture
+def producer(client: Client) -> Producer:
+    client.create("t", 3)
+    return Producer(client)
+
+
+def fetch(
+    client: Client, offset: int = 0, partition: int = 0, wait: float = 0.0, max_bytes: int = MEGABYTE
+) -> Fetched:
+    """What a reader of committed records gets."""
+    wanted = {("t", partition): FetchFrom(offset, max_bytes)}
+    limits = {"max_wait": wait, "min_bytes": 1, "max_bytes": MEGABYTE}
+    return client.call("fetch", wanted, **limits, read_committed=True)["t", partition]
+
+
+def committed(client: Client, partition: int = 0) -> list[bytes | None]:
+    """The values that a reader of committed records sees: Kafka's way of leaving out aborted ones."""
+    return visible(fetch(client, partition=partition))
+
+
+def visible(fetched: Fetched) -> list[bytes | None]:
+    assert fetched.error is None
+    begins = sorted((first, producer_id) for producer_id, first in fetched.aborted)
+    aborting: set[int] = set()
+    values: list[bytes | None] = []
+    for content in fetched.batches:
+        header = read_header(content)
+        while begins and begins[0][0] <= header.base_offset:
+            aborting.add(begins.pop(0)[1])
+        if header.is_control:
+            if not commits(content):
+                aborting.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in aborting):
+            values += decode_batch(content).values
+    return values
+
+
+def everything(client: Client, partition: int = 0) -> list[bytes | None]:
+    fetched = client.fetch("t", partition=partition)
+    return [
+        value
+        for content in fetched.batches
+        if not read_header(content).is_control
+        for value in decode_batch(content).values
+    ]
+
+
+# -- what readers see ---------------------------------------------------------------------------
+
+
+def test_records_of_an_open_transaction_are_there_for_readers_of_uncommitted_records_only(client, producer):
+    producer.send(b"a")
+    assert committed(client) == []
+    assert everything(client) == [b"a"]
+    producer.commit()
+    assert committed(client) == [b"a"]
+
+
+def test_records_of_an_aborted_transaction_are_left_out(client, producer):
+    client.produce("t", b"before")
+    producer.send(b"a")
+    producer.abort()
+    client.produce("t", b"after")
+    assert committed(client) == [b"before", b"after"]
+    assert fetch(client).aborted == ((producer.producer_id, 1),)
+    assert everything(client) == [b"before", b"a", b"after"]
+
+
+def test_a_transaction_holds_back_what_comes_behind_it(client, producer):
+    client.produce("t", b"before")
+    producer.send(b"a")
+    client.produce("t", b"after")
+    fetched = fetch(client)
+    assert (fetched.high_watermark, fetched.last_stable_offset) == (3, 1)
+    assert visible(fetched) == [b"before"]
+    producer.commit()
+    assert fetch(client).last_stable_offset == 4
+    assert committed(client) == [b"before", b"a", b"after"]
+
+
+def test_the_oldest_of_several_transactions_holds_back_the_others(client, producer):
+    other = Producer(client, "y")
+    producer.send(b"a")
+    other.send(b"b")
+    other.commit()
+    assert committed(client) == []
+    producer.abort()
+    assert committed(client) == [b"b"]
+
+
+def test_a_transaction_covers_all_its_partitions(client, producer):
+    assert producer.add(("t", 0), ("t", 1), ("t", 2)) is None
+    for number in (0, 1):
+        assert producer.write(b"%d" % number, ("t", number)).error is None
+    assert [committed(client, number) for number in range(3)] == [[], [], []]
+    producer.commit()
+    assert [committed(client, number) for number in range(3)] == [[b"0"], [b"1"], []]
+
+
+def test_a_fetch_that_waits_is_woken_when_the_transaction_ends(client, producer):
+    producer.send(b"a")
+    got: list[Fetched] = []
+    reader = threading.Thread(target=lambda: got.append(fetch(client, wait=30.0)))
+    reader.start()
+    until(lambda: client.core._fetches)
+    began = time.monotonic()
+    producer.commit()
+    reader.join(20.0)
+    assert visible(got[0]) == [b"a"]
+    assert time.monotonic() - began < 15
+
+
+def test_the_latest_committed_offset_is_the_last_stable_one(client, producer):
+    client.produce("t", b"before", timestamp=1000)
+    producer.send(b"a")
+    latest = {("t", 0): -1}
+    assert client.call("list_offsets", latest)["t", 0] == ListedOffset(None, 2)
+    assert client.call("list_offsets", latest, read_committed=True)["t", 0] == ListedOffset(None, 1)
+    producer.commit()
+    assert client.call("list_offsets", latest, read_committed=True)["t", 0] == ListedOffset(None, 3)
+
+
+def test_an_aborted_transaction_is_named_to_who_reads_on_inside_of_it(client, producer):
+    producer.send(b"a")
+    producer.send(b"b")
+    producer.send(b"c")
+    producer.abort()
+    client.produce("t", b"d")
+    assert visible(fetch(client, 1)) == [b"d"]
+    assert fetch(client, 4).aborted == ()
+    first = fetch(client, 0, max_bytes=1)
+    assert (len(first.batches), first.aborted) == (1, ((producer.producer_id, 0),))
+
+
+def test_a_native_consumer_is_given_no_markers(broker, client, producer):
+    with Consumer(["t"], tower=broker.tower, offset_reset="earliest") as consumer:
+        producer.send(b"a")
+        producer.commit()
+        client.produce("t", b"b")
+        values: list[bytes | None] = []
+        until(lambda: values.extend(r.value for r in consumer.poll(0.1)) or len(values) >= 2, 20)
+    assert values == [b"a", b"b"]
+
+
+# -- identity -----------------------------------------------------------------------------------
+
+
+def test_producers_without_a_transactional_id_get_ids_of_their_own(client):
+    given = [client.call("init_producer_id", None, 60.0) for _ in range(5)]
+    assert len({identity.producer_id for identity in given}) == 5
+    assert {(identity.error, identity.epoch) for identity in given} == {(None, 0)}
+
+
+def test_no_producer_id_is_given_twice_even_after_a_kill_or_a_thousand_of_them(tmp_path):
+    seen: set[int] = set()
+    for _ in range(3):
+        with Broker(tmp_path) as broker:
+            client = Client(broker)
+            given = {client.call("init_producer_id", None, 60.0).producer_id for _ in range(600)}
+        assert len(given) == 600 and not given & seen
+        seen |= given
+
+
+def test_the_next_instance_has_the_same_id_and_the_next_epoch_and_fences_the_one_before(client, producer):
+    producer.send(b"a")
+    newer = Producer(client)
+    assert newer.producer_id == producer.producer_id
+    assert newer.epoch > producer.epoch
+    assert committed(client) == []
+    assert fetch(client).last_stable_offset == 2  # what the older one left open was aborted
+    assert producer.write(b"zombie").error is errors.InvalidProducerEpochError
+    assert producer.add(("t", 1)) is errors.ProducerFencedError
+    assert producer.end(True) is errors.ProducerFencedError
+    assert client.call("add_offsets_to_transaction", *producer.who, "g") is errors.ProducerFencedError
+    newer.send(b"b")
+    newer.commit()
+    assert committed(client) == [b"b"]
+
+
+def test_a_producer_may_ask_for_a_newer_epoch_with_what_it_has_and_ask_twice(client, producer):
+    def ask(epoch: int, producer_id: int = producer.producer_id) -> ProducerIdentity:
+        return client.call("init_producer_id", "x", 60.0, producer_id, epoch)
+
+    bumped = ask(0)
+    assert bumped == ProducerIdentity(None, producer.producer_id, 1)
+    assert ask(0) == bumped  # the answer was lost
+    assert ask(1).epoch == 2
+    assert ask(0).error is errors.ProducerFencedError
+    assert ask(2, producer.producer_id + 1).error is errors.ProducerFencedError
+
+
+def test_asking_with_an_open_transaction_aborts_it(client, producer):
+    producer.send(b"a")
+    identity = client.call("init_producer_id", "x", 60.0, producer.producer_id, producer.epoch)
+    assert identity.error is None
+    assert identity.epoch > producer.epoch
+    client.produce("t", b"b")
+    assert committed(client) == [b"b"]
+
+
+def test_behind_the_last_epoch_comes_a_new_producer_id(client, producer):
+    transaction = client.core._transactions._table.get("x")
+    transaction.epoch = producer.epoch = LAST_EPOCH
+    producer.send(b"a")
+    newer = Producer(client)
+    assert newer.epoch == 0
+    assert newer.producer_id != producer.producer_id
+    assert producer.write(b"zombie").error is errors.InvalidProducerEpochError
+    newer.send(b"b")
+    newer.commit()
+    assert committed(client) == [b"b"]
+
+
+@pytest.mark.parametrize(
+    "transactional_id, timeout, producer_id, epoch, error",
+    [
+        ("", 60.0, -1, -1, errors.InvalidRequestError),
+        ("x", 60.0, 5, -1, errors.InvalidRequestError),
+        ("x", 60.0, -1, 5, errors.InvalidRequestError),
+        ("x", 0.0, -1, -1, errors.InvalidTransactionTimeoutError),
+        ("x", limits.TRANSACTION_TIMEOUT_MAX + 1, -1, -1, errors.InvalidTransactionTimeoutError),
+    ],
+)
+def test_bad_questions_for_an_identity(client, transactional_id, timeout, producer_id, epoch, error):
+    assert client.call("init_producer_id", transactional_id, timeout, producer_id, epoch).error is error
+
+
+# -- what is refused ----------------------------------------------------------------------------
+
+
+def test_a_batch_for_a_partition_that_was_not_added_is_refused(client, producer):
+    assert producer.write(b"a").error is errors.InvalidTxnStateError
+    producer.add(("t", 1))
+    refused = producer.write(b"a")
+    assert refused.error is errors.InvalidTxnStateError
+    assert "was not added" in refused.detail
+    assert everything(client) == []
+
+
+def test_a_batch_outside_of_the_open_transaction_of_its_producer_is_refused(client, producer):
+    producer.send(b"a")
+    content = batch(b"b", producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=1)
+    answer = client.call("produce", {("t", 0): [content]})["t", 0]
+    assert answer.error is errors.InvalidTxnStateError
+
+
+def test_a_batch_of_another_transactional_id_is_refused(client, producer):
+    producer.add(("t", 0))
+    producer.id = "somebody"
+    assert producer.write(b"a").error is errors.InvalidProducerIdMappingError
+
+
+def test_nothing_is_taken_behind_the_end(client, producer):
+    producer.send(b"a")
+    producer.commit()
+    assert producer.write(b"b").error is errors.InvalidTxnStateError
+    producer.send(b"c")
+    producer.abort()
+    assert committed(client) == [b"a"]
+
+
+def test_unknown_partitions_are_refused_and_the_others_not_tried(client, producer):
+    wanted = [("t", 0), ("t", 9), ("no", 0)]
+    assert client.call("add_partitions_to_transaction", *producer.who, wanted) == {
+        ("t", 0): errors.OperationNotAttemptedError,
+        ("t", 9): errors.UnknownTopicOrPartitionError,
+        ("no", 0): errors.UnknownTopicOrPartitionError,
+    }
+
+
+def test_who_has_no_identity_is_told_so(client, producer):
+    for stranger in (("z", 0, 0), ("x", producer.producer_id + 1, 0)):
+        answers = client.call("add_partitions_to_transaction", *stranger, [("t", 0)])
+        assert answers["t", 0] is errors.InvalidProducerIdMappingError
+        assert client.call("end_transaction", *stranger, True) is errors.InvalidProducerIdMappingError
+    assert client.call("end_transaction", "", 0, 0, True) is errors.InvalidRequestError
+
+
+def test_an_end_may_be_asked_for_twice_but_not_the_other_one(client, producer):
+    assert producer.end(True) is errors.InvalidTxnStateError
+    producer.send(b"a")
+    producer.commit()
+    producer.commit()
+    assert producer.end(False) is errors.InvalidTxnStateError
+    producer.send(b"b")
+    producer.abort()
+    producer.abort()
+    assert producer.end(True) is errors.InvalidTxnStateError
+
+
+# -- offsets ------------------------------------------------------------------------------------
+
+
+def offset_of(client: Client, group: str = "g", **options: object) -> int | None:
+    found = client.call("fetch_offsets", group, [("t", 0)], **options)
+    return found["t", 0].offset if found else None
+
+
+def test_offsets_become_the_groups_when_the_transaction_commits(client, producer):
+    assert producer.send_offset(5) is None
+    assert offset_of(client) is None
+    producer.commit()
+    assert offset_of(client) == 5
+
+
+def test_offsets_of_an_aborted_transaction_are_forgotten(client, producer):
+    client.call("commit_offsets", "g", {("t", 0): CommittedOffset(3)})
+    assert producer.send_offset(5) is None
+    producer.abort()
+    assert offset_of(client) == 3
+    assert offset_of(client, require_stable=True) == 3
+
+
+def test_who_wants_stable_offsets_is_told_to_wait_for_the_transaction(client, producer):
+    producer.send_offset(5)
+    with pytest.raises(errors.UnstableOffsetCommitError):
+        offset_of(client, require_stable=True)
+    with pytest.raises(errors.UnstableOffsetCommitError):
+        client.call("fetch_offsets", "g", None, require_stable=True)
+    assert client.call("fetch_offsets", "g", [("t", 1)], require_stable=True) == {}
+    assert offset_of(client, "other", require_stable=True) is None
+    producer.send_offset(6)
+    producer.commit()
+    assert offset_of(client, require_stable=True) == 6
+
+
+def test_offsets_need_their_group_in_the_transaction(client, producer):
+    assert producer.commit_offset(5) is errors.InvalidTxnStateError
+    producer.add(("t", 0))
+    assert producer.commit_offset(5) is errors.InvalidTxnStateError
+    assert client.call("add_offsets_to_transaction", *producer.who, "") is errors.InvalidGroupIdError
+
+
+def test_offsets_of_a_member_that_the_group_does_not_know_are_refused(client, producer):
+    assert producer.send_offset(5, generation=3, member_id="gone") is errors.IllegalGenerationError
+    producer.commit()
+    assert offset_of(client) is None
+
+
+def test_offsets_of_unknown_partitions_are_refused(client, producer):
+    assert client.call("add_offsets_to_transaction", *producer.who, "g") is None
+    offsets = {("t", 9): CommittedOffset(1), ("t", 0): CommittedOffset(2)}
+    answers = client.call("commit_transaction_offsets", *producer.who, "g", offsets)
+    assert answers == {("t", 9): errors.UnknownTopicOrPartitionError, ("t", 0): None}
+
+
+# -- time ---------------------------------------------------------------------------------------
+
+
+def test_a_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(client):
+    client.create("t")
+    producer = Producer(client, timeout=0.2)
+    producer.send(b"a")
+    until(lambda: fetch(client).last_stable_offset == 2)
+    assert committed(client) == []
+    assert producer.write(b"b").error is errors.InvalidProducerEpochError
+    assert producer.end(True) is errors.ProducerFencedError
+    producer.init()
+    producer.send(b"c")
+    producer.commit()
+    assert committed(client) == [b"c"]
+
+
+def test_transactions_and_ids_that_have_not_been_used_for_long_are_forgotten(client, producer, monkeypatch):
+    producer.send(b"a")
+    Producer(client, "idle")
+    coordinator = client.core._transactions
+    later = time.time() + limits.TRANSACTIONAL_ID_EXPIRATION + 60
+    monkeypatch.setattr(coordinator, "_clock", lambda: later)
+    client.connection.hub.run(coordinator._sweep)
+    assert [found.transactional_id for found in client.call("list_transactions")] == ["x"]
+    assert client.call("end_transaction", "idle", 1, 0, True) is errors.InvalidProducerIdMappingError
+
+
+# -- looking ------------------------------------------------------------------------------------
+
+
+def test_transactions_are_described_and_listed(client, producer):
+    producer.send(b"a")
+    producer.send(b"b", ("t", 2))
+    other = Producer(client, "y")
+    found = client.call("describe_transactions", ["x", "y", "z"])
+    assert found["z"].error is errors.TransactionalIdNotFoundError
+    assert found["y"].state == "Empty"
+    described = found["x"]
+    assert (described.error, described.state, described.timeout) == (None, "Ongoing", 60.0)
+    assert (described.producer_id, described.epoch) == (producer.producer_id, producer.epoch)
+    assert described.partitions == [("t", 0), ("t", 2)]
+    assert 0 <= time.time() - described.started < 600
+    listed = ListedTransaction("x", producer.producer_id, "Ongoing")
+    assert client.call("list_transactions")[0] == listed
+    assert client.call("list_transactions", ["Ongoing"]) == [listed]
+    assert client.call("list_transactions", [], [other.producer_id])[0].transactional_id == "y"
+    (active,) = client.call("describe_producers", [("t", 2)])["t", 2].producers
+    assert (active.transaction_start, active.last_sequence) == (0, 0)
+    producer.commit()
+    assert client.call("describe_transactions", ["x"])["x"].state == "CompleteCommit"
+
+
+# -- failures -----------------------------------------------------------------------------------
+
+
+def test_an_end_that_cannot_be_written_leaves_the_transaction_open(client, producer, monkeypatch):
+    storage = client.core.log._storage
+    commit = storage.commit
+
+    def fail(*args: object) -> None:
+        raise LogWriteError(client.core.log.path, "no space")
+
+    producer.send(b"a")
+    producer.send_offset(7)
+    monkeypatch.setattr(storage, "commit", fail)
+    assert producer.end(True) is errors.KafkaStorageError
+    assert producer.add(("t", 1)) is errors.KafkaStorageError
+    monkeypatch.setattr(storage, "commit", commit)
+    assert committed(client) == []
+    producer.commit()
+    assert committed(client) == [b"a"]
+    assert offset_of(client) == 7
+
+
+def test_a_topic_that_is_deleted_does_not_keep_its_transaction_from_ending(client, producer):
+    client.create("u")
+    producer.send(b"a", ("u", 0))
+    producer.send(b"b")
+    client.call("delete_topics", ["u"])
+    producer.commit()
+    assert committed(client) == [b"b"]
+    client.create("u")
+    assert client.call("list_offsets", {("u", 0): -1}, read_committed=True)["u", 0].offset == 0
+
+
+def test_open_transactions_and_aborted_ones_survive_a_restart(tmp_path):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        for number in range(200):  # more than a block
+            producer = Producer(client, f"p{number}")
+            producer.send(b"%d" % number)
+            producer.end(number % 2 == 0)
+        open_one = Producer(client, "open")
+        open_one.send(b"open")
+        open_one.send_offset(9)
+        before = fetch(client)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        after = fetch(client)
+        assert (after.last_stable_offset, after.aborted) == (before.last_stable_offset, before.aborted)
+        assert committed(client) == [b"%d" % number for number in range(0, 200, 2)]
+        with pytest.raises(errors.UnstableOffsetCommitError):
+            offset_of(client, require_stable=True)
+        open_one.client = client
+        open_one.send(b"more")
+        open_one.commit()
+        assert committed(client)[-2:] == [b"open", b"more"]
+        assert offset_of(client, require_stable=True) == 9
+
+
+def test_a_transaction_that_was_open_for_too_long_is_aborted_after_a_restart(tmp_path):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        Producer(client, timeout=1.0).send(b"a")
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        until(lambda: fetch(client).last_stable_offset == 2, 20)
+        assert committed(client) == []
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_what_was_decided_is_carried_out_after_a_restart(tmp_path, commit):
+    """As after a crash between the decision and the markers, which one commit writes unless it is torn."""
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        producer = Producer(client)
+        producer.send(b"a")
+        producer.send_offset(4)
+        core = client.core
+        state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
+        rows = core._transactions._table.get("x").row(state=state)
+        client.connection.hub.run(core._writer.put_and_wait, rows)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        until(lambda: fetch(client).last_stable_offset == 2, 20)
+        assert committed(client) == ([b"a"] if commit else [])
+        assert offset_of(client) == (4 if commit else None)
+        assert until(lambda: client.call("describe_transactions", ["x"])["x"].state).startswith("Complete")
+
+
+CHILD = """
+    import sys
+    from broker.clients import Client
+    from broker.test_transactions_coordinator import Producer
+    from dafka import Broker
+
+    broker = Broker(sys.argv[1]).start()
+    client = Client(broker)
+    producer = Producer(client)
+    number = int(sys.argv[2])
+    while True:
+        for partition in range(3):
+            producer.send(b"%d" % number, ("t", partition))
+        producer.send_offset(number)
+        print("ending", number, flush=True)
+        if number % 3:
+            producer.commit()
+            print("committed", number, flush=True)
+        else:
+            producer.abort()
+        number += 1
+"""
+
+
+def test_a_kill_in_the_middle_leaves_each_transaction_whole_or_not_there(tmp_path):
+    """What was committed is in all partitions and in the group's offset, the rest is in none of them."""
+    with Broker(tmp_path) as broker:
+        Client(broker).create("t", 3)
+    done: set[int] = set()
+    begun: set[int] = set()
+    for attempt in range(4):
+        child = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path), str(1000 * attempt + 1)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={"PYTHONPATH": ":".join(sys.path)},
+        )
+        assert child.stdout is not None
+        with child.stdout as lines:
+            for line in lines:
+                word, number = line.split()
+                (done if word == "committed" else begun).add(int(number))
+                if len(begun) >= 15 * (attempt + 1):
+                    child.send_signal(signal.SIGKILL)
+                    break
+            rest = lines.read().split("\n")[:-1]
+        assert child.wait() == -signal.SIGKILL
+        for line in rest:
+            word, number = line.split()
+            (done if word == "committed" else begun).add(int(number))
+        with Broker(tmp_path) as broker:
+            client = Client(broker)
+            Producer(client)  # aborts what is open
+            seen = [[int(value) for value in committed(client, partition)] for partition in range(3)]
+            assert seen[0] == seen[1] == seen[2] == sorted(set(seen[0]))
+            assert done <= set(seen[0]) <= {number for number in begun if number % 3}
+            assert offset_of(client, require_stable=True) == seen[0][-1]
+
+
+def test_an_end_that_was_torn_apart_is_finished_by_whoever_waits_for_it(client, producer, monkeypatch):
+    """The decision and a marker are on disk when it fails, and the other marker is not."""
+    for partition in (("t", 0), ("t", 1)):
+        producer.send(b"a", partition)
+    producer.send_offset(7)
+    ending = client.core._transactions._ending
+    leaders = ending._leaders
+    append = leaders.end_transaction
+    failures = [LogWriteError(client.core.log.path, "no space")]
+
+    def fail_once(partition, producer_id, epoch, commit, done):
+        if partition.number == 1 and failures:
+            done(failures.pop())
+        else:
+            append(partition, producer_id, epoch, commit, done)
+
+    monkeypatch.setattr(leaders, "end_transaction", fail_once)
+    producer.commit()
+    assert [committed(client, number) for number in range(2)] == [[b"a"], [b"a"]]
+    assert [fetch(client, 0, number).high_watermark for number in range(2)] == [2, 2]
+    assert offset_of(client, require_stable=True) == 7
+    assert len(client.core.log.table("transactions.open")) == 0
+
+
+def test_calls_while_another_one_for_the_same_id_is_written_are_to_come_again(client, producer):
+    def together() -> set[object]:
+        calls = [
+            gevent.spawn(client.core.add_partitions_to_transaction, *producer.who, [("t", number)])
+            for number in range(3)
+        ]
+        gevent.joinall(calls, raise_error=True)
+        return {error for call in calls for error in call.value.values()}
+
+    assert client.connection.hub.run(together) == {None, errors.ConcurrentTransactionsError}
+
+
+def test_an_end_goes_through_although_its_caller_is_killed(client, producer):
+    producer.send(b"a")
+
+    def end_and_kill() -> None:
+        call = gevent.spawn(client.core.end_transaction, *producer.who, True)
+        gevent.sleep(0)
+        call.kill()
+
+    client.connection.hub.run(end_and_kill)
+    assert until(lambda: committed(client)) == [b"a"]
+    producer.send(b"b")
+    producer.commit()
