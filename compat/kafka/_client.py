@@ -21,7 +21,8 @@ from kafka.errors import IllegalStateError, KafkaConnectionError, KafkaTimeoutEr
 
 import dafka.broker
 from dafka.broker.interface import BrokerInterface
-from dafka.broker.registry import Connection, successor
+from dafka.broker.registry import EMBEDDED, Connection, successor
+from dafka.log import LogError
 from dafka.mesh.hub import HubStoppedError
 
 # The version of Kafka whose behaviour the broker has; kafka-python keeps it in ``config["api_version"]``.
@@ -38,6 +39,7 @@ class Client:
             KafkaTimeoutError: no such broker within ``bootstrap_timeout_ms``.
             KafkaConfigurationError: no such broker in this process, and a ``security_protocol`` other than
                 PLAINTEXT, which is all there is for other processes.
+            KafkaConnectionError: the folder of ``DAFKA_EMBEDDED`` cannot be opened, as when in use.
         """
         timeout_ms = config["bootstrap_timeout_ms"]
         try:
@@ -52,6 +54,8 @@ class Client:
         except (KafkaConnectionError, TimeoutError, OSError) as error:
             message = f"Unable to bootstrap from {config['bootstrap_servers']}"
             raise KafkaTimeoutError(message) from error
+        except LogError as error:
+            raise KafkaConnectionError(f"no broker on the folder of {EMBEDDED}: {error}") from error
         self.hub = connection.hub
         self._broker = connection.broker
         # Also for a client that is dropped without closing it. The sender of a closed producer still has it.

@@ -21,6 +21,7 @@ from kafka.errors import (
     RetriableError,
     TopicAuthorizationFailedError,
 )
+from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from compat.kafka._calls import GRACE, Calls, NotYetError
@@ -31,6 +32,12 @@ from dafka.broker.interface import FetchFrom
 from dafka.protocol.batch import BatchError, read_header
 
 log = logging.getLogger(__name__)
+
+
+def committed_only(config: dict[str, Any]) -> dict[str, bool]:
+    """What a broker is told by a consumer whose ``isolation_level`` is ``read_committed``."""
+    level = IsolationLevel.build_from(config["isolation_level"])
+    return {"read_committed": True} if level is IsolationLevel.READ_COMMITTED else {}
 
 
 class Fetches:
@@ -153,7 +160,13 @@ class Fetches:
             return (
                 began,
                 wanted,
-                self._client.broker.fetch(wanted, max_wait=seconds, min_bytes=min_bytes, max_bytes=max_bytes),
+                self._client.broker.fetch(
+                    wanted,
+                    max_wait=seconds,
+                    min_bytes=min_bytes,
+                    max_bytes=max_bytes,
+                    **committed_only(self._config),
+                ),
             )
         except gevent.GreenletExit:
             return began, wanted, {}
@@ -179,7 +192,7 @@ class Fetches:
                 state.highwater = answer.high_watermark
             if answer.batches:
                 self.bytes_fetched += sum(map(len, answer.batches))
-                self._buffers[partition] = PartitionBuffer(partition, offset, answer.batches)
+                self._buffers[partition] = PartitionBuffer(partition, offset, answer.batches, answer.aborted)
             return
         error_type = error if isinstance(error, type) else type(error)
         self._subscription.move_partition_to_end(partition)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
+import gevent
 from kafka.consumer.subscription_state import SubscriptionState
 from kafka.errors import (
     CommitFailedError,
@@ -26,6 +27,7 @@ from kafka.errors import (
     RebalanceInProgressError,
     RetriableError,
     UnknownMemberIdError,
+    UnstableOffsetCommitError,
 )
 from kafka.future import Future
 from kafka.structs import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
@@ -34,6 +36,7 @@ from kafka.util import Timer
 from compat.kafka._calls import Calls, NotYetError
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
+from compat.kafka.consumer._fetches import committed_only
 from compat.kafka.consumer._group_member import GroupMember
 from compat.kafka.consumer._membership import Sole
 from dafka.broker.interface import CommittedOffset
@@ -117,7 +120,7 @@ class Positions:
             self._member.changed()
 
     def _list_in_hub(self, timestamps: Any) -> Any:
-        return self._client.broker.list_offsets(timestamps)
+        return self._client.broker.list_offsets(timestamps, **committed_only(self._config))
 
     def offsets_at(
         self, timestamps: dict[TopicPartition, int], timeout_ms: float | None
@@ -179,7 +182,14 @@ class Positions:
         return _as_offsets(self._calls.resume(key, deadline - monotonic(), self._committed_in_hub, wanted))
 
     def _committed_in_hub(self, wanted: Any) -> Any:
-        return self._client.broker.fetch_offsets(self._group_id, wanted)
+        stable = bool(committed_only(self._config))
+        while True:
+            try:
+                return self._client.broker.fetch_offsets(
+                    self._group_id, wanted, **({"require_stable": True} if stable else {})
+                )
+            except UnstableOffsetCommitError:  # an open transaction commits them: it ends, or is ended
+                gevent.sleep(self._config["retry_backoff_ms"] / 1000)
 
     def commit(self, offsets: Offsets, timeout_ms: float | None) -> None:
         """Commit and wait for it, repeating it while the error is one that passes.

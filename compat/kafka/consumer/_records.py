@@ -18,23 +18,37 @@ from itertools import repeat
 from typing import Any
 
 from kafka.consumer.fetcher import ConsumerRecord
-from kafka.errors import CorruptRecordError
+from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.serializer import DeserializeWrapper
 from kafka.structs import TopicPartition
 
 from dafka.protocol.batch import BatchError, BatchHeader, read_header
+from dafka.protocol.batch_control import commits
 from dafka.protocol.batch_reader import Columns, decode_batch
+
+NOTHING = Columns([], [], [], [], [])
 
 
 class PartitionBuffer:
     """What was fetched of one partition and not consumed yet: offsets ``start`` up to ``end``."""
 
-    def __init__(self, partition: TopicPartition, position: int, batches: Sequence[bytes]) -> None:
-        """``batches`` follow each other; the first one holds ``position`` or what comes after it."""
+    def __init__(
+        self,
+        partition: TopicPartition,
+        position: int,
+        batches: Sequence[bytes],
+        aborted: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """``batches`` follow each other; the first one holds ``position`` or what comes after it.
+
+        ``aborted`` are (producer id, first offset) of aborted transactions, whose records are left out.
+        """
         self.partition = partition
         self.start = position
         self.end = max(read_header(batches[-1]).next_offset, position)
         self._batches = deque(batches)
+        self._aborted = deque(sorted((first, producer_id) for producer_id, first in aborted))
+        self._aborting: set[int] = set()
         self._header: BatchHeader | None = None  # of the first batch, once it is decoded
         self._columns: Columns | None = None
 
@@ -48,6 +62,7 @@ class PartitionBuffer:
 
         Raises:
             CorruptRecordError: the batch at the position is damaged.
+            UnsupportedCodecError: it is compressed with a codec whose library is not installed.
             Exception: what a deserializer raised for the record at the position.
         """
         if not self.start <= position <= self.end:
@@ -71,15 +86,29 @@ class PartitionBuffer:
         content = self._batches[0]
         try:
             header = read_header(content)
-            columns = decode_batch(content)
+            if header.is_control or header.is_transactional:
+                self._follow(header, content)
+            if header.is_transactional and header.producer_id in self._aborting:
+                columns = NOTHING
+            else:
+                columns = decode_batch(content)
         except BatchError as error:
+            if error.cause == "codec":
+                raise UnsupportedCodecError(str(error)) from error
             raise CorruptRecordError(
                 f"Record batch for partition {self.partition} at offset {self.start} failed: {error}"
             ) from error
         if header.is_control:
-            columns = Columns([], [], [], [], [])
+            columns = NOTHING
         self._header, self._columns = header, columns
         return columns
+
+    def _follow(self, header: BatchHeader, content: bytes) -> None:
+        """Keep the producers whose aborted transaction is open at this batch (as kafka-python's fetcher)."""
+        while self._aborted and self._aborted[0][0] < header.next_offset:
+            self._aborting.add(self._aborted.popleft()[1])
+        if header.is_control and header.producer_id in self._aborting and not commits(content):
+            self._aborting.discard(header.producer_id)
 
     def _rows(
         self, first: int, last: int, key_deserializer: Any, value_deserializer: Any

@@ -27,10 +27,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from gevent import monkey
-from kafka.errors import IllegalStateError
+from kafka.errors import IllegalStateError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
 from dafka.mesh.hub import Hub, Waiter
+from dafka.protocol.batch import BatchError
 from dafka.protocol.batch_writer import encode_batch
 
 if TYPE_CHECKING:
@@ -61,9 +62,12 @@ class Batch:
         "encoding_until",
         "error",
         "finished",
+        "identity",
+        "parts",
         "queue",
         "records",
         "room",
+        "sequence",
         "size",
         "timestamp",
         "waiters",
@@ -80,6 +84,9 @@ class Batch:
         self.encoding_until = 0.0  # monotonic seconds; before, a thread that sends is encoding it
         self.counted = False  # whether its size is among the sender's octets under way
         self.attempts = 0
+        self.identity: tuple[int, int] | None = None  # producer id and epoch it is sent with, once it is
+        self.sequence = -1  # of its first record, under that identity
+        self.parts: list[Batch] | None = None  # what it was split into, for it was too large
         self.done = False  # the outcome is known
         self.finished = False  # ... and all callbacks have been called
         self.error: BaseException | None = None
@@ -97,6 +104,9 @@ class Batch:
         self.encoding_until = monotonic() + ENCODING_SECONDS
         try:
             content = encode_batch(records, compression=queue.compression)
+        except BatchError as error:
+            self.error = UnsupportedCodecError(str(error)) if error.cause == "codec" else error
+            content = b""
         except Exception as error:
             log.exception("a batch of %d records for %s could not be encoded", self.count, queue.partition)
             self.error = error
@@ -107,6 +117,17 @@ class Batch:
         if self.content is None:
             self.content = content
         self.records = []
+
+    def part(self, index: int) -> tuple[Batch, int]:
+        """Where record ``index`` has gone: a batch that was not split, and its place there."""
+        batch = self
+        while batch.parts is not None:
+            for part in batch.parts:
+                batch = part
+                if index < part.count:
+                    break
+                index -= part.count
+        return batch, index
 
     def wait(self, timeout: float | None) -> bool:
         """Wait for the outcome and its callbacks, at most ``timeout`` seconds; whether it is known.
@@ -179,9 +200,9 @@ class Batch:
             self._finish(())
 
     def _finish(self, callbacks: Collection[Any]) -> None:
-        error = self.error
         try:
-            for _, future, on_success, on_error in sorted(callbacks, key=_index):
+            for index, future, on_success, on_error in sorted(callbacks, key=_index):
+                error = self.part(index)[0].error
                 if error is None:
                     run_callback(on_success, future.value, "callback")
                 else:
@@ -217,12 +238,16 @@ class PartitionQueue:
         "closed",
         "compression",
         "hub",
+        "identity",
         "lock",
+        "next_sequence",
         "open",
         "partition",
+        "replaced",
         "retry_at",
         "sealed",
         "sender",
+        "singly",
     )
 
     def __init__(
@@ -241,7 +266,11 @@ class PartitionQueue:
         self.lock = allocate_lock()
         self.open = Batch(self, batch_size)
         self.sealed: deque[Batch] = deque()
+        self.identity: tuple[int, int] | None = None  # producer id and epoch that batches get next
+        self.next_sequence = 0  # ... and the sequence
+        self.replaced = False  # whether it needs a producer id that it has not had
         self.retry_at = 0.0  # monotonic seconds before which nothing is sent, after an error
+        self.singly = 0  # batches to be sent one at a time: together they were refused
         self.closed = False
 
     def has_room(self, size: int) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import kafka.producer.kafka as _theirs
 from kafka.codec import has_gzip, has_lz4, has_snappy, has_zstd
-from kafka.errors import KafkaConfigurationError, UnsupportedVersionError
+from kafka.errors import KafkaConfigurationError
 from kafka.serializer import Serializer, SerializeWrapper
 
 log = logging.getLogger(__name__)
@@ -54,18 +54,12 @@ def check_config(config: dict[str, Any], given: set[str], name: str) -> None:
     Raises:
         ValueError, RuntimeError: see :func:`check_compression`.
         KafkaConfigurationError: settings that contradict each other.
-        UnsupportedVersionError: a ``transactional_id``.
     """
     check_compression(config)
     check_idempotence(config, given, name)
     if config["delivery_timeout_ms"] < config["linger_ms"] + config["request_timeout_ms"]:
         raise KafkaConfigurationError(
             "Must set delivery_timeout_ms higher than linger_ms + request_timeout_ms"
-        )
-    if config["transactional_id"]:
-        raise UnsupportedVersionError(
-            f"transactional_id={config['transactional_id']!r}: this broker has no transactions; "
-            "leave transactional_id out"
         )
 
 

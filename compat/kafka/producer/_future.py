@@ -42,15 +42,18 @@ class RecordFuture(FutureRecordMetadata):
     @property
     def exception(self) -> BaseException | None:
         """Why it failed, or None."""
-        return self._produce_future.error if self._produce_future.done else None
+        batch = self._produce_future
+        return batch.part(self.args[0])[0].error if batch.done else None
 
     @property
     def value(self) -> RecordMetadata | None:
         """The ``RecordMetadata``, or None if the record failed or is still under way."""
         batch = self._produce_future
+        index, timestamp, checksum, key_size, value_size, header_size = self.args
+        if batch.parts is not None and batch.done:
+            batch, index = batch.part(index)
         if not batch.done or batch.error is not None:
             return None
-        index, timestamp, checksum, key_size, value_size, header_size = self.args
         partition = batch.queue.partition
         return RecordMetadata(
             partition[0],
@@ -74,6 +77,8 @@ class RecordFuture(FutureRecordMetadata):
         batch = self._produce_future
         if not batch.done and not batch.wait(timeout):
             raise KafkaTimeoutError(f"Timeout after waiting for {timeout} secs.")
+        if batch.parts is not None:
+            batch, _ = batch.part(self.args[0])
         if batch.error is not None:
             raise batch.error
         return self.value
@@ -89,10 +94,11 @@ class RecordFuture(FutureRecordMetadata):
     def _add_cb_eb(self, cb: Callable[[Any], Any], eb: Callable[[Any], Any]) -> RecordFuture:
         batch = self._produce_future
         if not batch.call_back(self.args[0], self, cb, eb):
-            if batch.error is None:
+            error = self.exception
+            if error is None:
                 raised = run_callback(cb, self.value, "callback")
             else:
-                raised = run_callback(eb, batch.error, "errback")
+                raised = run_callback(eb, error, "errback")
             if raised is not None and self.error_on_callbacks:
                 raise raised
         return self

@@ -19,17 +19,20 @@ import atexit
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 from time import monotonic
 from typing import Any
 
 import gevent.event
-from kafka.errors import KafkaTimeoutError, RetriableError, UnknownTopicOrPartitionError
+from kafka.errors import DuplicateSequenceNumberError, KafkaTimeoutError, UnknownTopicOrPartitionError
 from kafka.structs import TopicPartition
 
 from compat.kafka._client import Client
 from compat.kafka._metrics import ProducerMetrics
 from compat.kafka.producer._batches import Batch, PartitionQueue, allocate_lock
 from compat.kafka.producer._callbacks import CallbackThread
+from compat.kafka.producer._identity import LATER, SEQUENCE_ERRORS, Identity, is_refusal
+from compat.kafka.producer._splitting import can_split, split
 from compat.kafka.producer._topics import Topics
 from dafka.mesh.hub import Waiter
 
@@ -44,11 +47,17 @@ class Sender:
     """Sends what a producer's queues hold. Methods are for any thread where they do not say otherwise."""
 
     def __init__(
-        self, client: Client, config: dict[str, Any], metrics: ProducerMetrics | None = None
+        self,
+        client: Client,
+        config: dict[str, Any],
+        metrics: ProducerMetrics | None = None,
+        identity: Identity | None = None,
     ) -> None:
+        """``identity`` is that of an idempotent producer."""
         self._hub = client.hub
         self._client = client
         self._metrics = metrics
+        self._identity = identity
         self._acks = config["acks"]
         self._linger = config["linger_ms"] / 1000
         self._retries = config["retries"]
@@ -201,6 +210,7 @@ class Sender:
                 continue
             if self.closing and not self._pending and self._close_queues():
                 self.ended = True
+                self._client.close()
                 if self.at_exit is not None:
                     atexit.unregister(self.at_exit)
                 return
@@ -226,7 +236,7 @@ class Sender:
                 due = min(due, queue.retry_at)
                 continue
             batches: list[Batch] = []
-            while size < ROUND_BYTES:
+            while size < ROUND_BYTES and not (batches and self._ends_call(queue, batches[0])):
                 batch = queue.take_sealed()
                 if batch is None and not queue.sealed and queue.open.records:
                     lingers_until = queue.open.created + self._linger
@@ -241,10 +251,14 @@ class Sender:
                     if queue.sealed:  # it is being encoded
                         due = min(due, queue.sealed[0].encoding_until)
                     break
+                queue.singly = max(0, queue.singly - 1)
+                doom = None if self._identity is None else self._identity.doom(batch)
                 if batch.error is not None:
-                    self._resolve(batch, -1, -1, batch.error)
+                    self._give_up(batch, batch.error)
+                elif doom is not None:
+                    self._resolve(batch, -1, -1, doom)
                 elif now - batch.created > self._delivery_timeout:
-                    self._resolve(batch, -1, -1, self._expired(batch, now))
+                    self._give_up(batch, self._expired(batch, now))
                 else:
                     batches.append(batch)
                     size += batch.size
@@ -256,22 +270,53 @@ class Sender:
                     pending[queue] = None
         return work, due
 
+    def _ends_call(self, queue: PartitionQueue, first: Batch) -> bool:
+        """Whether nothing of a queue may join a call that begins with its batch ``first``.
+
+        The broker knows the last appends of an idempotent producer again. So what was sent before comes again
+        as it came, without more, or a series of lost answers would lead it out of what is known.
+        """
+        if queue.singly:
+            return True
+        again = queue.sealed and queue.sealed[0].attempts
+        return self._identity is not None and first.attempts > 0 and not again
+
     def _expired(self, batch: Batch, now: float) -> KafkaTimeoutError:
         return KafkaTimeoutError(
             f"Batch for {batch.queue.partition} containing {batch.count} record(s) expired: "
             f"{now - batch.created:.1f} seconds have passed since batch creation"
         )
 
+    def _prepare(self, work: dict[PartitionQueue, list[Batch]], identity: Identity) -> bool:
+        """Make batches those of an idempotent producer; whether they may be sent."""
+        try:
+            failure = identity.prepare(work)
+        except Exception as error:
+            failure = error
+        for queue, batches in work.items():
+            if failure is None:
+                identity.stamp(queue, batches)
+            else:
+                self._fail(queue, batches, failure, sent=False)
+        return failure is None
+
     def _produce(self, work: dict[PartitionQueue, list[Batch]]) -> None:
+        options: dict[str, Any] = {"acks": self._acks}
+        if self._identity is not None:
+            if not self._prepare(work, self._identity):
+                return
+            if self._identity.transactional_id is not None:
+                options["transactional_id"] = self._identity.transactional_id
         requests = {
             tuple(queue.partition): [batch.content for batch in batches] for queue, batches in work.items()
         }
         metrics = self._metrics
         began = 0.0 if metrics is None else metrics.began()
         try:
-            answers = self._client.broker.produce(requests, acks=self._acks)
+            answers = self._client.broker.produce(requests, **options)
         except Exception as error:
-            log.error("producing to %s failed: %r", sorted(requests), error)
+            if not isinstance(error, LATER):
+                log.error("producing to %s failed: %r", sorted(requests), error)
             for queue, batches in work.items():
                 self._fail(queue, batches, error)
             return
@@ -286,34 +331,65 @@ class Sender:
                 refusal = failure(*([answer.detail] if answer.detail else []))
                 if failure.invalid_metadata or failure is UnknownTopicOrPartitionError:
                     unknown.append(queue.partition.topic)
-                self._fail(queue, batches, refusal)
+                # A broker in another process takes batches one at a time, up to the first it refuses.
+                for batch, offset in zip(batches, answer.base_offsets, strict=False):
+                    self._resolve(batch, offset, answer.timestamp, None)
+                self._fail(queue, batches[len(answer.base_offsets) :], refusal)
             elif answer is None or self._acks == 0:
                 for batch in batches:
                     self._resolve(batch, -1, -1, None)
             else:
-                offset = answer.base_offset
-                for batch in batches:
+                offsets = answer.base_offsets or _following(answer.base_offset, batches)
+                for batch, offset in zip(batches, offsets, strict=True):
                     self._resolve(batch, offset, answer.timestamp, None)
-                    offset += batch.count
         if unknown:
             self._try_to_refresh(unknown)
 
-    def _fail(self, queue: PartitionQueue, batches: list[Batch], error: Exception) -> None:
-        """Send again what may succeed later, and fail the rest."""
+    def _fail(self, queue: PartitionQueue, batches: list[Batch], error: Exception, sent: bool = True) -> None:
+        """Send again what may succeed later, or in another way, and fail the rest."""
         now = monotonic()
-        again = []
+        identity = self._identity
+        first_time = sent and not any(batch.attempts for batch in batches)
+        if isinstance(error, DuplicateSequenceNumberError):
+            for batch in batches:  # they are there, and nobody knows where
+                self._resolve(batch, -1, -1, None)
+            return
+        out_of_order = first_time and isinstance(error, SEQUENCE_ERRORS)
+        if identity is not None and out_of_order and identity.replace(queue, batches):
+            for batch in batches:
+                batch.attempts = 1  # the next time it fails them
+            self._send_again(queue, batches, now, error)
+            return
+        if identity is not None and first_time and is_refusal(error):
+            identity.take_back(batches)
+        if sent and is_refusal(error) and len(batches) > 1:
+            queue.singly = len(batches)  # not all of them are to blame
+            queue.put_back(batches, now)
+            return
+        again: list[Batch] = []
         for batch in batches:
-            batch.attempts += 1
+            batch.attempts += sent
             expired = now + self._retry_backoff - batch.created > self._delivery_timeout
-            if isinstance(error, RetriableError) and batch.attempts <= self._retries and not expired:
+            if can_split(batch, error) and not expired:
+                again += split(batch)
+            elif isinstance(error, LATER) and batch.attempts <= self._retries and not expired:
                 again.append(batch)
             else:
-                self._resolve(batch, -1, -1, error)
+                self._give_up(batch, error)
         if again:
-            log.warning("sending %d batches to %s again after %r", len(again), queue.partition, error)
-            if self._metrics is not None:
-                self._metrics.retried(queue.partition.topic, sum(batch.count for batch in again))
-            queue.put_back(again, now + self._retry_backoff)
+            self._send_again(queue, again, now + self._retry_backoff, error)
+
+    def _send_again(self, queue: PartitionQueue, batches: list[Batch], at: float, error: Exception) -> None:
+        level = logging.WARNING if any(batch.attempts <= 1 for batch in batches) else logging.DEBUG
+        log.log(level, "sending %d batches to %s again after %r", len(batches), queue.partition, error)
+        if self._metrics is not None:
+            self._metrics.retried(queue.partition.topic, sum(batch.count for batch in batches))
+        queue.put_back(batches, at)
+
+    def _give_up(self, batch: Batch, error: BaseException) -> None:
+        if self._identity is not None and isinstance(error, Exception):
+            self._identity.failed(batch, error)
+        self._resolve(batch, -1, -1, error)
 
     def _resolve(self, batch: Batch, offset: int, timestamp: int, error: BaseException | None) -> None:
         if error is None:
@@ -358,3 +434,8 @@ class Sender:
         # Whoever passed the producer's check just before it was closed may still have appended.
         closed = [queue.close_if_empty() for queue in self.topics.queues()]
         return all(closed)
+
+
+def _following(offset: int, batches: list[Batch]) -> list[int]:
+    """Where batches are that stand one behind the other."""
+    return list(accumulate((batch.count for batch in batches[:-1]), initial=offset))

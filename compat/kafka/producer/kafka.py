@@ -24,6 +24,7 @@ import kafka.producer.kafka as _theirs
 from kafka.errors import (
     BrokerResponseError,
     IllegalStateError,
+    KafkaConnectionError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
     RetriableError,
@@ -35,14 +36,17 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import TopicPartition
 from kafka.util import ensure_valid_topic_name
 
+from compat.kafka._calls import GRACE, Calls
 from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._metrics import ProducerMetrics, new_registry
 from compat.kafka._mirror import counterpart_names
 from compat.kafka.producer._batches import Batch, PartitionQueue
 from compat.kafka.producer._config import check_config, read_config
 from compat.kafka.producer._future import RecordFuture
+from compat.kafka.producer._identity import Identity
 from compat.kafka.producer._sender import Sender
 from compat.kafka.producer._topics import ClusterView, Topic
+from compat.kafka.producer._transactions import Transactions
 from compat.kafka.producer._values import apply_serializer, as_bytes, headers_size
 from dafka.protocol.batch_writer import TIMESTAMP_LIMIT
 
@@ -71,7 +75,6 @@ class KafkaProducer:
         RuntimeError: the library of the compression type is not installed.
         KafkaConfigurationError: settings that contradict each other.
         KafkaTimeoutError: no broker at ``bootstrap_servers``.
-        UnsupportedVersionError: a ``transactional_id``; the broker has no transactions.
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(_theirs.KafkaProducer.DEFAULT_CONFIG)
@@ -86,7 +89,9 @@ class KafkaProducer:
         check_config(self.config, given, str(self))
         self._pid = os.getpid()
         metrics = None if self._metrics is None else ProducerMetrics(self._metrics)
-        self._sender = Sender(self._client, self.config, metrics)
+        self._transactions: Transactions | None = None
+        identity = self._new_identity() if self.config["enable_idempotence"] else None
+        self._sender = Sender(self._client, self.config, metrics, identity)
         self._topics = self._sender.topics
         self._cluster = ClusterView(self._topics)
         self._serializes = any(self.config[key] is not None for key in ("key_serializer", "value_serializer"))
@@ -97,6 +102,19 @@ class KafkaProducer:
         self._sender.at_exit = _finish_at_exit(self._sender, self._pid)
         atexit.register(self._sender.at_exit)
         cut_off_in_child(self)
+
+    def _new_identity(self) -> Identity:
+        config = self.config
+        if not config["transactional_id"]:
+            return Identity(self._client, config["transaction_timeout_ms"])
+        self._transactions = Transactions(
+            self._client,
+            config["transactional_id"],
+            config["transaction_timeout_ms"],
+            config["retry_backoff_ms"],
+            config["max_block_ms"],
+        )
+        return self._transactions
 
     def _register_metrics(self) -> None:
         if self._metrics is None:
@@ -139,7 +157,8 @@ class KafkaProducer:
             TypeError: headers, or serialized key or value, or timestamp of a wrong type.
             MessageSizeTooLargeError: larger than ``max_request_size``.
             KafkaTimeoutError: within ``max_block_ms`` the topic did not appear, or too much is under way.
-            IllegalStateError: the producer is closed.
+            IllegalStateError: the producer is closed, or has a ``transactional_id`` and no open transaction.
+            KafkaError: the open transaction has failed and has to be aborted.
         """
         # This is the hottest path of the producer: it avoids calls, and what is rare is in other methods.
         if self._closed:
@@ -188,6 +207,8 @@ class KafkaProducer:
             headers = list(headers)
         if size > self._certainly_small:
             self._check_size(key_bytes, value_bytes, headers)
+        if self._transactions is not None:
+            self._transactions.check_send()
         if timestamp_ms is None:
             timestamp_ms = int(time() * 1000)
         elif type(timestamp_ms) is not int or timestamp_ms not in _TIMESTAMPS:
@@ -255,14 +276,20 @@ class KafkaProducer:
         """
         ensure_valid_topic_name(topic)
         deadline = monotonic() + max_block_ms / 1000
+        calls = Calls(self._client)
         while True:
-            metadata = self._client.call(
-                self._sender.refresh, [topic], self.config["allow_auto_create_topics"]
-            )
+            left_ms = max(deadline - monotonic(), GRACE) * 1000
+            why = f"topic {topic!r} has no partition that can be written to"
+            try:
+                metadata = calls.within(
+                    left_ms, self._sender.refresh, [topic], self.config["allow_auto_create_topics"]
+                )
+            except KafkaConnectionError as error:  # nobody there for the moment
+                metadata, why = None, str(error)
             known = self._topics.get(topic)
             if known is not None:
                 return known
-            found = metadata.topics.get(topic)
+            found = None if metadata is None else metadata.topics.get(topic)
             error = None if found is None or found.error is None else _as_exception(found.error, topic)
             if isinstance(error, TopicAuthorizationFailedError):
                 raise TopicAuthorizationFailedError({topic})
@@ -271,8 +298,7 @@ class KafkaProducer:
             left = deadline - monotonic()
             if left <= 0:
                 raise KafkaTimeoutError(
-                    f"Failed to update metadata after {max_block_ms / 1000:.1f} secs: topic {topic!r} has no "
-                    "partition that can be written to"
+                    f"Failed to update metadata after {max_block_ms / 1000:.1f} secs: {why}"
                 )
             self._pause(min(left, self.config["retry_backoff_ms"] / 1000))
 
@@ -411,31 +437,76 @@ class KafkaProducer:
         return _theirs.KafkaProducer.max_usable_produce_magic(api_version)
 
     def init_transactions(self) -> None:
-        """Not available: see :meth:`_refuse_transactions`."""
-        self._refuse_transactions()
+        """Take over the ``transactional_id``, before anything else is done with it.
+
+        A transaction that an earlier instance has left open is aborted, and that instance fenced.
+
+        Raises:
+            IllegalStateError: no ``transactional_id`` is configured.
+            KafkaTimeoutError: it took longer than ``max_block_ms``.
+            ProducerFencedError, KafkaError: what the broker refuses it for.
+        """
+        self._transactional("Cannot call init_transactions without setting a transactional_id.").initialize()
 
     def begin_transaction(self) -> None:
-        """Not available: see :meth:`_refuse_transactions`."""
-        self._refuse_transactions()
+        """Begin a transaction: what is sent from now on belongs to it.
+
+        Raises:
+            IllegalStateError: no ``transactional_id`` is configured.
+            KafkaError: it cannot be begun now: one is open, or ``init_transactions`` was not called.
+        """
+        self._transactional("Cannot use transactional methods without enabling transactions").begin()
 
     def send_offsets_to_transaction(self, offsets: Any, group_metadata: Any) -> None:
-        """Not available: see :meth:`_refuse_transactions`."""
-        self._refuse_transactions()
+        """Have offsets of a consumer group committed if, and only if, the transaction is.
+
+        Arguments:
+            offsets: ``{TopicPartition: OffsetAndMetadata}``.
+            group_metadata: ``KafkaConsumer.group_metadata()``, or the group's name.
+
+        Raises:
+            IllegalStateError: no ``transactional_id`` is configured.
+            TypeError, ValueError: the group is named wrongly.
+            CommitFailedError: the consumer is no member of the group any more; abort the transaction.
+            ProducerFencedError, KafkaError: see ``commit_transaction``.
+        """
+        transactions = self._transactional("Cannot use transactional methods without enabling transactions")
+        transactions.send_offsets(offsets, group_metadata)
 
     def commit_transaction(self) -> None:
-        """Not available: see :meth:`_refuse_transactions`."""
-        self._refuse_transactions()
+        """Send what is buffered, and commit the transaction.
+
+        Raises:
+            IllegalStateError: no ``transactional_id`` is configured.
+            ProducerFencedError: another instance has taken over; only ``close`` is left.
+            KafkaTimeoutError: it took longer than ``max_block_ms``; it may be called again.
+            KafkaError: a record could not be sent, or no transaction is open. Abort the open one.
+        """
+        self._end_transaction(True, "Cannot commit transaction since transactions are not enabled")
 
     def abort_transaction(self) -> None:
-        """Not available: see :meth:`_refuse_transactions`."""
-        self._refuse_transactions()
+        """Abort the transaction; records that were not sent yet fail with TransactionAbortedError.
 
-    def _refuse_transactions(self) -> None:
-        """Raise what kafka-python raises for a producer without ``transactional_id``.
-
-        One with it cannot be made: the broker has no transactions.
+        Raises:
+            IllegalStateError, ProducerFencedError, KafkaTimeoutError, KafkaError: see
+                ``commit_transaction``.
         """
-        raise IllegalStateError("Transactional method invoked on a producer without transactional_id")
+        self._end_transaction(False, "Cannot abort transaction since transactions are not enabled.")
+
+    def _end_transaction(self, commit: bool, refusal: str) -> None:
+        transactions = self._transactional(refusal)
+        transactions.begin_end(commit)
+        self._sender.flush(None)
+        transactions.finish(commit)
+
+    def _transactional(self, refusal: str) -> Transactions:
+        if self._closed:
+            raise self._client.closed_error("KafkaProducer already closed!")
+        if self._transactions is None:
+            if self.config["enable_idempotence"]:
+                refusal = "Transactional method invoked on a non-transactional producer."
+            raise IllegalStateError(refusal)
+        return self._transactions
 
     def __str__(self) -> str:
         config = self.config
