@@ -2,133 +2,25 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 
-import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import MEGABYTE, Client, batch, until
+from broker.clients import Client, batch, until
+from broker.transactional import Producer, committed, everything, fetch, offset_of, visible
 
 from dafka import Broker, Consumer
 from dafka.broker import limits
-from dafka.broker.interface import CommittedOffset, Fetched, FetchFrom, ListedOffset, Produced
-from dafka.broker.transactions import LAST_EPOCH, State
+from dafka.broker.interface import CommittedOffset, Fetched, ListedOffset
+from dafka.broker.transactions import LAST_EPOCH
 from dafka.broker.transactions_interface import ListedTransaction, ProducerIdentity
-from dafka.log import LogWriteError
-from dafka.protocol.batch import read_header, with_producer
-from dafka.protocol.batch_control import commits
-from dafka.protocol.batch_reader import decode_batch
-
-
-class Producer:
-    """A transactional producer as the wire shows it."""
-
-    def __init__(self, client: Client, transactional_id: str = "x", timeout: float = 60.0) -> None:
-        self.client = client
-        self.id = transactional_id
-        self.timeout = timeout
-        self.sequences: dict[tuple[str, int], int] = {}
-        self.init()
-
-    def init(self) -> None:
-        identity = self.client.call("init_producer_id", self.id, self.timeout)
-        assert identity.error is None
-        _, self.producer_id, self.epoch = identity
-        self.sequences = {}
-
-    @property
-    def who(self) -> tuple[str, int, int]:
-        return self.id, self.producer_id, self.epoch
-
-    def add(self, *partitions: tuple[str, int]) -> object:
-        answers = self.client.call("add_partitions_to_transaction", *self.who, partitions)
-        assert list(answers) == list(partitions)
-        (error,) = set(answers.values())
-        return error
-
-    def write(self, value: bytes, partition: tuple[str, int] = ("t", 0)) -> Produced:
-        """Send without adding the partition."""
-        sequence = self.sequences.get(partition, 0)
-        content = with_producer(batch(value), self.producer_id, self.epoch, sequence, transactional=True)
-        answer = self.client.call("produce", {partition: [content]}, transactional_id=self.id)[partition]
-        if answer.error is None:
-            self.sequences[partition] = sequence + 1
-        return answer
-
-    def send(self, value: bytes, partition: tuple[str, int] = ("t", 0)) -> Produced:
-        assert self.add(partition) is None
-        answer = self.write(value, partition)
-        assert answer.error is None
-        return answer
-
-    def end(self, commit: bool) -> object:
-        return self.client.call("end_transaction", *self.who, commit)
-
-    def commit(self) -> None:
-        assert self.end(True) is None
-
-    def abort(self) -> None:
-        assert self.end(False) is None
-
-    def send_offset(self, offset: int, group: str = "g", **member: object) -> object:
-        assert self.client.call("add_offsets_to_transaction", *self.who, group) is None
-        return self.commit_offset(offset, group, **member)
-
-    def commit_offset(self, offset: int, group: str = "g", **member: object) -> object:
-        offsets = {("t", 0): CommittedOffset(offset)}
-        return self.client.call("commit_transaction_offsets", *self.who, group, offsets, **member)["t", 0]
 
 
 @pytest.fixture
 def producer(client: Client) -> Producer:
     client.create("t", 3)
     return Producer(client)
-
-
-def fetch(
-    client: Client, offset: int = 0, partition: int = 0, wait: float = 0.0, max_bytes: int = MEGABYTE
-) -> Fetched:
-    """What a reader of committed records gets."""
-    wanted = {("t", partition): FetchFrom(offset, max_bytes)}
-    limits = {"max_wait": wait, "min_bytes": 1, "max_bytes": MEGABYTE}
-    return client.call("fetch", wanted, **limits, read_committed=True)["t", partition]
-
-
-def committed(client: Client, partition: int = 0) -> list[bytes | None]:
-    """The values that a reader of committed records sees: Kafka's way of leaving out aborted ones."""
-    return visible(fetch(client, partition=partition))
-
-
-def visible(fetched: Fetched) -> list[bytes | None]:
-    assert fetched.error is None
-    begins = sorted((first, producer_id) for producer_id, first in fetched.aborted)
-    aborting: set[int] = set()
-    values: list[bytes | None] = []
-    for content in fetched.batches:
-        header = read_header(content)
-        while begins and begins[0][0] <= header.base_offset:
-            aborting.add(begins.pop(0)[1])
-        if header.is_control:
-            if not commits(content):
-                aborting.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in aborting):
-            values += decode_batch(content).values
-    return values
-
-
-def everything(client: Client, partition: int = 0) -> list[bytes | None]:
-    fetched = client.fetch("t", partition=partition)
-    return [
-        value
-        for content in fetched.batches
-        if not read_header(content).is_control
-        for value in decode_batch(content).values
-    ]
 
 
 # -- what readers see ---------------------------------------------------------------------------
@@ -377,11 +269,6 @@ def test_an_end_may_be_asked_for_twice_but_not_the_other_one(client, producer):
 # -- offsets ------------------------------------------------------------------------------------
 
 
-def offset_of(client: Client, group: str = "g", **options: object) -> int | None:
-    found = client.call("fetch_offsets", group, [("t", 0)], **options)
-    return found["t", 0].offset if found else None
-
-
 def test_offsets_become_the_groups_when_the_transaction_commits(client, producer):
     assert producer.send_offset(5) is None
     assert offset_of(client) is None
@@ -481,203 +368,3 @@ def test_transactions_are_described_and_listed(client, producer):
     assert (active.transaction_start, active.last_sequence) == (0, 0)
     producer.commit()
     assert client.call("describe_transactions", ["x"])["x"].state == "CompleteCommit"
-
-
-# -- failures -----------------------------------------------------------------------------------
-
-
-def test_an_end_that_cannot_be_written_leaves_the_transaction_open(client, producer, monkeypatch):
-    storage = client.core.log._storage
-    commit = storage.commit
-
-    def fail(*args: object) -> None:
-        raise LogWriteError(client.core.log.path, "no space")
-
-    producer.send(b"a")
-    producer.send_offset(7)
-    monkeypatch.setattr(storage, "commit", fail)
-    assert producer.end(True) is errors.KafkaStorageError
-    assert producer.add(("t", 1)) is errors.KafkaStorageError
-    monkeypatch.setattr(storage, "commit", commit)
-    assert committed(client) == []
-    producer.commit()
-    assert committed(client) == [b"a"]
-    assert offset_of(client) == 7
-
-
-def test_a_topic_that_is_deleted_does_not_keep_its_transaction_from_ending(client, producer):
-    client.create("u")
-    producer.send(b"a", ("u", 0))
-    producer.send(b"b")
-    client.call("delete_topics", ["u"])
-    producer.commit()
-    assert committed(client) == [b"b"]
-    client.create("u")
-    assert client.call("list_offsets", {("u", 0): -1}, read_committed=True)["u", 0].offset == 0
-
-
-def test_open_transactions_and_aborted_ones_survive_a_restart(tmp_path):
-    with Broker(tmp_path) as broker:
-        client = Client(broker)
-        client.create("t")
-        for number in range(200):  # more than a block
-            producer = Producer(client, f"p{number}")
-            producer.send(b"%d" % number)
-            producer.end(number % 2 == 0)
-        open_one = Producer(client, "open")
-        open_one.send(b"open")
-        open_one.send_offset(9)
-        before = fetch(client)
-    with Broker(tmp_path) as broker:
-        client = Client(broker)
-        after = fetch(client)
-        assert (after.last_stable_offset, after.aborted) == (before.last_stable_offset, before.aborted)
-        assert committed(client) == [b"%d" % number for number in range(0, 200, 2)]
-        with pytest.raises(errors.UnstableOffsetCommitError):
-            offset_of(client, require_stable=True)
-        open_one.client = client
-        open_one.send(b"more")
-        open_one.commit()
-        assert committed(client)[-2:] == [b"open", b"more"]
-        assert offset_of(client, require_stable=True) == 9
-
-
-def test_a_transaction_that_was_open_for_too_long_is_aborted_after_a_restart(tmp_path):
-    with Broker(tmp_path) as broker:
-        client = Client(broker)
-        client.create("t")
-        Producer(client, timeout=1.0).send(b"a")
-    with Broker(tmp_path) as broker:
-        client = Client(broker)
-        until(lambda: fetch(client).last_stable_offset == 2, 20)
-        assert committed(client) == []
-
-
-@pytest.mark.parametrize("commit", [True, False])
-def test_what_was_decided_is_carried_out_after_a_restart(tmp_path, commit):
-    """As after a crash between the decision and the markers, which one commit writes unless it is torn."""
-    with Broker(tmp_path) as broker:
-        client = Client(broker)
-        client.create("t")
-        producer = Producer(client)
-        producer.send(b"a")
-        producer.send_offset(4)
-        core = client.core
-        state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
-        rows = core._transactions._table.get("x").row(state=state)
-        client.connection.hub.run(core._writer.put_and_wait, rows)
-    with Broker(tmp_path) as broker:
-        client = Client(broker)
-        until(lambda: fetch(client).last_stable_offset == 2, 20)
-        assert committed(client) == ([b"a"] if commit else [])
-        assert offset_of(client) == (4 if commit else None)
-        assert until(lambda: client.call("describe_transactions", ["x"])["x"].state).startswith("Complete")
-
-
-CHILD = """
-    import sys
-    from broker.clients import Client
-    from broker.test_transactions_coordinator import Producer
-    from dafka import Broker
-
-    broker = Broker(sys.argv[1]).start()
-    client = Client(broker)
-    producer = Producer(client)
-    number = int(sys.argv[2])
-    while True:
-        for partition in range(3):
-            producer.send(b"%d" % number, ("t", partition))
-        producer.send_offset(number)
-        print("ending", number, flush=True)
-        if number % 3:
-            producer.commit()
-            print("committed", number, flush=True)
-        else:
-            producer.abort()
-        number += 1
-"""
-
-
-def test_a_kill_in_the_middle_leaves_each_transaction_whole_or_not_there(tmp_path):
-    """What was committed is in all partitions and in the group's offset, the rest is in none of them."""
-    with Broker(tmp_path) as broker:
-        Client(broker).create("t", 3)
-    done: set[int] = set()
-    begun: set[int] = set()
-    for attempt in range(4):
-        child = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path), str(1000 * attempt + 1)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={"PYTHONPATH": ":".join(sys.path)},
-        )
-        assert child.stdout is not None
-        with child.stdout as lines:
-            for line in lines:
-                word, number = line.split()
-                (done if word == "committed" else begun).add(int(number))
-                if len(begun) >= 15 * (attempt + 1):
-                    child.send_signal(signal.SIGKILL)
-                    break
-            rest = lines.read().split("\n")[:-1]
-        assert child.wait() == -signal.SIGKILL
-        for line in rest:
-            word, number = line.split()
-            (done if word == "committed" else begun).add(int(number))
-        with Broker(tmp_path) as broker:
-            client = Client(broker)
-            Producer(client)  # aborts what is open
-            seen = [[int(value) for value in committed(client, partition)] for partition in range(3)]
-            assert seen[0] == seen[1] == seen[2] == sorted(set(seen[0]))
-            assert done <= set(seen[0]) <= {number for number in begun if number % 3}
-            assert offset_of(client, require_stable=True) == seen[0][-1]
-
-
-def test_an_end_that_was_torn_apart_is_finished_by_whoever_waits_for_it(client, producer, monkeypatch):
-    """The decision and a marker are on disk when it fails, and the other marker is not."""
-    for partition in (("t", 0), ("t", 1)):
-        producer.send(b"a", partition)
-    producer.send_offset(7)
-    ending = client.core._transactions._ending
-    leaders = ending._leaders
-    append = leaders.end_transaction
-    failures = [LogWriteError(client.core.log.path, "no space")]
-
-    def fail_once(partition, producer_id, epoch, commit, done):
-        if partition.number == 1 and failures:
-            done(failures.pop())
-        else:
-            append(partition, producer_id, epoch, commit, done)
-
-    monkeypatch.setattr(leaders, "end_transaction", fail_once)
-    producer.commit()
-    assert [committed(client, number) for number in range(2)] == [[b"a"], [b"a"]]
-    assert [fetch(client, 0, number).high_watermark for number in range(2)] == [2, 2]
-    assert offset_of(client, require_stable=True) == 7
-    assert len(client.core.log.table("transactions.open")) == 0
-
-
-def test_calls_while_another_one_for_the_same_id_is_written_are_to_come_again(client, producer):
-    def together() -> set[object]:
-        calls = [
-            gevent.spawn(client.core.add_partitions_to_transaction, *producer.who, [("t", number)])
-            for number in range(3)
-        ]
-        gevent.joinall(calls, raise_error=True)
-        return {error for call in calls for error in call.value.values()}
-
-    assert client.connection.hub.run(together) == {None, errors.ConcurrentTransactionsError}
-
-
-def test_an_end_goes_through_although_its_caller_is_killed(client, producer):
-    producer.send(b"a")
-
-    def end_and_kill() -> None:
-        call = gevent.spawn(client.core.end_transaction, *producer.who, True)
-        gevent.sleep(0)
-        call.kill()
-
-    client.connection.hub.run(end_and_kill)
-    assert until(lambda: committed(client)) == [b"a"]
-    producer.send(b"b")
-    producer.commit()

@@ -9,7 +9,7 @@ import tempfile
 import kafka.errors as errors
 import pytest
 from broker.clients import Client
-from broker.test_transactions_coordinator import Producer, everything, fetch, offset_of, visible
+from broker.transactional import Producer, everything, fetch, offset_of, visible
 
 from dafka import Broker
 
