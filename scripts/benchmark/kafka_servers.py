@@ -1,0 +1,74 @@
+"""The two brokers that are compared, each in a process of its own and with its own defaults."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+import psutil
+from kafka_clients import first_record
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from apache.node import Node
+
+APACHE_HEAP = "1g"  # what Kafka's own start script gives it
+STOP_SECONDS = 60
+
+
+class Server(NamedTuple):
+    """A running broker. ``first_record``: seconds from its start until a record was written and read."""
+
+    servers: str
+    pid: int
+    first_record: float
+
+    def resident_memory(self) -> float:
+        """Bytes."""
+        return float(psutil.Process(self.pid).memory_info().rss)
+
+
+@contextmanager
+def dafka() -> Iterator[Server]:
+    """This broker, as ``dafka broker``."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(Path(sys.executable).parent / "dafka"), "broker", "--listen", "127.0.0.1:0"]
+        began = perf_counter()
+        process = subprocess.Popen(
+            [*command, "--data", os.path.join(folder, "data")],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            if not line.startswith("broker: "):
+                raise RuntimeError(f"dafka broker did not start: {line}{process.stderr.read()}")
+            servers = line.split()[1]
+            first_record(servers=servers)
+            yield Server(servers, process.pid, perf_counter() - began)
+        finally:
+            process.terminate()
+            process.communicate(timeout=STOP_SECONDS)
+
+
+@contextmanager
+def apache_kafka() -> Iterator[Server]:
+    """Apache Kafka; its storage is formatted before the time begins."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        node = Node(Path(folder), heap=APACHE_HEAP)
+        began = perf_counter()
+        with node:
+            first_record(servers=node.bootstrap_servers)
+            yield Server(node.bootstrap_servers, node.pid, perf_counter() - began)
+
+
+SERVERS = {"this broker": dafka, "Apache Kafka": apache_kafka}
