@@ -77,7 +77,7 @@ def master(tmp_path):
 
 
 @pytest.mark.xdist_group("spark")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_executors_of_a_cluster_read_and_write_in_parallel(master, broker):
     create(broker, "flights", 3)
     produce(broker, "flights", [b"%d" % number for number in range(RECORDS)])
