@@ -1,0 +1,162 @@
+// The Java client as tests use it: produce, consume, transact or member; records are lines as in records.py.
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+public class Client {
+    static final BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    static final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+
+    // Client COMMAND TOPIC [PARTITIONS] key=value ... ; the settings are the client's own.
+    public static void main(String[] arguments) throws Exception {
+        Properties settings = new Properties();
+        List<String> words = new ArrayList<>();
+        for (String argument : arguments) {
+            int equals = argument.indexOf('=');
+            if (equals < 0) words.add(argument);
+            else settings.put(argument.substring(0, equals), argument.substring(equals + 1));
+        }
+        String topic = words.get(1);
+        switch (words.get(0)) {
+            case "produce" -> produce(settings, topic);
+            case "transact" -> transact(settings, topic);
+            case "consume" -> consume(settings, topic, Integer.parseInt(words.get(2)));
+            case "member" -> member(settings, topic);
+            default -> throw new IllegalArgumentException(words.get(0));
+        }
+        out.flush();
+    }
+
+    static KafkaProducer<byte[], byte[]> producer(Properties settings) {
+        return new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    static KafkaConsumer<byte[], byte[]> consumer(Properties settings) {
+        return new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    static void produce(Properties settings, String topic) throws Exception {
+        try (var producer = producer(settings)) {
+            List<Future<?>> sent = new ArrayList<>();
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                sent.add(producer.send(parse(topic, line)));
+            }
+            for (Future<?> future : sent) future.get();
+        }
+    }
+
+    // Records up to a line that says "commit" or "abort" are one transaction.
+    static void transact(Properties settings, String topic) throws Exception {
+        try (var producer = producer(settings)) {
+            producer.initTransactions();
+            boolean open = false;
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                if (!open) producer.beginTransaction();
+                open = !line.equals("commit") && !line.equals("abort");
+                if (open) producer.send(parse(topic, line));
+                else if (line.equals("commit")) producer.commitTransaction();
+                else {
+                    producer.flush();
+                    producer.abortTransaction();
+                }
+            }
+        }
+    }
+
+    static void consume(Properties settings, String topic, int partitions) {
+        try (var consumer = consumer(settings)) {
+            List<TopicPartition> assigned = new ArrayList<>();
+            for (int number = 0; number < partitions; number++) assigned.add(new TopicPartition(topic, number));
+            consumer.assign(assigned);
+            consumer.seekToBeginning(assigned);
+            Map<TopicPartition, Long> ends = consumer.endOffsets(assigned);
+            while (assigned.stream().anyMatch(each -> consumer.position(each) < ends.get(each))) {
+                for (var record : consumer.poll(Duration.ofMillis(200))) out.println(format(record));
+            }
+        }
+    }
+
+    static void member(Properties settings, String topic) throws Exception {
+        AtomicBoolean over = new AtomicBoolean();
+        Thread reader = new Thread(() -> {
+            try {
+                while (in.read() >= 0) { }
+            } catch (java.io.IOException error) {
+                throw new java.io.UncheckedIOException(error);
+            } finally {
+                over.set(true);
+            }
+        });
+        reader.setDaemon(true);
+        reader.start();
+        try (var consumer = consumer(settings)) {
+            consumer.subscribe(List.of(topic), new ConsumerRebalanceListener() {
+                public void onPartitionsRevoked(Collection<TopicPartition> partitions) { }
+
+                public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+                    out.println("assigned " + consumer.assignment().stream()
+                        .map(each -> String.valueOf(each.partition())).collect(Collectors.joining(" ")));
+                    out.flush();
+                }
+            });
+            while (!over.get()) {
+                for (var record : consumer.poll(Duration.ofMillis(100))) out.println("record " + format(record));
+                out.flush();
+            }
+        }
+    }
+
+    static ProducerRecord<byte[], byte[]> parse(String topic, String line) {
+        String[] fields = line.split(" ");
+        var record = new ProducerRecord<>(
+            topic, Integer.valueOf(fields[0]), Long.valueOf(fields[2]), decode(fields[3]), decode(fields[4]));
+        if (!fields[5].equals(".")) {
+            for (String pair : fields[5].split(",")) {
+                String[] header = pair.split("=");
+                record.headers().add(new String(decode(header[0]), StandardCharsets.UTF_8), decode(header[1]));
+            }
+        }
+        return record;
+    }
+
+    static String format(ConsumerRecord<byte[], byte[]> record) {
+        List<String> headers = new ArrayList<>();
+        for (Header header : record.headers()) {
+            headers.add(encode(header.key().getBytes(StandardCharsets.UTF_8)) + "=" + encode(header.value()));
+        }
+        return String.join(" ",
+            String.valueOf(record.partition()), String.valueOf(record.offset()), String.valueOf(record.timestamp()),
+            encode(record.key()), encode(record.value()), headers.isEmpty() ? "." : String.join(",", headers));
+    }
+
+    static String encode(byte[] data) {
+        if (data == null) return "-";
+        return data.length == 0 ? "_" : Base64.getUrlEncoder().withoutPadding().encodeToString(data);
+    }
+
+    static byte[] decode(String text) {
+        if (text.equals("-")) return null;
+        return text.equals("_") ? new byte[0] : Base64.getUrlDecoder().decode(text);
+    }
+}

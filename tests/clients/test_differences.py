@@ -1,0 +1,84 @@
+"""What differs between this broker and Apache Kafka, as the README lists it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import pytest
+from clients.adapters import Confluent
+from clients.adapters.client import SECONDS, until
+from clients.records import Record
+from clients.servers import DAFKA, Server
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def admin(servers: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": servers})
+
+
+@pytest.fixture
+def name() -> str:
+    return f"differences-{uuid.uuid4().hex[:8]}"
+
+
+def outcome(call: Callable[[], object]) -> str:
+    """ "fine", or the name of the error."""
+    try:
+        call()
+    except KafkaException as error:
+        return str(error.args[0].name())
+    return "fine"
+
+
+def test_the_broker_keeps_no_topics_of_its_own(
+    admin: AdminClient, server: Server, topic: str, name: str
+) -> None:
+    Confluent().produce(server.bootstrap_servers, topic, [Record(b"x")])
+    member = Confluent().member(server.bootstrap_servers, name, topic)
+    until(lambda: member.records, member)
+    member.close()
+    own = {each for each in admin.list_topics(timeout=SECONDS).topics if each.startswith("__")}
+    assert ("__consumer_offsets" in own) == (server.name != DAFKA)
+
+
+def test_there_are_no_acls(admin: AdminClient, server: Server) -> None:
+    everything = AclBindingFilter(
+        *(ResourceType.ANY, None, ResourcePatternType.ANY, None, None),
+        *(AclOperation.ANY, AclPermissionType.ANY),
+    )
+
+    def describe() -> list[AclBinding]:
+        return list(admin.describe_acls(everything).result(SECONDS))
+
+    assert outcome(describe) == ("_UNSUPPORTED_FEATURE" if server.name == DAFKA else "fine")
+
+
+def test_groups_are_of_the_classic_protocol_only(server: Server, topic: str, name: str) -> None:
+    Confluent().produce(server.bootstrap_servers, topic, [Record(b"x")])
+    errors: list[object] = []
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server.bootstrap_servers,
+            "group.id": name,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "error_cb": errors.append,
+        }
+    )
+    consumer.subscribe([topic])
+    message = consumer.poll(3 if server.name == DAFKA else SECONDS)
+    consumer.close()
+    assert (message is None) == (server.name == DAFKA), errors
