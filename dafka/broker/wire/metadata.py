@@ -154,8 +154,8 @@ def _described(topic: TopicMetadata, partitions: Any, node: int) -> Any:
                 leader_epoch=LEADER_EPOCH,
                 replica_nodes=nodes,
                 isr_nodes=nodes,
-                eligible_leader_replicas=None,
-                last_known_elr=None,
+                eligible_leader_replicas=[],
+                last_known_elr=[],
                 offline_replicas=[],
             )
             for one in partitions
