@@ -36,7 +36,8 @@ def main() -> int:
     logging.basicConfig(
         level=logging.INFO if options.verbose else logging.WARNING, format="migrate_topics: %(message)s"
     )
-    logging.getLogger("kafka").setLevel(logging.ERROR)
+    for library in ("kafka", "dafka"):
+        logging.getLogger(library).setLevel(logging.INFO if options.verbose else logging.ERROR)
     path = options.checkpoint or _checkpoint_name(options.source, options.destination)
     try:
         with ExitStack() as stack:

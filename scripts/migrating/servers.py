@@ -42,7 +42,7 @@ def opened(name: str, *, create: bool = False) -> Iterator[Side]:
             connection = connect(name, CONNECT_SECONDS)
             cluster_id = connection.call("metadata", []).cluster_id
         except (KafkaError, ValueError, OSError) as error:
-            raise MigrationError(f"no broker answers at {name}: {error}") from error
+            raise MigrationError(f"no broker answers within {CONNECT_SECONDS:g} s at {name}") from error
         try:
             yield Side(name, connection, cluster_id)
         finally:

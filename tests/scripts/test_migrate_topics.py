@@ -300,6 +300,7 @@ def test_a_checkpoint_of_another_migration_is_refused(source: str, destination: 
     ("arguments", "words"),
     [
         (["nowhere", "data"], "neither HOST:PORT nor a folder"),
+        (["127.0.0.1:1", "data"], "no broker answers"),
         (["{source}", "data", "--topic", "no-such"], "has no topic no-such"),
         (["{source}", "{source}"], "the same cluster"),
         (["{source}", "data", "--checkpoint", "/"], "in use, or cannot be written"),
