@@ -6,7 +6,8 @@ import json
 from datetime import datetime, timezone
 
 import pytest
-from spark.frames import SECONDS, create, frame, produce, records
+from pyspark.errors import AnalysisException
+from spark.frames import SECONDS, create, first_line, frame, produce, records
 
 from compat.kafka import KafkaProducer
 
@@ -205,3 +206,47 @@ def test_a_schema_may_choose_columns(spark, broker):
 def test_an_empty_topic_is_an_empty_frame(spark, broker):
     create(broker, "flights")
     assert frame(spark, broker, subscribe="flights").collect() == []
+
+
+# -- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"subscribe": "no-such"}, "UnknownTopicError: topic 'no-such'"),
+        ({"subscribe": "flights", "startingofset": "earliest"}, "did you mean startingOffsets?"),
+        ({"subscribe": "flights", "assign": '{"flights": [0]}'}, "exactly one of the options subscribe"),
+        ({"subscribe": "flights", "startingOffsets": "latest"}, "startingOffsets=latest"),
+        ({"subscribe": "flights", "startingOffsets": '{"flights": {"0": 99}}'}, "99 is out of range"),
+        (
+            {"subscribe": "flights", "minPartitions": "none"},
+            "option minPartitions: expected a number, not 'none'",
+        ),
+        (
+            {"subscribe": "flights", "bootstrap.servers": "127.0.0.1:1", "kafka.request.timeout.ms": "300"},
+            "UnreachableError: no broker answers at 127.0.0.1:1",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_an_analysis_exception_with_the_reason_first(spark, broker, options, reason):
+    create(broker, "flights", 1)
+    reader = spark.read.format("dafka")
+    with pytest.raises(AnalysisException) as caught:
+        reader.options(**{"bootstrap.servers": broker.bootstrap_servers, **options}).load().count()
+    assert reason in first_line(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ("speed int", "there is no column 'speed' to read"),
+        ("value string", "column value is binary, not string"),
+    ],
+)
+def test_columns_that_are_not_there_are_named(spark, broker, schema, reason):
+    create(broker, "flights", 1)
+    reader = spark.read.format("dafka").schema(schema).option("bootstrap.servers", broker.bootstrap_servers)
+    with pytest.raises(AnalysisException) as caught:
+        reader.option("subscribe", "flights").load().count()
+    assert reason in first_line(caught.value)
