@@ -354,7 +354,7 @@ def draw(windows: Windows, chart: Path) -> None:
     for axes in (left, right):
         axes.set_xlabel("scheduled hour")
         axes.set_xticks(range(0, 24, 3))
-        axes.set_ylim(bottom=0)
+        axes.axhline(0, color="black", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
     chart.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(chart, dpi=150)

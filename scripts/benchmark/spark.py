@@ -21,6 +21,7 @@ from statistics import median
 from uuid import uuid4
 
 import pyspark
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from spark_sources import MemorySource, fill, filled
 from tabulate import tabulate
@@ -30,10 +31,12 @@ from dafka.spark import session
 
 ROOT = Path(__file__).parents[2]
 WANTED = 0.25  # of the source in memory
-# Packages of Spark's Kafka source, the right one first; the next older runs on this Spark as well.
+# Packages of Spark's Kafka source, the right one first; older ones run on this Spark as well.
 PACKAGES = [
-    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}" for version in (pyspark.__version__, "4.2.0")
+    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
+    for version in (pyspark.__version__, "4.2.0", "4.1.0", "4.0.0")
 ]
+TRIAL = "import sys, dafka.spark as d; d.session('trial', conf={'spark.jars.packages': sys.argv[1]}).stop()"
 HEADERS = ["", "records/s", "reference", "", "ratio", "wanted", ""]
 Row = list[str]
 
@@ -69,20 +72,20 @@ def parse() -> argparse.Namespace:
 def start(stack: ExitStack, kafka: bool) -> tuple[SparkSession, bool]:
     """A session, with Spark's Kafka source if its package can be had."""
     conf = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "2g"}
-    for package in PACKAGES if kafka else []:
-        try:
-            spark = session("bench", conf={**conf, "spark.jars.packages": package})
-        except Exception:  # Java ends when a package cannot be had, and PySpark raises what comes of that
-            SparkSession._instantiatedSession = None
-            continue
+    package = next(filter(can_be_had, PACKAGES), None) if kafka else None
+    if package is not None:
         print(f"Spark's own source: {package}")
-        stack.callback(spark.stop)
-        return spark, True
-    if kafka:
+        conf["spark.jars.packages"] = package
+    elif kafka:
         print("Spark's own Kafka source cannot be had here; it is left out.")
     spark = session("bench", conf=conf)
     stack.callback(spark.stop)
-    return spark, False
+    return spark, package is not None
+
+
+def can_be_had(package: str) -> bool:
+    """Whether Spark finds the package; tried in a process of its own, which ends if it does not."""
+    return subprocess.run([sys.executable, "-c", TRIAL, package], capture_output=True).returncode == 0
 
 
 @contextmanager
@@ -117,8 +120,13 @@ def rows(
     def batch(form: str, **settings: str) -> float:
         return timed(count, lambda: check(spark, form, settings, count))
 
-    def stream(form: str, address: str) -> float:
-        return timed(count, lambda: to_the_end(spark, form, address))
+    def stream(form: str, address: str) -> float | None:
+        try:
+            return timed(count, lambda: to_the_end(spark, form, address))
+        except PySparkException:
+            if form == "kafka":  # a package of another version than Spark's
+                return None
+            raise
 
     def writing(form: str, address: str) -> float:
         return timed(options.writes, lambda: write(spark, form, address, options.writes))
@@ -141,12 +149,16 @@ def rows(
 
 
 def line(
-    name: str, figure: float, reference: float | None = None, beside: str = "", least: float | None = None
+    name: str,
+    figure: float | None,
+    reference: float | None = None,
+    beside: str = "",
+    least: float | None = None,
 ) -> Row:
-    ratio = None if reference is None else figure / reference
+    ratio = None if reference is None or figure is None else figure / reference
     return [
         name,
-        f"{figure:,.0f}",
+        "-" if figure is None else f"{figure:,.0f}",
         "-" if reference is None else f"{reference:,.0f}",
         beside,
         "-" if ratio is None else f"{ratio:.2f}",
