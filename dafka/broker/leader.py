@@ -212,9 +212,7 @@ class Leaders:
                     self._publish(partition, first, numbered)
                 ends = [base + header.count for base, header in zip(bases, headers, strict=True)]
                 apart = () if bases[1:] == ends[:-1] else tuple(bases)
-                produced = Produced(
-                    None, bases[0], share.timestamp, partition.log_start, base_offsets=apart
-                )
+                produced = Produced(None, bases[0], share.timestamp, partition.log_start, base_offsets=apart)
             else:
                 produced = _refused(key, error)
             share.request.answer(key, produced)
@@ -229,10 +227,12 @@ class Leaders:
         epoch: int,
         commit: bool,
         done: Callable[[Exception | None], None],
+        check: Callable[[], None],
     ) -> None:
         """Append the marker that ends a producer's transaction; ``done`` follows the commit of the round.
 
-        A topic that was deleted has no transactions: that is a success.
+        ``check()`` is called when the round is put together; if it raises, no marker is written. A topic that
+        was deleted has no transactions: that is a success.
         """
         numbered: list[bytes] = []
         rows: Rows = {}
@@ -243,6 +243,7 @@ class Leaders:
             nonlocal first
             if partition.topic.deleted:
                 raise TopicDeletedError(f"topic {partition.topic.name!r} was deleted")
+            check()
             partition.begun = True
             first = sequence
             marker = encode_marker(int(time.time() * 1000), producer_id, epoch, commit=commit)

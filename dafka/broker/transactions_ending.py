@@ -1,8 +1,9 @@
 """Ending a transaction: decision, markers, offsets and completion, in one commit if the writer has room.
 
-They are handed over in this order and without a pause, and the writer keeps the order, so the decision is
-never durable later than a marker. If only some of it could be written, the rest is tried again until it is,
-or until the broker stops and starts again.
+They are handed over in this order and without a pause, and the writer keeps the order. Should they come into
+several rounds, nothing is written behind something that failed: no marker without the decision, and no end
+without all markers. If only some of it could be written, the rest is tried again until it is, or until the
+broker stops and starts again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from dafka.broker.transactions import State, Transaction
 from dafka.broker.transactions_interface import NO_EPOCH
 from dafka.log import LogClosedError
 from dafka.mesh.writer import Writer
+
+_DECISION, _END = "decision", "end"  # beside the names of partitions, which have a slash
 
 log = logging.getLogger(__name__)
 
@@ -53,43 +56,50 @@ class Ending:
         decided = before[0] is not State.ONGOING
         pending = dict(transaction.partitions)
         while True:
-            failed, error = self._write(transaction, commit, pending)
-            if error is None and not failed:
+            outcomes = self._write(transaction, commit, pending)
+            error = next((error for error in outcomes.values() if error is not None), None)
+            if error is None:
                 transaction.busy = False
                 return None
-            closed = isinstance(error, LogClosedError)
-            if not decided and error is not None and len(failed) == len(pending):
-                # Not even the decision is on disk: nothing has happened.
+            decided = decided or outcomes[_DECISION] is None
+            if not decided:  # nothing has happened
                 transaction.state, transaction.epoch, transaction.last_epoch = before
                 transaction.busy = False
-            if closed or not transaction.busy:
+            if not decided or isinstance(error, LogClosedError):
                 return storage_error("ending a transaction", error)
             log.error("ending transaction %r: %s; trying again", transaction.transactional_id, error)
-            decided, pending = True, failed
+            pending = {name: partition for name, partition in pending.items() if outcomes[name] is not None}
             gevent.sleep(RETRY_PAUSE)
 
     def _write(
         self, transaction: Transaction, commit: bool, pending: dict[str, Partition]
-    ) -> tuple[dict[str, Partition], Exception | None]:
-        """Write decision, markers and end; the partitions that got no marker, and what went wrong."""
-        outcomes: dict[str | None, Exception | None] = {}
+    ) -> dict[str, Exception | None]:
+        """Write decision, markers and end; what became of each of them."""
+        outcomes: dict[str, Exception | None] = {}
+        failures: list[Exception] = []
         ready = gevent.event.Event()
 
-        def told(name: str | None) -> Callable[[Exception | None], None]:
+        def told(name: str) -> Callable[[Exception | None], None]:
             def done(error: Exception | None) -> None:
                 outcomes[name] = error
-                if len(outcomes) == len(pending) + 1:
+                if error is not None:
+                    failures.append(error)
+                if len(outcomes) == len(pending) + 2:
                     ready.set()
 
             return done
 
+        def check() -> None:
+            if failures:
+                raise failures[0]
+
         decision = transaction.row(updated=self._clock())
         for name in pending:
             decision.update(transaction.partition_row(name))
-        self._writer.put(decision, lambda error: None)
+        self._writer.put(decision, told(_DECISION))
         for name, partition in pending.items():
             self._leaders.end_transaction(
-                partition, transaction.producer_id, transaction.epoch, commit, told(name)
+                partition, transaction.producer_id, transaction.epoch, commit, told(name), check
             )
         ended = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
         now = self._clock()
@@ -97,15 +107,13 @@ class Ending:
         if commit:
             rows.update(transaction.offset_rows())
         rows.update(transaction.row(state=ended, updated=now, started=-1.0))
-        self._writer.put(rows, told(None))
+        self._writer.put(rows, told(_END), check)
         ready.wait()
-        failed = {name: pending[name] for name, error in outcomes.items() if name is not None and error}
-        error = outcomes[None]
-        if error is None and not failed:
+        if not failures:
             transaction.state, transaction.updated, transaction.started = ended, now, -1.0
             self._offsets.release(transaction.offsets)
             transaction.forget_touched()
-        return failed, error or next((error for error in outcomes.values() if error), None)
+        return outcomes
 
 
 def storage_error(doing: str, error: Exception | None) -> Error:

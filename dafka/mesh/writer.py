@@ -124,9 +124,18 @@ class Writer:
         """
         self._add(Numbering(partition, number, size, done, values))
 
-    def put(self, values: Mapping[tuple[str, str], object], done: Done) -> None:
-        """Have table values written (``{(table, key): value}``, None deletes) in the next round."""
-        self._add(Other(done, values=values))
+    def put(
+        self,
+        values: Mapping[tuple[str, str], object],
+        done: Done,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        """Have table values written (``{(table, key): value}``, None deletes) in the next round.
+
+        ``check()`` is called when the round is put together, so what was handed over before and is in an
+        earlier round has its outcome; if it raises, nothing is written and ``done`` gets that error.
+        """
+        self._add(Other(done, values=values, check=check))
 
     def put_and_wait(self, values: Mapping[tuple[str, str], object]) -> None:
         """:meth:`put`, and wait as a green thread for the commit; raises what the log raised."""
@@ -244,37 +253,29 @@ class Writer:
 
     def _round(self, items: list[Item]) -> None:
         growing: dict[LogPartition, Growth] = {}
-        rest = Rest({}, [], [], [])
+        rest = Rest([], [], [])
         taken: list[Item] = []
         left = deque(items)
         while left:
             item = left.popleft()
             partition = item.partition
-            if partition is not None:
-                if partition.dropped:
-                    self._tell(item, self._gone(partition))
-                    continue
-                growth = growing.get(partition)
-                if growth is None:
-                    growth = Growth(partition.next_sequence, partition.next_offset)
-                try:
-                    growth.add(item.number)
-                except Exception as failure:
-                    pieces = item.split()
-                    left.extendleft(reversed(pieces))
-                    if not pieces:
-                        self._tell(item, failure)
-                    continue
-                growing[partition] = growth
-                growth.values.update(item.values)
-            else:
-                rest.values.update(item.values)
+            try:
+                if partition is None:
+                    item.check()
+                else:
+                    growing[partition] = self._grown(growing.get(partition), partition, item)
+            except Exception as failure:
+                pieces = item.split()
+                left.extendleft(reversed(pieces))
+                if not pieces:
+                    self._tell(item, failure)
+                continue
             if item.trim is not None:
                 rest.trims.append(item.trim)
             rest.drops.extend(item.drops)
             rest.rewrites.extend(item.rewrites)
             taken.append(item)
-        failed = self._commit(growing, rest)
+        failed = self._commit(growing, taken, rest)
         for item in taken:
             self._tell(item, failed.get(item.partition))
         grown = {partition for partition in growing if partition not in failed}
@@ -282,36 +283,43 @@ class Writer:
             for listener in self._listeners:
                 listener(grown)
 
-    def _gone(self, partition: LogPartition) -> AppendError:
-        message = f"{partition!r} was deleted; nothing can be appended to it"
-        return AppendError(self.log.path, message, partition.topic, partition.address, 0)
+    def _grown(self, growth: Growth | None, partition: LogPartition, item: Item) -> Growth:
+        if partition.dropped:
+            message = f"{partition!r} was deleted; nothing can be appended to it"
+            raise AppendError(self.log.path, message, partition.topic, partition.address, 0)
+        growth = growth or Growth(partition.next_sequence, partition.next_offset)
+        growth.add(item.number)
+        return growth
 
     def _commit(
-        self, growing: Mapping[LogPartition, Growth], rest: Rest
+        self, growing: Mapping[LogPartition, Growth], taken: Sequence[Item], rest: Rest
     ) -> dict[LogPartition | None, Exception]:
         """Write a round; the errors by partition, and under None what became of the rest."""
-        chunks = {partition: growth.chunks(partition) for partition, growth in growing.items()}
-        values = dict(rest.values)
-        for growth in growing.values():
-            values.update(growth.values)
-        try:
-            self._write([chunk for part in chunks.values() for chunk in part], rest._replace(values=values))
-        except AppendError as error:
-            if len(growing) <= 1 and not any(rest):
-                return dict.fromkeys(growing, error)
-            # The messages of one partition are not what it holds. The others must not suffer from it.
-            failed: dict[LogPartition | None, Exception] = {}
-            for partition, growth in growing.items():
-                failed.update(self._commit({partition: growth}, Rest({}, [], [], [])))
-            return failed | (self._commit({}, rest) if any(rest) else {})
-        except Exception as error:
-            return dict.fromkeys([None, *growing], error)
-        return {}
+        failed: dict[LogPartition | None, Exception] = {}
+        while True:
+            left = {partition: growth for partition, growth in growing.items() if partition not in failed}
+            chunks = [chunk for partition, growth in left.items() for chunk in growth.chunks(partition)]
+            values: dict[tuple[str, str], object] = {}
+            for item in taken:  # in the order of the hand-over: the last one counts
+                if item.values and item.partition not in failed:
+                    values.update(item.values)
+            try:
+                self._write(chunks, values, rest)
+                return failed
+            except AppendError as error:
+                # The messages of one partition are not what it holds. The others must not suffer from it,
+                # and stay together: what belongs to one transaction is in one commit.
+                wrong = [one for one in left if (one.topic, one.address) == (error.topic, error.address)]
+                failed.update(dict.fromkeys(wrong or [None, *left], error))
+                if not wrong:
+                    return failed
+            except Exception as error:
+                return failed | dict.fromkeys([None, *left], error)
 
-    def _write(self, chunks: list[tuple[LogPartition, list[bytes], int]], rest: Rest) -> None:
-        round_ = self.log.begin(
-            chunks, rest.values, trims=rest.trims, drops=rest.drops, rewrites=rest.rewrites
-        )
+    def _write(
+        self, chunks: list[tuple[LogPartition, list[bytes], int]], values: TableValues, rest: Rest
+    ) -> None:
+        round_ = self.log.begin(chunks, values, trims=rest.trims, drops=rest.drops, rewrites=rest.rewrites)
         try:
             size = sum(len(content) for _, contents, _ in chunks for content in contents)
             if self._syncs or self._tidying.copying or size > INLINE_BYTES or rest.rewrites:

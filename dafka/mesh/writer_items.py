@@ -42,6 +42,9 @@ class Item:
     size = 0
     dones: list[Done]
 
+    def check(self) -> None:
+        """Raise what is to keep it out of the round that is being put together."""
+
     @property
     def stands_alone(self) -> bool:
         """Whether it changes what others in its round may be about."""
@@ -64,8 +67,11 @@ class Other(Item):
         trim: Trim | None = None,
         drops: Sequence[LogPartition] = (),
         rewrites: Sequence[Rewrite] = (),
+        check: Callable[[], None] | None = None,
     ) -> None:
         self.dones = [done]
+        if check is not None:
+            self.check = check  # type: ignore[method-assign]
         self.values = values or {}
         self.trim = trim
         self.drops = drops
@@ -124,9 +130,8 @@ class Run(Item):
 
 
 class Rest(NamedTuple):
-    """What a round does besides appending."""
+    """What a round does besides appending and writing values."""
 
-    values: dict[tuple[str, str], object]
     trims: list[Trim]
     drops: list[LogPartition]
     rewrites: list[Rewrite]
@@ -135,11 +140,10 @@ class Rest(NamedTuple):
 class Growth:
     """What one partition gets in a round, and where it stands behind that."""
 
-    __slots__ = ("offset", "segments", "sequence", "values")
+    __slots__ = ("offset", "segments", "sequence")
 
     def __init__(self, sequence: int, offset: int) -> None:
         self.segments: list[tuple[int, list[bytes]]] = []
-        self.values: dict[tuple[str, str], object] = {}
         self.sequence = sequence
         self.offset = offset
 

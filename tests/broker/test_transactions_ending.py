@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 
 import gevent
 import kafka.errors as errors
@@ -14,8 +16,10 @@ from broker.clients import Client, until
 from broker.transactional import Producer, committed, fetch, offset_of
 
 from dafka import Broker
+from dafka.broker.leader import MARKER_BYTES
 from dafka.broker.transactions import State
 from dafka.log import LogWriteError
+from dafka.mesh import writer
 
 
 @pytest.fixture
@@ -44,6 +48,70 @@ def test_an_end_that_cannot_be_written_leaves_the_transaction_open(client, produ
     producer.commit()
     assert committed(client) == [b"a"]
     assert offset_of(client) == 7
+
+
+def state_of(client: Client) -> str:
+    return client.call("describe_transactions", ["x"])["x"].state
+
+
+class TornRounds:
+    """Each marker gets a round of its own, the first one with the decision and the last one with the end.
+
+    ``outcomes``: for each commit from now on whether it works; all do behind the last. ``before_retry`` is
+    called before the first commit behind them.
+    """
+
+    def __init__(self, client: Client, monkeypatch: pytest.MonkeyPatch, *outcomes: bool) -> None:
+        self.before_retry: Callable[[], object] = lambda: None
+        self._left = list(outcomes)
+        self._path = client.core.log.path
+        storage = client.core.log._storage
+        self._commit = storage.commit
+        monkeypatch.setattr(writer, "ROUND_BYTES", MARKER_BYTES)
+        monkeypatch.setattr(storage, "commit", self._step)
+
+    def _step(self, *rows: object) -> None:
+        if self._left:
+            if not self._left.pop(0):
+                raise LogWriteError(self._path, "no space")
+        else:
+            self.before_retry()
+            self.before_retry = lambda: None
+        self._commit(*rows)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_crash_between_the_rounds_of_an_end_leaves_nothing_half_done(tmp_path, monkeypatch, commit):
+    """The round of one marker fails, and the broker dies before it is tried again."""
+    with Broker(tmp_path / "broker") as broker:
+        client = Client(broker)
+        client.create("t", 3)
+        producer = Producer(client)
+        for number in range(3):
+            producer.send(b"a", ("t", number))
+        torn = TornRounds(client, monkeypatch, True, False, True)
+        torn.before_retry = lambda: shutil.copytree(broker.path, tmp_path / "crashed")
+        assert producer.end(commit) is None
+        monkeypatch.undo()
+    expected = [b"a"] if commit else []
+    for folder in ("broker", "crashed"):
+        with Broker(tmp_path / folder) as broker:
+            client = Client(broker)
+            until(lambda client=client: state_of(client).startswith("Complete"))
+            for number in range(3):
+                assert committed(client, number) == expected
+                fetched = fetch(client, 0, number)
+                assert fetched.last_stable_offset == fetched.high_watermark > 1
+
+
+def test_a_decision_that_is_on_disk_is_not_taken_back(client, producer, monkeypatch):
+    """Nothing but the decision could be written."""
+    producer.send(b"a")
+    producer.send(b"b", ("t", 1))
+    TornRounds(client, monkeypatch, True, False, False)
+    monkeypatch.setattr(writer, "ROUND_BYTES", MARKER_BYTES - 1)  # the first marker is behind the decision
+    producer.commit()
+    assert [committed(client, number) for number in range(2)] == [[b"a"], [b"b"]]
 
 
 def test_a_topic_that_is_deleted_does_not_keep_its_transaction_from_ending(client, producer):
@@ -175,7 +243,7 @@ def test_a_kill_in_the_middle_leaves_each_transaction_whole_or_not_there(tmp_pat
 
 
 def test_an_end_that_was_torn_apart_is_finished_by_whoever_waits_for_it(client, producer, monkeypatch):
-    """The decision and a marker are on disk when it fails, and the other marker is not."""
+    """The decision is on disk when it fails, and a marker is not."""
     for partition in (("t", 0), ("t", 1)):
         producer.send(b"a", partition)
     producer.send_offset(7)
@@ -184,11 +252,11 @@ def test_an_end_that_was_torn_apart_is_finished_by_whoever_waits_for_it(client, 
     append = leaders.end_transaction
     failures = [LogWriteError(client.core.log.path, "no space")]
 
-    def fail_once(partition, producer_id, epoch, commit, done):
+    def fail_once(partition, producer_id, epoch, commit, done, check):
         if partition.number == 1 and failures:
             done(failures.pop())
         else:
-            append(partition, producer_id, epoch, commit, done)
+            append(partition, producer_id, epoch, commit, done, check)
 
     monkeypatch.setattr(leaders, "end_transaction", fail_once)
     producer.commit()

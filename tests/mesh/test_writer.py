@@ -17,7 +17,7 @@ from dafka.log.limits import CHECKPOINT_BYTES, WAL_BYTES
 from dafka.mesh import writer as writer_module
 from dafka.mesh import writer_tidying
 from dafka.mesh.hub import get_hub
-from dafka.mesh.writer import OutOfSequenceError, Writer
+from dafka.mesh.writer import Numbered, OutOfSequenceError, Writer
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
@@ -254,5 +254,65 @@ def test_calls_that_continue_each_other_fail_one_by_one(in_hub: Any) -> None:
         assert outcomes == expected
         contents = bench.log.read(partition, 0, count=99, max_bytes=EVERYTHING)[1]
         assert contents == [b"%d" % n for n in range(6)]
+
+    in_hub(check)
+
+
+def test_messages_that_a_partition_cannot_hold_leave_the_rest_of_their_round_whole(
+    in_hub: Any, monkeypatch: Any
+) -> None:
+    def check(bench: Bench) -> None:
+        good, other, bad = (bench.partition(name) for name in (b"good", b"other", b"bad"))
+        bench.append(bad, encode_batch([(0, None, b"x", ())]))
+        rounds = []
+        commit = bench.log._storage.commit
+        monkeypatch.setattr(bench.log._storage, "commit", lambda *rows: rounds.append(1) or commit(*rows))
+        outcomes: list[type] = []
+
+        def done(error: Exception | None) -> None:
+            outcomes.append(type(error))
+
+        bench.writer.put({("a", "b"): 1}, done)
+        bench.writer.append(good, 0, [b"0"], done)
+        bench.writer.append(bad, 1, [b"no batch"], done)
+        bench.writer.append(other, 0, [b"0"], done)
+        bench.until(lambda: len(outcomes) == 4)
+        assert outcomes == [type(None), type(None), AppendError, type(None)]
+        assert len(rounds) == 1
+        assert [one.next_sequence for one in (good, other, bad)] == [1, 1, 1]
+
+    in_hub(check)
+
+
+def test_of_values_with_one_key_the_last_one_handed_over_counts(in_hub: Any) -> None:
+    def check(bench: Bench) -> None:
+        outcomes: list[Exception | None] = []
+        partition = bench.partition()
+
+        def number(sequence: int, offset: int) -> Numbered:
+            return Numbered(sequence, [b"x"], offset + 1)
+
+        bench.writer.put({("a", "1"): "first"}, outcomes.append)
+        bench.writer.append_numbered(partition, number, 1, outcomes.append, {("a", "1"): 1, ("a", "2"): 1})
+        bench.writer.put({("a", "2"): "last"}, outcomes.append)
+        bench.until(lambda: len(outcomes) == 3)
+        assert dict(bench.log.table("a").items()) == {"1": 1, "2": "last"}
+
+    in_hub(check)
+
+
+def test_values_whose_check_fails_are_not_written(in_hub: Any) -> None:
+    def check(bench: Bench) -> None:
+        outcomes: list[Exception | None] = []
+        failure = ValueError("not now")
+
+        def refuse() -> None:
+            raise failure
+
+        bench.writer.put({("a", "1"): 1}, outcomes.append, refuse)
+        bench.writer.put({("a", "2"): 2}, outcomes.append, lambda: None)
+        bench.until(lambda: len(outcomes) == 2)
+        assert outcomes == [failure, None]
+        assert dict(bench.log.table("a").items()) == {"2": 2}
 
     in_hub(check)
