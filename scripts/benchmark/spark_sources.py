@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -15,7 +16,6 @@ from dafka.spark.columns import read_columns
 
 PARTITIONS = 6
 VALUE = bytes(range(100))
-TIME = 1_700_000_000_000
 BATCH = 5000  # records in a record batch: half a megabyte, as a busy producer makes them
 ROWS = 65_000  # in an Arrow batch, as the data source makes them
 _AT_ONCE = 20  # record batches in one produce
@@ -27,15 +27,16 @@ def fill(servers: str, topic: str, records: int) -> None:
     for error in connection.call("create_topics", {topic: TopicSpec(PARTITIONS)}).values():
         if error is not None:
             raise error(topic)
-    batch = encode_batch([(TIME + number // 100, None, VALUE, ()) for number in range(BATCH)])
+    now = int(time.time() * 1000)  # older records would be gone in a minute: a broker keeps a week
+    batch = encode_batch([(now + number // 100, None, VALUE, ()) for number in range(BATCH)])
     for number in range(PARTITIONS):
         left = records // PARTITIONS // BATCH
         while left:
-            now = min(left, _AT_ONCE)
-            answer = connection.call("produce", {(topic, number): [batch] * now}, -1)
+            some = min(left, _AT_ONCE)
+            answer = connection.call("produce", {(topic, number): [batch] * some}, -1)
             if answer[topic, number].error is not None:
                 raise answer[topic, number].error(answer[topic, number].detail)
-            left -= now
+            left -= some
 
 
 def filled(records: int) -> int:
@@ -74,7 +75,7 @@ class _MemoryReader(DataSourceReader):
 
 
 def _arrow_batch(partition: int) -> pa.RecordBatch:
-    batch = encode_batch([(TIME, None, VALUE, ())] * ROWS)
+    batch = encode_batch([(int(time.time() * 1000), None, VALUE, ())] * ROWS)
     columns = read_columns(batch, 0, ROWS)
     assert columns is not None
     return pa.record_batch(
