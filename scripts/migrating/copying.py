@@ -31,7 +31,8 @@ FETCH_BYTES = 4 << 20  # of one partition at a time
 FETCH_ALL_BYTES = 16 << 20  # of all partitions of a job
 FETCH_SECONDS = 0.5
 ATTEMPTS = 8  # without any progress, with growing pauses: some 30 seconds
-PAUSE = 0.25
+PAUSE, LONGEST_PAUSE = 0.25, 2.0
+PATIENCE = 60.0  # seconds that a destination may be away
 
 Ends = Mapping[TopicPartition, int]
 
@@ -82,7 +83,8 @@ class Copy:
                 self._round(wanted, ends)
             except KafkaConnectionError as error:
                 log.info("tried again: %s", error)
-                self._synchronise(wanted, patient=True)
+                time.sleep(PAUSE)
+                self._synchronise(wanted)
             moved = sum(one.source for one in wanted) > before
             attempts = 0 if moved or ends is None else attempts + 1
             if attempts > ATTEMPTS:
@@ -174,21 +176,22 @@ class Copy:
             self._copied(written)
         if unclear:
             time.sleep(PAUSE)
-            self._synchronise(unclear, patient=True, renew=True)
+            self._synchronise(unclear, renew=True)
 
-    def _synchronise(
-        self, partitions: Sequence[Progress], *, patient: bool = False, renew: bool = False
-    ) -> None:
+    def _synchronise(self, partitions: Sequence[Progress], *, renew: bool = False) -> None:
         """Find out what the destination has beyond what is noted; a producer id for who has none, or where
-        the one it has is no longer known."""
-        for attempt in range(ATTEMPTS):
+        the one it has is no longer known. A destination that is away is waited for."""
+        give_up = time.monotonic() + PATIENCE
+        pause = PAUSE
+        while True:
             try:
                 self._ask_destination(partitions, renew)
                 return
             except KafkaConnectionError as error:
-                if not patient or attempt == ATTEMPTS - 1:
+                if time.monotonic() > give_up or self._stopping.is_set():
                     raise MigrationError(f"the destination does not answer: {error}") from error
-                time.sleep(PAUSE * (attempt + 1))
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
 
     def _ask_destination(self, partitions: Sequence[Progress], renew: bool) -> None:
         ends = self._destination.call("list_offsets", {one.key: LATEST for one in partitions})
@@ -199,7 +202,7 @@ class Copy:
             if not one.catch_up(end):
                 raise MigrationError(
                     f"{one.topic}-{one.number} of the destination ends at {end}, where no batch of the "
-                    f"migration does that came behind {before}: something else writes to it, or it was deleted"
+                    f"migration does that came behind {before}: something else writes to it"
                 )
             self._copied(end - before)
             if one.producer_id < 0 or (renew and end == before):

@@ -254,6 +254,32 @@ def test_it_follows_until_it_is_told_to_switch(
     assert rows(destination, "orders", 1) == rows(source, "orders", 1)
 
 
+@pytest.mark.parametrize("side", ["source", "destination"])
+def test_it_goes_on_when_a_broker_was_away(tmp_path: Path, side: str) -> None:
+    with (
+        Broker(tmp_path / "source", listen="127.0.0.1:0") as source,
+        Broker(tmp_path / "destination", listen="127.0.0.1:0") as destination,
+    ):
+        ours, theirs = source.bootstrap_servers, destination.bootstrap_servers
+        create(ours, "orders", 1)
+        fill(ours, "orders", 1, 100)
+        create(theirs, "orders", 1)
+        process = start(tmp_path, ours, theirs, "--follow", "--verbose")
+        until(lambda: end_offset(theirs, "orders") == 100, "the first hundred")
+        away = source if side == "source" else destination
+        away.stop()
+        if side == "destination":
+            fill(ours, "orders", 1, 50)
+        away.start()
+        if side == "source":
+            fill(ours, "orders", 1, 50)
+        until(lambda: process.poll() is not None or end_offset(theirs, "orders") == 150, "what came later")
+        out, error = process.communicate("\n", timeout=SECONDS)
+        assert process.returncode == 0, error
+        assert "verified orders: 150 records" in out
+        assert rows(theirs, "orders", 1) == rows(ours, "orders", 1)
+
+
 def test_interrupted_it_says_how_to_go_on(source: str, destination: str, tmp_path: Path) -> None:
     create(source, "orders", 1)
     fill(source, "orders", 1, 10)
