@@ -27,6 +27,7 @@ from dafka.spark.options import Access, Subscription, TopicPartition
 log = logging.getLogger(__name__)
 
 CLUSTERS_LIMIT = 16  # addresses that one process keeps connections for
+_INTERNAL = ("__consumer_offsets", "__transaction_state")  # Kafka's own: no pattern means them
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 _clusters: dict[Access, Cluster] = {}
@@ -59,7 +60,7 @@ class Cluster:
         found: list[TopicPartition] = []
         for name, topic in self.metadata(named or None).topics.items():
             if subscription.pattern is not None:
-                if not re.fullmatch(subscription.pattern, name):
+                if name in _INTERNAL or not re.fullmatch(subscription.pattern, name):
                     continue
             elif topic.error is not None:
                 raise UnknownTopicError(f"topic {name!r} at {self.access.servers}: {reason(topic.error)}")

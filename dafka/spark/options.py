@@ -6,21 +6,17 @@ listed in _WITHOUT_EFFECT there is taken and changes nothing, because what it tu
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple, TypeVar
-
-from kafka.cluster import collect_hosts
+from typing import NamedTuple, TypeVar
 
 from dafka.protocol.batch import CODECS
 from dafka.protocol.compression import is_available
+from dafka.spark import option_values as values
 from dafka.spark.errors import OptionError
+from dafka.spark.option_values import TopicPartition
 
 T = TypeVar("T")
-TopicPartition = tuple[str, int]
-
 EARLIEST, LATEST = -2, -1
 
 _READ = (
@@ -110,11 +106,6 @@ _NOT_TO_BE_SET = (
 )
 _WITHOUT_PREFIX = ("bootstrap.servers",)  # of Kafka's own, those that may be said without "kafka."
 
-_DURATION = re.compile(
-    r"\s*(\d+(?:\.\d+)?)\s*(ms|millis|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)\s*"
-)
-_UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
 
 class Subscription(NamedTuple):
     """Which partitions are read; one of the three is set."""
@@ -181,30 +172,30 @@ class WriteOptions(NamedTuple):
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """The options of a read. Raises :class:`OptionError`."""
     given = _Given(options, _READ, _KAFKA_READ)
-    minimum = given.get("minOffsetsPerTrigger", _positive)
-    maximum = given.get("maxOffsetsPerTrigger", _positive)
+    minimum = given.get("minOffsetsPerTrigger", values.positive)
+    maximum = given.get("maxOffsetsPerTrigger", values.positive)
     if minimum is not None and maximum is not None and minimum > maximum:
         raise OptionError(f"minOffsetsPerTrigger ({minimum}) is more than maxOffsetsPerTrigger ({maximum})")
-    strategy = _one_of("error", "latest")
-    isolation = _one_of("read_uncommitted", "read_committed")
+    strategy = values.one_of("error", "latest")
+    isolation = values.one_of("read_uncommitted", "read_committed")
     for name in ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"):
-        given.get(name, _not_negative)
+        given.get(name, values.not_negative)
     default = ReadOptions(_access(given), _subscription(given), None, None)
-    fetch = given.get("kafka.max.partition.fetch.bytes", _positive) or given.get(
-        "kafka.fetch.max.bytes", _positive
+    fetch = given.get("kafka.max.partition.fetch.bytes", values.positive) or given.get(
+        "kafka.fetch.max.bytes", values.positive
     )
     return default._replace(
         starting=_position(given, "starting"),
         ending=_position(given, "ending"),
         latest_for_late_timestamp=given.get("startingOffsetsByTimestampStrategy", strategy) == "latest",
-        fail_on_data_loss=given.get("failOnDataLoss", _boolean) is not False,
-        include_headers=bool(given.get("includeHeaders", _boolean)),
+        fail_on_data_loss=given.get("failOnDataLoss", values.boolean) is not False,
+        include_headers=bool(given.get("includeHeaders", values.boolean)),
         read_committed=given.get("kafka.isolation.level", isolation) == "read_committed",
-        min_partitions=given.get("minPartitions", _positive),
-        max_records_per_partition=given.get("maxRecordsPerPartition", _positive),
+        min_partitions=given.get("minPartitions", values.positive),
+        max_records_per_partition=given.get("maxRecordsPerPartition", values.positive),
         max_offsets_per_trigger=maximum,
         min_offsets_per_trigger=minimum,
-        max_trigger_delay=_or(given.get("maxTriggerDelay", _duration), default.max_trigger_delay),
+        max_trigger_delay=_or(given.get("maxTriggerDelay", values.duration), default.max_trigger_delay),
         fetch_bytes=_or(fetch, default.fetch_bytes),
     )
 
@@ -212,21 +203,21 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """The options of a write. Raises :class:`OptionError`."""
     given = _Given(options, _WRITE, _KAFKA_WRITE)
-    given.get("includeHeaders", _boolean)  # columns say whether there are headers
+    given.get("includeHeaders", values.boolean)  # columns say whether there are headers
     default = WriteOptions(_access(given))
-    compression = given.get("kafka.compression.type", _one_of("none", *filter(None, CODECS)))
+    compression = given.get("kafka.compression.type", values.one_of("none", *filter(None, CODECS)))
     if compression not in (None, "none") and not is_available(compression):
         raise OptionError(f"kafka.compression.type: the codec {compression} is not installed here")
-    most = given.get("kafka.max.request.size", _positive)
-    wanted = max(given.get("kafka.batch.size", _positive) or 0, default.batch_bytes)
-    acks = given.get("kafka.acks", _one_of("all", "-1", "1", "0"))
-    exactly_once = bool(given.get("exactlyOnce", _boolean))
+    most = given.get("kafka.max.request.size", values.positive)
+    wanted = max(given.get("kafka.batch.size", values.positive) or 0, default.batch_bytes)
+    acks = given.get("kafka.acks", values.one_of("all", "-1", "1", "0"))
+    exactly_once = bool(given.get("exactlyOnce", values.boolean))
     if exactly_once and acks in ("0", "1"):
         raise OptionError(f"exactlyOnce needs kafka.acks=all, not {acks}")
-    timeout = given.get("kafka.transaction.timeout.ms", _positive)
+    timeout = given.get("kafka.transaction.timeout.ms", values.positive)
     return default._replace(
-        topic=given.get("topic", _name),
-        include_timestamp=bool(given.get("includeTimestamp", _boolean)),
+        topic=given.get("topic", values.name),
+        include_timestamp=bool(given.get("includeTimestamp", values.boolean)),
         exactly_once=exactly_once,
         compression=None if compression == "none" else compression,
         acks=int(acks) if acks in ("0", "1") else -1,
@@ -283,18 +274,18 @@ def _refuse(name: str, known: Mapping[str, str]) -> None:
 
 
 def _access(given: _Given) -> Access:
-    servers = given.get("kafka.bootstrap.servers", _servers)
+    servers = given.get("kafka.bootstrap.servers", values.servers)
     if servers is None:
         raise OptionError("option kafka.bootstrap.servers (or bootstrap.servers) is missing: HOST:PORT")
     protocol = given.get("kafka.security.protocol", str.upper)
     if protocol not in (None, "PLAINTEXT"):
         raise OptionError(f"option kafka.security.protocol: {protocol} is not supported, only PLAINTEXT")
     default = Access(servers)
-    connect = given.get("kafka.default.api.timeout.ms", _positive) or given.get(
-        "kafka.request.timeout.ms", _positive
+    connect = given.get("kafka.default.api.timeout.ms", values.positive) or given.get(
+        "kafka.request.timeout.ms", values.positive
     )
-    patience = given.get("kafkaConsumer.pollTimeoutMs", _positive) or given.get(
-        "kafka.delivery.timeout.ms", _positive
+    patience = given.get("kafkaConsumer.pollTimeoutMs", values.positive) or given.get(
+        "kafka.delivery.timeout.ms", values.positive
     )
     return Access(
         servers,
@@ -305,8 +296,8 @@ def _access(given: _Given) -> Access:
 
 def _subscription(given: _Given) -> Subscription:
     kinds = ("subscribe", "subscribePattern", "assign")
-    topics, pattern = given.get("subscribe", _names), given.get("subscribePattern", _pattern)
-    partitions = given.get("assign", _assignment)
+    topics, pattern = given.get("subscribe", values.names), given.get("subscribePattern", values.pattern)
+    partitions = given.get("assign", values.assignment)
     said = [
         kind for kind, value in zip(kinds, (topics, pattern, partitions), strict=True) if value is not None
     ]
@@ -321,10 +312,10 @@ def _subscription(given: _Given) -> Subscription:
 def _position(given: _Given, side: str) -> Position | None:
     """Timestamps for all partitions go before those by partition, and both before offsets, as in Spark."""
     option = f"{side}Timestamp"
-    if (timestamp := given.get(option, _not_negative)) is not None:
+    if (timestamp := given.get(option, values.not_negative)) is not None:
         return Position(option, timestamp=timestamp)
     option = f"{side}OffsetsByTimestamp"
-    if (timestamps := given.get(option, _by_partition)) is not None:
+    if (timestamps := given.get(option, values.by_partition)) is not None:
         if negative := [place for place, value in timestamps.items() if value < 0]:
             raise OptionError(f"option {option}: a timestamp below 0 for {negative[0]}")
         return Position(option, timestamps=timestamps)
@@ -336,125 +327,13 @@ def _offsets(option: str, text: str) -> Position:
     word = text.strip().lower()
     if word in ("earliest", "latest"):
         return Position(option, everywhere=EARLIEST if word == "earliest" else LATEST)
-    offsets = _by_partition(text)
+    offsets = values.by_partition(text)
     if wrong := [(place, value) for place, value in offsets.items() if value < EARLIEST]:
         (topic, number), value = wrong[0]
         raise ValueError(
             f"{value} is no offset (-1 latest, -2 earliest), for partition {number} of {topic!r}"
         )
     return Position(option, offsets=offsets)
-
-
-def _by_partition(text: str) -> dict[TopicPartition, int]:
-    shape = '{"topic": {"0": 23, "1": -2}}'
-    values: dict[TopicPartition, int] = {}
-    for topic, partitions in _json_object(text, shape).items():
-        if not isinstance(partitions, dict):
-            raise ValueError(f"expected {shape}, not {text!r}")
-        for number, value in partitions.items():
-            if not re.fullmatch(r"\d{1,9}", number) or type(value) is not int:
-                raise ValueError(f"expected {shape}, not {text!r}")
-            values[topic, int(number)] = value
-    return values
-
-
-def _assignment(text: str) -> tuple[TopicPartition, ...]:
-    shape = '{"topic": [0, 1]}'
-    assigned: list[TopicPartition] = []
-    for topic, numbers in _json_object(text, shape).items():
-        if not isinstance(numbers, list) or not all(
-            type(number) is int and number >= 0 for number in numbers
-        ):
-            raise ValueError(f"expected {shape}, not {text!r}")
-        assigned += ((topic, number) for number in numbers)
-    if not assigned:
-        raise ValueError("no partition is named")
-    return tuple(dict.fromkeys(assigned))
-
-
-def _json_object(text: str, shape: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        value = None
-    if not isinstance(value, dict):
-        raise ValueError(f"expected {shape}, not {text!r}")
-    return value
-
-
-def _servers(text: str) -> str:
-    hosts = [part.strip() for part in text.split(",") if part.strip()]
-    try:
-        if not hosts:
-            raise ValueError
-        for _, port, _ in collect_hosts(hosts, randomize=False):
-            if not 0 < port < 65536:
-                raise ValueError
-    except ValueError:
-        raise ValueError(f"expected HOST:PORT, several with commas, not {text!r}") from None
-    return ",".join(hosts)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise ValueError(f"expected topics with commas between them, not {text!r}")
-    return tuple(dict.fromkeys(names))
-
-
-def _name(text: str) -> str:
-    if not text.strip():
-        raise ValueError("the name of a topic is not empty")
-    return text.strip()
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from None
-    if not text:
-        raise ValueError("the pattern is empty")
-    return text
-
-
-def _boolean(text: str) -> bool:
-    word = text.strip().lower()
-    if word not in ("true", "false"):
-        raise ValueError(f"expected true or false, not {text!r}")
-    return word == "true"
-
-
-def _not_negative(text: str) -> int:
-    if not re.fullmatch(r"\d{1,18}", text.strip()):
-        raise ValueError(f"expected a number, not {text!r}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    number = _not_negative(text)
-    if not number:
-        raise ValueError("expected a number above 0")
-    return number
-
-
-def _duration(text: str) -> float:
-    found = _DURATION.fullmatch(text.lower())
-    if not found:
-        raise ValueError(f"expected a time such as 15m or 30s, not {text!r}")
-    unit = found[2]
-    scale = 0.001 if unit.startswith(("ms", "milli")) else _UNIT_SECONDS[unit[0]]
-    return float(found[1]) * scale
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def convert(text: str) -> str:
-        word = text.strip().lower()
-        if word not in words:
-            raise ValueError(f"expected {', '.join(words[:-1])} or {words[-1]}, not {text!r}")
-        return word
-
-    return convert
 
 
 def _or(value: T | None, default: T) -> T:

@@ -176,3 +176,9 @@ def test_what_a_streaming_query_cannot_have(option):
     value = {"endingOffsets": "latest", "endingTimestamp": "1"}.get(option, '{"t": {"0": 1}}')
     with pytest.raises(OptionError, match=f"{option} is not valid in a streaming query"):
         check_streaming(read_options({"bootstrap.servers": "h:1", "subscribe": "t", option: value}))
+
+
+def test_patterns_do_not_mean_kafkas_own_topics(planner, broker):
+    create(broker, "__consumer_offsets", 1)
+    ranges = planner(subscribe=None, subscribePattern=".*").batch()
+    assert {one.topic for one in ranges} == {"t"}
