@@ -22,7 +22,7 @@ from kafka.errors import (
     InvalidRequiredAcksError,
     InvalidTopicError,
     KafkaStorageError,
-    NotLeaderForPartitionError,
+    PolicyViolationError,
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
@@ -297,7 +297,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
                 outcome = Produced(UnknownTopicOrPartitionError)
             elif not partition.writable:
                 detail = f"only the native producer {partition.address!r} writes this partition"
-                outcome = Produced(NotLeaderForPartitionError, detail=detail)
+                outcome = Produced(PolicyViolationError, detail=detail)
             elif acks not in (-1, 0, 1):
                 outcome = Produced(InvalidRequiredAcksError, detail=f"acks is -1, 0 or 1, not {acks}")
             else:

@@ -216,7 +216,7 @@ class BrokerInterface(GroupInterface, AdminInterface, TransactionInterface):
         Batches of idempotent producers (with a producer id) are appended once: one that comes again, also
         while the first is under way, gets the offset that the first has. Transactional ones need their
         partition added to the open transaction of ``transactional_id``. Errors: UnknownTopicOrPartitionError,
-        NotLeaderForPartitionError (not writable), CorruptRecordError, InvalidRecordError (no batch, or an
+        PolicyViolationError (a native producer's), CorruptRecordError, InvalidRecordError (no batch, or an
         empty one), MessageSizeTooLargeError, InvalidRequiredAcksError, KafkaStorageError (not written);
         OutOfOrderSequenceNumberError, InvalidProducerEpochError, InvalidTxnStateError,
         InvalidProducerIdMappingError.

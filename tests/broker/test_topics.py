@@ -119,7 +119,9 @@ def test_a_native_partition_cannot_be_written_through_the_broker(broker, client)
     send(broker, "n", b"a")
     until(lambda: len(client.partitions("n")) == 2)
     answer = client.produce("n", b"b", partition=1)
-    assert answer.error is errors.NotLeaderForPartitionError
+    assert answer.error is errors.PolicyViolationError
+    assert not answer.error.retriable, "a client would ask again until its time is over"
+    assert "native producer" in answer.detail
     assert client.values("n", partition=1) == [b"a"]
 
 
