@@ -126,12 +126,17 @@ class AdminCalls(AdminInterface):
                 return Outcome(None)
             return Outcome(self._topics.configure(name, change))
         row = name or ALL_BROKERS
-        own = self._configs.changed(row)
-        entries = self._configs.of_broker()
-        changed = _changed({} if replace else own, changes, BROKER_KEYS, entries, "broker")
-        check_broker_configs(changed)
-        if not validate_only:
-            self._configs.change(row, changed)
+
+        def change_own(own: Mapping[str, str]) -> dict[str, str]:
+            entries = self._configs.of_broker()
+            changed = _changed({} if replace else own, changes, BROKER_KEYS, entries, "broker")
+            check_broker_configs(changed)
+            return changed
+
+        if validate_only:
+            change_own(self._configs.changed(row))
+        else:
+            self._configs.change(row, change_own)
         return Outcome(None)
 
     def _resource_error(self, type_: int, name: str) -> tuple[Error | None, str]:

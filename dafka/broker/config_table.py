@@ -6,7 +6,9 @@ brokers and the broker's number for this one. A topic's are in its own row (:mod
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+from gevent.lock import BoundedSemaphore
 
 from dafka.broker.admin_interface import ConfigEntry, ConfigSource, ConfigSynonym, ConfigType
 from dafka.broker.configs import (
@@ -42,6 +44,7 @@ class ConfigTable:
         self._changed: dict[str, dict[str, str]] = {row: dict(table.get(row) or {}) for row in self._rows}
         self._static = dict(static)
         self._version = 0
+        self._changing = BoundedSemaphore(1)
 
     def settings(self, topic: Topic | None) -> TopicSettings:
         """What the configuration of a topic comes down to; None: of one that sets nothing itself."""
@@ -99,11 +102,16 @@ class ConfigTable:
         """What was set while running, for :data:`ALL_BROKERS` or a broker by its number."""
         return dict(self._changed[row])
 
-    def change(self, row: str, configs: dict[str, str]) -> None:
-        """Set all of it anew; waits as a green thread for the commit, raises what the log raises."""
-        self._writer.put_and_wait({(CONFIGS, row): configs or None})
-        self._changed[row] = configs
-        self._version += 1
+    def change(self, row: str, change: Callable[[Mapping[str, str]], dict[str, str]]) -> None:
+        """Set it to what ``change(what was set)`` makes of it, and pass on what that raises.
+
+        Waits as a green thread for the commit, one change at a time; raises what the log raises.
+        """
+        with self._changing:
+            configs = change(self._changed[row])
+            self._writer.put_and_wait({(CONFIGS, row): configs or None})
+            self._changed[row] = configs
+            self._version += 1
 
 
 def check_broker_configs(configs: Mapping[str, str]) -> None:

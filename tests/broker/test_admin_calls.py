@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import gevent
 import kafka.errors as errors
 import pytest
 from broker.clients import Client, batch, until
@@ -196,6 +197,25 @@ def test_what_the_broker_was_started_with_cannot_be_changed_later(client):
     outcome = alter(client, ("num.partitions", SET, "3"), resource=BROKER)
     assert outcome.error is errors.InvalidConfigurationError
     assert "num.partitions is decided when the broker starts" in outcome.detail
+
+
+@pytest.mark.parametrize("resource", [TOPIC, BROKER])
+def test_changes_under_way_together_are_all_made(client, resource):
+    client.create("t")
+    name = "{}" if resource == TOPIC else "log.{}"
+    wanted = {name.format("retention.ms"): "5000", name.format("retention.bytes"): "7000"}
+
+    def together() -> list[Outcome]:
+        calls = [
+            gevent.spawn(client.core.alter_configs, {resource: [ConfigChange(key, SET, value)]})
+            for key, value in wanted.items()
+        ]
+        gevent.joinall(calls, raise_error=True)
+        return [call.value[resource].error for call in calls]
+
+    assert client.connection.hub.run(together) == [None, None]
+    found = described(client, resource)
+    assert {key: found[key].value for key in wanted} == wanted
 
 
 def test_validating_changes_nothing(client):
