@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from operator import index
 from uuid import UUID
 
 from kafka.errors import (
@@ -52,7 +53,11 @@ class GroupOffsets:
     def rows(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> tuple[dict[TopicPartition, Error | None], Rows]:
-        """What is wrong with offsets of a group, and the rows of those that are right."""
+        """What is wrong with offsets of a group, and the rows of those that are right.
+
+        Raises TypeError for an offset that is no whole number: a row that cannot be written would fail
+        whatever is in its round.
+        """
         if not isinstance(group, str) or not group:
             return dict.fromkeys(offsets, InvalidGroupIdError), {}
         answers: dict[TopicPartition, Error | None] = {}
@@ -65,7 +70,11 @@ class GroupOffsets:
                 answers[name, number] = OffsetMetadataTooLargeError
             else:
                 answers[name, number] = None
-                rows[OFFSETS, _key(group, partition.topic, number)] = list(committed)
+                rows[OFFSETS, _key(group, partition.topic, number)] = [
+                    index(committed.offset),
+                    committed.metadata,
+                    index(committed.leader_epoch),
+                ]
         return answers, rows
 
     def hold(self, keys: Iterable[str]) -> None:

@@ -62,3 +62,23 @@ def test_a_group_has_a_name(client, group):
     client.create("t")
     answers = client.call("commit_offsets", group, {("t", 0): CommittedOffset(1)})
     assert answers == {("t", 0): errors.InvalidGroupIdError}
+
+
+class Whole:
+    """A whole number of another library, as numpy's are."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __index__(self) -> int:
+        return self._number
+
+
+def test_any_whole_number_is_an_offset_and_nothing_else(client):
+    client.create("t")
+    answers = client.call("commit_offsets", "g", {("t", 0): CommittedOffset(Whole(7), "", Whole(3))})
+    assert answers == {("t", 0): None}
+    assert client.call("fetch_offsets", "g") == {("t", 0): CommittedOffset(7, "", 3)}
+    for offset in ("7", 7.5, None):
+        with pytest.raises(TypeError):
+            client.call("commit_offsets", "g", {("t", 0): CommittedOffset(offset)})
