@@ -97,6 +97,7 @@ class Fetch:
         self._taken = 0
         self._since_yield = 0
         self._failed = False
+        self._paused = False  # whether other green threads had their turn while it read
         self._readings = {
             key: _Reading(topics.partition(key[0], key[1]), from_) for key, from_ in wanted.items()
         }
@@ -139,6 +140,9 @@ class Fetch:
                 by_partition.setdefault(reading.partition, []).append(reading)
         for partition in by_partition:
             partition.fetches.add(self)
+        if self._paused:  # any of them may have grown meanwhile
+            self._grown.update(by_partition)
+            self._wake.set()
         try:
             while not self._enough:
                 left = deadline - time.monotonic()
@@ -169,6 +173,7 @@ class Fetch:
                 self._failed = True
             if self._since_yield > YIELD_BYTES:
                 self._since_yield = 0
+                self._paused = True
                 gevent.sleep(0)
 
     def _read_on(self, reading: _Reading) -> None:

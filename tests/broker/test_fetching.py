@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import gevent
 import kafka.errors as errors
@@ -10,7 +11,9 @@ import pytest
 from broker.clients import MEGABYTE, batch, until
 
 from dafka import Producer
+from dafka.broker import fetching
 from dafka.broker.interface import Fetched, FetchFrom
+from dafka.broker.limits import YIELD_BYTES
 from dafka.log import DamagedError, LogReadError
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_reader import decode_batch
@@ -164,6 +167,24 @@ def test_a_fetch_gathers_until_there_are_min_bytes_and_reads_every_batch_once(cl
         ("t", 1): [[b"y" * 100]],
     }
     assert answers["t", 0].high_watermark == 3
+
+
+def test_a_fetch_misses_nothing_that_is_committed_while_it_reads_other_partitions(client, monkeypatch):
+    client.create("t", 2)
+    for _ in range(2):
+        assert client.produce("t", bytes(YIELD_BYTES * 2 // 3)).error is None
+    wanted = {("t", number): FetchFrom(0, 10 * MEGABYTE) for number in (1, 0)}
+    least = YIELD_BYTES * 4 // 3 + 500
+
+    def pause(_):
+        """It has read the empty partition and a part of the other one."""
+        client.core.produce({("t", 1): [batch(bytes(1000))]})
+
+    monkeypatch.setattr(fetching, "gevent", SimpleNamespace(sleep=pause, event=gevent.event))
+    began = time.monotonic()
+    answers = client.call("fetch", wanted, max_wait=20.0, min_bytes=least, max_bytes=50 * MEGABYTE)
+    assert time.monotonic() - began < 15
+    assert [len(answers["t", number].batches) for number in range(2)] == [2, 1]
 
 
 def test_what_was_gathered_is_answered_when_the_time_is_over(client):
