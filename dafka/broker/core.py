@@ -12,6 +12,7 @@ import logging
 import os
 import uuid
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from functools import partial
 
 import gevent
 import gevent.event
@@ -57,7 +58,7 @@ from dafka.broker.node import BrokerNode
 from dafka.broker.offsets import GroupOffsets
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.retention import Upkeep
-from dafka.broker.topics import Partition, Topic, TopicTable, is_legal
+from dafka.broker.topics import Partition, Rows, Topic, TopicTable, is_legal
 from dafka.broker.transactions_calls import TransactionCalls
 from dafka.broker.transactions_coordinator import TransactionCoordinator
 from dafka.log import DamagedError, Durability, Log, LogClosedError, LogError, LogPartition, OnDamage
@@ -257,21 +258,23 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
                 answers[name] = UnknownTopicOrPartitionError
                 continue
             try:
-                deleted = self._topics.delete(
-                    name, {**self._offsets.rows_without(topic), **self._producers.rows_without(topic)}
-                )
+                deleted = self._topics.delete(topic, partial(self._rows_without, topic))
             except LogError as error:
                 answers[name] = self._storage_error("deleting topic", name, error)
                 continue
-            answers[name] = None if deleted is topic else UnknownTopicOrPartitionError
-            if deleted is not None:
-                self._producers.forget(deleted)
-                self._transactions.forget(deleted)
-                self.node.forget(deleted)
-                self._upkeep.deleted(deleted.partitions)
-            for partition in topic.partitions:
-                _wake(partition)
+            answers[name] = None if deleted else UnknownTopicOrPartitionError
+            if deleted:
+                self._producers.forget(topic)
+                self._transactions.forget(topic)
+                self.node.forget(topic)
+                self._upkeep.deleted(topic.partitions)
+                for partition in topic.partitions:
+                    _wake(partition)
         return answers
+
+    def _rows_without(self, topic: Topic) -> Rows:
+        """The rows that delete what groups and producers have of a topic."""
+        return {**self._offsets.rows_without(topic), **self._producers.rows_without(topic)}
 
     # -- records --------------------------------------------------------------------------------
 
@@ -366,15 +369,11 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
     ) -> dict[TopicPartition, ListedOffset]:
         self._check()
         return {
-            (name, number): self._list_offset(
-                self._topics.partition(name, number), timestamp, read_committed
-            )
+            (name, number): self._list_offset(self._topics.partition(name, number), timestamp, read_committed)
             for (name, number), timestamp in timestamps.items()
         }
 
-    def _list_offset(
-        self, partition: Partition | None, timestamp: int, read_committed: bool
-    ) -> ListedOffset:
+    def _list_offset(self, partition: Partition | None, timestamp: int, read_committed: bool) -> ListedOffset:
         if partition is None:
             return ListedOffset(UnknownTopicOrPartitionError)
         end = self._producers.last_stable_offset(partition) if read_committed else partition.high_watermark

@@ -148,11 +148,14 @@ class ProducerStates:
         return start != NO_TRANSACTION
 
     def last_stable_offset(self, partition: Partition) -> int:
-        """The first offset of an open transaction, or the high watermark."""
+        """The first offset of an open transaction, or the high watermark.
+
+        A transaction that begins in the round under way may have other records of that round before it.
+        """
         starts = self._open.get(partition)
         if not starts:
             return partition.high_watermark
-        return max(min(starts.values()), partition.log_start)
+        return max(min(*starts.values(), partition.high_watermark), partition.log_start)
 
     def aborted(self, partition: Partition, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions with records from ``start`` up to ``end``."""
@@ -161,7 +164,9 @@ class ProducerStates:
     def _index(self, partition: Partition) -> AbortedIndex:
         index = self._aborted.get(partition)
         if index is None:
-            index = self._aborted[partition] = AbortedIndex(self._log, row_name(partition))
+            index = AbortedIndex(self._log, row_name(partition))
+            if not partition.topic.deleted:
+                self._aborted[partition] = index
         return index
 
     # -- rounds ---------------------------------------------------------------------------------
@@ -196,11 +201,13 @@ class ProducerStates:
         silent.sort()
         # A tenth more than needed, so that the next producer does not bring the next search.
         surplus = len(self._table) - PRODUCERS_KEPT * 9 // 10 if self.crowded else 0
-        due = [key for count, (at, key) in enumerate(silent) if at < oldest or count < surplus]
+        due = [one for count, one in enumerate(silent) if one[0] < oldest or count < surplus]
         for begin in range(0, len(due), 1000):
-            # Rows that a batch under way will write again stay.
+            # Rows that were written meanwhile, or that a batch under way will write again, stay.
             rows: Rows = {
-                (PRODUCERS, key): None for key in due[begin : begin + 1000] if not self._waiting[key]
+                (PRODUCERS, key): None
+                for at, key in due[begin : begin + 1000]
+                if not self._waiting[key] and self._state(key).time == at
             }
             self._writer.put_and_wait(rows)
             pause()
@@ -215,6 +222,8 @@ class ProducerStates:
         """The rows that delete what is known of the producers of a topic's partitions."""
         prefix = f"{topic.topic_id.hex}/"
         rows: Rows = {(PRODUCERS, key): None for key, _ in self._table.items(prefix)}
+        # Those of batches that have their numbers and are being stored, too: what comes later is refused.
+        rows.update({(PRODUCERS, key): None for key in self._waiting if key.startswith(prefix)})
         rows.update(AbortedIndex.rows_without(self._log, prefix))
         return rows
 

@@ -255,16 +255,16 @@ class TopicTable:
             self._writer.put_and_wait(rows)
             return [self._take_over(topic) for topic in grown.values()]
 
-    def delete(self, name: str, more: Rows) -> Topic | None:
-        """Forget a topic, and write ``more`` rows with that; the topic, or None if there is none.
+    def delete(self, topic: Topic, more: Callable[[], Rows]) -> bool:
+        """Forget a topic, and write ``more()`` rows with that; False if somebody else was faster.
 
         Nothing here leads to its records any more; :meth:`deleted` says which they are.
         """
         with self._changing:
-            topic = self._topics.get(name)
-            if topic is None:
-                return None
-            rows: Rows = {(TOPICS, name): None, **more}
+            name = topic.name
+            if self._topics.get(name) is not topic:
+                return False
+            rows: Rows = {(TOPICS, name): None, **more()}
             for partition in topic.partitions:
                 if not partition.writable:
                     rows[NATIVES, _native_key(topic, partition.number)] = None
@@ -287,7 +287,7 @@ class TopicTable:
                 del self._by_names[topic.octets, partition.address]
                 if partition.writable:
                     self._gone[topic.octets, partition.address] = partition.stored.next_sequence
-            return topic
+            return True
 
     def deleted(self) -> Iterator[tuple[bytes, bytes, int, int]]:
         """What deleted topics had: (topic, address, first offset that counts or FOR_GOOD, sequence of it)."""

@@ -13,6 +13,7 @@ from dafka import Broker
 from dafka.broker import limits, producer_state
 from dafka.broker.interface import Produced
 from dafka.log import LogWriteError
+from dafka.mesh import writer
 from dafka.protocol.batch import with_producer
 
 LAST = 2**31 - 1
@@ -243,6 +244,41 @@ def test_beyond_their_number_the_longest_silent_ones_are_forgotten(client, produ
     client.connection.hub.run(states.forget_old, gevent.sleep)
     left = client.call("describe_producers", [("t", 0)])["t", 0].producers
     assert [one.producer_id for one in left] == list(range(11, 20))
+
+
+def test_a_producer_that_writes_while_old_ones_are_looked_for_is_not_forgotten(client, producer):
+    producer.send(0, b"a")
+    states = client.core._producers
+    later = time.time() + limits.PRODUCER_ID_EXPIRATION + 60
+    silent = [0]
+
+    def write() -> None:
+        """When the search has come to an end."""
+        if len(silent) == 1:
+            silent.append(1)
+        elif len(silent) == 2:
+            silent.append(2)
+            client.core.produce({("t", 0): [producer.batch(1, b"b")]})
+
+    for producer_id in range(100, 1100):  # so many that there are two pauses, and two rounds
+        Producer(client, producer_id=producer_id).send(0, b"x")
+    client.connection.hub.run(states.forget_old, write, later)
+    assert len(silent) == 3
+    assert producer.send(3, b"?").error is errors.OutOfOrderSequenceNumberError
+    assert producer.send(2, b"c").error is None
+
+
+def test_a_batch_that_is_being_stored_while_its_topic_is_deleted_leaves_nothing_behind(client, producer):
+    def together() -> None:
+        content = producer.batch(0, bytes(writer.INLINE_BYTES + 1))  # stored outside of the hub
+        sending = gevent.spawn(client.core.produce, {("t", 0): [content]})
+        while not client.core._producers._staged:
+            gevent.sleep(0)
+        deleting = gevent.spawn(client.core.delete_topics, ["t"])
+        gevent.joinall([sending, deleting], raise_error=True)
+
+    client.connection.hub.run(together)
+    assert len(client.core.log.table("producers")) == 0
 
 
 def test_a_topic_that_is_created_again_knows_no_producer_of_the_old_one(client, producer):

@@ -160,6 +160,24 @@ def test_a_deleted_topic_is_gone_and_a_new_one_of_its_name_is_empty(tmp_path):
         assert client.call("fetch_offsets", "g") == {}
 
 
+def test_of_calls_that_delete_a_topic_one_does_and_a_new_topic_of_its_name_stays(client):
+    client.create("t")
+
+    def together() -> list[object]:
+        other = gevent.spawn(client.core.create_topics, {"u": TopicSpec()})  # the others wait for it
+        calls = [
+            gevent.spawn(client.core.delete_topics, ["t"]),
+            gevent.spawn(client.core.create_topics, {"t": TopicSpec(2)}),
+            gevent.spawn(client.core.delete_topics, ["t"]),
+        ]
+        gevent.joinall([other, *calls], raise_error=True)
+        return [call.value["t"] for call in calls]
+
+    # They came in this order, and the last one was about the topic that the first one deleted.
+    assert client.connection.hub.run(together) == [None, None, errors.UnknownTopicOrPartitionError]
+    assert len(client.partitions("t")) == 2
+
+
 def test_a_native_producer_that_goes_on_brings_its_topic_back_without_the_old_records(tmp_path):
     with Tower() as tower, Producer("n", tower=tower) as producer:
         with Broker(tmp_path, tower=tower) as broker:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import gevent
 import kafka.errors as errors
 import pytest
 from broker.clients import Client, batch, until
@@ -15,6 +16,7 @@ from dafka.broker import limits
 from dafka.broker.interface import CommittedOffset, Fetched, ListedOffset
 from dafka.broker.transactions import LAST_EPOCH
 from dafka.broker.transactions_interface import ListedTransaction, ProducerIdentity
+from dafka.protocol.batch import with_producer
 
 
 @pytest.fixture
@@ -96,6 +98,30 @@ def test_the_latest_committed_offset_is_the_last_stable_one(client, producer):
     assert client.call("list_offsets", latest, read_committed=True)["t", 0] == ListedOffset(None, 1)
     producer.commit()
     assert client.call("list_offsets", latest, read_committed=True)["t", 0] == ListedOffset(None, 3)
+
+
+def test_the_last_stable_offset_is_never_above_the_high_watermark(client, producer, monkeypatch):
+    """A transaction begins in a round, behind a batch of the same round that is not committed either."""
+    assert producer.add(("t", 0)) is None
+    seen = []
+    storage = client.core.log._storage
+    commit = storage.commit
+
+    def look(*rows: object) -> None:
+        seen.append(client.core._list_offset(client.core._topics.partition("t", 0), -1, True).offset)
+        commit(*rows)
+
+    first = with_producer(batch(b"b"), producer.producer_id, producer.epoch, 0, transactional=True)
+
+    def together() -> None:
+        calls = [gevent.spawn(client.core.produce, {("t", 0): [content]}) for content in (batch(b"a"), first)]
+        gevent.joinall(calls, raise_error=True)
+
+    monkeypatch.setattr(storage, "commit", look)
+    client.connection.hub.run(together)
+    monkeypatch.undo()
+    assert seen == [0]
+    assert fetch(client).last_stable_offset == 1
 
 
 def test_an_aborted_transaction_is_named_to_who_reads_on_inside_of_it(client, producer):
