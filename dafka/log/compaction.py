@@ -252,7 +252,9 @@ class _Compaction:
             if key is None or key.first >= end:
                 break
             aborted = self._aborted_in(key)
-            filtered: _Filtered = self._run(_filter, self._log, self._partition, key, newest, horizon, aborted)
+            filtered: _Filtered = self._run(
+                _filter, self._log, self._partition, key, newest, horizon, aborted
+            )
             if filtered.chunk is None and self._key_at(cursor) != key:
                 continue
             cursor = key.next
