@@ -154,7 +154,7 @@ class Pipeline:
         for progress in queries[0].recentProgress:
             read += progress.numInputRows
             self.dropped += sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
-        print(f"Two queries read {read:,} events each in {time.monotonic() - started:.1f} s.")
+        print(f"Two queries read {read:,} events each in {time.monotonic() - started:.1f} s.", flush=True)
 
     def windows(self) -> DataFrame:
         """The streaming frame: one row for each airport and hour, when it is complete."""
@@ -257,6 +257,7 @@ def send(servers: str, topic: str, events: Iterable[Event]) -> None:
         producer.flush(timeout=SECONDS)
         for future in futures:
             future.get(timeout=SECONDS)
+    print(f"{len(futures):,} events sent to topic {topic!r}.", flush=True)
 
 
 # -------------------------------------------------------------------------------------------------- result

@@ -72,16 +72,20 @@ class _Sink:
             return Written(job, task, 0)
         name = transactional_id(job, task) if options.exactly_once else None
         identity = None if name is None else begin(brokers, name, options.transaction_timeout)
+        transaction = None if name is None or identity is None else TaskTransaction(name, *identity[1:])
         with RecordWriter(brokers, options, identity, name) as writer:
-            writer.write(first)
-            for batch in rows:
-                writer.write(batch)
-            writer.flush()
-            transaction = None
-            if name is not None and identity is not None and writer.places:
-                transaction = TaskTransaction(name, identity.producer_id, identity.epoch)
+            try:
+                writer.write(first)
+                for batch in rows:
+                    writer.write(batch)
+                writer.flush()
+            except BaseException:
+                # Left open, it would keep who reads committed records waiting until its time is over.
+                if transaction is not None and writer.places:
+                    end(brokers, [transaction], commit=False)
+                raise
             where = min(writer.places, default=None)
-            return Written(job, task, writer.records, where, transaction)
+            return Written(job, task, writer.records, where, transaction if writer.places else None)
 
     def _end(self, messages: Sequence[WriterCommitMessage | None], commit: bool) -> None:
         transactions = [

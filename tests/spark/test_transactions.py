@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from dafka.spark.cluster import cluster
-from dafka.spark.errors import WriteError
+from dafka.spark.errors import ColumnError, WriteError
 from dafka.spark.options import write_options
 from dafka.spark.ranges import OffsetRange
 from dafka.spark.reading import RangeReader
+from dafka.spark.sink import BatchSink
 from dafka.spark.transactions import Note, Notes, TaskTransaction, begin, end, transactional_id
 from dafka.spark.writing import RecordWriter
 
@@ -92,3 +94,19 @@ def test_a_decision_that_cannot_be_carried_out_any_more_is_an_error(brokers):
     end(brokers, [task], commit=False)  # what the broker does when the transaction's time is over
     with pytest.raises(WriteError, match="has been aborted since"):
         Notes(brokers, "q").finish(3)
+
+
+def test_a_task_that_fails_leaves_no_transaction_open(brokers):
+    options = write_options(
+        {"bootstrap.servers": brokers.access.servers, "topic": "t", "exactlyOnce": "true"}
+    )
+    schema = StructType([StructField("value", StringType()), StructField("partition", IntegerType())])
+    sink = BatchSink(options, schema, overwrite=False)
+
+    def rows(partition):
+        return pa.record_batch({"value": pa.array(["x"]), "partition": pa.array([partition], pa.int32())})
+
+    with pytest.raises(ColumnError, match="column partition is 9"):
+        sink._write(iter([rows(0), rows(9)]), "job", 0)
+    end(brokers, [write_task(brokers, 1, [b"later"])], commit=True)
+    assert committed(brokers) == [b"later"]  # and not held up by what is open in front of it
