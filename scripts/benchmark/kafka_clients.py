@@ -65,12 +65,21 @@ def librdkafka_consume(*, servers: str, size: int, partitions: int, count: int) 
 
     topic = new_topic(servers, partitions)
     fill(servers, topic, size, count)
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "not used", "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "not used",
+            "enable.auto.commit": False,
+            # With a full queue librdkafka pauses for a second (fetch.queue.backoff.ms).
+            "queued.min.messages": TOO_MANY,
+            "queued.max.messages.kbytes": 1 << 20,
+        }
+    )
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
     got = len(consumer.consume(1, SECONDS))
     began = perf_counter()
     while got < count:
-        batch = consumer.consume(BATCH, 1.0)
+        batch = consumer.consume(min(BATCH, count - got), 1.0)  # it waits for as many as it is asked for
         got += sum(message.error() is None for message in batch)
         if perf_counter() > began + SECONDS:
             raise TimeoutError(f"{got} of {count} records within {SECONDS} s")
