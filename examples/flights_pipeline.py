@@ -41,7 +41,7 @@ PARTITIONS = 4
 PATIENCE = timedelta(days=7)  # how long windows stay open for late events
 HELD_BACK = 1000  # one of so many flights is sent too late, as long as it is early in the year ...
 LATE = 50  # ... and one of so many late, on the last days
-BATCH = 60_000  # events in one micro-batch
+BATCH = 120_000  # events in one micro-batch
 SECONDS = 60  # to wait for a broker that stopped answering
 
 EVENT = (
