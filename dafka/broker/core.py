@@ -12,6 +12,7 @@ import logging
 import os
 import uuid
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 import gevent
@@ -113,7 +114,9 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
         self._entrance = Turns()
         self.log = Log(path, durability=durability, on_damage=on_damage)
         self._writer = Writer(hub, self.log)
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.log.close)
+            undo.callback(self._writer.close)
             self.cluster_id, address = self._identity()
             self._topics = TopicTable(self.log, self._writer, default_partitions)
             static = {
@@ -136,6 +139,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
             self.node = BrokerNode(
                 hub, Endpoint.shared(hub, options), self.log, self._writer, address, self._topics
             )
+            undo.callback(self.node.close)
             self._producers = ProducerStates(self.log, self._writer)
             self._transactions = TransactionCoordinator(
                 hub,
@@ -150,6 +154,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
                 self._writer, self.node, self._producers, self._transactions.check_write, self._settled
             )
             self._transactions.start(self._leaders)
+            undo.callback(self._transactions.close)
             self._upkeep = Upkeep(
                 hub,
                 self.log,
@@ -160,10 +165,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
                 self._producers,
                 retention_check_interval,
             )
-        except BaseException:
-            self._writer.close()
-            self.log.close()
-            raise
+            undo.pop_all()  # it runs
 
     def _identity(self) -> tuple[str, bytes]:
         """The cluster's id and the store's address, which are the same each time the folder is opened."""
@@ -234,10 +236,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
         if not is_legal(name):
             return InvalidTopicError
         check_configs(spec.configs)
-        error = self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
-        if error is None and not validate_only:
-            self._upkeep.configured()
-        return error
+        return self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
 
     def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
         self._check()

@@ -70,6 +70,8 @@ from dafka.protocol.batch import BatchHeader
 
 T = TypeVar("T")
 
+_LISTED = 500  # transactional ids that are listed before other green threads have their turn
+
 
 class TransactionCoordinator(TransactionInterface):
     """The transactions of one broker. Hub side; methods wait as green threads."""
@@ -389,12 +391,13 @@ class TransactionCoordinator(TransactionInterface):
         self, states: Iterable[str] = (), producer_ids: Iterable[int] = ()
     ) -> list[ListedTransaction]:
         wanted, producers = set(states), set(producer_ids)
-        return [
-            ListedTransaction(found.transactional_id, found.producer_id, found.state.value)
-            for found in self._table
-            if (not wanted or found.state.value in wanted)
-            and (not producers or found.producer_id in producers)
-        ]
+        listed = []
+        for count, (transactional_id, producer_id, state) in enumerate(self._table.all()):
+            if (not wanted or state in wanted) and (not producers or producer_id in producers):
+                listed.append(ListedTransaction(transactional_id, producer_id, state))
+            if not count % _LISTED:
+                gevent.sleep(0)
+        return listed
 
     # -- pieces ---------------------------------------------------------------------------------
 

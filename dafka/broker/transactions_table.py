@@ -61,11 +61,15 @@ class TransactionTable:
         """Those in memory, all open ones among them."""
         return list(self._known.values())
 
-    def __iter__(self) -> Iterator[Transaction]:
+    def all(self) -> Iterator[tuple[str, int, str]]:
+        """Transactional id, producer id and state of each; what is not in use stays in the log."""
         for transactional_id in self._table:
-            found = self.get(transactional_id)
+            found = self._known.get(transactional_id)
+            row = self._table.get(transactional_id) if found is None else None
             if found is not None:
-                yield found
+                yield transactional_id, found.producer_id, found.state.value
+            elif row is not None:
+                yield transactional_id, row["producer_id"], row["state"]
 
     def expired(self, now: float, pause: Callable[[], object]) -> Iterator[Transaction]:
         """Those unused for TRANSACTIONAL_ID_EXPIRATION, and the longest unused beyond TRANSACTIONAL_IDS_KEPT.

@@ -1,7 +1,8 @@
 """The clock of transactions: aborts those that last too long, and has what expired forgotten.
 
 One green thread sleeps until the first transaction is due, by a heap of deadlines. One that has ended before
-its deadline is found out when the deadline comes.
+its deadline is found out when the deadline comes, and so is the next one of the same id: it is not pushed
+while an earlier time is there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import heapq
 import logging
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import gevent
@@ -47,6 +49,7 @@ class Timeouts:
         self._crowded = crowded
         self._clock = clock
         self._due: list[tuple[float, int, Transaction]] = []
+        self._due_at: dict[Transaction, float] = {}  # the first time that counts for each
         self._pushed = 0
         self._wake = gevent.event.Event()
         self._green = hub.spawn(self._run)
@@ -60,6 +63,9 @@ class Timeouts:
         self._push(transaction.deadline, transaction)
 
     def _push(self, at: float, transaction: Transaction) -> None:
+        if at >= self._due_at.get(transaction, inf):
+            return
+        self._due_at[transaction] = at
         self._pushed += 1
         heapq.heappush(self._due, (at, self._pushed, transaction))
         if self._due[0][2] is transaction:
@@ -74,9 +80,16 @@ class Timeouts:
                 sweep_at = time.monotonic() + SWEEP_INTERVAL
             now = self._clock()
             while self._due and self._due[0][0] <= now:
-                transaction = heapq.heappop(self._due)[2]
-                if transaction.state is State.ONGOING and transaction.deadline <= now:
+                at, _, transaction = heapq.heappop(self._due)
+                if self._due_at.get(transaction) != at:
+                    continue
+                del self._due_at[transaction]
+                if transaction.state is not State.ONGOING:
+                    continue
+                if transaction.deadline <= now:
                     self._overdue(transaction, now)
+                else:
+                    self._push(transaction.deadline, transaction)
             wait = CROWD_INTERVAL
             if self._due:
                 wait = min(wait, self._due[0][0] - self._clock())

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import compress as selected
 from typing import Any, NamedTuple
@@ -319,7 +320,8 @@ class _Compaction:
         value = {"clean": max(clean, state["clean"]), "sections": sections}
         if not self._readable:
             value["unreadable"] = True
-        self._write([], {(COMPACTION_TABLE, str(self._partition.number)): value})
+        with suppress(StaleRewriteError):  # the partition was dropped, and with it what is noted of it
+            self._write([], {(COMPACTION_TABLE, str(self._partition.number)): value})
 
     def _aborted_in(self, key: ChunkKey) -> Sequence[tuple[int, int, int]]:
         return self._aborted(key.base_offset, key.next_offset)

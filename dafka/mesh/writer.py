@@ -20,6 +20,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -34,6 +35,7 @@ from dafka.log import (
     LogClosedError,
     LogPartition,
     Rewrite,
+    StaleRewriteError,
     TableValues,
     Trim,
     compact,
@@ -194,14 +196,20 @@ class Writer:
 
     def compacting(self, partition: LogPartition, **options: Any) -> Iterator[Compacted]:
         """:meth:`compact` in its steps, between which the caller may pause or stop."""
-        write, run = self._rewrite_and_wait, self._in_pool
-        return compact(self.log, partition, write=write, run=run, **options)
+        write = partial(self._rewrite_and_wait, partition)
+        return compact(self.log, partition, write=write, run=self._in_pool, **options)
 
     def _in_pool(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return run_in(self._pool, function, *arguments)
 
-    def _rewrite_and_wait(self, rewrites: Sequence[Rewrite], values: TableValues) -> None:
-        _wait(lambda done: self._add(Other(done, values=values, rewrites=rewrites)))
+    def _rewrite_and_wait(
+        self, partition: LogPartition, rewrites: Sequence[Rewrite], values: TableValues
+    ) -> None:
+        def check() -> None:
+            if partition.dropped:
+                raise StaleRewriteError(self.log.path, f"{partition!r} was deleted")
+
+        _wait(lambda done: self._add(Other(done, values=values, rewrites=rewrites, check=check)))
 
     def on_commit(self, listener: Callable[[set[LogPartition]], None]) -> None:
         """Call ``listener(partitions that grew)`` after every commit."""

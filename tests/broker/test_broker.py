@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import textwrap
 
 import pytest
 from broker.clients import Client, batch, until
+from broker.transactional import Producer as TransactionalProducer
 
 from dafka import Broker, Tower
 from dafka.broker import BrokerStoppedError
-from dafka.log import LogLockedError, NotALogError
+from dafka.log import DamagedError, LogLockedError, NotALogError
+from dafka.log.table import pack_key
 from dafka.mesh.address import InvalidAddressError
+from dafka.mesh.endpoint import Endpoint
 
 IMPORTS = f"import sys; sys.path[:0] = {sys.path!r}\n"
 
@@ -110,6 +114,24 @@ def test_a_folder_with_something_else_in_it_is_refused(tmp_path):
     with pytest.raises(NotALogError, match=str(tmp_path)):
         Broker(tmp_path).start()
     assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_a_broker_that_cannot_start_leaves_the_mesh_and_its_folder(tmp_path):
+    with Tower() as tower:
+        with Broker(tmp_path, tower=tower) as broker:
+            client = Client(broker)
+            client.create("t")
+            assert TransactionalProducer(client).add(("t", 0)) is None
+        connection = sqlite3.connect(tmp_path / "cache.db")
+        with connection:
+            damaged = "UPDATE Cache SET value = zeroblob(length(value)) WHERE raw = 1 AND key = ?"
+            assert connection.execute(damaged, (pack_key("transactions", "x"),)).rowcount == 1
+        connection.close()
+        endpoints = len(Endpoint._open)
+        for _ in range(2):  # not locked by the first attempt
+            with pytest.raises(DamagedError, match="transactions"):
+                Broker(tmp_path, tower=tower).start()
+        assert len(Endpoint._open) == endpoints
 
 
 def test_durability_power_is_passed_to_the_log(tmp_path):

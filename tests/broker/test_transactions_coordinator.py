@@ -14,7 +14,7 @@ from broker.transactional import Producer, committed, everything, fetch, offset_
 from dafka import Broker, Consumer
 from dafka.broker import limits
 from dafka.broker.interface import CommittedOffset, Fetched, ListedOffset
-from dafka.broker.transactions import LAST_EPOCH
+from dafka.broker.transactions import LAST_EPOCH, TRANSACTIONS
 from dafka.broker.transactions_interface import ListedTransaction, ProducerIdentity
 from dafka.protocol.batch import with_producer
 
@@ -358,6 +358,41 @@ def test_a_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(cl
     producer.send(b"c")
     producer.commit()
     assert committed(client) == [b"c"]
+
+
+def test_many_short_transactions_leave_one_deadline_and_the_last_one_has_its_own(client):
+    client.create("t")
+    producer = Producer(client, timeout=0.5)
+    timeouts = client.core._transactions._timeouts
+    for _ in range(20):
+        producer.send(b"a")
+        producer.commit()
+    assert len(timeouts._due) <= 1
+    producer.send(b"b")
+    started = client.call("describe_transactions", ["x"])["x"].started
+    until(lambda: producer.write(b"?").error is errors.InvalidProducerEpochError)
+    assert time.time() - started >= 0.5
+
+
+def test_listing_many_transactions_lets_others_have_their_turn(client, producer):
+    known = client.core._transactions._table.get("x")
+    rows = {
+        (TRANSACTIONS, f"id {number}"): next(iter(known.row(producer_id=1000 + number).values()))
+        for number in range(2000)
+    }
+    turns = []
+
+    def together() -> list[ListedTransaction]:
+        client.core._writer.put_and_wait(rows)
+        listing = gevent.spawn(client.core.list_transactions, (), (1500, 2500))
+        while not listing.ready():
+            turns.append(1)
+            gevent.sleep(0)
+        return listing.get()
+
+    found = client.connection.hub.run(together)
+    assert found == [ListedTransaction(f"id {number}", 1000 + number, "Empty") for number in (1500, 500)]
+    assert len(turns) > 3
 
 
 def test_transactions_and_ids_that_have_not_been_used_for_long_are_forgotten(client, producer, monkeypatch):

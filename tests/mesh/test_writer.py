@@ -14,10 +14,12 @@ import pytest
 
 from dafka.log import AppendError, Log, LogClosedError, LogPartition, LogWriteError
 from dafka.log.limits import CHECKPOINT_BYTES, WAL_BYTES
+from dafka.log.log import COMPACTION_TABLE
 from dafka.mesh import writer as writer_module
 from dafka.mesh import writer_tidying
 from dafka.mesh.hub import get_hub
 from dafka.mesh.writer import Numbered, OutOfSequenceError, Writer
+from dafka.mesh.writer_items import Item
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
@@ -144,6 +146,31 @@ def test_compaction_goes_on_between_rounds(in_hub: Any) -> None:
         assert len(rows) == partition.next_sequence
         last = decode_batch(rows[-1][2])
         assert last.offsets == list(range(partition.next_offset - 100, partition.next_offset))
+
+    in_hub(check)
+
+
+def test_a_compaction_that_ends_behind_the_drop_of_its_partition_notes_nothing(
+    in_hub: Any, monkeypatch: Any
+) -> None:
+    def check(bench: Bench) -> None:
+        partition = bench.partition()
+        for number in range(40):
+            bench.append(partition, encode_batch([(0, b"key", bytes(2000), ())], base_offset=number))
+        add = bench.writer._add
+        noted = []
+
+        def drop_before(item: Item) -> bool:
+            if not noted and any(table == COMPACTION_TABLE for table, _ in item.values):
+                noted.append(item)
+                bench.writer.drop([partition], lambda error: None)
+            return add(item)
+
+        monkeypatch.setattr(bench.writer, "_add", drop_before)
+        bench.writer.compact(partition)
+        assert noted
+        assert partition.dropped
+        assert len(bench.log.table(COMPACTION_TABLE)) == 0
 
     in_hub(check)
 
