@@ -18,7 +18,7 @@ from dafka.spark.cluster import cluster
 from dafka.spark.errors import ColumnError, OptionError, WriteError
 from dafka.spark.options import TopicPartition, WriteOptions
 from dafka.spark.reporting import reason_first
-from dafka.spark.transactions import Notes, TaskTransaction, begin, end, transactional_id
+from dafka.spark.transactions import Notes, TaskTransaction, abandon, begin, end, transactional_id
 from dafka.spark.writing import RecordWriter
 
 _TYPES: dict[str, tuple[str, ...]] = {
@@ -118,6 +118,8 @@ class BatchSink(_Sink, DataSourceArrowWriter):
         """Some task failed for good."""
         with reason_first():
             self._end(messages, commit=False)
+            if self._options.exactly_once:
+                abandon(cluster(self._options.access), self._job, self._options.transaction_timeout)
 
 
 class StreamSink(_Sink, DataSourceStreamArrowWriter):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from kafka.errors import TransactionalIdNotFoundError
 
 from dafka.broker.groups_interface import CommittedOffset
-from dafka.broker.transactions_interface import ProducerIdentity, TransactionDescription
+from dafka.broker.transactions_interface import ListedTransaction, ProducerIdentity, TransactionDescription
 from dafka.spark.cluster import Cluster, reason
 from dafka.spark.errors import WriteError
 from dafka.spark.options import TopicPartition
@@ -57,6 +57,14 @@ def end(cluster: Cluster, transactions: Iterable[TaskTransaction], commit: bool)
         error = cluster.call("end_transaction", name, producer_id, epoch, commit)
         if error is not None and commit:
             raise WriteError(f"transaction {name} was not committed: {reason(error)}")
+
+
+def abandon(cluster: Cluster, job: str, timeout: float) -> None:
+    """Abort what killed tasks of a job have left open, and shut out those that still run."""
+    listed: list[ListedTransaction] = cluster.call("list_transactions")
+    for name in [one.transactional_id for one in listed if one.state in _OPEN]:
+        if name.startswith(f"{_PREFIX}-{job}-"):
+            begin(cluster, name, timeout)
 
 
 class Note(NamedTuple):

@@ -12,7 +12,7 @@ from dafka.spark.options import write_options
 from dafka.spark.ranges import OffsetRange
 from dafka.spark.reading import RangeReader
 from dafka.spark.sink import BatchSink
-from dafka.spark.transactions import Note, Notes, TaskTransaction, begin, end, transactional_id
+from dafka.spark.transactions import Note, Notes, TaskTransaction, abandon, begin, end, transactional_id
 from dafka.spark.writing import RecordWriter
 
 PLACE = ("t", 0)
@@ -110,3 +110,11 @@ def test_a_task_that_fails_leaves_no_transaction_open(brokers):
         sink._write(iter([rows(0), rows(9)]), "job", 0)
     end(brokers, [write_task(brokers, 1, [b"later"])], commit=True)
     assert committed(brokers) == [b"later"]  # and not held up by what is open in front of it
+
+
+def test_what_killed_tasks_left_open_is_abandoned_with_their_job(brokers):
+    write_task(brokers, 0, [b"killed"])
+    other = write_task(brokers, 0, [b"of another job"], query="other")
+    abandon(brokers, "q", 60)
+    end(brokers, [other], commit=True)
+    assert committed(brokers) == [b"of another job"]
