@@ -45,6 +45,7 @@ from kafka.errors import (
 from dafka.broker.groups_coordinator import Coordinator
 from dafka.broker.groups_interface import NO_GENERATION, NO_MEMBER, CommittedOffset, Error, TopicPartition
 from dafka.broker.leader import Leaders
+from dafka.broker.leftovers import forget_gone
 from dafka.broker.limits import TRANSACTION_TIMEOUT_MAX
 from dafka.broker.offsets import GroupOffsets
 from dafka.broker.producer_ids import ProducerIds
@@ -88,6 +89,7 @@ class TransactionCoordinator(TransactionInterface):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._hub = hub
+        self._log = data
         self._writer = writer
         self._topics = topics
         self._producers = producers
@@ -107,7 +109,12 @@ class TransactionCoordinator(TransactionInterface):
         """Carry on: end what was decided, and abort what lasts too long."""
         self._ending = Ending(self._writer, leaders, self._offsets, self._clock)
         self._timeouts = Timeouts(
-            self._hub, self._abort, self._sweep, lambda: self._producers.crowded, self._clock
+            self._hub,
+            self._abort,
+            self._sweep,
+            lambda: self._producers.crowded,
+            self._clock,
+            first=self._forget_gone,
         )
         for transaction in self._table.in_use():
             if transaction.state is State.ONGOING:
@@ -456,8 +463,12 @@ class TransactionCoordinator(TransactionInterface):
 
     # -- bounds ---------------------------------------------------------------------------------
 
+    def _forget_gone(self) -> None:
+        forget_gone(self._log, self._writer, self._topics, lambda: gevent.sleep(0))
+
     def _sweep(self) -> None:
-        """Forget producers and transactional ids that have not been used for long."""
+        """Forget topics that are gone, and producers and transactional ids that were not used for long."""
+        self._forget_gone()
         self._producers.forget_old(lambda: gevent.sleep(0))
         for transaction in self._table.expired(self._clock(), lambda: gevent.sleep(0)):
             if self._write(transaction, {(TRANSACTIONS, transaction.transactional_id): None}) is None:

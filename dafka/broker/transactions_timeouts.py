@@ -32,7 +32,8 @@ class Timeouts:
     """The deadlines of one broker's transactions. Hub side.
 
     ``abort(transaction)`` ends one and says whether it could; ``sweep()`` forgets what has expired, and
-    ``crowded()`` says whether that should be done early. All three may wait as green threads.
+    ``crowded()`` says whether that should be done early. ``first()`` is called at the start. All of them may
+    wait as green threads.
     """
 
     def __init__(
@@ -42,8 +43,11 @@ class Timeouts:
         sweep: Callable[[], object],
         crowded: Callable[[], bool],
         clock: Callable[[], float],
+        *,
+        first: Callable[[], object],
     ) -> None:
         self._hub = hub
+        self._first = first
         self._abort = abort
         self._sweep = sweep
         self._crowded = crowded
@@ -73,6 +77,7 @@ class Timeouts:
 
     def _run(self) -> None:
         sweep_at = time.monotonic() + SWEEP_INTERVAL
+        self._hub.spawn(self._try, self._first)
         while True:
             self._wake.clear()
             if self._crowded() or time.monotonic() >= sweep_at:
