@@ -1,6 +1,7 @@
 """What a topic's configuration says about batches that are produced to it.
 
-Refused here: batches that are too large, records from the wrong time, too few replicas. Changed here:
+Refused here: batches that are too large, records from the wrong time, records without a key where the
+topic is compacted, too few replicas. Changed here:
 timestamps where the broker gives them, and the compression. What is changed keeps its records' bytes, apart
 from compression, so offsets, producer ids and sequences are untouched.
 
@@ -19,6 +20,7 @@ import gevent
 import gevent.event
 from crc32c import crc32c
 from kafka.errors import (
+    InvalidRecordError,
     InvalidTimestampError,
     MessageSizeTooLargeError,
     NotEnoughReplicasError,
@@ -62,6 +64,9 @@ def admit(settings: TopicSettings, share: Share, acks: int) -> Produced | None:
         wrong = _time_error(settings, content, now)
         if wrong:
             return Produced(InvalidTimestampError, detail=wrong)
+        if settings.compacted and _lacks_key(content):
+            detail = "a record without a key, and the topic is compacted (cleanup.policy)"
+            return Produced(InvalidRecordError, detail=detail)
     if settings.compression != "producer":
         try:
             share.batches = [_recompressed(settings.compression, content) for content in share.batches]
@@ -147,6 +152,13 @@ def _time_error(settings: TopicSettings, content: bytes, now: int) -> str:
             f"message.timestamp.before.max.ms is {settings.timestamp_before_max_ms}"
         )
     return ""
+
+
+def _lacks_key(content: bytes) -> bool:
+    try:
+        return None in decode_batch(content).keys
+    except BatchError:  # a codec that is not here; compaction keeps what it cannot read
+        return False
 
 
 def _stamped(content: bytes, timestamp: int) -> bytes:

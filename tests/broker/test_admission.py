@@ -59,6 +59,28 @@ def test_more_replicas_than_there_are_are_missed_with_acks_all_only(client):
     assert client.values("t") == [b"b"]
 
 
+# -- keys ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_a_compacted_topic_takes_no_records_without_a_key(client, policy):
+    create(client, cleanup_policy=policy)
+    for compression in (None, "gzip"):
+        records = [(1, b"k", bytes(1000), ()), (1, None, bytes(1000), ())]
+        mixed = encode_batch(records, compression=compression)
+        assert check_batch(mixed).compression == compression
+        outcome = produce(client, mixed)
+        assert outcome.error is errors.InvalidRecordError
+        assert "without a key" in outcome.detail
+    assert produce(client, encode_batch([(1, b"k", b"c", ()), (1, b"", None, ())])).error is None
+    assert client.values("t") == [b"c", None]
+
+
+def test_a_topic_that_is_not_compacted_takes_records_without_a_key(client):
+    create(client, cleanup_policy="delete")
+    assert produce(client, batch(b"a")).error is None
+
+
 # -- timestamps ---------------------------------------------------------------------------------
 
 
