@@ -123,3 +123,5 @@ class Timeouts:
             pass
         except LogError as error:
             log.warning("%s: %s", call.__name__, error)
+        except Exception:  # or no transaction would be aborted any more
+            log.exception("%s failed", call.__name__)

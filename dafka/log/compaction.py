@@ -435,6 +435,11 @@ def _filter(
             continue
         get = newest.get
         keys, offsets, values = _names(columns.keys), columns.offsets, columns.values
+        times = columns.timestamps
+        if min(times) < -(2**63) or max(times) >= 2**63:  # no header holds the largest of those that stay
+            contents.append(content)
+            unreadable = True
+            continue
         keep = [offset >= get(name, -1) for name, offset in zip(keys, offsets, strict=True)]
         if None in values:
             gone = [value is None and name is not _NO_KEY for value, name in zip(values, keys, strict=True)]
@@ -446,7 +451,6 @@ def _filter(
             contents.append(content)
             continue
         removed += len(keep) - sum(keep)
-        times = columns.timestamps
         contents.append(_without(content, header, keep, max(selected(times, keep), default=None)))
     return _Filtered(key, chunk, contents, removed, tombstones, unreadable)
 

@@ -154,6 +154,8 @@ class Cleaner:
                     raise
                 except LogError as error:
                     logger.warning("cleaning %r failed: %s", partition, error)
+                except Exception:  # what one partition holds must not end the cleaning of all others
+                    logger.exception("cleaning %r failed", partition)
             if time.monotonic() - began > _SLICE:
                 gevent.sleep(0)
                 began = time.monotonic()

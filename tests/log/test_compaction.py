@@ -128,6 +128,22 @@ def test_batches_that_cannot_be_read_stay_and_keep_the_tombstones(folder: Path) 
         assert decode_batch(contents[1]).values == [None]
 
 
+def test_a_batch_whose_timestamps_no_header_holds_stays(folder: Path) -> None:
+    """A client may write what it likes: the records' times are told from the first one's."""
+    good = encode_batch([(0, b"a", b"1", ()), (5, b"b", b"1", ())])
+    beyond = bytearray(good)
+    beyond[27:35] = (2**63 - 1).to_bytes(8, "big")  # the base timestamp
+    beyond[17:21] = crc32c(bytes(beyond[21:])).to_bytes(4, "big")
+    with Log(folder) as log:
+        partition = log.partition(b"table", ADDRESS)
+        log.write([(partition, [bytes(beyond)])])
+        write(log, [(b"a", b"2"), (b"c", b"1")], [(b"c", b"2")], TAIL)
+        run(log, partition)
+        contents = log.read(partition, 0, count=9, max_bytes=EVERYTHING)[1]
+        assert contents[0] == bytes(beyond)
+        assert [decode_batch(content).values for content in contents[1:]] == [[b"2"], [b"2"], [b"t"]]
+
+
 def test_control_batches_and_producers_numbers_stay(folder: Path) -> None:
     with Log(folder) as log:
         partition = log.partition(b"table", ADDRESS)

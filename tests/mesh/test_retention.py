@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dafka import Consumer, Producer, Store, Tower
+from dafka.log import LogPartition
 from dafka.mesh.retention import Retention
 
 LARGE = bytes(100_000)
@@ -65,6 +66,24 @@ def test_records_older_than_the_bound_go_and_a_consumer_is_told(tower: Tower, tm
         with Consumer(["t"], tower=tower, start={address: 3}) as consumer:
             until(lambda: [*consumer.poll(timeout=0.1), *consumer.gaps] != [])
             assert [(gap.first, gap.next) for gap in consumer.gaps] == [(3, 20)]
+
+
+def test_a_partition_that_cannot_be_cleaned_keeps_no_other_from_it(
+    tower: Tower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = LogPartition.sequence_for_retention
+
+    def fail_for_one(partition: LogPartition, **bounds: object) -> int:
+        if partition.topic == b"bad":
+            raise ArithmeticError("nobody has thought of it")
+        return wanted(partition, **bounds)
+
+    monkeypatch.setattr(LogPartition, "sequence_for_retention", fail_for_one)
+    with Store(tmp_path, tower=tower, retention_bytes=500_000, retention_check_interval=0.05) as store:
+        fill(tower, "bad", 20)
+        fill(tower, "good", 20)
+        until(lambda: first_sequences(store).get("good", 0) >= 10)
+        assert first_sequences(store)["bad"] == 0
 
 
 def test_bounds_of_a_topic_that_are_none_are_refused(tower: Tower, tmp_path: Path) -> None:
