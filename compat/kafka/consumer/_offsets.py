@@ -27,6 +27,7 @@ from kafka.errors import (
     RebalanceInProgressError,
     RetriableError,
     UnknownMemberIdError,
+    UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
 from kafka.future import Future
@@ -191,8 +192,10 @@ class Positions:
             except UnstableOffsetCommitError:  # an open transaction commits them: it ends, or is ended
                 gevent.sleep(self._config["retry_backoff_ms"] / 1000)
 
-    def commit(self, offsets: Offsets, timeout_ms: float | None) -> None:
-        """Commit and wait for it, repeating it while the error is one that passes.
+    def commit(
+        self, offsets: Offsets, timeout_ms: float | None, *, final: tuple[type[Exception], ...] = ()
+    ) -> None:
+        """Commit and wait for it, repeating it while the error is one that passes and not ``final``.
 
         Raises:
             TypeError: not ``{TopicPartition: OffsetAndMetadata}``.
@@ -211,7 +214,7 @@ class Positions:
             error = self._calls.within(timer.timeout_ms, self._commit_in_hub, offsets, self._identity())
             if error is None:
                 return
-            if not isinstance(error, RetriableError):
+            if not isinstance(error, RetriableError) or isinstance(error, final):
                 raise error
             log.debug("committing %s: %r", offsets, error)
             self._back_off(timer)
@@ -323,7 +326,10 @@ class Positions:
         if not offsets:
             return
         try:
-            self.commit(offsets, timeout_ms)
+            # Of a topic that is deleted nothing can be committed, and a rebalance must not wait for it.
+            self.commit(offsets, timeout_ms, final=(UnknownTopicOrPartitionError,))
+        except UnknownTopicOrPartitionError as error:
+            log.warning("Offset commit failed for a partition that is gone: %s", error)
         except (CommitFailedError, RebalanceInProgressError) as error:
             log.warning("Offset commit failed, which may mean that records come twice: %s", error)
         except Exception:

@@ -428,6 +428,35 @@ def test_a_pattern_rebalances_the_group_when_topics_come_and_go(new_member: Memb
         assert topics == {"log-b"} == members[0].subscription()
 
 
+def test_a_rebalance_does_not_wait_for_offsets_of_partitions_that_are_gone(broker: Broker) -> None:
+    with (
+        KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin,
+        KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer,
+        KafkaConsumer(
+            "fewer",
+            bootstrap_servers=broker.bootstrap_servers,
+            group_id="automatic",
+            auto_offset_reset="earliest",
+            metadata_max_age_ms=100,
+            request_timeout_ms=120_000,  # how long a commit is repeated
+        ) as consumer,
+    ):
+        values: list[bytes] = []
+
+        def has_read(value: bytes) -> bool:
+            values.extend(row.value for rows in consumer.poll(100).values() for row in rows)
+            return value in values
+
+        admin.create_topics({"fewer": {"num_partitions": 2}})
+        producer.send("fewer", b"old", partition=1).get(10)
+        until(lambda: has_read(b"old"))
+        admin.delete_topics(["fewer"])
+        admin.create_topics({"fewer": {"num_partitions": 1}})
+        with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as another:
+            another.send("fewer", b"new", partition=0).get(10)
+        until(lambda: has_read(b"new") and consumer.assignment() == {TopicPartition("fewer", 0)})
+
+
 def test_unsubscribing_leaves_and_subscribing_joins_again(new_member: Members) -> None:
     first, second = new_member(), new_member()
     join(first, second)
