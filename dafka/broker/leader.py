@@ -167,7 +167,7 @@ class Leaders:
 
         def done(error: Exception | None) -> None:
             if error is None:
-                self._publish(partition, first, numbered)
+                self._publish(partition, first, numbered, sum(share.spans))
                 produced = Produced(None, base, share.timestamp, partition.log_start)
             else:
                 produced = _refused(key, error)
@@ -182,13 +182,13 @@ class Leaders:
         bases: list[int] = []
         rows: Rows = {}
         key = (partition.topic.name, partition.number)
-        first = 0
+        first = records = 0
         staging = self._producers.expect(
             partition, {header.producer_id for header in headers if header.producer_id >= 0}
         )
 
         def number(sequence: int, offset: int) -> Numbered:
-            nonlocal first
+            nonlocal first, records
             if partition.topic.deleted:
                 raise TopicDeletedError(f"topic {key[0]!r} was deleted")
             partition.begun = True
@@ -202,6 +202,7 @@ class Leaders:
                 if known is None:
                     numbered.append(with_offset(content, offset))
                     offset += header.count
+                    records += header.count
             rows.update(staging.keep())
             return Numbered(sequence, numbered, offset)
 
@@ -209,7 +210,7 @@ class Leaders:
             staging.settle(error is None)
             if error is None:
                 if numbered:
-                    self._publish(partition, first, numbered)
+                    self._publish(partition, first, numbered, records)
                 ends = [base + header.count for base, header in zip(bases, headers, strict=True)]
                 apart = () if bases[1:] == ends[:-1] else tuple(bases)
                 produced = Produced(None, bases[0], share.timestamp, partition.log_start, base_offsets=apart)
@@ -255,14 +256,14 @@ class Leaders:
         def written(error: Exception | None) -> None:
             staging.settle(error is None)
             if error is None:
-                self._publish(partition, first, numbered)
+                self._publish(partition, first, numbered, 0)
             done(None if partition.topic.deleted else error)
 
         self._writer.append_numbered(partition.stored, number, MARKER_BYTES, written, rows)
 
-    def _publish(self, partition: Partition, first: int, contents: list[bytes]) -> None:
+    def _publish(self, partition: Partition, first: int, contents: list[bytes], records: int) -> None:
         try:
-            self._node.publish_committed(partition, first, contents)
+            self._node.publish_committed(partition, first, contents, records)
         except Exception:  # the client's records are safe, whatever happened to the mesh
             log.exception("publishing %d batches of %r failed", len(contents), partition.topic.name)
 

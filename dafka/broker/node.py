@@ -48,8 +48,12 @@ class BrokerNode(StoreNode):
             else:
                 self.role.trimmed(topic, partition, sequence)
 
-    def publish_committed(self, partition: Partition, first: int, contents: list[bytes]) -> None:
-        """Publish what a leader has committed, from sequence ``first`` on."""
+    def publish_committed(
+        self, partition: Partition, first: int, contents: list[bytes], records: int
+    ) -> None:
+        """Publish what a leader has committed, from sequence ``first`` on: ``records`` of clients."""
+        self._counts["records_in"] += records
+        self._counts["bytes_in"] += sum(map(len, contents))
         if not first:
             self._heading.append(partition)
         self.lead(Run(None, partition.address, partition.topic.octets, first, contents))

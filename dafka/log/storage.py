@@ -22,6 +22,7 @@ Only here is diskcache touched, through its public interface. Facts about it tha
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import sys
@@ -276,11 +277,14 @@ def _opening(folder: str, error: BaseException) -> LogOpenError | NotALogError |
         if "not a database" in str(error):
             return NotALogError(folder, f"{folder} is not a log: its {_DATABASE} is not a SQLite database")
         return DamagedError(folder, f"the database of the log {folder} is damaged: {error}", "the database")
-    return LogOpenError(
-        folder,
-        f"the log {folder} cannot be opened: {_cause(error)}; "
-        "check that the folder exists or can be made, and that this user may write to it",
+    cause = _cause(error)
+    full = "disk is full" in cause or getattr(error, "errno", None) == errno.ENOSPC
+    hint = (
+        "free some space on its disk, a few megabytes will do"
+        if full
+        else "check that the folder exists or can be made, and that this user may write to it"
     )
+    return LogOpenError(folder, f"the log {folder} cannot be opened: {cause}; {hint}")
 
 
 def _cause(error: BaseException) -> str:

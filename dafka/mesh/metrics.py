@@ -11,7 +11,7 @@ Everything is counted once for a run of records or read off when asked for; noth
 from __future__ import annotations
 
 NODE_METRICS = {
-    "records_in": "Records delivered to the user (consumer) or committed (store)",
+    "records_in": "Records delivered to the user (consumer) or committed (store, broker)",
     "bytes_in": "Contents of these in octets",
     "records_out": "Records published",
     "bytes_out": "Contents of these in octets",

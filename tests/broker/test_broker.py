@@ -19,6 +19,7 @@ from dafka.log import DamagedError, LogLockedError, NotALogError
 from dafka.log.table import pack_key
 from dafka.mesh.address import InvalidAddressError
 from dafka.mesh.endpoint import Endpoint
+from dafka.protocol.batch import with_producer
 
 IMPORTS = f"import sys; sys.path[:0] = {sys.path!r}\n"
 
@@ -220,3 +221,17 @@ def test_a_forked_child_gets_a_clear_error_and_the_parent_notices_nothing(tmp_pa
     run(script)
     with Broker(tmp_path) as broker:
         assert list(Client(broker).call("metadata", None).topics) == ["u"]
+
+
+def test_its_metrics_count_the_records_of_clients_and_nothing_twice():
+    with Broker() as broker:
+        client = Client(broker)
+        client.create("t")
+        client.produce("t", b"one", b"two")
+        content = with_producer(batch(b"three"), client.call("init_producer_id", None, 1.0).producer_id, 0, 0)
+        for _ in range(2):  # the second one is a duplicate
+            assert client.call("produce", {("t", 0): [content]})["t", 0].base_offset == 2
+        metrics = broker.metrics()
+        stored = client.fetch("t").batches
+    assert metrics["records_in"] == 3
+    assert metrics["bytes_in"] == sum(map(len, stored))

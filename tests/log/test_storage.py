@@ -154,6 +154,15 @@ def test_a_disk_that_fails_is_named_with_the_folder(folder: Path, monkeypatch: p
     Log(folder).close()
 
 
+def test_a_full_disk_is_told_from_a_lack_of_rights(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("dafka.log.storage._Database", full)
+    with pytest.raises(LogOpenError, match="disk is full; free some space"):
+        Log(folder)
+
+
 def test_a_folder_that_cannot_be_made_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str, **_: object) -> None:
         raise PermissionError(13, "Permission denied", path)
