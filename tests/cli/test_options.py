@@ -129,7 +129,8 @@ def test_several_towers_are_given_with_commas(tmp_path: Path, source: str) -> No
             config.write_text(f'beacon\n    sub_address = {sub}\n    pub_address = "{pub}"\n')
             arguments += ["-c", str(config)]
         done = run("produce", "hello", *arguments, stdin="one\n", **variables)
-        assert (done.returncode, done.stderr) == (0, "")
+        # Acknowledged, or it would fail; it says that it waits if that takes longer than a moment.
+        assert done.returncode == 0, done.stderr
 
 
 def test_each_tower_has_two_addresses() -> None:

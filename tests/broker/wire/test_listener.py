@@ -259,8 +259,9 @@ def test_a_slow_reader_slows_only_itself(broker: Broker, client: Client):
         for _ in range(3):
             answer = quick.ask(fetch("topic", 0, max_bytes=50 << 20), 12)
             assert len(answer.responses[0].partitions[0].records) > 15_000_000
-        # One response of the slow one is under way, and no more.
-        assert broker.metrics()["listener_held_bytes"] < 20_000_000
+        # One response of the slow one is under way, and no more; the quick one's last is read, and given back
+        # as soon as the green thread that sent it goes on.
+        until(lambda: broker.metrics()["listener_held_bytes"] < 20_000_000)
 
 
 def test_metrics_count_what_goes_over_the_wire(broker: Broker, wire: WireClient):
