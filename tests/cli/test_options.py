@@ -62,7 +62,7 @@ store
             # it is verbose, so others may come before
             assert any(line.strip().endswith(f"in {folder}") for line in iter(store.stderr.readline, ""))
             produced = run("produce", "hello", *mesh(tower), stdin="one\n")
-            assert (produced.returncode, produced.stderr) == (0, "")
+            assert produced.returncode == 0, produced.stderr  # it may say that it waits
         assert folder.is_dir()
 
 
