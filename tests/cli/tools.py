@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,3 +49,8 @@ def run(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedPr
 def mesh(tower: Tower) -> list[str]:
     """The options that put a tool into the mesh of ``tower``, on loopback."""
     return ["--sub", tower.addresses[0], "--pub", tower.addresses[1], "--bind", "127.0.0.1"]
+
+
+def without_waiting(said: str) -> str:
+    """What a producer said, but for the line that it waits: whether it does depends on the machine's load."""
+    return re.sub(r"^waiting \d+ s for stores to acknowledge \d+ of the records\n", "", said)

@@ -27,6 +27,7 @@ JOINED_BYTES = 128 * 1024  # a response up to this size is joined into one buffe
 BUFFERS_AT_ONCE = 512  # that sendmsg gets; systems allow 1024
 SMALL_BUFFER_BYTES = 4096  # many buffers that are smaller on average are joined
 _PRODUCE = b"\0\0"  # how such a request begins
+_ZMTP_GREETING = int.from_bytes(b"\xff\0\0\0", "big", signed=True)  # how a ZeroMQ peer begins
 
 
 class _Slot:
@@ -109,6 +110,8 @@ class Connection:
 
         What is only announced takes no memory: the buffer grows with what has come.
         """
+        if size == _ZMTP_GREETING:
+            raise BadRequestError("zeromq", "a ZeroMQ peer greets; this is the port for Kafka's protocol")
         if not 0 <= size <= limits.REQUEST_MAX_BYTES:
             detail = f"a request of {size} bytes; {limits.REQUEST_MAX_BYTES} are the most"
             raise BadRequestError("size", detail)

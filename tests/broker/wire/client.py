@@ -70,6 +70,14 @@ class WireClient:
         return bytes(octets)
 
 
+def discarded(broker: Broker) -> dict[str, int]:
+    """The broker's connections closed for a cause, but for those of strays.
+
+    A ZeroMQ node of another test that looks for a peer which had the broker's port before is a stray.
+    """
+    return {cause: count for cause, count in broker.discarded.items() if cause != "zeromq"}
+
+
 def encoded(request: Any, version: int, correlation: int = 1, client_id: str = "tests") -> bytes:
     """A request with its header and length."""
     request.API_VERSION = version

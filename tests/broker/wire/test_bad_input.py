@@ -6,8 +6,9 @@ import logging
 import struct
 
 import pytest
+import zmq
 from broker.clients import Client, batch, until
-from broker.wire.client import WireClient, encoded
+from broker.wire.client import WireClient, discarded, encoded
 from broker.wire.samples import NO_ID, fetch, produce, samples
 from kafka.errors import UnsupportedVersionError
 from kafka.protocol.admin import DescribeQuorumRequest
@@ -19,9 +20,6 @@ from dafka.broker.wire import limits
 from dafka.broker.wire.table import BY_KEY
 
 HEADER = struct.Struct(">ihhi")
-
-# Not "size": nodes of other tests may still look for a peer that had this port, and greet with 0xFF.
-OF_A_CLIENT = {"internal", "short", "slow", "unread"}
 
 
 def frame(body: bytes) -> bytes:
@@ -76,22 +74,34 @@ def test_what_is_no_request_ends_its_connection_and_is_counted_and_logged_once(
         wire.socket.sendall(octets)
         assert wire.is_closed()
         assert bystander.ask(ApiVersionsRequest(), 0).error_code == 0
-    assert broker.discarded.get(cause, 0) >= 1
-    assert len(caplog.records) == 1
-    assert "closed" in caplog.text
+    assert discarded(broker) == {cause: 1}
+    assert len([text for text in caplog.messages if "closed" in text and "ZeroMQ" not in text]) == 1
+
+
+def test_a_zeromq_node_is_told_from_a_client_that_sends_nonsense(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+):
+    with zmq.Context() as context, context.socket(zmq.SUB) as node:
+        node.linger = 0
+        with caplog.at_level(logging.WARNING, "dafka.broker.wire"):
+            node.connect(f"tcp://{broker.bootstrap_servers}")
+            until(lambda: broker.discarded.get("zeromq", 0) >= 1)
+    assert broker.discarded.keys() == {"zeromq"}
+    assert "a ZeroMQ peer greets; this is the port for Kafka's protocol" in caplog.text
+    assert alive(broker)
 
 
 def test_half_a_request_is_counted_when_its_client_goes(broker: Broker, wire: WireClient):
     wire.socket.sendall(encoded(MetadataRequest(topics=None), 1)[:-2])
     wire.socket.close()
-    until(lambda: broker.discarded.get("short") == 1)
+    until(lambda: discarded(broker) == {"short": 1})
 
 
 def test_a_client_that_goes_between_requests_is_nothing_to_count(broker: Broker, wire: WireClient):
     wire.ask(ApiVersionsRequest(), 0)
     wire.socket.close()
     until(lambda: broker.metrics()["listener_connections"] == 0)
-    assert not OF_A_CLIENT & broker.discarded.keys()
+    assert discarded(broker) == {}
 
 
 def test_a_request_may_come_octet_by_octet(client: Client, wire: WireClient):
@@ -111,7 +121,7 @@ def test_a_request_that_does_not_end_is_not_waited_for(
     with WireClient(broker) as other:
         other.socket.sendall(struct.pack(">i", 1 << 20) + bytes(5000))
         assert other.is_closed()
-    assert broker.discarded.get("slow") == 2
+    assert discarded(broker) == {"slow": 2}
 
 
 def test_a_length_that_is_only_announced_takes_no_memory(broker: Broker):
@@ -149,7 +159,7 @@ def test_a_response_that_is_not_read_is_not_waited_for(
     for _ in range(16):
         client.produce("topic", bytes(1_000_000))
     wire.send(fetch("topic", 0, max_bytes=50 << 20), 12)
-    until(lambda: broker.discarded.get("unread") == 1)
+    until(lambda: discarded(broker) == {"unread": 1})
     assert alive(broker)
 
 
@@ -159,7 +169,7 @@ def test_a_connection_without_requests_is_closed_after_a_while(
     monkeypatch.setattr(limits, "IDLE_SECONDS", 0.2)
     with WireClient(broker) as idle:
         assert idle.is_closed()
-    assert not OF_A_CLIENT & broker.discarded.keys()
+    assert discarded(broker) == {}
 
 
 def test_there_is_a_most_of_connections(broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch):
@@ -167,7 +177,7 @@ def test_there_is_a_most_of_connections(broker: Broker, wire: WireClient, monkey
     monkeypatch.setattr(limits, "CONNECTIONS", 1)
     with WireClient(broker) as one_more:
         assert one_more.is_closed()
-    assert broker.discarded.get("connections") == 1
+    assert discarded(broker).keys() == {"connections"}
     assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
 
 
