@@ -21,7 +21,7 @@ from gevent import monkey
 from dafka.broker import registry
 from dafka.broker.core import EmbeddedBroker
 from dafka.broker.errors import BrokerStoppedError
-from dafka.broker.limits import PARTITIONS_PER_TOPIC
+from dafka.broker.limits import OFFSETS_RETENTION, PARTITIONS_PER_TOPIC
 from dafka.broker.listening import LOOPBACK, Listen, client_host, parse_listen
 from dafka.broker.wire.listener import Listener
 from dafka.broker.wire.listener import bind as bind_listener
@@ -52,7 +52,9 @@ class Broker:
     partition, in topics that are not configured otherwise (Kafka's ``log.retention.ms`` and ``.bytes``).
     None is no bound and the default, where Kafka has a week: a log inside somebody's program does not forget
     by itself. ``retention_check_interval``: seconds between two looks at what is to go; a change of
-    configuration is followed at once. ``on_damage``: what reading does about a stored value that is damaged:
+    configuration is followed at once. ``offsets_retention``: seconds for which the offsets of a group without
+    members are kept, a week by default as in Kafka (``offsets.retention.minutes``); None or -1: for ever.
+    ``on_damage``: what reading does about a stored value that is damaged:
     ``"raise"`` answers with an error (CorruptRecordError), ``"skip"`` logs the place and goes on behind it.
 
     ``listen``: ``"HOST:PORT"`` (PORT 0: any) where Kafka's clients of other processes connect; None is no
@@ -75,6 +77,7 @@ class Broker:
         retention_ms: int | None = None,
         retention_bytes: int | None = None,
         retention_check_interval: float = CHECK_INTERVAL,
+        offsets_retention: float | None = OFFSETS_RETENTION,
         on_damage: OnDamage = "raise",
         listen: str | None = None,
         advertised: str | None = None,
@@ -87,6 +90,7 @@ class Broker:
         check_choice("on_damage", on_damage, get_args(OnDamage))
         self._retention = check_retention(retention_ms, retention_bytes)
         self._retention_check_interval = check_interval(retention_check_interval)
+        self._offsets_retention = _check_offsets_retention(offsets_retention)
         if tower is not None:
             tower_addresses(tower)  # raises for what is none
         self._path = None if path is None else os.path.abspath(os.fspath(path))
@@ -208,6 +212,7 @@ class Broker:
                 on_damage=self._on_damage,
                 retention=self._retention,
                 retention_check_interval=self._retention_check_interval,
+                offsets_retention=self._offsets_retention,
             )
         except BaseException:
             state.release()
@@ -270,6 +275,17 @@ class _Running:
             self._port.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _check_offsets_retention(seconds: object) -> float | None:
+    """Seconds as a user gives them; None: for ever. Raises ValueError."""
+    if seconds is None or seconds == -1:
+        return None
+    if type(seconds) not in (int, float) or not 0 < seconds <= 1e9:  # type: ignore[operator]
+        raise ValueError(
+            f"offsets_retention is a number of seconds above 0, or None or -1 for ever, not {seconds!r}"
+        )
+    return float(seconds)  # type: ignore[arg-type]
 
 
 def _bind(wanted_port: int) -> socket:

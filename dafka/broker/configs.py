@@ -172,6 +172,8 @@ BROKER_KEYS: dict[str, Key] = {
             ("node.id", "0", integer(0), ConfigType.INT),
             ("num.partitions", "1", integer(1), ConfigType.INT),
             ("offset.metadata.max.bytes", "4096", integer(0), ConfigType.INT),
+            ("offsets.retention.check.interval.ms", "600000", integer(1), ConfigType.LONG),
+            ("offsets.retention.minutes", "10080", integer(1), ConfigType.INT),
             ("process.roles", "broker", _anything, ConfigType.LIST),
         )
     },

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import logging
+import math
 import os
 import uuid
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -34,9 +35,11 @@ from dafka.broker.admission import Turns, admit, recompresses
 from dafka.broker.config_table import ConfigTable
 from dafka.broker.configs import InvalidConfigError, check_configs
 from dafka.broker.errors import BrokerStoppedError
+from dafka.broker.expiry import Expiry, Search
 from dafka.broker.fetching import Fetch
 from dafka.broker.groups_calls import GroupCalls
 from dafka.broker.groups_coordinator import Coordinator
+from dafka.broker.groups_times import GroupTimes
 from dafka.broker.interface import (
     EARLIEST,
     LATEST,
@@ -54,9 +57,17 @@ from dafka.broker.interface import (
     TopicSpec,
 )
 from dafka.broker.leader import Leaders, Request, Share, check_batches
-from dafka.broker.limits import PARTITIONS_PER_TOPIC, PENDING_BYTES
+from dafka.broker.leftovers import forget_gone
+from dafka.broker.limits import (
+    EXPIRATION_INTERVAL,
+    OFFSETS_CHECK_INTERVAL,
+    OFFSETS_RETENTION,
+    PARTITIONS_PER_TOPIC,
+    PENDING_BYTES,
+)
 from dafka.broker.node import BrokerNode
 from dafka.broker.offsets import GroupOffsets
+from dafka.broker.offsets_expiry import OffsetExpiry
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.retention import Upkeep
 from dafka.broker.topics import Partition, Rows, Topic, TopicTable, is_legal
@@ -99,6 +110,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
         on_damage: OnDamage = "raise",
         retention: Retention = NO_RETENTION,
         retention_check_interval: float = CHECK_INTERVAL,
+        offsets_retention: float | None = OFFSETS_RETENTION,
     ) -> None:
         self.hub = hub
         self.host = host
@@ -131,9 +143,11 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
                 static["log.retention.ms"] = str(retention.ms)
             if retention.bytes >= 0:
                 static["log.retention.bytes"] = str(retention.bytes)
+            static["offsets.retention.minutes"] = str(_minutes(offsets_retention))
             self._configs = ConfigTable(self.log, self._writer, NODE_ID, static)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
-            self._coordinator = Coordinator(hub, self._offsets, self._stopped_error)
+            times = GroupTimes(self.log, self._writer)
+            self._coordinator = Coordinator(hub, self._offsets, times, self._stopped_error)
             self._writer.on_commit(self._committed)
             self._topics.adopt(self.log.partitions())
             self.node = BrokerNode(
@@ -165,6 +179,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
                 self._producers,
                 retention_check_interval,
             )
+            self._expiry = Expiry(hub, self._searches(times, offsets_retention))
             undo.pop_all()  # it runs
 
     def _identity(self) -> tuple[str, bytes]:
@@ -176,6 +191,23 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
             rows = {(IDENTITY, "cluster_id"): cluster_id, (IDENTITY, "address"): address}
             self._writer.put_and_wait(rows)
         return str(table.get("cluster_id")), str(table.get("address")).encode()
+
+    def _searches(self, times: GroupTimes, offsets_retention: float | None) -> list[Search]:
+        def gone(pause: Callable[[], object]) -> int:
+            return forget_gone(self.log, self._writer, self._topics, pause)
+
+        producers, transactions = self._producers, self._transactions
+        often = EXPIRATION_INTERVAL
+        searches = [
+            Search("rows of topics that are gone", gone, often, at_start=True),
+            Search("producers", producers.forget_old, often, lambda: producers.crowded),
+            Search("transactional ids", transactions.forget_old, often, lambda: transactions.crowded),
+        ]
+        if offsets_retention is not None:
+            expiry = OffsetExpiry(self._offsets, self._coordinator, times, offsets_retention)
+            interval = min(OFFSETS_CHECK_INTERVAL, max(offsets_retention, 1.0))
+            searches.append(Search("committed offsets", expiry.forget_old, interval))
+        return searches
 
     # -- topics ---------------------------------------------------------------------------------
 
@@ -436,6 +468,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
                 fetch.abandon()
             self._coordinator.close()
             self._transactions.close()
+            self._expiry.close()
             while self._pending_bytes:
                 self._less_pending.clear()
                 self._less_pending.wait()
@@ -483,6 +516,10 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
         except LogError as error:
             # Nothing is lost: the records are in the log, and their next commit brings them here again.
             log.error("native partitions could not be registered: %s", error)
+
+
+def _minutes(seconds: float | None) -> int:
+    return 2**31 - 1 if seconds is None else max(1, math.ceil(seconds / 60))
 
 
 def _why_not_created(name: str, spec: TopicSpec, error: Error | None) -> str:

@@ -23,8 +23,8 @@ join or sync waits here. A rebalance waits for known members up to the largest o
 then goes on without them; the same goes for syncs. Members that were given an id and have not joined with
 it yet (``pending``) are waited for, too, until their session timeout.
 
-The first generation of an empty group waits a moment (:data:`INITIAL_DELAY`) for members that start
-together; each newcomer extends it, up to :data:`INITIAL_DELAY_MAX`. Kafka waits three seconds there, for
+The first generation of an empty group waits a moment (``INITIAL_DELAY``) for members that start
+together; each newcomer extends it, up to ``INITIAL_DELAY_MAX``. Kafka waits three seconds there, for
 members that find each other over a network.
 
 A *static* member keeps its place while it is away: it does not leave, and whoever joins with its
@@ -62,18 +62,7 @@ from dafka.broker.groups_interface import (
     MemberDescription,
     Synced,
 )
-
-INITIAL_DELAY = 0.005
-"""Seconds that the first generation waits for a further member, after each one that came."""
-
-INITIAL_DELAY_MAX = 0.05
-"""Seconds that it waits altogether."""
-
-EMPTY_SECONDS = 600.0
-"""Seconds that a group without members is remembered; what it has committed stays."""
-
-GROUP_MAX_SIZE = 10_000
-"""group.max.size: members of one group, those that have only been given an id included."""
+from dafka.broker.limits import EMPTY_SECONDS, GROUP_MAX_SIZE, INITIAL_DELAY, INITIAL_DELAY_MAX
 
 JoinReply = Callable[[Joined], object]
 SyncReply = Callable[[Synced], object]

@@ -20,6 +20,7 @@ from typing import TypeVar
 import gevent
 import gevent.event
 from kafka.errors import (
+    CoordinatorNotAvailableError,
     GroupIdNotFoundError,
     GroupSubscribedToTopicError,
     IllegalGenerationError,
@@ -44,14 +45,10 @@ from dafka.broker.groups_interface import (
     Synced,
     TopicPartition,
 )
+from dafka.broker.groups_times import GroupTimes
+from dafka.broker.limits import GROUPS_KEPT, SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MIN
 from dafka.broker.offsets import GroupOffsets
 from dafka.mesh.hub import Hub
-
-SESSION_TIMEOUT_MIN = 0.01
-"""group.min.session.timeout.ms, in seconds. Kafka's is 6 s; tests of what a crash does want less."""
-
-SESSION_TIMEOUT_MAX = 1800.0
-"""group.max.session.timeout.ms, in seconds."""
 
 T = TypeVar("T")
 
@@ -63,12 +60,14 @@ class Coordinator(GroupInterface):
         self,
         hub: Hub,
         offsets: GroupOffsets,
+        times: GroupTimes,
         stopped: Callable[[], Exception],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``stopped()`` makes the exception that ends waiting calls after :meth:`close`."""
         self._hub = hub
         self._offsets = offsets
+        self._times = times
         self._stopped = stopped
         self._clock = clock
         self._groups: dict[str, Group] = {}
@@ -99,6 +98,8 @@ class Coordinator(GroupInterface):
         if found is None:
             if request.member_id != NO_MEMBER:
                 return Joined(UnknownMemberIdError, member_id=request.member_id)
+            if len(self._groups) >= GROUPS_KEPT:
+                return Joined(CoordinatorNotAvailableError, member_id=request.member_id)
             found = self._groups[group] = Group(self._clock())
         known = found
 
@@ -179,7 +180,8 @@ class Coordinator(GroupInterface):
     # -- time ---------------------------------------------------------------------------------------
 
     def _schedule(self, name: str, group: Group) -> None:
-        """Have the group ticked when it wants to be; forget it if it is dead."""
+        """After whatever happened to a group: have it ticked when it wants to be; forget it if it is dead."""
+        self._times.note(name, bool(group.members))
         if group.state is State.DEAD:
             if self._groups.get(name) is group:
                 del self._groups[name]
@@ -207,6 +209,15 @@ class Coordinator(GroupInterface):
                 self._schedule(name, group)
 
     # -- looking and deleting -----------------------------------------------------------------------
+
+    def knows(self, group: str) -> bool:
+        """Whether the group has members, or had some lately."""
+        return group in self._groups
+
+    def subscribed(self, group: str) -> frozenset[str] | None:
+        """The topics that members of a stable group of consumers read; None if nobody can say."""
+        found = self._groups.get(group)
+        return None if found is None or found.state is not State.STABLE else _subscribed(found)
 
     def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
         return {name: self._describe(name) for name in groups}

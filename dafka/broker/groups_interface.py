@@ -127,7 +127,8 @@ class GroupInterface(ABC):
 
         Errors: MemberIdRequiredError (with the id to join with), UnknownMemberIdError,
         FencedInstanceIdError (another instance has taken over), InconsistentGroupProtocolError,
-        InvalidSessionTimeoutError, InvalidGroupIdError, GroupMaxSizeReachedError, RebalanceInProgressError.
+        InvalidSessionTimeoutError, InvalidGroupIdError, GroupMaxSizeReachedError, RebalanceInProgressError,
+        CoordinatorNotAvailableError (too many groups; try again).
         """
 
     @abstractmethod

@@ -11,6 +11,37 @@ BATCH_MAX_BYTES = 64 * 1024 * 1024
 OFFSET_METADATA_MAX_BYTES = 4096
 """offset.metadata.max.bytes: the longest text that goes with a committed offset."""
 
+OFFSETS_RETENTION = 7 * 24 * 3600.0
+"""offsets.retention.minutes, in seconds: how long the offsets of a group without members are kept."""
+
+OFFSETS_CHECK_INTERVAL = 600.0
+"""offsets.retention.check.interval.ms, in seconds."""
+
+OFFSETS_KEPT = 1_000_000
+"""Committed offsets of all groups and partitions together; beyond, commits for further ones are refused."""
+
+GROUP_MAX_SIZE = 10_000
+"""group.max.size: members of one group, those that have only been given an id included."""
+
+GROUPS_KEPT = 100_000
+"""Groups that have members, or had some lately; beyond, no further group begins."""
+
+EMPTY_SECONDS = 600.0
+"""Seconds that a group without members is remembered; what it has committed stays."""
+
+SESSION_TIMEOUT_MIN = 0.01
+"""group.min.session.timeout.ms, in seconds. Kafka's is 6 s; tests of what a crash does want less."""
+
+SESSION_TIMEOUT_MAX = 1800.0
+"""group.max.session.timeout.ms, in seconds."""
+
+INITIAL_DELAY = 0.005
+"""group.initial.rebalance.delay.ms, in seconds: how long a first generation waits for a further member,
+after each one that came."""
+
+INITIAL_DELAY_MAX = 0.05
+"""Seconds that it waits altogether."""
+
 PARTITIONS_PER_TOPIC = 100_000
 """Numbered partitions of one topic."""
 
@@ -41,8 +72,17 @@ ABORTED_BLOCK = 128
 TRANSACTION_TIMEOUT_MAX = 900.0
 """transaction.max.timeout.ms, in seconds."""
 
+TRANSACTION_GROUPS = 1000
+"""Groups whose offsets one transaction commits."""
+
 TRANSACTIONAL_ID_EXPIRATION = 7 * 24 * 3600.0
 """transactional.id.expiration.ms, in seconds: how long an id without transactions is remembered."""
+
+EXPIRATION_INTERVAL = 3600.0
+"""Seconds between two searches for producers, transactional ids and rows of topics that are gone."""
+
+CROWD_INTERVAL = 60.0
+"""Seconds between two looks whether there is more of them than is kept."""
 
 TRANSACTIONAL_IDS_KEPT = 100_000
 """Transactional ids; beyond, those are forgotten whose last transaction ended longest ago."""

@@ -3,7 +3,8 @@ table ``offsets``.
 
 The key is the length of the group's name, the name, the topic's id and the partition's number, so that a
 group is found by prefix whatever its name looks like, and a topic that was deleted and created again starts
-without offsets.
+without offsets. The value is offset, metadata, leader epoch, and when it was committed (ms since 1970), which
+older rows lack.
 
 Offsets that come with a transaction are written when it commits. Until then they are *held*: readers who want
 stable offsets are told to wait, because what they would read may be overtaken at any moment.
@@ -11,12 +12,16 @@ stable offsets are told to wait, because what they would read may be overtaken a
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import index
+from typing import Any, NamedTuple
 from uuid import UUID
 
+import gevent.event
 from kafka.errors import (
+    InvalidCommitOffsetSizeError,
     InvalidGroupIdError,
     KafkaStorageError,
     OffsetMetadataTooLargeError,
@@ -25,21 +30,46 @@ from kafka.errors import (
 )
 
 from dafka.broker.interface import CommittedOffset, Error, TopicPartition
-from dafka.broker.limits import OFFSET_METADATA_MAX_BYTES
+from dafka.broker.limits import OFFSET_METADATA_MAX_BYTES, OFFSETS_KEPT
 from dafka.broker.topics import Rows, Topic, TopicTable
-from dafka.log import Log, LogError
+from dafka.log import DamagedError, Log, LogError
 from dafka.mesh.writer import Writer
 
 OFFSETS = "offsets"
 
 
+class StoredOffset(NamedTuple):
+    """A row of the table; ``topic`` is None if that is gone, ``committed_at`` (ms) if nobody noted it."""
+
+    key: str
+    group: str
+    topic: str | None
+    row: list[Any]
+
+    @property
+    def committed_at(self) -> int | None:
+        return self.row[3] if len(self.row) > 3 else None
+
+    def dated(self, at: int) -> Rows:
+        """The row with a time."""
+        return {(OFFSETS, self.key): [*self.row[:3], at]}
+
+    def deleted(self) -> Rows:
+        """What deletes it."""
+        return {(OFFSETS, self.key): None}
+
+
 class GroupOffsets:
     """The committed offsets of all groups."""
 
-    def __init__(self, log: Log, writer: Writer, topics: TopicTable) -> None:
+    def __init__(
+        self, log: Log, writer: Writer, topics: TopicTable, clock: Callable[[], float] = time.time
+    ) -> None:
         self._table = log.table(OFFSETS)
         self._writer = writer
         self._topics = topics
+        self._clock = clock
+        self._writing: Counter[str] = Counter()  # rows that are on their way to a round
         self._held: Counter[str] = Counter()  # rows that come with transactions, by how many of those
 
     def commit(
@@ -62,6 +92,7 @@ class GroupOffsets:
             return dict.fromkeys(offsets, InvalidGroupIdError), {}
         answers: dict[TopicPartition, Error | None] = {}
         rows: Rows = {}
+        now = int(self._clock() * 1000)
         for (name, number), committed in offsets.items():
             partition = self._topics.partition(name, number)
             if partition is None:
@@ -69,13 +100,22 @@ class GroupOffsets:
             elif len((committed.metadata or "").encode("utf-8", "surrogatepass")) > OFFSET_METADATA_MAX_BYTES:
                 answers[name, number] = OffsetMetadataTooLargeError
             else:
+                key = _key(group, partition.topic, number)
+                if key not in self._table and self._known + len(rows) >= OFFSETS_KEPT:
+                    answers[name, number] = InvalidCommitOffsetSizeError
+                    continue
                 answers[name, number] = None
-                rows[OFFSETS, _key(group, partition.topic, number)] = [
+                rows[OFFSETS, key] = [
                     index(committed.offset),
                     committed.metadata,
                     index(committed.leader_epoch),
+                    now,
                 ]
         return answers, rows
+
+    @property
+    def _known(self) -> int:
+        return len(self._table) + len(self._held) + len(self._writing)
 
     def hold(self, keys: Iterable[str]) -> None:
         """These rows come with a transaction that is open."""
@@ -111,8 +151,35 @@ class GroupOffsets:
                 )
             row = self._table.get(key)
             if row is not None:
-                answers[name, number] = CommittedOffset(*row)
+                answers[name, number] = CommittedOffset(*row[:3])
         return answers
+
+    def all(self) -> Iterator[StoredOffset]:
+        """All rows; others may come and go while they are looked at."""
+        for key in self._table:
+            try:
+                row = self._table.get(key)
+            except DamagedError:
+                continue
+            if row is None:
+                continue
+            length, _, rest = key.partition(":")
+            group = rest[: int(length)]
+            topic = self._topics.by_id(UUID(hex=key.rpartition("/")[0][-32:]))
+            yield StoredOffset(key, group, None if topic is None else topic.name, row)
+
+    def rewrite(self, rows: Rows) -> int:
+        """Write or delete rows that were looked at just now, none that others are about to write; how many.
+
+        Waits as a green thread for the commit, and raises what the log raises.
+        """
+        free = {place: row for place, row in rows.items() if not self._is_coming(place[1])}
+        if free:
+            self._writer.put_and_wait(free)
+        return len(free)
+
+    def _is_coming(self, key: str) -> bool:
+        return key in self._writing or key in self._held
 
     def groups(self) -> set[str]:
         """The names of the groups that have committed something."""
@@ -147,12 +214,23 @@ class GroupOffsets:
         return self._put({(OFFSETS, key): None for key, _ in self._table.items(_prefix(group))})
 
     def _put(self, rows: Rows) -> Error | None:
-        if rows:
-            try:
-                self._writer.put_and_wait(rows)
-            except LogError:
-                return KafkaStorageError
-        return None
+        if not rows:
+            return None
+        outcome = gevent.event.AsyncResult()
+        self._writing.update(key for _, key in rows)
+
+        def done(error: Exception | None) -> None:
+            for _, key in rows:
+                self._writing[key] -= 1
+                if not self._writing[key]:
+                    del self._writing[key]
+            outcome.set(error)
+
+        self._writer.put(rows, done)
+        error = outcome.get()
+        if error is None or isinstance(error, LogError):
+            return None if error is None else KafkaStorageError
+        raise error
 
     def rows_without(self, topic: Topic) -> Rows:
         """The rows that delete what every group has committed for a topic."""
@@ -165,7 +243,7 @@ class GroupOffsets:
             topic_id, _, number = key[len(prefix) :].partition("/")
             topic = self._topics.by_id(UUID(hex=topic_id))
             if topic is not None:
-                yield (topic.name, int(number)), CommittedOffset(*row)
+                yield (topic.name, int(number)), CommittedOffset(*row[:3])
 
 
 def _prefix(group: str) -> str:

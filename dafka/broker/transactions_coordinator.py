@@ -37,6 +37,7 @@ from kafka.errors import (
     InvalidTransactionTimeoutError,
     InvalidTxnStateError,
     OperationNotAttemptedError,
+    PolicyViolationError,
     ProducerFencedError,
     TransactionalIdNotFoundError,
     UnknownTopicOrPartitionError,
@@ -45,8 +46,7 @@ from kafka.errors import (
 from dafka.broker.groups_coordinator import Coordinator
 from dafka.broker.groups_interface import NO_GENERATION, NO_MEMBER, CommittedOffset, Error, TopicPartition
 from dafka.broker.leader import Leaders
-from dafka.broker.leftovers import forget_gone
-from dafka.broker.limits import TRANSACTION_TIMEOUT_MAX
+from dafka.broker.limits import TRANSACTION_GROUPS, TRANSACTION_TIMEOUT_MAX, TRANSACTIONAL_IDS_KEPT
 from dafka.broker.offsets import GroupOffsets
 from dafka.broker.producer_ids import ProducerIds
 from dafka.broker.producer_state import ProducerStates, RefusedBatchError, row_name
@@ -89,7 +89,6 @@ class TransactionCoordinator(TransactionInterface):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._hub = hub
-        self._log = data
         self._writer = writer
         self._topics = topics
         self._producers = producers
@@ -108,14 +107,7 @@ class TransactionCoordinator(TransactionInterface):
     def start(self, leaders: Leaders) -> None:
         """Carry on: end what was decided, and abort what lasts too long."""
         self._ending = Ending(self._writer, leaders, self._offsets, self._clock)
-        self._timeouts = Timeouts(
-            self._hub,
-            self._abort,
-            self._sweep,
-            lambda: self._producers.crowded,
-            self._clock,
-            first=self._forget_gone,
-        )
+        self._timeouts = Timeouts(self._hub, self._abort, self._clock)
         for transaction in self._table.in_use():
             if transaction.state is State.ONGOING:
                 self._timeouts.watch(transaction)
@@ -261,6 +253,8 @@ class TransactionCoordinator(TransactionInterface):
         transaction = self._own(transactional_id, producer_id, epoch)
         if not isinstance(transaction, Transaction):
             return transaction
+        if group not in transaction.groups and len(transaction.groups) >= TRANSACTION_GROUPS:
+            return PolicyViolationError
         rows = {} if group in transaction.groups else transaction.group_row(group)
         error = self._note(transaction, rows)
         if error is None:
@@ -463,13 +457,17 @@ class TransactionCoordinator(TransactionInterface):
 
     # -- bounds ---------------------------------------------------------------------------------
 
-    def _forget_gone(self) -> None:
-        forget_gone(self._log, self._writer, self._topics, lambda: gevent.sleep(0))
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more transactional ids than are kept."""
+        return len(self._table) > TRANSACTIONAL_IDS_KEPT
 
-    def _sweep(self) -> None:
-        """Forget topics that are gone, and producers and transactional ids that were not used for long."""
-        self._forget_gone()
-        self._producers.forget_old(lambda: gevent.sleep(0))
-        for transaction in self._table.expired(self._clock(), lambda: gevent.sleep(0)):
+    def forget_old(self, pause: Callable[[], object]) -> int:
+        """Forget transactional ids that were not used for TRANSACTIONAL_ID_EXPIRATION, and the longest unused
+        beyond TRANSACTIONAL_IDS_KEPT; how many. Calls ``pause`` now and then."""
+        forgotten = 0
+        for transaction in self._table.expired(self._clock(), pause):
             if self._write(transaction, {(TRANSACTIONS, transaction.transactional_id): None}) is None:
                 self._table.discard(transaction)
+                forgotten += 1
+        return forgotten

@@ -104,7 +104,8 @@ class TransactionInterface(ABC):
     def add_offsets_to_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, group: str
     ) -> Error | None:
-        """Note that the transaction commits offsets of a group. Errors as for partitions."""
+        """Note that the transaction commits offsets of a group. Errors as for partitions, and
+        PolicyViolationError for too many groups."""
 
     @abstractmethod
     def commit_transaction_offsets(

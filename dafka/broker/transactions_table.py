@@ -57,6 +57,10 @@ class TransactionTable:
         self._known.pop(transaction.transactional_id, None)
         self.discard_producer(transaction)
 
+    def __len__(self) -> int:
+        """How many transactional ids there are."""
+        return len(self._table)
+
     def in_use(self) -> list[Transaction]:
         """Those in memory, all open ones among them."""
         return list(self._known.values())

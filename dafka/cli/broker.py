@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from dafka.broker.broker import Broker
+from dafka.broker.limits import OFFSETS_RETENTION
 from dafka.cli.daemons import metrics_options, serve_metrics
 from dafka.cli.options import (
     common_options,
@@ -56,6 +57,13 @@ from dafka.cli.options import (
 @click.option("--pub", help="Where the tower gives beacons.  [default: a tower of its own]")
 @durability_options
 @retention_options
+@click.option(
+    "--offsets-retention",
+    type=float,
+    default=OFFSETS_RETENTION,
+    show_default=True,
+    help="Seconds to keep the offsets of a group without members; -1: for ever.",
+)
 @metrics_options
 @common_options
 def broker(

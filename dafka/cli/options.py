@@ -52,6 +52,7 @@ _PATHS: dict[str, dict[str, str]] = {
         "retention_ms": "broker/retention_ms",
         "retention_bytes": "broker/retention_bytes",
         "retention_check_interval": "broker/retention_check_interval",
+        "offsets_retention": "broker/offsets_retention",
         "metrics_port": "broker/metrics_port",
         "metrics_host": "broker/metrics_host",
         "verbose": "broker/verbose",

@@ -7,8 +7,9 @@ from typing import Any
 import kafka.errors as errors
 import pytest
 
-from dafka.broker.groups import EMPTY_SECONDS, INITIAL_DELAY, INITIAL_DELAY_MAX, Group, State
+from dafka.broker.groups import Group, State
 from dafka.broker.interface import JoinRequest, LeavingMember
+from dafka.broker.limits import EMPTY_SECONDS, INITIAL_DELAY, INITIAL_DELAY_MAX
 
 RANGE = [("range", b"meta")]
 SESSION = 10.0

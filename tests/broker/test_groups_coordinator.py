@@ -67,6 +67,14 @@ def test_a_lone_member_does_not_wait_for_others(client):
     assert time.monotonic() - start < 1
 
 
+def test_beyond_their_number_no_group_begins_and_known_ones_go_on(client, monkeypatch):
+    (leader,) = stable(client, 1)
+    monkeypatch.setattr("dafka.broker.groups_coordinator.GROUPS_KEPT", 1)
+    assert client.call("join_group", "h", request()).error is errors.CoordinatorNotAvailableError
+    assert client.call("heartbeat", "g", leader.generation, leader.member_id) is None
+    assert client.call("join_group", "g", request(leader.member_id)).error is None
+
+
 def test_a_parked_heartbeat_ends_when_a_rebalance_begins(client, threads):
     (leader,) = stable(client, 1)
     waiting = threads.submit(

@@ -401,9 +401,28 @@ def test_transactions_and_ids_that_have_not_been_used_for_long_are_forgotten(cli
     coordinator = client.core._transactions
     later = time.time() + limits.TRANSACTIONAL_ID_EXPIRATION + 60
     monkeypatch.setattr(coordinator, "_clock", lambda: later)
-    client.connection.hub.run(coordinator._sweep)
+    assert client.connection.hub.run(coordinator.forget_old, lambda: gevent.sleep(0)) == 1
     assert [found.transactional_id for found in client.call("list_transactions")] == ["x"]
     assert client.call("end_transaction", "idle", 1, 0, True) is errors.InvalidProducerIdMappingError
+
+
+def test_beyond_their_number_the_longest_unused_ids_are_forgotten(client, producer, monkeypatch):
+    for name in "abc":
+        Producer(client, name)
+    coordinator = client.core._transactions
+    assert not coordinator.crowded
+    monkeypatch.setattr("dafka.broker.transactions_coordinator.TRANSACTIONAL_IDS_KEPT", 2)
+    monkeypatch.setattr("dafka.broker.transactions_table.TRANSACTIONAL_IDS_KEPT", 2)
+    assert coordinator.crowded
+    producer.send(b"a")
+    client.connection.hub.run(coordinator.forget_old, lambda: gevent.sleep(0))
+    assert [found.transactional_id for found in client.call("list_transactions")] == ["c", "x"]
+
+
+def test_a_transaction_commits_offsets_of_so_many_groups_and_no_more(client, producer, monkeypatch):
+    monkeypatch.setattr("dafka.broker.transactions_coordinator.TRANSACTION_GROUPS", 2)
+    for group, error in [("a", None), ("b", None), ("c", errors.PolicyViolationError), ("a", None)]:
+        assert client.call("add_offsets_to_transaction", *producer.who, group) is error
 
 
 # -- looking ------------------------------------------------------------------------------------
