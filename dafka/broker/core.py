@@ -62,6 +62,7 @@ from dafka.broker.limits import (
     EXPIRATION_INTERVAL,
     OFFSETS_CHECK_INTERVAL,
     OFFSETS_RETENTION,
+    PARTITIONS_KEPT,
     PARTITIONS_PER_TOPIC,
     PENDING_BYTES,
 )
@@ -70,7 +71,8 @@ from dafka.broker.offsets import GroupOffsets
 from dafka.broker.offsets_expiry import OffsetExpiry
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.retention import Upkeep
-from dafka.broker.topics import Partition, Rows, Topic, TopicTable, is_legal
+from dafka.broker.rows import Rows
+from dafka.broker.topics import Partition, Topic, TopicTable, is_legal
 from dafka.broker.transactions_calls import TransactionCalls
 from dafka.broker.transactions_coordinator import TransactionCoordinator
 from dafka.log import DamagedError, Durability, Log, LogClosedError, LogError, LogPartition, OnDamage
@@ -196,10 +198,11 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
         def gone(pause: Callable[[], object]) -> int:
             return forget_gone(self.log, self._writer, self._topics, pause)
 
-        producers, transactions = self._producers, self._transactions
+        deleted, producers, transactions = self._topics.deleted, self._producers, self._transactions
         often = EXPIRATION_INTERVAL
         searches = [
             Search("rows of topics that are gone", gone, often, at_start=True),
+            Search("leaders of deleted topics", deleted.forget_old, often, lambda: deleted.crowded),
             Search("producers", producers.forget_old, often, lambda: producers.crowded),
             Search("transactional ids", transactions.forget_old, often, lambda: transactions.crowded),
         ]
@@ -527,6 +530,8 @@ def _why_not_created(name: str, spec: TopicSpec, error: Error | None) -> str:
         return f"{name!r} cannot be the name of a topic: letters, digits, '.', '_' and '-', 249 at most"
     if error is InvalidPartitionsError:
         return f"a topic has 1 to {PARTITIONS_PER_TOPIC} partitions, not {spec.partitions}"
+    if error is PolicyViolationError:
+        return f"all topics together have {PARTITIONS_KEPT} partitions at most"
     return f"topic {name!r} exists"
 
 

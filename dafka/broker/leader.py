@@ -35,7 +35,8 @@ from dafka.broker.interface import Produced
 from dafka.broker.limits import BATCH_MAX_BYTES
 from dafka.broker.node import BrokerNode
 from dafka.broker.producer_state import ProducerStates, RefusedBatchError
-from dafka.broker.topics import Partition, Rows
+from dafka.broker.rows import Rows
+from dafka.broker.topics import Partition
 from dafka.mesh.writer import Numbered, Writer
 from dafka.protocol.batch import BatchError, BatchHeader, check_batch, with_offset
 from dafka.protocol.batch_control import encode_marker

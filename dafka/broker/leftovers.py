@@ -12,7 +12,8 @@ from uuid import UUID
 
 from dafka.broker.offsets import OFFSETS
 from dafka.broker.producer_state import PRODUCERS
-from dafka.broker.topics import Rows, TopicTable
+from dafka.broker.rows import Rows
+from dafka.broker.topics import TopicTable
 from dafka.broker.transactions import OPEN
 from dafka.broker.transactions_index import ABORTED
 from dafka.log import Log

@@ -45,6 +45,15 @@ INITIAL_DELAY_MAX = 0.05
 PARTITIONS_PER_TOPIC = 100_000
 """Numbered partitions of one topic."""
 
+PARTITIONS_KEPT = 1_000_000
+"""Numbered partitions of all topics together; beyond, no topic gets further ones."""
+
+DELETED_RETENTION = 7 * 24 * 3600.0
+"""Seconds that leaders of a deleted topic are remembered after somebody on the mesh has mentioned them."""
+
+DELETED_KEPT = 100_000
+"""Leaders of deleted topics that are remembered; beyond, the longest unmentioned ones are forgotten."""
+
 PENDING_BYTES = 64 * 1024 * 1024
 """Batches of all leaders together that wait for their commit; produce waits when there are more."""
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from dafka.broker.deleted import FOR_GOOD
 from dafka.broker.limits import HEAD_INTERVAL
-from dafka.broker.topics import FOR_GOOD, Partition, Topic, TopicTable
+from dafka.broker.topics import Partition, Topic, TopicTable
 from dafka.log import Log
 from dafka.mesh.endpoint import Endpoint
 from dafka.mesh.hub import Hub
@@ -42,7 +43,7 @@ class BrokerNode(StoreNode):
         ]
         self._headed = 0
         super().__init__(hub, endpoint, log, writer, address)
-        for topic, partition, offset, sequence in topics.deleted():
+        for topic, partition, offset, sequence in topics.deleted:
             if offset == FOR_GOOD:
                 self.role.forget(topic, [partition])
             else:
@@ -68,23 +69,30 @@ class BrokerNode(StoreNode):
     def on_run(self, run: Run) -> None:
         if self._topics.leads(run.topic, run.address):
             self.discarded["leader-address"] += len(run.contents)
-        elif not self._topics.was_led(run.topic, run.address):
+        elif not self._topics.deleted.is_mentioned(run.topic, run.address):
             super().on_run(run)
 
     def on_command(self, command: Command) -> None:
         if isinstance(command, (Head, Trimmed)) and self._topics.leads(command.topic, command.address):
             self.discarded["leader-address"] += 1
         elif isinstance(command, Fetch):
-            end = self._topics.end_of_deleted(command.topic, command.partition)
+            end = self._end_of_deleted(command)
             if command.sequence < end:
                 gone = Trimmed(command.address, command.partition, command.topic, end)
                 self.endpoint.publish(self, (gone,))
             elif not end:
                 super().on_command(command)
         elif not (
-            isinstance(command, (Head, DirectHead)) and self._topics.was_led(command.topic, command.address)
+            isinstance(command, (Head, DirectHead))
+            and self._topics.deleted.is_mentioned(command.topic, command.address)
         ):
             super().on_command(command)
+
+    def _end_of_deleted(self, command: Fetch) -> int:
+        """The sequence that the partition ended before if it belonged to a deleted topic, else 0."""
+        deleted = self._topics.deleted
+        wanted = command.topic, command.partition
+        return deleted.end_of(*wanted) if deleted.is_mentioned(*wanted) else 0
 
     def tick(self, now: float) -> None:
         super().tick(now)

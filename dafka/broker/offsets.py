@@ -31,7 +31,8 @@ from kafka.errors import (
 
 from dafka.broker.interface import CommittedOffset, Error, TopicPartition
 from dafka.broker.limits import OFFSET_METADATA_MAX_BYTES, OFFSETS_KEPT
-from dafka.broker.topics import Rows, Topic, TopicTable
+from dafka.broker.rows import Rows
+from dafka.broker.topics import Topic, TopicTable
 from dafka.log import DamagedError, Log, LogError
 from dafka.mesh.writer import Writer
 

@@ -15,7 +15,7 @@ from math import inf
 from dafka.broker.groups_coordinator import Coordinator
 from dafka.broker.groups_times import GroupTimes
 from dafka.broker.offsets import GroupOffsets, StoredOffset
-from dafka.broker.topics import Rows
+from dafka.broker.rows import Rows
 
 _ROWS = 200  # looked at before other green threads have their turn, and deleted in one round
 

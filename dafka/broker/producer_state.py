@@ -28,7 +28,8 @@ from kafka.errors import InvalidProducerEpochError, InvalidRecordError, OutOfOrd
 
 from dafka.broker.interface import Error
 from dafka.broker.limits import KNOWN_APPENDS, PRODUCER_ID_EXPIRATION, PRODUCERS_KEPT
-from dafka.broker.topics import Partition, Rows, Topic
+from dafka.broker.rows import Rows
+from dafka.broker.topics import Partition, Topic
 from dafka.broker.transactions_index import AbortedIndex, AbortedTransaction
 from dafka.broker.transactions_interface import NO_EPOCH, ActiveProducer
 from dafka.log import Log

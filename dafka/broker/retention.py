@@ -13,9 +13,10 @@ import gevent.event
 
 from dafka.broker.config_table import ConfigTable
 from dafka.broker.configs import TopicSettings
+from dafka.broker.deleted import FOR_GOOD
 from dafka.broker.node import BrokerNode
 from dafka.broker.producer_state import ProducerStates
-from dafka.broker.topics import FOR_GOOD, Partition, TopicTable
+from dafka.broker.topics import Partition, TopicTable
 from dafka.log import Log, LogClosedError, LogError, LogPartition
 from dafka.mesh.hub import Hub
 from dafka.mesh.retention import NO_RETENTION, Cleaner, Compaction, Retention, Rules, trim_in_steps
@@ -52,7 +53,7 @@ class Upkeep:
         self._producers = producers
         self._closed = False
         self._cleaner = Cleaner(hub, log, writer, self._rules, self.trimmed, interval)
-        self._deleted: list[tuple[bytes, bytes, int]] = [entry[:3] for entry in topics.deleted()]
+        self._deleted: list[tuple[bytes, bytes, int]] = [entry[:3] for entry in topics.deleted]
         self._wake = gevent.event.Event()
         self._green = hub.spawn(self._delete_all)
 
@@ -92,7 +93,7 @@ class Upkeep:
     def _rules(self, stored: LogPartition) -> Rules | None:
         partition = self._topics.of_log(stored)
         if partition is None:
-            gone = self._topics.was_led(stored.topic, stored.address)
+            gone = self._topics.deleted.was_led(stored.topic, stored.address)
             return None if gone else Rules(_retention(self._configs.settings(None)))
         settings = self._configs.settings(partition.topic)
         if not settings.compacted:
@@ -136,6 +137,8 @@ class Upkeep:
                 if stored is not None and end > stored.first_offset:
                     trim_in_steps(self._writer, stored, end)
                     self.trimmed(stored)
+            natives = [stored for stored, end in found if stored is not None and end != FOR_GOOD]
+            self._topics.trimmed(natives)
             del self._deleted[: len(some)]
 
 

@@ -10,8 +10,7 @@ Everything is kept in the log's tables and changes in memory only after the comm
 
 - ``topics``: name -> id, configs, and the led partitions as ranges [first number, count];
 - ``natives``: topic id / number -> [address, first offset that counts];
-- ``deleted``: address / topic name -> [offset, sequence] that end what a deleted topic had; offset -1: its
-  leader's, so there will never be more. Their records leave the log afterwards (``retention.py``).
+- ``deleted``: what deleted topics had (:mod:`dafka.broker.deleted`).
 
 A native partition is first stored by the store role and registered afterwards. A crash in between loses
 nothing: opening the table registers what the log has and the table has not, in the order of the log.
@@ -24,11 +23,18 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid4, uuid5
 
 from gevent.lock import BoundedSemaphore
-from kafka.errors import InvalidPartitionsError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from kafka.errors import (
+    InvalidPartitionsError,
+    PolicyViolationError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+)
 from kafka.util import ensure_valid_topic_name
 
+from dafka.broker.deleted import FOR_GOOD, DeletedPartitions
 from dafka.broker.interface import Error
-from dafka.broker.limits import PARTITIONS_PER_TOPIC
+from dafka.broker.limits import PARTITIONS_KEPT, PARTITIONS_PER_TOPIC
+from dafka.broker.rows import Rows
 from dafka.log import Log, LogPartition
 from dafka.mesh.writer import Writer
 
@@ -36,10 +42,7 @@ if TYPE_CHECKING:
     from dafka.broker.configs import TopicSettings
     from dafka.broker.fetching import Fetch
 
-TOPICS, NATIVES, DELETED = "topics", "natives", "deleted"
-FOR_GOOD = -1
-
-Rows = dict[tuple[str, str], object]
+TOPICS, NATIVES = "topics", "natives"
 
 
 class Partition:
@@ -117,9 +120,7 @@ class TopicTable:
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._by_names: dict[tuple[bytes, bytes], Partition] = {}
-        self._gone = {
-            (topic, address): end for topic, address, offset, end in self.deleted() if offset == FOR_GOOD
-        }
+        self.deleted = DeletedPartitions(log, writer)
         self._changing = BoundedSemaphore(1)
         for name, row in log.table(TOPICS).items():
             self._load(name, row)
@@ -154,18 +155,12 @@ class TopicTable:
         partition = self._by_names.get((topic, address))
         return partition is not None and partition.writable
 
-    def was_led(self, topic: bytes, address: bytes) -> bool:
-        """Whether ``address`` was the leader of a partition of a topic that is deleted."""
-        return (topic, address) in self._gone
-
-    def end_of_deleted(self, topic: bytes, address: bytes) -> int:
-        """The sequence that such a partition ended before; 0 for any other."""
-        return self._gone.get((topic, address), 0)
-
     def wants(self, stored: LogPartition) -> bool:
         """Whether :meth:`adopt` would register a partition that is in no topic."""
-        name = _kafka_name(stored.topic)
-        return name is not None and 0 <= self._floor(stored, name) < stored.next_offset
+        if _kafka_name(stored.topic) is None:
+            return False
+        floor = self.deleted.floor(stored)
+        return floor != FOR_GOOD and max(floor, stored.first_offset) < stored.next_offset
 
     # -- changing -------------------------------------------------------------------------------
 
@@ -184,6 +179,8 @@ class TopicTable:
         with self._changing:
             if name in self._topics:
                 return TopicAlreadyExistsError
+            if len(self._by_names) + count > PARTITIONS_KEPT:
+                return PolicyViolationError
             if validate_only:
                 return None
             topic = self._new_topic(name, count, configs or {})
@@ -200,6 +197,8 @@ class TopicTable:
             first = len(topic.partitions)
             if not first < total <= PARTITIONS_PER_TOPIC:
                 return InvalidPartitionsError
+            if len(self._by_names) + total - first > PARTITIONS_KEPT:
+                return PolicyViolationError
             # Prepared on the side: what is seen of the topic changes only with the commit.
             extended = Topic(topic.name, topic.topic_id, topic.configs)
             extended.partitions = [*topic.partitions, *self._led(topic, range(first, total))]
@@ -234,7 +233,7 @@ class TopicTable:
                 if self.of_log(stored) is not None or not self.wants(stored):
                     continue
                 name = stored.topic.decode("ascii")
-                floor = self._floor(stored, name)
+                floor = self.deleted.floor(stored)
                 topic = grown.get(name)
                 if topic is None:
                     known = self._topics.get(name)
@@ -258,7 +257,7 @@ class TopicTable:
     def delete(self, topic: Topic, more: Callable[[], Rows]) -> bool:
         """Forget a topic, and write ``more()`` rows with that; False if somebody else was faster.
 
-        Nothing here leads to its records any more; :meth:`deleted` says which they are.
+        Nothing here leads to its records any more; :attr:`deleted` says which they are.
         """
         with self._changing:
             name = topic.name
@@ -268,13 +267,13 @@ class TopicTable:
             for partition in topic.partitions:
                 if not partition.writable:
                     rows[NATIVES, _native_key(topic, partition.number)] = None
-                    floor = partition.high_watermark
+                    end = partition.high_watermark
                 elif not partition.begun and not partition.high_watermark:
                     continue
                 else:
-                    floor = FOR_GOOD
-                row = [floor, partition.stored.next_sequence]
-                rows[DELETED, _deleted_key(partition.address, name)] = row
+                    end = FOR_GOOD
+                sequence = partition.stored.next_sequence
+                rows.update(self.deleted.rows_of(topic.octets, partition.address, end, sequence))
             topic.deleted = True  # from here on nothing more is appended or read
             try:
                 self._writer.put_and_wait(rows)
@@ -286,14 +285,13 @@ class TopicTable:
             for partition in topic.partitions:
                 del self._by_names[topic.octets, partition.address]
                 if partition.writable:
-                    self._gone[topic.octets, partition.address] = partition.stored.next_sequence
+                    self.deleted.add(topic.octets, partition.address, partition.stored.next_sequence)
             return True
 
-    def deleted(self) -> Iterator[tuple[bytes, bytes, int, int]]:
-        """What deleted topics had: (topic, address, first offset that counts or FOR_GOOD, sequence of it)."""
-        for key, (offset, sequence) in self._log.table(DELETED).items():
-            address, _, name = key.rpartition("/")
-            yield name.encode(), address.encode("latin-1"), offset, sequence
+    def trimmed(self, partitions: list[LogPartition]) -> None:
+        """Native partitions have lost what deleted topics had of them."""
+        with self._changing:
+            self.deleted.forget_trimmed(partitions)
 
     # -- rows -----------------------------------------------------------------------------------
 
@@ -311,11 +309,6 @@ class TopicTable:
             partitions.append(Partition(topic, number, octets, stored, writable=False, floor=floor))
         topic.partitions = sorted(partitions, key=lambda partition: partition.number)
         self._add(topic)
-
-    def _floor(self, stored: LogPartition, name: str) -> int:
-        """The offset below which the records of a partition belong to a deleted topic."""
-        row = self._log.table(DELETED).get(_deleted_key(stored.address, name))
-        return 0 if row is None else int(row[0])
 
     def _new_topic(self, name: str, count: int, configs: Mapping[str, str]) -> Topic:
         topic = Topic(name, uuid4(), configs)
@@ -369,7 +362,3 @@ def _kafka_name(octets: bytes) -> str | None:
 
 def _native_key(topic: Topic, number: int) -> str:
     return f"{topic.topic_id.hex}/{number}"
-
-
-def _deleted_key(address: bytes, name: str) -> str:
-    return f"{address.decode('latin-1')}/{name}"

@@ -15,7 +15,8 @@ from typing import Any
 
 from dafka.broker.groups_interface import TopicPartition
 from dafka.broker.offsets import OFFSETS
-from dafka.broker.topics import Partition, Rows
+from dafka.broker.rows import Rows
+from dafka.broker.topics import Partition
 from dafka.broker.transactions_interface import NO_EPOCH, NO_PRODUCER_ID
 
 TRANSACTIONS = "transactions"

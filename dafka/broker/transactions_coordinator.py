@@ -50,7 +50,8 @@ from dafka.broker.limits import TRANSACTION_GROUPS, TRANSACTION_TIMEOUT_MAX, TRA
 from dafka.broker.offsets import GroupOffsets
 from dafka.broker.producer_ids import ProducerIds
 from dafka.broker.producer_state import ProducerStates, RefusedBatchError, row_name
-from dafka.broker.topics import Partition, Rows, Topic, TopicTable
+from dafka.broker.rows import Rows
+from dafka.broker.topics import Partition, Topic, TopicTable
 from dafka.broker.transactions import LAST_EPOCH, TRANSACTIONS, State, Transaction
 from dafka.broker.transactions_ending import Ending, storage_error
 from dafka.broker.transactions_interface import (

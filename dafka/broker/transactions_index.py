@@ -14,7 +14,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from dafka.broker.limits import ABORTED_BLOCK
-from dafka.broker.topics import Rows
+from dafka.broker.rows import Rows
 from dafka.log import Log
 
 ABORTED = "aborted"
