@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gevent
 import gevent.event
 from gevent.lock import RLock
-from kafka.cluster import collect_hosts
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaTimeoutError
 
 from dafka.broker.core import EmbeddedBroker
@@ -106,6 +105,9 @@ def connect(
     ``kafka.errors.KafkaConfigurationError`` for another security protocol, and what
     :meth:`dafka.Broker.start` raises.
     """
+    # Brings kafka-python's networking along, which a broker by itself has no use for.
+    from kafka.cluster import collect_hosts
+
     servers = bootstrap_servers if isinstance(bootstrap_servers, str) else list(bootstrap_servers)
     addresses = [(host, port) for host, port, _ in collect_hosts(servers, randomize=False)]
     folder = os.environ.get(EMBEDDED)

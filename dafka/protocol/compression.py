@@ -37,7 +37,7 @@ def is_available(name: str) -> bool:
 
 def compress(name: str, body: bytes) -> bytes:
     """``body`` as the codec writes it. Raises BatchError (cause ``codec``) if it is not installed."""
-    from kafka import codec
+    import kafka.codec as codec
 
     if not is_available(name):
         raise _unavailable(name)
@@ -69,7 +69,7 @@ def decompress(name: str, body: bytes) -> bytes:
 
 def _library(name: str) -> Any:
     """The module behind a codec as kafka-python found it, or None."""
-    from kafka import codec
+    import kafka.codec as codec
 
     return {"snappy": codec.snappy, "lz4": codec.lz4, "zstd": codec.zstd}[name]
 
