@@ -1,9 +1,12 @@
 """What a topic's configuration says about batches that are produced to it.
 
 Refused here: batches that are too large, records from the wrong time, records without a key where the
-topic is compacted, too few replicas. Changed here:
-timestamps where the broker gives them, and the compression. What is changed keeps its records' bytes, apart
-from compression, so offsets, producer ids and sequences are untouched.
+topic is compacted, too few replicas. Changed here: timestamps where the broker gives them, a largest
+timestamp that cannot be right, and the compression. What is changed keeps its records' bytes, apart from
+compression, so offsets, producer ids and sequences are untouched.
+
+The largest timestamp in a batch's header is what retention goes by. That of a batch whose records have none
+(-1) is the time when it came, so that it can go, as Kafka takes the time of the file.
 
 Compressing runs in gevent's threads and takes time. Calls with such topics pass one at a time, in the order
 in which they came, or a small batch would overtake a large one before it.
@@ -47,7 +50,7 @@ from dafka.protocol.batch import (
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.compression import compress, decompress
 
-_UNBOUNDED = 2**63 - 1
+_UNBOUNDED = _LAST_TIMESTAMP = 2**63 - 1
 _INLINE_BYTES = 4096  # a batch up to this is compressed in the hub itself
 
 
@@ -60,10 +63,17 @@ def admit(settings: TopicSettings, share: Share, acks: int) -> Produced | None:
         detail = f"min.insync.replicas is {settings.min_insync_replicas}, a broker by itself is 1"
         return Produced(NotEnoughReplicasError, detail=detail)
     now = int(time.time() * 1000)
-    for content in share.batches:
-        wrong = _time_error(settings, content, now)
-        if wrong:
-            return Produced(InvalidTimestampError, detail=wrong)
+    for position, content in enumerate(share.batches):
+        if not settings.log_append_time:
+            header = read_header(content)
+            largest = _largest_timestamp(header, content)
+            wrong = _time_error(settings, header, largest, content, now)
+            if wrong:
+                return Produced(InvalidTimestampError, detail=wrong)
+            if largest != header.max_timestamp or largest < 0:
+                dated = header._replace(max_timestamp=largest if largest >= 0 else now)
+                share.batches = [*share.batches]
+                share.batches[position] = _packed(dated, content[HEADER_OCTETS:])
         if settings.compacted and _lacks_key(content):
             detail = "a record without a key, and the topic is compacted (cleanup.policy)"
             return Produced(InvalidRecordError, detail=detail)
@@ -128,16 +138,23 @@ class Turns:
             self._taken = False
 
 
-def _time_error(settings: TopicSettings, content: bytes, now: int) -> str:
-    if settings.log_append_time:
-        return ""
-    header = read_header(content)
+def _largest_timestamp(header: BatchHeader, content: bytes) -> int:
+    """What the header says, unless it contradicts itself."""
+    if header.base_timestamp <= header.max_timestamp:
+        return header.max_timestamp
+    try:
+        return max(decode_batch(content).timestamps)
+    except BatchError:
+        return header.base_timestamp
+
+
+def _time_error(settings: TopicSettings, header: BatchHeader, largest: int, content: bytes, now: int) -> str:
     if header.timestamp_type:
         return "the producer says LogAppendTime, and message.timestamp.type is CreateTime"
-    latest = now + settings.timestamp_after_max_ms
-    if header.max_timestamp > latest:
+    latest = min(now + settings.timestamp_after_max_ms, _LAST_TIMESTAMP)
+    if largest > latest:
         return (
-            f"timestamp {header.max_timestamp} is {header.max_timestamp - now} ms from now, "
+            f"timestamp {largest} is {largest - now} ms from now, "
             f"message.timestamp.after.max.ms is {settings.timestamp_after_max_ms}"
         )
     if settings.timestamp_before_max_ms == _UNBOUNDED:

@@ -425,7 +425,9 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
             return ListedOffset(
                 self._storage_error("looking for a timestamp in", partition.topic.name, error)
             )
-        return ListedOffset(None, *found) if found is not None and found[0] < end else ListedOffset(None)
+        if found is None or found[0] >= end:
+            return ListedOffset(None)
+        return ListedOffset(None, found[0], min(found[1], _LAST_TIMESTAMP))  # batches can say more
 
     def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
         found = self.log.offset_for_timestamp(partition.stored, timestamp)

@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from crc32c import crc32c
+
 from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.interface import Fetched, FetchFrom, Produced, TopicSpec
+from dafka.protocol.batch import CRC_END, CRC_START, HEADER, HEADER_OCTETS, check_batch
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
@@ -56,6 +59,14 @@ class Client:
 def batch(*values: bytes | None, timestamp: int = 1000, **options: Any) -> bytes:
     """A record batch of these values, as a client sends it."""
     return encode_batch([(timestamp, None, value, ()) for value in values], **options)
+
+
+def timed(content: bytes, base: int, largest: int) -> bytes:
+    """A batch with other timestamps in its header, whether they are true or not."""
+    header = check_batch(content)
+    head = HEADER.pack(*header._replace(base_timestamp=base, max_timestamp=largest))
+    crc = crc32c(content[HEADER_OCTETS:], crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + content[HEADER_OCTETS:]
 
 
 def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:

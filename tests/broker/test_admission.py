@@ -8,7 +8,7 @@ import time
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, batch
+from broker.clients import Client, batch, timed
 
 from compat.kafka import KafkaConsumer, KafkaProducer
 from dafka import Broker
@@ -136,6 +136,54 @@ def test_a_producer_may_not_say_log_append_time_itself(client):
     create(client)
     content = encode_batch([(5, None, b"x", ())], timestamp_type=1)
     assert produce(client, content).error is errors.InvalidTimestampError
+
+
+def test_a_batch_without_timestamps_keeps_none_and_its_largest_is_when_it_came(broker, client):
+    create(client)
+    before = int(time.time() * 1000)
+    plain = batch(b"a", timestamp=-1)
+    assert produce(client, batch(b"first", timestamp=0), plain).error is None
+    first, content = map(check_batch, client.fetch("t").batches)  # the checksums are right
+    assert (first.base_timestamp, first.max_timestamp) == (0, 0)
+    assert content.base_timestamp == -1
+    assert before <= content.max_timestamp <= int(time.time() * 1000)
+    bootstrap = broker.bootstrap_servers
+    with KafkaConsumer("t", bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        assert [next(consumer).timestamp for _ in range(2)] == [0, -1]
+    assert client.call("list_offsets", {("t", 0): 1})["t", 0].offset == -1
+
+
+def test_a_header_that_contradicts_itself_is_put_right(client):
+    create(client)
+    now = int(time.time() * 1000)
+    content = encode_batch([(now - 10, None, b"a", ()), (now, None, b"b", ())])
+    assert produce(client, timed(content, now - 10, 5)).error is None
+    (stored,) = client.fetch("t").batches
+    assert check_batch(stored).max_timestamp == now
+    assert client.call("list_offsets", {("t", 0): now})["t", 0].offset == 1
+    outcome = produce(client, timed(content, now + 10_000_000, 5))
+    assert outcome.error is errors.InvalidTimestampError
+
+
+@pytest.mark.parametrize("timestamp", [0, 2**63 - 1])
+def test_the_ends_of_time_are_taken_where_they_are_allowed_and_found(client, timestamp):
+    create(client, message_timestamp_after_max_ms=2**63 - 1)
+    assert produce(client, timed(batch(b"a"), timestamp, timestamp)).error is None
+    assert produce(client, batch(b"b", timestamp=5)).error is None
+    listed = client.call("list_offsets", {("t", 0): timestamp})["t", 0]
+    assert (listed.error, listed.offset, listed.timestamp) == (None, 0, timestamp)
+    latest = client.call("list_offsets", {("t", 0): -3})["t", 0]
+    assert latest.timestamp == max(timestamp, 5)
+    assert client.call("list_offsets", {("t", 0): 2**63})["t", 0].offset == -1
+
+
+def test_a_time_that_no_answer_can_hold_is_the_last_one_that_it_can(client):
+    create(client, message_timestamp_after_max_ms=2**63 - 1)
+    content = encode_batch([(0, None, b"a", ()), (100, None, b"b", ())])
+    assert produce(client, timed(content, 2**63 - 50, 2**63 - 1)).error is None
+    for wanted in (2**63 - 1, -3):
+        listed = client.call("list_offsets", {("t", 0): wanted})["t", 0]
+        assert (listed.error, listed.offset, listed.timestamp) == (None, 1, 2**63 - 1)
 
 
 # -- compression --------------------------------------------------------------------------------

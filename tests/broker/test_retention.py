@@ -7,7 +7,7 @@ from pathlib import Path
 
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client, batch, timed, until
 
 from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from dafka import Broker, Consumer, Producer, Store
@@ -18,6 +18,7 @@ from dafka.protocol.batch_writer import encode_batch
 
 LARGE = bytes(100_000)
 PAST = 1000  # ms since the epoch
+END = 2**63 - 1
 
 
 def create(client: Client, topic: str = "t", partitions: int = 1, **configs: object) -> None:
@@ -86,6 +87,62 @@ def test_a_topic_whose_records_are_all_too_old_becomes_empty_and_goes_on(client)
     assert until(lambda: start_of(client)) == 3
     assert client.produce("t", b"new", timestamp=int(time.time() * 1000)).base_offset == 3
     assert client.values("t", 3) == [b"new"]
+
+
+def test_records_without_a_timestamp_go_by_the_time_when_they_came(client):
+    create(client)
+    client.produce("t", LARGE, timestamp=PAST)
+    for _ in range(3):
+        client.produce("t", LARGE, timestamp=-1)
+    client.produce("t", LARGE, timestamp=PAST)
+    configure(client, retention_ms=3_600_000)
+    until(lambda: start_of(client) == 1)
+
+    def all_gone() -> bool:
+        configure(client, retention_ms=10)  # looks again
+        return start_of(client) == 5
+
+    until(all_gone)
+
+
+def test_records_from_the_end_of_time_stay_until_their_bytes_are_too_many(client):
+    create(client, message_timestamp_after_max_ms=2**63 - 1)
+    client.produce("t", LARGE, timestamp=PAST)
+    assert client.call("produce", {("t", 0): [timed(batch(LARGE), END, END)]})["t", 0].error is None
+    for _ in range(20):
+        client.produce("t", LARGE, timestamp=PAST)
+    configure(client, retention_ms=1000)
+    until(lambda: start_of(client) == 1)
+    configure(client, retention_bytes=500_000)
+    until(lambda: start_of(client) == end_of(client))
+
+
+@pytest.mark.parametrize("timestamp", [-1, 0, END])
+def test_compaction_does_not_mind_the_ends_of_time(client, timestamp):
+    create(
+        client,
+        cleanup_policy="compact",
+        min_cleanable_dirty_ratio=0,
+        delete_retention_ms=0,
+        max_compaction_lag_ms=1,
+        message_timestamp_after_max_ms=2**63 - 1,
+    )
+    batches = [
+        [(b"k", b"old" + LARGE), (b"gone", LARGE)],
+        [(b"gone", None)],
+        [(b"k", b"new" + LARGE)],
+        *[[(b"other", LARGE)]] * 3,
+    ]
+    for records in batches:
+        content = encode_batch([(0, key, value, ()) for key, value in records])
+        answer = client.call("produce", {("t", 0): [timed(content, timestamp, timestamp)]})
+        assert answer["t", 0].error is None
+
+    def compacted() -> bool:
+        configure(client, min_cleanable_dirty_ratio=0)  # looks again
+        return set(keyed(client)) == {3, 5, 6}  # the last value is not compacted yet
+
+    until(compacted)
 
 
 def test_each_partition_keeps_retention_bytes(client):
