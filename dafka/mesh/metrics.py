@@ -62,6 +62,7 @@ LISTENER_METRICS = {
     "listener_bytes_in": "Octets received",
     "listener_bytes_out": "Octets sent",
     "listener_held_bytes": "Octets of requests and responses under way",
+    "listener_fetch_sessions": "Fetch sessions of these clients",
 }
 """Of a broker that listens for Kafka's clients."""
 

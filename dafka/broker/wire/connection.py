@@ -47,6 +47,7 @@ class Connection:
         self._listener = listener
         self._broker = listener.broker
         self._budget = listener.budget
+        self._sessions = listener.sessions
         self.socket = socket
         self.host: str = address[0]
         self.name = f"{address[0]}:{address[1]}"
@@ -161,7 +162,7 @@ class Connection:
             return
         while self._slots or self._writing:
             self._wait_for_room()
-        response = respond(self._broker, frame, self.host, self._budget.share())
+        response = respond(self._broker, self._sessions, frame, self.host, self._budget.share())
         self._write(response)
 
     def _wait_for_room(self) -> None:
@@ -172,7 +173,7 @@ class Connection:
 
     def _produce(self, slot: _Slot, frame: Frame) -> None:
         try:
-            slot.response = respond(self._broker, frame, self.host, 0)
+            slot.response = respond(self._broker, self._sessions, frame, self.host, 0)
             self._flush()
         except BadRequestError as error:
             self.refuse(error.cause, str(error))

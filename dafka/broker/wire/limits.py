@@ -37,3 +37,15 @@ MAX_WAIT_SECONDS = 300.0
 
 FIRST_CHUNK = 64 * 1024
 """What a request that is only announced takes of memory; it grows as the bytes arrive."""
+
+FETCH_SESSIONS = 1000
+"""max.incremental.fetch.session.cache.slots: fetch sessions that are remembered at a time."""
+
+FETCH_SESSION_PARTITIONS = 200_000
+"""Partitions of all fetch sessions together, some 500 bytes each."""
+
+FETCH_SESSION_SECONDS = 120.0
+"""A fetch session that was not used for so long makes room for any other, one so old for a larger one."""
+
+FETCH_SESSION_COMPARE_SECONDS = 1.0
+"""What moves in a partition without bringing records is told within this time of the next fetch."""

@@ -16,10 +16,12 @@ from typing import Any
 import gevent
 import gevent.event
 import gevent.socket
+from gevent import monkey
 
 from dafka.broker.interface import BrokerInterface
 from dafka.broker.wire import limits
 from dafka.broker.wire.connection import Connection
+from dafka.broker.wire.fetch_sessions import FetchSessions
 from dafka.mesh.hub import Hub
 
 log = logging.getLogger(__name__)
@@ -27,6 +29,7 @@ log = logging.getLogger(__name__)
 BACKLOG = 1024
 FULL_SECONDS = 0.1  # between two attempts while the process has no descriptor left
 SMALLEST_SHARE = 64 * 1024  # what a Fetch gets when there is no room left; one batch comes all the same
+_getaddrinfo = monkey.get_original("socket", "getaddrinfo")
 _NO_MORE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
@@ -64,6 +67,7 @@ class Listener:
     def __init__(self, hub: Hub, broker: BrokerInterface, socket: Any) -> None:
         self.broker = broker
         self.budget = Budget(limits.TOTAL_BYTES)
+        self.sessions = FetchSessions()
         self.discarded: Counter[str] = Counter()
         self.accepted = self.requests = self.received = self.sent = 0
         self._hub = hub
@@ -82,6 +86,7 @@ class Listener:
             "listener_bytes_in": self.received,
             "listener_bytes_out": self.sent,
             "listener_held_bytes": self.budget.used,
+            "listener_fetch_sessions": len(self.sessions),
         }
 
     def close(self) -> None:
@@ -132,9 +137,7 @@ class Listener:
 def bind(host: str, port: int) -> Any:
     """A socket of the hub bound to an interface and a port (0: any). Raises OSError."""
     try:
-        family, _, _, _, address = gevent.socket.getaddrinfo(
-            host or None, port, type=sockets.SOCK_STREAM, flags=sockets.AI_PASSIVE
-        )[0]
+        family, _, _, _, address = _resolved(host or None, port)
     except OSError as error:
         raise OSError(f"{host!r} is no address of this machine: {error}") from error
     socket = gevent.socket.socket(family, sockets.SOCK_STREAM)
@@ -147,6 +150,14 @@ def bind(host: str, port: int) -> Any:
         raise OSError(error.errno, f"{host}:{port} cannot be listened on: {error.strerror}") from error
     _open.add(socket)
     return socket
+
+
+def _resolved(host: str | None, port: int) -> Any:
+    passive = sockets.AI_PASSIVE
+    try:  # numbers need no resolver, and no thread to wait for it in
+        return _getaddrinfo(host, port, type=sockets.SOCK_STREAM, flags=passive | sockets.AI_NUMERICHOST)[0]
+    except OSError:
+        return gevent.socket.getaddrinfo(host, port, type=sockets.SOCK_STREAM, flags=passive)[0]
 
 
 def close(socket: Any) -> None:

@@ -20,7 +20,15 @@ from dafka.broker.interface import BrokerInterface, Produced
 from dafka.broker.wire.errors import BadRequestError
 from dafka.broker.wire.framing import compact_string, string, varint
 from dafka.broker.wire.naming import code, message, topic_names
-from dafka.broker.wire.reader import read_compact_string, read_string, read_varint, skip_tags
+from dafka.broker.wire.reader import (
+    naming_errors,
+    read_compact_string,
+    read_count,
+    read_size,
+    read_string,
+    read_topic,
+    skip_tags,
+)
 from dafka.protocol.batch import CODECS, COMPRESSION_MASK, HEADER_OCTETS, LENGTH_END
 
 OLDEST = 3  # the first version with record batches
@@ -44,42 +52,24 @@ class ProduceRequest(NamedTuple):
     topics: list[tuple[str | UUID, list[tuple[int, memoryview]]]]
 
 
+@naming_errors("ProduceRequest")
 def read_produce(data: memoryview, position: int, version: int) -> ProduceRequest:
     """The request whose body begins at ``position``. Raises BadRequestError."""
-    try:
-        return _read(data, position, version)
-    except (struct.error, IndexError) as error:
-        raise BadRequestError("short", "ProduceRequest ends too early") from error
-    except UnicodeDecodeError as error:
-        raise BadRequestError("text", f"ProduceRequest: {error}") from error
-
-
-def _read(data: memoryview, position: int, version: int) -> ProduceRequest:
     flexible = version >= FLEXIBLE
-    text = read_compact_string if flexible else read_string
     transactional_id = None
     if version >= OLDEST:
+        text = read_compact_string if flexible else read_string
         transactional_id, position = text(data, position)
     acks, _ = _ACKS.unpack_from(data, position)
-    count, position = _count(data, position + _ACKS.size, flexible)
+    count, position = read_count(data, position + _ACKS.size, flexible)
     topics: list[tuple[str | UUID, list[tuple[int, memoryview]]]] = []
     for _ in range(count):
-        topic: str | UUID | None
-        if version >= BY_ID:
-            octets = bytes(data[position : position + 16])
-            position += 16
-            if len(octets) < 16:
-                raise IndexError
-            topic = UUID(bytes=octets)
-        else:
-            topic, position = text(data, position)
-            if topic is None:
-                raise BadRequestError("null", "a topic's name is null")
+        topic, position = read_topic(data, position, version >= BY_ID, flexible)
         partitions: list[tuple[int, memoryview]] = []
-        left, position = _count(data, position, flexible)
+        left, position = read_count(data, position, flexible)
         for _ in range(left):
             (number,) = _INT32.unpack_from(data, position)
-            size, position = _size(data, position + 4, flexible)
+            size, position = read_size(data, position + 4, flexible)
             end = position + max(size, 0)
             if end > len(data):
                 raise IndexError
@@ -89,20 +79,6 @@ def _read(data: memoryview, position: int, version: int) -> ProduceRequest:
         if flexible:
             position = skip_tags(data, position)
     return ProduceRequest(transactional_id, acks, topics)
-
-
-def _size(data: memoryview, position: int, flexible: bool) -> tuple[int, int]:
-    if flexible:
-        size, position = read_varint(data, position)
-        return size - 1, position
-    return _INT32.unpack_from(data, position)[0], position + 4
-
-
-def _count(data: memoryview, position: int, flexible: bool) -> tuple[int, int]:
-    count, position = _size(data, position, flexible)
-    if count < 0:
-        raise BadRequestError("null", "an array of ProduceRequest is null")
-    return count, position
 
 
 def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> Answers:

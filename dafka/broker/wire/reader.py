@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 from dafka.broker.wire.errors import BadRequestError
 
 Read = Callable[[memoryview, int], "tuple[Any, int]"]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NO_UUID = UUID(int=0)
 _FIXED = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
@@ -34,12 +36,25 @@ def read_request(request_class: Any, version: int, data: memoryview, position: i
 
 def read_message(message_class: Any, version: int, data: memoryview, position: int) -> tuple[Any, int]:
     """The message whose body begins at ``position``, and where it ends. Raises BadRequestError."""
-    try:
-        return _message(message_class, version)(data, position)
-    except (struct.error, IndexError) as error:
-        raise BadRequestError("short", f"{message_class.__name__} ends too early") from error
-    except UnicodeDecodeError as error:
-        raise BadRequestError("text", f"{message_class.__name__}: {error}") from error
+    return _message(message_class, version)(data, position)
+
+
+def naming_errors(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """For a function that reads a message of that name: what octets can do to it is a BadRequestError."""
+
+    def decorate(read: Callable[P, T]) -> Callable[P, T]:
+        @wraps(read)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return read(*args, **kwargs)
+            except (struct.error, IndexError) as error:
+                raise BadRequestError("short", f"{name} ends too early") from error
+            except UnicodeDecodeError as error:
+                raise BadRequestError("text", f"{name}: {error}") from error
+
+        return checked
+
+    return decorate
 
 
 def read_varint(data: memoryview, position: int) -> tuple[int, int]:
@@ -55,6 +70,33 @@ def read_varint(data: memoryview, position: int) -> tuple[int, int]:
         if shift > 28:
             raise BadRequestError("varint", "a length of more than five octets")
     return value & 0xFFFFFFFF, position
+
+
+def read_count(data: memoryview, position: int, flexible: bool) -> tuple[int, int]:
+    """The number of items of an array that must not be null."""
+    count, position = read_size(data, position, flexible)
+    if count < 0:
+        raise BadRequestError("null", "an array is null")
+    return count, position
+
+
+def read_size(data: memoryview, position: int, flexible: bool) -> tuple[int, int]:
+    """The length of an array or of octets; negative if they are null."""
+    if flexible:
+        size, position = read_varint(data, position)
+        return size - 1, position
+    return _INT32.unpack_from(data, position)[0], position + 4
+
+
+def read_topic(data: memoryview, position: int, by_id: bool, flexible: bool) -> tuple[str | UUID, int]:
+    """A topic's id or name."""
+    if by_id:
+        octets, position = _octets(data, position, 16)
+        return UUID(bytes=octets), position
+    name, position = read_compact_string(data, position) if flexible else read_string(data, position)
+    if name is None:
+        raise BadRequestError("null", "a topic's name is null")
+    return name, position
 
 
 def skip_tags(data: memoryview, position: int) -> int:
@@ -250,6 +292,7 @@ def _message(message_class: Any, version: int) -> Read:
     flexible = message_class.flexible_version_q(version)
     read = _struct(message_class._struct, version, flexible, message_class)
 
+    @naming_errors(message_class.__name__)
     def read_message(data: memoryview, position: int) -> tuple[Any, int]:
         request, position = read(data, position)
         request._header = request._min_version = request._max_version = None

@@ -11,6 +11,8 @@ from dafka.broker.interface import BrokerInterface
 from dafka.broker.wire import fetch, produce
 from dafka.broker.wire.context import Context
 from dafka.broker.wire.errors import BadRequestError
+from dafka.broker.wire.fetch_request import FLEXIBLE, read_fetch
+from dafka.broker.wire.fetch_sessions import FetchSessions
 from dafka.broker.wire.framing import Buffers, Header, body_of, framed, read_header
 from dafka.broker.wire.reader import read_request
 from dafka.broker.wire.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, Api, api_versions
@@ -44,15 +46,16 @@ def read_frame(data: memoryview) -> Frame:
     return Frame(data, header, BY_KEY.get(header.key))
 
 
-def respond(broker: BrokerInterface, frame: Frame, host: str, room: int) -> Buffers:
+def respond(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, host: str, room: int) -> Buffers:
     """The response; none for a Produce that wants none. Waits as a green thread.
 
-    ``room``: how many bytes of batches a Fetch may have. Raises BadRequestError, and what the broker raises.
+    ``sessions``: the listener's. ``room``: how many bytes of batches a Fetch may have. Raises
+    BadRequestError, and what the broker raises.
     """
     data, header, api = frame
     key, version = header.key, header.version
     if key == FETCH and 0 <= version <= BY_KEY[FETCH].last:
-        return _fetch(broker, frame, room)  # which refuses older versions by itself
+        return _fetch(broker, sessions, frame, room)  # which refuses older versions by itself
     if api is None or not api.first <= version <= api.last:
         return _refuse(header, api)
     if key == PRODUCE:
@@ -84,11 +87,11 @@ def _produce(broker: BrokerInterface, frame: Frame) -> Buffers:
     return framed(header.correlation, flexible, [produce.write_produce(answers, header.version)])
 
 
-def _fetch(broker: BrokerInterface, frame: Frame, room: int) -> Buffers:
+def _fetch(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, room: int) -> Buffers:
     data, header, _ = frame
-    flexible = header.version >= fetch.FLEXIBLE
-    request = fetch.read_fetch(data, body_of(data, header, flexible), header.version)
-    answer = fetch.fetch(broker, request, header.version, room)
+    flexible = header.version >= FLEXIBLE
+    request = read_fetch(data, body_of(data, header, flexible), header.version)
+    answer = fetch.fetch(broker, sessions, request, header.version, room)
     return framed(
         header.correlation, flexible, fetch.write_fetch(answer, header.version, request.read_committed)
     )

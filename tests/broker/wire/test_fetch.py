@@ -10,8 +10,6 @@ from broker.clients import Client, batch
 from broker.wire.client import WireClient
 from broker.wire.samples import fetch
 from kafka.errors import (
-    FetchSessionIdNotFoundError,
-    InvalidFetchSessionEpochError,
     OffsetOutOfRangeError,
     UnknownLeaderEpochError,
     UnknownTopicIdError,
@@ -112,26 +110,6 @@ def test_it_answers_with_nothing_when_its_time_is_over(client: Client, wire: Wir
     assert time.monotonic() - begun >= 0.09
 
 
-@pytest.mark.parametrize(
-    ("session_id", "epoch", "error"),
-    [
-        (0, -1, None),
-        (0, 0, None),
-        (17, -1, None),
-        (17, 0, None),
-        (17, 1, FetchSessionIdNotFoundError),
-        (0, 1, InvalidFetchSessionEpochError),
-    ],
-)
-def test_there_are_no_sessions(client: Client, wire: WireClient, session_id: int, epoch: int, error):
-    client.create("topic")
-    request = fetch("topic", 0, session_id=session_id, session_epoch=epoch)
-    response = wire.ask(request, NEWEST_BY_NAME)
-    assert response.session_id == 0
-    assert response.error_code == (0 if error is None else error.errno)
-    assert len(response.responses) == (1 if error is None else 0)
-
-
 def test_zstd_needs_version_10(client: Client, wire: WireClient):
     client.create("topic")
     content = batch(b"a" * 100, compression="zstd")
@@ -166,3 +144,15 @@ def test_many_connections_wait_for_the_same_records(broker: Broker, client: Clie
     for one, correlation in zip(waiting, sent, strict=True):
         assert values(partition(one.receive(fetch("topic", 0), NEWEST_BY_NAME, correlation))) == [b"news"]
         one.socket.close()
+
+
+def test_one_batch_comes_whatever_its_size_and_no_second_one(client: Client, wire: WireClient):
+    client.create("topic", 2)
+    for number in range(2):
+        client.produce("topic", b"a" * 1000, partition=number)
+    request = fetch("topic", 0, 0)
+    request.max_bytes = 1
+    response = wire.ask(request, NEWEST_BY_NAME)
+    first, second = partition(response), partition(response, 1)
+    assert values(first) == [b"a" * 1000]
+    assert (second.error_code, second.high_watermark, second.records) == (0, 1, b"")

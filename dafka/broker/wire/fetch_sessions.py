@@ -1,0 +1,177 @@
+"""Fetch sessions (KIP-227): a client names its partitions once, and afterwards only what has changed.
+
+Theory of operation. A full fetch (epoch 0) is answered with every partition it names, and begins a session:
+the partitions are remembered with where to read on and with what the client was last told of them. An
+incremental fetch says session and epoch, which counts up by one with each; it names partitions that are new
+or are to be read from elsewhere, and those to forget. Its answer has only partitions with records, with an
+error, or whose high watermark or log start have moved. Partitions that gave records are read last the next
+time, so that every one has its turn however little a response may hold.
+
+A session belongs to no connection: who loses one goes on in another. What cannot be continued (another epoch,
+a session that is not kept any more, names where there were ids) is an error of the protocol, upon which
+clients begin again with a full fetch.
+
+Sessions and what they remember have bounds (:mod:`dafka.broker.wire.limits`). As in Kafka one that was not
+used for two minutes makes room for any other, and one that is older than that for a larger one; where there
+is no room the answer has session id 0, and the client names all its partitions each time.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+
+from kafka.errors import (
+    FetchSessionIdNotFoundError,
+    FetchSessionTopicIdError,
+    InvalidFetchSessionEpochError,
+)
+
+from dafka.broker.interface import NO_OFFSET, Fetched
+from dafka.broker.wire import limits
+from dafka.broker.wire.fetch_request import INITIAL, NO_SESSION, Asked, Place
+
+Answers = list[tuple[Place, Fetched]]
+
+_HIGHEST = 2**31 - 1
+_NAME_OCTETS = 256  # a name that is longer than any topic's weighs more than one
+_UNTOLD = (NO_OFFSET, NO_OFFSET)
+
+
+class FetchSession:
+    """The partitions of one client, in the order in which they are read. ``epoch`` is the next one's."""
+
+    __slots__ = ("asked", "begun", "by_id", "compared", "epoch", "id", "told", "used", "weight")
+
+    def __init__(self, session_id: int, by_id: bool, now: float) -> None:
+        self.id = session_id
+        self.by_id = by_id
+        self.epoch = _after(INITIAL)
+        self.begun = self.used = self.compared = now
+        self.weight = 0
+        self.asked: dict[Place, Asked] = {}
+        self.told: dict[Place, tuple[int, int]] = {}  # high watermark, log start
+
+    def changes(self, answers: Answers) -> Answers:
+        """Those of the answers that the client has to be told, which it is taken to be from now on."""
+        told, asked = self.told, self.asked
+        changed = []
+        for place, one in answers:
+            limits_now = (one.high_watermark, one.log_start_offset) if one.error is None else _UNTOLD
+            if one.error is None and not one.batches and told.get(place) == limits_now:
+                continue
+            told[place] = limits_now
+            changed.append((place, one))
+            if one.batches:
+                asked[place] = asked.pop(place)
+        return changed
+
+
+class FetchSessions:
+    """The sessions of a listener, those first that were not used for longest."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._weight = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, by_id: bool, asked: Iterable[Asked], answers: Answers) -> int:
+        """The id of a new session of these partitions, whose client gets these answers; or NO_SESSION."""
+        now = self._clock()
+        session = FetchSession(self._free_id(), by_id, now)
+        for one in asked:
+            session.asked.setdefault(one[0], one)
+        session.weight = sum(map(_weight, session.asked))
+        if not self._make_room(session.weight, now):
+            return NO_SESSION
+        session.changes(answers)
+        self._sessions[session.id] = session
+        self._weight += session.weight
+        return session.id
+
+    def resume(
+        self, session_id: int, epoch: int, by_id: bool, changed: Sequence[Asked], forgotten: Sequence[Place]
+    ) -> FetchSession:
+        """The session, changed as the client wants it, its epoch counted up; closed if nothing is left of it.
+
+        Raises FetchSessionIdNotFoundError, InvalidFetchSessionEpochError and FetchSessionTopicIdError.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise FetchSessionIdNotFoundError
+        if session.epoch != epoch:
+            raise InvalidFetchSessionEpochError
+        if session.by_id != by_id:
+            raise FetchSessionTopicIdError
+        session.epoch = _after(epoch)
+        session.used = self._clock()
+        self._sessions.move_to_end(session_id)
+        before = session.weight
+        for one in changed:
+            place = one[0]
+            if place not in session.asked:
+                session.weight += _weight(place)
+            session.asked[place] = one
+        for place in forgotten:
+            if session.asked.pop(place, None) is not None:
+                session.weight -= _weight(place)
+                session.told.pop(place, None)
+        self._weight += session.weight - before
+        if not session.asked:
+            self.close(session_id)
+        elif self._weight > limits.FETCH_SESSION_PARTITIONS and session.weight > before:
+            self.close(session_id)
+            raise FetchSessionIdNotFoundError
+        return session
+
+    def close(self, session_id: int) -> None:
+        """Forget a session, if there is such a one."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._weight -= session.weight
+
+    def is_due(self, session: FetchSession) -> bool:
+        """Whether all partitions are to be compared with what the client knows, those that are quiet, too."""
+        if session.used - session.compared < limits.FETCH_SESSION_COMPARE_SECONDS:
+            return False
+        session.compared = session.used
+        return True
+
+    def _free_id(self) -> int:
+        while True:
+            session_id = secrets.randbelow(_HIGHEST) + 1
+            if session_id not in self._sessions:
+                return session_id
+
+    def _make_room(self, weight: int, now: float) -> bool:
+        if weight > limits.FETCH_SESSION_PARTITIONS:
+            return False
+        while (
+            len(self._sessions) >= limits.FETCH_SESSIONS
+            or self._weight + weight > limits.FETCH_SESSION_PARTITIONS
+        ):
+            oldest = next(iter(self._sessions.values()))
+            if now - oldest.used <= limits.FETCH_SESSION_SECONDS:
+                aged = [
+                    one for one in self._sessions.values() if now - one.begun > limits.FETCH_SESSION_SECONDS
+                ]
+                smallest = min(aged, key=lambda one: one.weight, default=None)
+                if smallest is None or smallest.weight >= weight:
+                    return False
+                oldest = smallest
+            self.close(oldest.id)
+        return True
+
+
+def _after(epoch: int) -> int:
+    return 1 if epoch == _HIGHEST else epoch + 1
+
+
+def _weight(place: Place) -> int:
+    topic = place[0]
+    return 1 + len(topic) // _NAME_OCTETS if isinstance(topic, str) else 1
