@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -166,6 +166,22 @@ class Cluster:
     def call(self, method: str, *args: Any, **keywords: Any) -> Any:
         """Any method of the broker interface, again until a broker answers."""
         return self._patiently(lambda: self._call(method, *args, **keywords))
+
+    def settled(
+        self,
+        method: str,
+        *args: Any,
+        errors: Callable[[Any], Iterable[type[KafkaError] | None]],
+    ) -> Any:
+        """:meth:`call`, again as long as ``errors`` of the answer has one that passes, such as that a
+        transaction is still being ended."""
+
+        def ask() -> Any:
+            answer = self._call(method, *args)
+            _raise_retriable(errors(answer))
+            return answer
+
+        return self._patiently(ask)
 
     # -- connections ----------------------------------------------------------------------------
 

@@ -96,6 +96,9 @@ class _Sink:
         if transactions:
             end(cluster(self._options.access), transactions, commit)
 
+    def _abandon(self, job: str) -> None:
+        abandon(cluster(self._options.access), job, self._options.transaction_timeout)
+
 
 class BatchSink(_Sink, DataSourceArrowWriter):
     """One write of a frame. It is pickled, so that tasks and the driver know it by the same number."""
@@ -119,11 +122,11 @@ class BatchSink(_Sink, DataSourceArrowWriter):
         with reason_first():
             self._end(messages, commit=False)
             if self._options.exactly_once:
-                abandon(cluster(self._options.access), self._job, self._options.transaction_timeout)
+                self._abandon(self._job)
 
 
 class StreamSink(_Sink, DataSourceStreamArrowWriter):
-    """The sink of a streaming query."""
+    """The sink of a streaming query; for each micro-batch Spark makes another object, in another process."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """The rows of one task of a micro-batch."""
@@ -146,20 +149,26 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
             written = [message for message in messages if isinstance(message, Written)]
             if not self._options.exactly_once or not written:
                 return
-            notes = Notes(cluster(self._options.access), written[0].query)
+            query = written[0].query
+            notes = Notes(cluster(self._options.access), query)
             if any(message.skipped for message in written):
                 notes.finish(batchId)
-                return
-            tasks = [message.task for message in written if message.transaction is not None]
-            places = [message.where for message in written if message.where is not None]
-            if tasks:
-                notes.decide(batchId, min(places), tasks)
-                self._end(messages, commit=True)
+            else:
+                tasks = [message.task for message in written if message.transaction is not None]
+                places = [message.where for message in written if message.where is not None]
+                if tasks:
+                    notes.decide(batchId, min(places), tasks)
+                    self._end(messages, commit=True)
+            # What is open still, tasks have left that a run before had and this one has not.
+            self._abandon(query)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Some task of a micro-batch failed for good."""
         with reason_first():
             self._end(messages, commit=False)
+            if self._options.exactly_once:
+                for query in {message.query for message in messages if isinstance(message, Written)}:
+                    self._abandon(query)
 
 
 def check_columns(options: WriteOptions, schema: StructType) -> None:

@@ -3,9 +3,10 @@
 Each task writes in a transaction of its own and leaves it open. When all have written, the driver decides:
 for a streaming query it first notes the number of the micro-batch, durably, as an offset that the query's own
 group has committed at the broker, and then commits the transactions one after the other. A query that died
-before the note starts the micro-batch again, and the transactions of the new attempt abort the old ones. One
-that died behind it finds the note: its tasks write nothing, and the driver commits what is still open. So who
-reads with ``isolation.level=read_committed`` sees each record of a micro-batch once.
+before the note starts the micro-batch again, and the transactions of the new attempt abort the old ones: each
+task those of its own number when it begins, and the driver those of numbers that no longer have a task, with
+its first commit. One that died behind it finds the note: its tasks write nothing, and the driver commits what
+is still open. So who reads with ``isolation.level=read_committed`` sees each record of a micro-batch once.
 
 What it rests on: a query that died between the note and the last commit is started again within the
 transactions' timeout (``kafka.transaction.timeout.ms``). If it is not, the broker has aborted some, and the
@@ -14,10 +15,11 @@ query fails saying so.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kafka.errors import TransactionalIdNotFoundError
+from kafka.errors import IncompatibleBrokerVersion, TransactionalIdNotFoundError
 
 from dafka.broker.groups_interface import CommittedOffset
 from dafka.broker.transactions_interface import ListedTransaction, ProducerIdentity, TransactionDescription
@@ -25,8 +27,11 @@ from dafka.spark.cluster import Cluster, reason
 from dafka.spark.errors import WriteError
 from dafka.spark.options import TopicPartition
 
+log = logging.getLogger(__name__)
+
 _PREFIX = "dafka-spark"
-_OPEN = ("Ongoing", "PrepareCommit")
+_ONGOING = "Ongoing"
+_OPEN = (_ONGOING, "PrepareCommit")
 _NOTE_LIMIT = 4000  # characters that a broker takes beside a committed offset
 
 
@@ -45,7 +50,9 @@ def transactional_id(job: str, task: int) -> str:
 
 def begin(cluster: Cluster, name: str, timeout: float) -> ProducerIdentity:
     """Become the only writer of that id; what an earlier attempt left open is aborted. Raises WriteError."""
-    identity: ProducerIdentity = cluster.call("init_producer_id", name, timeout)
+    identity: ProducerIdentity = cluster.settled(
+        "init_producer_id", name, timeout, errors=lambda answer: [answer.error]
+    )
     if identity.error is not None:
         raise WriteError(f"transaction {name}: {reason(identity.error)}")
     return identity
@@ -54,15 +61,24 @@ def begin(cluster: Cluster, name: str, timeout: float) -> ProducerIdentity:
 def end(cluster: Cluster, transactions: Iterable[TaskTransaction], commit: bool) -> None:
     """Commit or abort transactions. Raises WriteError if one could not be committed."""
     for name, producer_id, epoch in transactions:
-        error = cluster.call("end_transaction", name, producer_id, epoch, commit)
+        error = cluster.settled(
+            "end_transaction", name, producer_id, epoch, commit, errors=lambda answer: [answer]
+        )
         if error is not None and commit:
             raise WriteError(f"transaction {name} was not committed: {reason(error)}")
 
 
 def abandon(cluster: Cluster, job: str, timeout: float) -> None:
-    """Abort what killed tasks of a job have left open, and shut out those that still run."""
-    listed: list[ListedTransaction] = cluster.call("list_transactions")
-    for name in [one.transactional_id for one in listed if one.state in _OPEN]:
+    """Abort what killed tasks of a job have left open, and shut out those that still run.
+
+    The job may also be a streaming query, of which nothing is to be committed at the moment.
+    """
+    try:
+        listed: list[ListedTransaction] = cluster.call("list_transactions", [_ONGOING])
+    except IncompatibleBrokerVersion:
+        log.warning("the broker cannot list transactions; what is open of job %s ends by its timeout", job)
+        return
+    for name in [one.transactional_id for one in listed]:
         if name.startswith(f"{_PREFIX}-{job}-"):
             begin(cluster, name, timeout)
 

@@ -214,7 +214,9 @@ class RecordWriter:
             self._identity = _ANONYMOUS
             if self._options.acks == -1:
                 try:
-                    given: ProducerIdentity = self._cluster.call("init_producer_id", None, 60.0)
+                    given: ProducerIdentity = self._cluster.settled(
+                        "init_producer_id", None, 60.0, errors=lambda answer: [answer.error]
+                    )
                 except IncompatibleBrokerVersion:
                     return self._identity
                 if given.error is not None:
@@ -229,12 +231,13 @@ class RecordWriter:
         if self._transactional_id is None or not added:
             return
         identity = self._known_identity()
-        answer: dict[TopicPartition, Any] = self._cluster.call(
+        answer: dict[TopicPartition, Any] = self._cluster.settled(
             "add_partitions_to_transaction",
             self._transactional_id,
             identity.producer_id,
             identity.epoch,
             sorted(added),
+            errors=lambda answer: answer.values(),
         )
         for place, error in answer.items():
             if error is not None:

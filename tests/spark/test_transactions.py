@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from kafka.errors import ConcurrentTransactionsError
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from dafka.spark.cluster import cluster
@@ -11,7 +12,7 @@ from dafka.spark.errors import ColumnError, WriteError
 from dafka.spark.options import write_options
 from dafka.spark.ranges import OffsetRange
 from dafka.spark.reading import RangeReader
-from dafka.spark.sink import BatchSink
+from dafka.spark.sink import BatchSink, StreamSink, Written
 from dafka.spark.transactions import Note, Notes, TaskTransaction, abandon, begin, end, transactional_id
 from dafka.spark.writing import RecordWriter
 
@@ -35,6 +36,15 @@ def write_task(brokers, task, values, query="q"):
         writer.write(rows)
         writer.flush()
     return TaskTransaction(name, identity.producer_id, identity.epoch)
+
+
+@pytest.fixture
+def sink(brokers):
+    """What Spark's driver has of a streaming query that writes to topic t."""
+    options = write_options(
+        {"bootstrap.servers": brokers.access.servers, "topic": "t", "exactlyOnce": "true"}
+    )
+    return StreamSink(options, StructType([StructField("value", StringType())]), overwrite=False)
 
 
 def committed(brokers):
@@ -118,3 +128,42 @@ def test_what_killed_tasks_left_open_is_abandoned_with_their_job(brokers):
     abandon(brokers, "q", 60)
     end(brokers, [other], commit=True)
     assert committed(brokers) == [b"of another job"]
+
+
+def test_a_query_that_goes_on_with_fewer_tasks_ends_what_the_others_left_open(brokers, sink):
+    for task in range(3):
+        write_task(brokers, task, [b"killed"])
+    sink.commit([Written("q", 0, 1, PLACE, write_task(brokers, 0, [b"again"]))], 5)
+    assert committed(brokers) == [b"again"]
+    end(brokers, [write_task(brokers, 0, [b"later"], query="other")], commit=True)
+    assert committed(brokers) == [b"again", b"later"]  # and not held up by tasks 1 and 2
+
+
+def test_so_does_one_that_had_decided_before_it_died(brokers, sink):
+    write_task(brokers, 0, [b"decided"])
+    Notes(brokers, "q").decide(5, PLACE, [0])
+    write_task(brokers, 1, [b"killed"])
+    sink.commit([Written("q", 0, 0, skipped=True)], 5)
+    end(brokers, [write_task(brokers, 0, [b"later"], query="other")], commit=True)
+    assert committed(brokers) == [b"decided", b"later"]
+
+
+def test_a_failed_micro_batch_leaves_nothing_open(brokers, sink):
+    for task in range(2):
+        write_task(brokers, task, [b"killed"])
+    sink.abort([Written("q", 2, 1, PLACE, write_task(brokers, 2, [b"written"])), None], 5)
+    end(brokers, [write_task(brokers, 0, [b"later"], query="other")], commit=True)
+    assert committed(brokers) == [b"later"]
+
+
+def test_a_transaction_that_is_still_being_ended_is_waited_for(brokers):
+    call, busy = brokers._call, [ConcurrentTransactionsError] * 2
+
+    def answering(method, *arguments, **keywords):
+        answer = call(method, *arguments, **keywords)
+        return answer._replace(error=busy.pop()) if method == "init_producer_id" and busy else answer
+
+    brokers._call = answering
+    end(brokers, [write_task(brokers, 0, [b"x"])], commit=True)
+    assert not busy
+    assert committed(brokers) == [b"x"]
