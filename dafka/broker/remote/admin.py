@@ -10,7 +10,6 @@ from kafka.errors import (
     KafkaError,
     NetworkExceptionError,
     NotControllerError,
-    for_code,
 )
 from kafka.protocol.admin import (
     AlterConfigsRequest,
@@ -43,6 +42,7 @@ from dafka.broker.remote.cluster import LOST, Cluster
 from dafka.broker.remote.leaders import ask_leaders
 from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import Node
+from dafka.broker.remote.responses import error_of
 
 
 class RemoteAdmin(AdminInterface):
@@ -141,7 +141,7 @@ class RemoteAdmin(AdminInterface):
             return dict.fromkeys(resources, DescribedConfigs(_failed(error), (), str(error)))
         found = {
             Resource(one.resource_type, one.resource_name): DescribedConfigs(
-                _error(one.error_code), [_entry(config) for config in one.configs], one.error_message or ""
+                error_of(one.error_code), [_entry(config) for config in one.configs], one.error_message or ""
             )
             for one in response.results
         }
@@ -197,7 +197,7 @@ class RemoteAdmin(AdminInterface):
             request = DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=self._timeout_ms)
             response = self.cluster.ask(node, request, wait=0.0)
             return {
-                (topic.name, one.partition_index): DeletedRecords(_error(one.error_code), one.low_watermark)
+                (topic.name, one.partition_index): DeletedRecords(error_of(one.error_code), one.low_watermark)
                 for topic in response.topics
                 for one in topic.partitions
             }
@@ -226,7 +226,7 @@ class RemoteAdmin(AdminInterface):
                 }
                 directories.append(
                     LogDirectory(
-                        _error(one.error_code), one.log_dir, sizes, one.total_bytes, one.usable_bytes
+                        error_of(one.error_code), one.log_dir, sizes, one.total_bytes, one.usable_bytes
                     )
                 )
         return directories
@@ -257,7 +257,7 @@ class RemoteAdmin(AdminInterface):
             if not any(one.error_code == NotControllerError.errno for one in found.values()):
                 break
         return {
-            key: Outcome(_error(found[key].error_code), getattr(found[key], "error_message", None) or "")
+            key: Outcome(error_of(found[key].error_code), getattr(found[key], "error_message", None) or "")
             if key in found
             else Outcome(NetworkExceptionError, "the broker has not answered for it")
             for key in keys
@@ -291,7 +291,3 @@ def _entry(config: Any) -> ConfigEntry:
 
 def _failed(error: KafkaError) -> Error:
     return NetworkExceptionError if isinstance(error, LOST) else type(error)
-
-
-def _error(code: int) -> Error | None:
-    return for_code(code) if code else None

@@ -52,7 +52,9 @@ from dafka.broker.groups_interface import (
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.connection import CLIENT_ID
 from dafka.broker.remote.coordinators import ask_coordinator, partition_errors, unavailable
+from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
 from dafka.broker.remote.limits import HEARTBEAT_PAUSE, JOIN_MARGIN
+from dafka.broker.remote.responses import error_of
 
 _SYNC_WAIT = 300.0  # seconds that a leader may take to assign; the coordinator ends it much earlier
 
@@ -92,7 +94,7 @@ class RemoteGroups(GroupInterface):
         except KafkaError as error:
             return Joined(unavailable(error), member_id=request.member_id)
         return Joined(
-            _error(response.error_code),
+            error_of(response.error_code),
             response.generation_id,
             response.protocol_type or request.protocol_type,
             response.protocol_name,
@@ -134,7 +136,7 @@ class RemoteGroups(GroupInterface):
         except KafkaError as error:
             return Synced(unavailable(error))
         return Synced(
-            _error(response.error_code),
+            error_of(response.error_code),
             bytes(response.assignment or b""),
             response.protocol_type or protocol_type,
             response.protocol_name or protocol,
@@ -162,7 +164,7 @@ class RemoteGroups(GroupInterface):
                 return unavailable(error)
             left = deadline - time.monotonic()
             if response.error_code or left <= 0:
-                return _error(response.error_code)
+                return error_of(response.error_code)
             gevent.sleep(min(left, HEARTBEAT_PAUSE))
             if left <= HEARTBEAT_PAUSE:
                 return None
@@ -185,9 +187,9 @@ class RemoteGroups(GroupInterface):
         except KafkaError as error:
             return [unavailable(error)] * len(members)
         if response.error_code or not response.members:
-            return [_error(response.error_code)] * len(members)
+            return [error_of(response.error_code)] * len(members)
         for one in response.members:
-            answers[one.member_id, one.group_instance_id] = _error(one.error_code)
+            answers[one.member_id, one.group_instance_id] = error_of(one.error_code)
         return [answers.get((one.member_id, one.instance_id)) for one in members]
 
     def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
@@ -220,7 +222,7 @@ class RemoteGroups(GroupInterface):
             for one in found.members
         ]
         return GroupDescription(
-            _error(found.error_code), found.group_state, found.protocol_type, found.protocol_data, members
+            error_of(found.error_code), found.group_state, found.protocol_type, found.protocol_data, members
         )
 
     def list_groups(self, states: Iterable[str] = ()) -> list[ListedGroup]:
@@ -252,7 +254,7 @@ class RemoteGroups(GroupInterface):
                 answers[group] = unavailable(error)
                 continue
             codes = [one.error_code for one in response.results if one.group_id == group]
-            answers[group] = _error(codes[0]) if codes else CoordinatorNotAvailableError
+            answers[group] = error_of(codes[0]) if codes else CoordinatorNotAvailableError
         return answers
 
     def commit_offsets(
@@ -265,38 +267,15 @@ class RemoteGroups(GroupInterface):
         instance_id: str | None = None,
     ) -> dict[TopicPartition, Error | None]:
         topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
-        topics: dict[str, Any] = {}
-        for (name, number), committed in offsets.items():
-            topic = topics.setdefault(name, topic_class(name=name, partitions=[]))
-            topic.partitions.append(
-                topic_class.OffsetCommitRequestPartition(
-                    partition_index=number,
-                    committed_offset=committed.offset,
-                    committed_leader_epoch=committed.leader_epoch,
-                    committed_metadata=committed.metadata,
-                )
-            )
         request = OffsetCommitRequest(
             group_id=group,
             generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=instance_id,
             retention_time_ms=-1,
-            topics=list(topics.values()),
+            topics=committed_topics(topic_class, topic_class.OffsetCommitRequestPartition, offsets),
         )
-        lowest = 0 if instance_id is None else 7
-        try:
-            response = ask_coordinator(
-                self.cluster, GROUP, group, request, partition_errors, lowest=max(lowest, 1)
-            )
-        except KafkaError as error:
-            return dict.fromkeys(offsets, unavailable(error))
-        answers = {
-            (topic.name, one.partition_index): _error(one.error_code)
-            for topic in response.topics
-            for one in topic.partitions
-        }
-        return {key: answers.get(key, CoordinatorNotAvailableError) for key in offsets}
+        return ask_by_partition(self.cluster, group, request, offsets, lowest=1 if instance_id is None else 7)
 
     def fetch_offsets(
         self,
@@ -353,32 +332,11 @@ class RemoteGroups(GroupInterface):
             topic = topics.setdefault(name, topic_class(name=name, partitions=[]))
             topic.partitions.append(topic_class.OffsetDeleteRequestPartition(partition_index=number))
         request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
-        try:
-            response = ask_coordinator(
-                self.cluster,
-                GROUP,
-                group,
-                request,
-                lambda response: (response.error_code, *partition_errors(response)),
-            )
-        except KafkaError as error:
-            return dict.fromkeys(wanted, unavailable(error))
-        if response.error_code:
-            return dict.fromkeys(wanted, _error(response.error_code))
-        found = {
-            (topic.name, one.partition_index): _error(one.error_code)
-            for topic in response.topics
-            for one in topic.partitions
-        }
-        return {one: found.get(one, CoordinatorNotAvailableError) for one in wanted}
+        return ask_by_partition(self.cluster, group, request, wanted)
 
     @abstractmethod
     def close(self) -> None:
         """Close all connections."""
-
-
-def _error(code: int) -> Error | None:
-    return for_code(code) if code else None
 
 
 def _ms(seconds: float) -> int:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from kafka.errors import for_code
+
+from dafka.broker.interface import Error
 from dafka.broker.wire.reader import skip_tags
 
 _NULLABLE = ("string", "bytes", "records")
@@ -22,6 +25,11 @@ def read_response(response_class: Any, version: int, tagged: bool, answer: memor
     response = response_class.decode(answer[skip_tags(answer, 0) :] if tagged else answer, version=version)
     _check(response, version)
     return response
+
+
+def error_of(code: int) -> Error | None:
+    """An error code as an error; None for 0."""
+    return for_code(code) if code else None
 
 
 def _check(part: Any, version: int) -> None:

@@ -27,11 +27,13 @@ from dafka.broker.groups_interface import (
     Error,
     TopicPartition,
 )
-from dafka.broker.remote.cluster import GROUP, TRANSACTION, Cluster
-from dafka.broker.remote.coordinators import MOVED, ask_coordinator, partition_errors, unavailable
+from dafka.broker.remote.cluster import TRANSACTION, Cluster
+from dafka.broker.remote.coordinators import MOVED, ask_coordinator, unavailable
+from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
 from dafka.broker.remote.leaders import ask_leaders
 from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import Node
+from dafka.broker.remote.responses import error_of
 from dafka.broker.transactions_interface import (
     NO_EPOCH,
     NO_PRODUCER_ID,
@@ -71,7 +73,7 @@ class RemoteTransactions(TransactionInterface):
         except KafkaError as error:
             return ProducerIdentity(unavailable(error))
         if response.error_code:
-            return ProducerIdentity(_error(response.error_code))
+            return ProducerIdentity(error_of(response.error_code))
         return ProducerIdentity(None, response.producer_id, response.producer_epoch)
 
     def add_partitions_to_transaction(
@@ -101,7 +103,7 @@ class RemoteTransactions(TransactionInterface):
         except KafkaError as error:
             return dict.fromkeys(wanted, unavailable(error))
         found = results(response)
-        return {one: _error(found[one]) if one in found else CoordinatorNotAvailableError for one in wanted}
+        return {one: error_of(found[one]) if one in found else CoordinatorNotAvailableError for one in wanted}
 
     def add_offsets_to_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, group: str
@@ -124,16 +126,6 @@ class RemoteTransactions(TransactionInterface):
         instance_id: str | None = None,
     ) -> dict[TopicPartition, Error | None]:
         topic_class = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
-        topics: dict[str, Any] = {}
-        for (name, number), committed in offsets.items():
-            topics.setdefault(name, topic_class(name=name, partitions=[])).partitions.append(
-                topic_class.TxnOffsetCommitRequestPartition(
-                    partition_index=number,
-                    committed_offset=committed.offset,
-                    committed_leader_epoch=committed.leader_epoch,
-                    committed_metadata=committed.metadata,
-                )
-            )
         request = TxnOffsetCommitRequest(
             transactional_id=transactional_id,
             group_id=group,
@@ -142,21 +134,10 @@ class RemoteTransactions(TransactionInterface):
             generation_id=generation,
             member_id=member_id,
             group_instance_id=instance_id,
-            topics=list(topics.values()),
+            topics=committed_topics(topic_class, topic_class.TxnOffsetCommitRequestPartition, offsets),
         )
         member = member_id != NO_MEMBER or instance_id is not None
-        try:
-            response = ask_coordinator(
-                self.cluster, GROUP, group, request, partition_errors, lowest=3 if member else 0
-            )
-        except KafkaError as error:
-            return dict.fromkeys(offsets, unavailable(error))
-        found = {
-            (topic.name, one.partition_index): one.error_code
-            for topic in response.topics
-            for one in topic.partitions
-        }
-        return {one: _error(found[one]) if one in found else CoordinatorNotAvailableError for one in offsets}
+        return ask_by_partition(self.cluster, group, request, offsets, lowest=3 if member else 0)
 
     def end_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool
@@ -180,7 +161,7 @@ class RemoteTransactions(TransactionInterface):
             response = self.cluster.ask(node, DescribeProducersRequest(topics=list(topics.values())))
             return {
                 (topic.name, one.partition_index): ProducersOfPartition(
-                    _error(one.error_code), [_active(producer) for producer in one.active_producers or ()]
+                    error_of(one.error_code), [_active(producer) for producer in one.active_producers or ()]
                 )
                 for topic in response.topics
                 for one in topic.partitions
@@ -205,7 +186,7 @@ class RemoteTransactions(TransactionInterface):
             return TransactionDescription(CoordinatorNotAvailableError)
         found = response.transaction_states[0]
         if found.error_code:
-            return TransactionDescription(_error(found.error_code))
+            return TransactionDescription(error_of(found.error_code))
         started = found.transaction_start_time_ms
         return TransactionDescription(
             None,
@@ -251,7 +232,7 @@ class RemoteTransactions(TransactionInterface):
             response = self._ask(transactional_id, request)
         except KafkaError as error:
             return unavailable(error)
-        return _error(response.error_code)
+        return error_of(response.error_code)
 
     def _ask(
         self,
@@ -274,7 +255,3 @@ def _active(producer: Any) -> ActiveProducer:
         producer.coordinator_epoch,
         producer.current_txn_start_offset,
     )
-
-
-def _error(code: int) -> Error | None:
-    return for_code(code) if code else None
