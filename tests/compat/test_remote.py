@@ -262,18 +262,18 @@ def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_and_comes_back(s
     servers = server.bootstrap_servers
     acknowledged: list[bytes] = []
     seen: set[bytes] = set()
-    over = threading.Event()
+    written, answered = threading.Event(), threading.Event()
 
     def produce() -> None:
         number = 0
-        while not over.is_set():
+        while not written.is_set():
             value = b"%d" % number
             producer.send("t", value).add_callback(lambda metadata, value=value: acknowledged.append(value))
             number += 1
             time.sleep(0.002)
 
     def consume() -> None:
-        while not over.is_set() or not seen.issuperset(acknowledged):
+        while not answered.is_set() or not seen.issuperset(acknowledged):
             for records in consumer.poll(200).values():
                 seen.update(record.value for record in records)
 
@@ -287,9 +287,10 @@ def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_and_comes_back(s
     again = server.restarted()
     count = len(acknowledged)
     _until(lambda: len(acknowledged) > count + 50)
-    over.set()
+    written.set()
     writing.join(30)
     producer.flush(30)
+    answered.set()
     reading.join(30)
     assert not reading.is_alive()
     assert seen.issuperset(acknowledged)

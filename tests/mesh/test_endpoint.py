@@ -41,8 +41,11 @@ def test_a_node_reads_both_framings_and_writes_the_configured_one(framing):
             sequence = list(Framing).index(spoken)
             peer.send_frames(encode(commands.Record(ADDRESS, b"in", sequence, b"said"), spoken))
             assert consumer.poll(5.0)[0].value == b"said"
+        producer.send(b"perhaps too early")
+        peer.receive(commands.Head)  # now it is subscribed
         producer.send(b"heard")
-        record = peer.receive(commands.Record)
+        peer.until(lambda: b"heard" in [one.content for one in peer.heard if isinstance(one, commands.Record)])
+        record = peer.heard[-1]
         assert (record.topic, record.content, record.address) == (b"out", b"heard", producer.address.encode())
 
 

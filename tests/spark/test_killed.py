@@ -83,13 +83,14 @@ def run_and_kill(broker, tmp_path, start):
         enough = committed(tmp_path) + 2
         query = start()
         if run < RUNS - 1:
-            wait_until(lambda enough=enough: committed(tmp_path) >= enough, seconds=100)
+            wait_until(lambda enough=enough: committed(tmp_path) >= enough, seconds=300)
         else:
-            wait_until(lambda sent=sent: is_done(tmp_path, sent), seconds=100)
+            wait_until(lambda sent=sent: is_done(tmp_path, sent), seconds=300)
         kill(query)
     return RUNS * RECORDS
 
 
+@pytest.mark.timeout(900)
 def test_a_killed_query_loses_and_doubles_nothing_in_parquet(spark, broker, tmp_path, start):
     sent = run_and_kill(broker, tmp_path, lambda: start("parquet"))
     found = spark.read.parquet(str(tmp_path / "out")).select("partition", "offset", "value").collect()
@@ -97,6 +98,7 @@ def test_a_killed_query_loses_and_doubles_nothing_in_parquet(spark, broker, tmp_
     assert len({(row.partition, row.offset) for row in found}) == sent
 
 
+@pytest.mark.timeout(900)
 def test_a_killed_query_loses_and_doubles_nothing_in_transactions(spark, broker, tmp_path, start):
     sent = run_and_kill(broker, tmp_path, lambda: start("dafka"))
     committed_only = {"kafka.isolation.level": "read_committed"}
