@@ -12,70 +12,43 @@ import logging
 import math
 import os
 import uuid
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 
 import gevent
 import gevent.event
 from kafka.errors import (
-    CorruptRecordError,
-    InvalidConfigurationError,
-    InvalidPartitionsError,
-    InvalidRequiredAcksError,
-    InvalidTopicError,
     KafkaStorageError,
-    PolicyViolationError,
-    UnknownTopicOrPartitionError,
-    UnsupportedVersionError,
 )
 
 from dafka.broker.admin_calls import AdminCalls
-from dafka.broker.admission import Turns, admit, recompresses
 from dafka.broker.config_table import ConfigTable
-from dafka.broker.configs import InvalidConfigError, check_configs
+from dafka.broker.coordinated_calls import CoordinatedCalls
 from dafka.broker.errors import BrokerStoppedError
 from dafka.broker.expiry import Expiry, Search
-from dafka.broker.fetching import Fetch
-from dafka.broker.groups_calls import GroupCalls
 from dafka.broker.groups_coordinator import Coordinator
 from dafka.broker.groups_times import GroupTimes
 from dafka.broker.interface import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
     BrokerInterface,
     Error,
-    Fetched,
-    FetchFrom,
-    ListedOffset,
-    Metadata,
-    PartitionMetadata,
-    Produced,
-    TopicMetadata,
-    TopicPartition,
-    TopicSpec,
 )
-from dafka.broker.leader import Leaders, Request, Share, check_batches
+from dafka.broker.leader import Leaders
 from dafka.broker.leftovers import forget_gone
 from dafka.broker.limits import (
     EXPIRATION_INTERVAL,
     OFFSETS_CHECK_INTERVAL,
     OFFSETS_RETENTION,
-    PARTITIONS_KEPT,
-    PARTITIONS_PER_TOPIC,
-    PENDING_BYTES,
 )
 from dafka.broker.node import BrokerNode
 from dafka.broker.offsets import GroupOffsets
 from dafka.broker.offsets_expiry import OffsetExpiry
 from dafka.broker.producer_state import ProducerStates
+from dafka.broker.records_calls import RecordCalls
 from dafka.broker.retention import Upkeep
-from dafka.broker.rows import Rows
-from dafka.broker.topics import Partition, Topic, TopicTable, is_legal
-from dafka.broker.transactions_calls import TransactionCalls
+from dafka.broker.topics import TopicTable
+from dafka.broker.topics_calls import TopicCalls
 from dafka.broker.transactions_coordinator import TransactionCoordinator
-from dafka.log import DamagedError, Durability, Log, LogClosedError, LogError, LogPartition, OnDamage
+from dafka.log import Durability, Log, LogClosedError, LogError, LogPartition, OnDamage
 from dafka.mesh.address import new_address
 from dafka.mesh.endpoint import Endpoint, EndpointOptions
 from dafka.mesh.hub import Hub
@@ -86,11 +59,9 @@ log = logging.getLogger(__name__)
 
 NODE_ID = 0
 IDENTITY = "broker"  # the table of what this broker is called
-_LAST_TIMESTAMP = 2**63 - 1
-_NO_ID = uuid.UUID(int=0)
 
 
-class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
+class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, BrokerInterface):
     """A broker on the folder ``path``, on the mesh that ``options`` name, running from construction on.
 
     ``host`` and ``port`` are what clients are told. Raises the log's errors; see :class:`dafka.Broker`.
@@ -114,18 +85,14 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
         retention_check_interval: float = CHECK_INTERVAL,
         offsets_retention: float | None = OFFSETS_RETENTION,
     ) -> None:
+        super().__init__()
         self.hub = hub
         self.host = host
         self.port = port
         self._auto_create = auto_create_topics
         self._stopping = False
         self._stopped = gevent.event.Event()
-        self._fetches: set[Fetch] = set()
-        self._pending_bytes = 0
-        self._less_pending = gevent.event.Event()
         self._strangers: set[LogPartition] = set()
-        self._turns = Turns()
-        self._entrance = Turns()
         self.log = Log(path, durability=durability, on_damage=on_damage)
         self._writer = Writer(hub, self.log)
         with ExitStack() as undo:
@@ -149,7 +116,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
             self._configs = ConfigTable(self.log, self._writer, NODE_ID, static)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             times = GroupTimes(self.log, self._writer)
-            self._coordinator = Coordinator(hub, self._offsets, times, self._stopped_error)
+            self._groups = Coordinator(hub, self._offsets, times, self._stopped_error)
             self._writer.on_commit(self._committed)
             self._topics.adopt(self.log.partitions())
             self.node = BrokerNode(
@@ -164,7 +131,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
                 self._topics,
                 self._producers,
                 self._offsets,
-                self._coordinator,
+                self._groups,
             )
             self._leaders = Leaders(
                 self._writer, self.node, self._producers, self._transactions.check_write, self._settled
@@ -207,249 +174,10 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
             Search("transactional ids", transactions.forget_old, often, lambda: transactions.crowded),
         ]
         if offsets_retention is not None:
-            expiry = OffsetExpiry(self._offsets, self._coordinator, times, offsets_retention)
+            expiry = OffsetExpiry(self._offsets, self._groups, times, offsets_retention)
             interval = min(OFFSETS_CHECK_INTERVAL, max(offsets_retention, 1.0))
             searches.append(Search("committed offsets", expiry.forget_old, interval))
         return searches
-
-    # -- topics ---------------------------------------------------------------------------------
-
-    def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
-        self._check()
-        if topics is None:
-            found = {topic.name: _described(topic) for topic in self._topics}
-        else:
-            found = {name: self._describe(name, create and self._auto_create) for name in topics}
-        return Metadata(self.cluster_id, NODE_ID, [(NODE_ID, self.host, self.port)], found)
-
-    def _describe(self, name: str, create: bool) -> TopicMetadata:
-        topic = self._topics.get(name)
-        if topic is None and create:
-            error = self.create_topics({name: TopicSpec()})[name]
-            topic = self._topics.get(name)  # also if another caller was faster
-            if topic is None and error is not None:
-                return TopicMetadata(name, _NO_ID, error, [])
-        if topic is None:
-            error = UnknownTopicOrPartitionError if is_legal(name) else InvalidTopicError
-            return TopicMetadata(name, _NO_ID, error, [])
-        return _described(topic)
-
-    def topic_names(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-        self._check()
-        topics = {topic_id: self._topics.by_id(topic_id) for topic_id in ids}
-        return {
-            topic_id: topic.name
-            for topic_id, topic in topics.items()
-            if topic is not None and not topic.deleted
-        }
-
-    def create_topics(
-        self,
-        topics: Mapping[str, TopicSpec],
-        *,
-        validate_only: bool = False,
-        details: MutableMapping[str, str] | None = None,
-    ) -> dict[str, Error | None]:
-        self._check()
-        details = {} if details is None else details
-        answers: dict[str, Error | None] = {}
-        for name, spec in topics.items():
-            try:
-                answers[name] = self._create(name, spec, validate_only)
-            except InvalidConfigError as error:
-                log.warning("topic %r is not created: %s", name, error)
-                answers[name], details[name] = InvalidConfigurationError, str(error)
-            except LogError as error:
-                answers[name] = self._storage_error("creating topic", name, error)
-                details[name] = str(error)
-            else:
-                if answers[name] is not None:
-                    details[name] = _why_not_created(name, spec, answers[name])
-        return answers
-
-    def _create(self, name: str, spec: TopicSpec, validate_only: bool) -> Error | None:
-        if not is_legal(name):
-            return InvalidTopicError
-        check_configs(spec.configs)
-        return self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
-
-    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
-        self._check()
-        answers: dict[str, Error | None] = {}
-        for name, total in totals.items():
-            try:
-                answers[name] = self._topics.extend(name, total)
-            except LogError as error:
-                answers[name] = self._storage_error("adding partitions to topic", name, error)
-        return answers
-
-    def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
-        self._check()
-        answers: dict[str, Error | None] = {}
-        for name in names:
-            topic = self._topics.get(name)
-            if topic is None:
-                answers[name] = UnknownTopicOrPartitionError
-                continue
-            try:
-                deleted = self._topics.delete(topic, partial(self._rows_without, topic))
-            except LogError as error:
-                answers[name] = self._storage_error("deleting topic", name, error)
-                continue
-            answers[name] = None if deleted else UnknownTopicOrPartitionError
-            if deleted:
-                self._producers.forget(topic)
-                self._transactions.forget(topic)
-                self.node.forget(topic)
-                self._upkeep.deleted(topic.partitions)
-                for partition in topic.partitions:
-                    _wake(partition)
-        return answers
-
-    def _rows_without(self, topic: Topic) -> Rows:
-        """The rows that delete what groups and producers have of a topic."""
-        return {**self._offsets.rows_without(topic), **self._producers.rows_without(topic)}
-
-    # -- records --------------------------------------------------------------------------------
-
-    def produce(
-        self,
-        batches: Mapping[TopicPartition, Sequence[bytes]],
-        acks: int = -1,
-        *,
-        transactional_id: str | None = None,
-    ) -> dict[TopicPartition, Produced]:
-        self._check()
-        with self._entrance.turn():  # in their order: one connection may have several under way
-            while self._pending_bytes > PENDING_BYTES:
-                self._less_pending.clear()
-                self._less_pending.wait()
-                self._check()
-        request = Request(transactional_id)
-        shares: list[tuple[Partition, Share]] = []
-        for (name, number), contents in batches.items():
-            partition = self._topics.partition(name, number)
-            outcome: Share | Produced
-            if partition is None:
-                outcome = Produced(UnknownTopicOrPartitionError)
-            elif not partition.writable:
-                detail = f"only the native producer {partition.address!r} writes this partition"
-                outcome = Produced(PolicyViolationError, detail=detail)
-            elif acks not in (-1, 0, 1):
-                outcome = Produced(InvalidRequiredAcksError, detail=f"acks is -1, 0 or 1, not {acks}")
-            else:
-                outcome = check_batches(contents, request)
-                if isinstance(outcome, Share):
-                    shares.append((partition, outcome))
-                    continue
-            request.answers[name, number] = outcome
-        shares = self._admit(shares, request, acks)
-        request.left = len(shares)
-        for partition, share in shares:
-            self._pending_bytes += share.size
-            self._leaders.append(partition, share)
-        if acks == 0:
-            taken = {(partition.topic.name, partition.number): Produced(None) for partition, _ in shares}
-            return {**taken, **request.answers}
-        if request.left:
-            request.ready.wait()
-        return request.answers
-
-    def _admit(
-        self, shares: list[tuple[Partition, Share]], request: Request, acks: int
-    ) -> list[tuple[Partition, Share]]:
-        """The shares that their topics' configuration allows, as it wants them.
-
-        No other green thread may run between this and the appending, for the sake of the order.
-        """
-        settings = [self._configs.settings(partition.topic) for partition, _ in shares]
-        admitted = []
-        with self._turns.turn(any(map(recompresses, settings))):
-            for known, (partition, share) in zip(settings, shares, strict=True):
-                refused = admit(known, share, acks)
-                if refused is None:
-                    admitted.append((partition, share))
-                else:
-                    request.answers[partition.topic.name, partition.number] = refused
-        return admitted
-
-    def _settled(self, size: int) -> None:
-        self._pending_bytes -= size
-        if self._pending_bytes <= PENDING_BYTES:
-            self._less_pending.set()
-
-    def fetch(
-        self,
-        partitions: Mapping[TopicPartition, FetchFrom],
-        *,
-        max_wait: float,
-        min_bytes: int,
-        max_bytes: int,
-        read_committed: bool = False,
-    ) -> dict[TopicPartition, Fetched]:
-        self._check()
-        fetch = Fetch(
-            self.log, self._topics, self._producers, partitions, min_bytes, max_bytes, read_committed
-        )
-        self._fetches.add(fetch)
-        try:
-            return fetch.run(max_wait)
-        finally:
-            self._fetches.discard(fetch)
-            self._check()
-
-    def list_offsets(
-        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
-    ) -> dict[TopicPartition, ListedOffset]:
-        self._check()
-        return {
-            (name, number): self._list_offset(self._topics.partition(name, number), timestamp, read_committed)
-            for (name, number), timestamp in timestamps.items()
-        }
-
-    def _list_offset(self, partition: Partition | None, timestamp: int, read_committed: bool) -> ListedOffset:
-        if partition is None:
-            return ListedOffset(UnknownTopicOrPartitionError)
-        end = self._producers.last_stable_offset(partition) if read_committed else partition.high_watermark
-        if timestamp == LATEST:
-            return ListedOffset(None, end)
-        if timestamp == EARLIEST:
-            return ListedOffset(None, partition.log_start)
-        if timestamp < 0 and timestamp != MAX_TIMESTAMP:
-            return ListedOffset(UnsupportedVersionError)
-        try:
-            found = self._latest_time(partition) if timestamp < 0 else self._since(partition, timestamp)
-        except DamagedError:
-            return ListedOffset(CorruptRecordError)
-        except LogError as error:
-            return ListedOffset(
-                self._storage_error("looking for a timestamp in", partition.topic.name, error)
-            )
-        if found is None or found[0] >= end:
-            return ListedOffset(None)
-        return ListedOffset(None, found[0], min(found[1], _LAST_TIMESTAMP))  # batches can say more
-
-    def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
-        found = self.log.offset_for_timestamp(partition.stored, timestamp)
-        if found is None or found[0] >= partition.floor:
-            return found
-        # Below the floor are a deleted topic's records. Only native partitions have one, and theirs rise
-        # with time: the first record above it is the answer.
-        rest = self.log.read_offsets(partition.stored, partition.floor, max_bytes=0)
-        return (rest[0][0], rest[0][1]) if rest else None
-
-    def _latest_time(self, partition: Partition) -> tuple[int, int] | None:
-        """The first record with the partition's largest timestamp, by bisection over the timestamps."""
-        found = self._since(partition, 0)
-        low, high = (found[1] if found else 0), _LAST_TIMESTAMP
-        while found is not None and low < high:
-            middle = (low + high + 1) // 2
-            later = self._since(partition, middle)
-            if later is None:
-                high = middle - 1
-            else:
-                found, low = later, max(middle, later[1])
-        return found
 
     # -- life -----------------------------------------------------------------------------------
 
@@ -471,7 +199,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
         try:
             for fetch in list(self._fetches):
                 fetch.abandon()
-            self._coordinator.close()
+            self._groups.close()
             self._transactions.close()
             self._expiry.close()
             while self._pending_bytes:
@@ -502,8 +230,7 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
         for stored in grown:
             partition = self._topics.of_log(stored)
             if partition is not None:
-                if partition.fetches:
-                    _wake(partition)
+                partition.wake()
             elif self._topics.wants(stored):
                 if not self._strangers:
                     self.hub.spawn(self._adopt)
@@ -525,26 +252,3 @@ class EmbeddedBroker(GroupCalls, AdminCalls, TransactionCalls, BrokerInterface):
 
 def _minutes(seconds: float | None) -> int:
     return 2**31 - 1 if seconds is None else max(1, math.ceil(seconds / 60))
-
-
-def _why_not_created(name: str, spec: TopicSpec, error: Error | None) -> str:
-    if error is InvalidTopicError:
-        return f"{name!r} cannot be the name of a topic: letters, digits, '.', '_' and '-', 249 at most"
-    if error is InvalidPartitionsError:
-        return f"a topic has 1 to {PARTITIONS_PER_TOPIC} partitions, not {spec.partitions}"
-    if error is PolicyViolationError:
-        return f"all topics together have {PARTITIONS_KEPT} partitions at most"
-    return f"topic {name!r} exists"
-
-
-def _described(topic: Topic) -> TopicMetadata:
-    partitions = [
-        PartitionMetadata(partition.number, partition.address.decode("latin-1"), partition.writable)
-        for partition in topic.partitions
-    ]
-    return TopicMetadata(topic.name, topic.topic_id, None, partitions)
-
-
-def _wake(partition: Partition) -> None:
-    for fetch in list(partition.fetches):
-        fetch.partition_grew(partition)

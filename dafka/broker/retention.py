@@ -73,8 +73,7 @@ class Upkeep:
         self._node.trimmed(stored)
         partition = self._topics.of_log(stored)
         if partition is not None:
-            for fetch in list(partition.fetches):
-                fetch.partition_grew(partition)
+            partition.wake()
 
     def trim(self, partition: Partition, offset: int) -> None:
         """Delete the records below an offset; waits as a green thread. Raises what the log raises."""

@@ -79,6 +79,11 @@ class Partition:
         """The offset of the first record that exists."""
         return max(self.stored.first_offset, self.floor)
 
+    def wake(self) -> None:
+        """Its end, its beginning or its topic's life has changed: whoever waits looks again."""
+        for fetch in list(self.fetches):
+            fetch.partition_grew(self)
+
 
 class Topic:
     """A topic; ``octets`` is its name as it goes on the wire."""

@@ -41,9 +41,9 @@ class Retention:
         self.client = Client(broker)
         core = self.client.core
         self.clock = clock
-        times = core._coordinator._times
+        times = core._groups._times
         times._clock = core._offsets._clock = clock
-        self.expiry = OffsetExpiry(core._offsets, core._coordinator, times, WEEK, clock)
+        self.expiry = OffsetExpiry(core._offsets, core._groups, times, WEEK, clock)
 
     def look(self, pause: Callable[[], object] = lambda: gevent.sleep(0)) -> int:
         return self.client.connection.hub.run(self.expiry.forget_old, pause)
@@ -239,7 +239,7 @@ def test_groups_that_nothing_is_known_of_any_more_leave_no_row(retention):
     retention.leave(retention.join("t"))
     assert retention.look() == 0
     assert list(rows) == ["g"]
-    coordinator = retention.client.core._coordinator
+    coordinator = retention.client.core._groups
     coordinator._clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
     coordinator._wake.set()
     until(lambda: not coordinator.knows("g"))

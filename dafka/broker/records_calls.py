@@ -1,0 +1,195 @@
+"""The records' part of the embedded broker (:mod:`dafka.broker.core`): produce, fetch, offsets by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import gevent.event
+from kafka.errors import (
+    CorruptRecordError,
+    InvalidRequiredAcksError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
+
+from dafka.broker.admission import Turns, admit, recompresses
+from dafka.broker.config_table import ConfigTable
+from dafka.broker.fetching import Fetch
+from dafka.broker.interface import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    BrokerInterface,
+    Error,
+    Fetched,
+    FetchFrom,
+    ListedOffset,
+    Produced,
+    TopicPartition,
+)
+from dafka.broker.leader import Leaders, Request, Share, check_batches
+from dafka.broker.limits import PENDING_BYTES
+from dafka.broker.producer_state import ProducerStates
+from dafka.broker.topics import Partition, TopicTable
+from dafka.log import DamagedError, Log, LogError
+
+_LAST_TIMESTAMP = 2**63 - 1
+
+
+class RecordCalls(BrokerInterface):
+    """A broker's records, and the calls that wait for them or for their commit."""
+
+    log: Log
+    _topics: TopicTable
+    _configs: ConfigTable
+    _producers: ProducerStates
+    _leaders: Leaders
+    _check: Callable[[], None]
+    _storage_error: Callable[[str, str, LogError], Error]
+
+    def __init__(self) -> None:
+        self._fetches: set[Fetch] = set()
+        self._pending_bytes = 0
+        self._less_pending = gevent.event.Event()
+        self._turns = Turns()
+        self._entrance = Turns()
+
+    def produce(
+        self,
+        batches: Mapping[TopicPartition, Sequence[bytes]],
+        acks: int = -1,
+        *,
+        transactional_id: str | None = None,
+    ) -> dict[TopicPartition, Produced]:
+        self._check()
+        with self._entrance.turn():  # in their order: one connection may have several under way
+            while self._pending_bytes > PENDING_BYTES:
+                self._less_pending.clear()
+                self._less_pending.wait()
+                self._check()
+        request = Request(transactional_id)
+        shares: list[tuple[Partition, Share]] = []
+        for (name, number), contents in batches.items():
+            partition = self._topics.partition(name, number)
+            outcome: Share | Produced
+            if partition is None:
+                outcome = Produced(UnknownTopicOrPartitionError)
+            elif not partition.writable:
+                detail = f"only the native producer {partition.address!r} writes this partition"
+                outcome = Produced(PolicyViolationError, detail=detail)
+            elif acks not in (-1, 0, 1):
+                outcome = Produced(InvalidRequiredAcksError, detail=f"acks is -1, 0 or 1, not {acks}")
+            else:
+                outcome = check_batches(contents, request)
+                if isinstance(outcome, Share):
+                    shares.append((partition, outcome))
+                    continue
+            request.answers[name, number] = outcome
+        shares = self._admit(shares, request, acks)
+        request.left = len(shares)
+        for partition, share in shares:
+            self._pending_bytes += share.size
+            self._leaders.append(partition, share)
+        if acks == 0:
+            taken = {(partition.topic.name, partition.number): Produced(None) for partition, _ in shares}
+            return {**taken, **request.answers}
+        if request.left:
+            request.ready.wait()
+        return request.answers
+
+    def _admit(
+        self, shares: list[tuple[Partition, Share]], request: Request, acks: int
+    ) -> list[tuple[Partition, Share]]:
+        """The shares that their topics' configuration allows, as it wants them.
+
+        No other green thread may run between this and the appending, for the sake of the order.
+        """
+        settings = [self._configs.settings(partition.topic) for partition, _ in shares]
+        admitted = []
+        with self._turns.turn(any(map(recompresses, settings))):
+            for known, (partition, share) in zip(settings, shares, strict=True):
+                refused = admit(known, share, acks)
+                if refused is None:
+                    admitted.append((partition, share))
+                else:
+                    request.answers[partition.topic.name, partition.number] = refused
+        return admitted
+
+    def _settled(self, size: int) -> None:
+        self._pending_bytes -= size
+        if self._pending_bytes <= PENDING_BYTES:
+            self._less_pending.set()
+
+    def fetch(
+        self,
+        partitions: Mapping[TopicPartition, FetchFrom],
+        *,
+        max_wait: float,
+        min_bytes: int,
+        max_bytes: int,
+        read_committed: bool = False,
+    ) -> dict[TopicPartition, Fetched]:
+        self._check()
+        fetch = Fetch(
+            self.log, self._topics, self._producers, partitions, min_bytes, max_bytes, read_committed
+        )
+        self._fetches.add(fetch)
+        try:
+            return fetch.run(max_wait)
+        finally:
+            self._fetches.discard(fetch)
+            self._check()
+
+    def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, ListedOffset]:
+        self._check()
+        return {
+            (name, number): self._list_offset(self._topics.partition(name, number), timestamp, read_committed)
+            for (name, number), timestamp in timestamps.items()
+        }
+
+    def _list_offset(self, partition: Partition | None, timestamp: int, read_committed: bool) -> ListedOffset:
+        if partition is None:
+            return ListedOffset(UnknownTopicOrPartitionError)
+        end = self._producers.last_stable_offset(partition) if read_committed else partition.high_watermark
+        if timestamp == LATEST:
+            return ListedOffset(None, end)
+        if timestamp == EARLIEST:
+            return ListedOffset(None, partition.log_start)
+        if timestamp < 0 and timestamp != MAX_TIMESTAMP:
+            return ListedOffset(UnsupportedVersionError)
+        try:
+            found = self._latest_time(partition) if timestamp < 0 else self._since(partition, timestamp)
+        except DamagedError:
+            return ListedOffset(CorruptRecordError)
+        except LogError as error:
+            return ListedOffset(
+                self._storage_error("looking for a timestamp in", partition.topic.name, error)
+            )
+        if found is None or found[0] >= end:
+            return ListedOffset(None)
+        return ListedOffset(None, found[0], min(found[1], _LAST_TIMESTAMP))  # batches can say more
+
+    def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
+        found = self.log.offset_for_timestamp(partition.stored, timestamp)
+        if found is None or found[0] >= partition.floor:
+            return found
+        # Below the floor are a deleted topic's records. Only native partitions have one, and theirs rise
+        # with time: the first record above it is the answer.
+        rest = self.log.read_offsets(partition.stored, partition.floor, max_bytes=0)
+        return (rest[0][0], rest[0][1]) if rest else None
+
+    def _latest_time(self, partition: Partition) -> tuple[int, int] | None:
+        """The first record with the partition's largest timestamp, by bisection over the timestamps."""
+        found = self._since(partition, 0)
+        low, high = (found[1] if found else 0), _LAST_TIMESTAMP
+        while found is not None and low < high:
+            middle = (low + high + 1) // 2
+            later = self._since(partition, middle)
+            if later is None:
+                high = middle - 1
+            else:
+                found, low = later, max(middle, later[1])
+        return found
