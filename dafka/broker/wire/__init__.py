@@ -21,7 +21,8 @@ them together may hold in memory is bounded (:mod:`dafka.broker.wire.limits`): a
 its responses is not read from.
 
 What is no request is answered with the protocol's own error where it has one; otherwise the connection is
-closed and the reason logged, once for each connection, and counted.
+closed and the reason logged, once for each connection, and counted; of many in a minute the first ones are
+logged and then their number.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from contextlib import suppress
 from socket import SHUT_RDWR
@@ -19,8 +18,6 @@ from dafka.broker.wire.requests import Frame, read_frame, respond
 
 if TYPE_CHECKING:
     from dafka.broker.wire.listener import Listener
-
-log = logging.getLogger(__name__)
 
 RECEIVE_BYTES = 64 * 1024  # read at a time; a request that is longer gets a buffer of its own
 JOINED_BYTES = 128 * 1024  # a response up to this size is joined into one buffer
@@ -69,8 +66,7 @@ class Connection:
         except (OSError, BrokerStoppedError):
             pass  # the client has gone, or the broker goes
         except Exception:
-            log.exception("a request of %s failed", self.name)
-            self._listener.discarded["internal"] += 1
+            self._listener.reasons.tell("internal", f"a request of {self.name} failed", ours=True)
         finally:
             self.close()
 
@@ -180,8 +176,7 @@ class Connection:
         except (OSError, BrokerStoppedError):
             self.close()
         except Exception:
-            log.exception("a Produce of %s failed", self.name)
-            self._listener.discarded["internal"] += 1
+            self._listener.reasons.tell("internal", f"a Produce of {self.name} failed", ours=True)
             self.close()
         finally:
             self._budget.give(slot.size)
@@ -242,8 +237,7 @@ class Connection:
     def refuse(self, cause: str, detail: str) -> None:
         """Close because of what the client did, and say why, once."""
         if not self._closed:
-            self._listener.discarded[cause] += 1
-            log.warning("connection of %s closed: %s", self.name, detail)
+            self._listener.reasons.tell(cause, f"connection of {self.name} closed: {detail}")
         self.close()
 
     def close(self) -> None:

@@ -35,6 +35,12 @@ WRITE_SECONDS = 60.0
 MAX_WAIT_SECONDS = 300.0
 """A Fetch waits no longer than this, whatever the client asks for."""
 
+REASON_LINES = 10
+"""Lines in the log about connections that were closed, for each cause ..."""
+
+REASON_SECONDS = 60.0
+"""... in this time; then follows how many more there were."""
+
 FIRST_CHUNK = 64 * 1024
 """What a request that is only announced takes of memory; it grows as the bytes arrive."""
 

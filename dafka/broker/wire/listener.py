@@ -10,7 +10,6 @@ import errno
 import logging
 import os
 import socket as sockets
-from collections import Counter
 from typing import Any
 
 import gevent
@@ -22,6 +21,7 @@ from dafka.broker.interface import BrokerInterface
 from dafka.broker.wire import limits
 from dafka.broker.wire.connection import Connection
 from dafka.broker.wire.fetch_sessions import FetchSessions
+from dafka.broker.wire.reasons import Reasons
 from dafka.mesh.hub import Hub
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,8 @@ class Listener:
         self.broker = broker
         self.budget = Budget(limits.TOTAL_BYTES)
         self.sessions = FetchSessions()
-        self.discarded: Counter[str] = Counter()
+        self.reasons = Reasons()
+        self.discarded = self.reasons.counted
         self.accepted = self.requests = self.received = self.sent = 0
         self._hub = hub
         self._socket = socket
@@ -100,6 +101,7 @@ class Listener:
             connection.kill()
             if green is not None:
                 green.kill(block=False)
+        self.reasons.close()
 
     def forget(self, connection: Connection) -> None:
         """A connection has ended."""

@@ -78,6 +78,46 @@ def test_what_is_no_request_ends_its_connection_and_is_counted_and_logged_once(
     assert len([text for text in caplog.messages if "closed" in text and "ZeroMQ" not in text]) == 1
 
 
+def test_many_reasons_of_a_kind_are_logged_a_few_times_and_then_counted(
+    broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "REASON_SECONDS", 1.0)
+    closed = 0
+
+    def close_one(octets: bytes) -> None:
+        nonlocal closed
+        with WireClient(broker) as bad:
+            bad.socket.sendall(octets)
+            assert bad.is_closed()
+        closed += 1
+
+    def said() -> tuple[int, int]:
+        """How many were logged one by one, and how many in sums."""
+        sums = [int(text.split()[0]) for text in caplog.messages if "(short)" in text]
+        return len([text for text in caplog.messages if "a request of 0 bytes" in text]), sum(sums)
+
+    with caplog.at_level(logging.WARNING, "dafka.broker.wire"):
+        for _ in range(limits.REASON_LINES + 5):
+            close_one(frame(b""))
+        close_one(frame(header(999, 0)))
+        assert "API key 999" in caplog.text  # another cause, with lines of its own
+        until(lambda: sum(said()) == limits.REASON_LINES + 5)
+        assert said()[0] >= limits.REASON_LINES
+        close_one(frame(b""))
+        until(lambda: sum(said()) == limits.REASON_LINES + 6)  # the next minute has lines again
+    assert sum(broker.discarded.values()) >= closed
+
+
+def test_what_was_only_counted_is_said_when_the_broker_stops(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.WARNING, "dafka.broker.wire"), Broker(listen="127.0.0.1:0") as broker:
+        for _ in range(limits.REASON_LINES + 3):
+            with WireClient(broker) as bad:
+                bad.socket.sendall(frame(b""))
+                assert bad.is_closed()
+        assert "more connections" not in caplog.text
+    assert "3 more connections closed for the same kind of reason (short)" in caplog.text
+
+
 def test_a_zeromq_node_is_told_from_a_client_that_sends_nonsense(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ):
