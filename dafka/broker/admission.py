@@ -8,8 +8,8 @@ compression, so offsets, producer ids and sequences are untouched.
 The largest timestamp in a batch's header is what retention goes by. That of a batch whose records have none
 (-1) is the time when it came, so that it can go, as Kafka takes the time of the file.
 
-Compressing runs in gevent's threads and takes time. Calls with such topics pass one at a time, in the order
-in which they came, or a small batch would overtake a large one before it.
+Compressing runs in gevent's threads and takes time. Batches for such topics pass one call at a time, in the
+order in which they came, or a small batch would overtake a large one before it.
 """
 
 from __future__ import annotations
@@ -106,11 +106,8 @@ class Turns:
         self._waiting: deque[gevent.event.Event] = deque()
 
     @contextmanager
-    def turn(self, needed: bool = True) -> Iterator[None]:
-        """Wait for it, and have it for a ``with`` block; nothing at all if it is not ``needed``."""
-        if not needed:
-            yield
-            return
+    def turn(self) -> Iterator[None]:
+        """Wait for it, and have it for a ``with`` block."""
         if self._taken:
             self._wait()
         self._taken = True

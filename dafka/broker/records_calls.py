@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import gevent.event
@@ -54,6 +55,7 @@ class RecordCalls(BrokerInterface):
         self._less_pending = gevent.event.Event()
         self._turns = Turns()
         self._entrance = Turns()
+        self._waiting: Counter[Partition] = Counter()  # with shares that wait for their turn
 
     def produce(
         self,
@@ -86,11 +88,8 @@ class RecordCalls(BrokerInterface):
                     shares.append((partition, outcome))
                     continue
             request.answers[name, number] = outcome
-        shares = self._admit(shares, request, acks)
         request.left = len(shares)
-        for partition, share in shares:
-            self._pending_bytes += share.size
-            self._leaders.append(partition, share)
+        self._take_all(shares, request, acks)
         if acks == 0:
             taken = {(partition.topic.name, partition.number): Produced(None) for partition, _ in shares}
             return {**taken, **request.answers}
@@ -98,23 +97,38 @@ class RecordCalls(BrokerInterface):
             request.ready.wait()
         return request.answers
 
-    def _admit(
-        self, shares: list[tuple[Partition, Share]], request: Request, acks: int
-    ) -> list[tuple[Partition, Share]]:
-        """The shares that their topics' configuration allows, as it wants them.
+    def _take_all(self, shares: list[tuple[Partition, Share]], request: Request, acks: int) -> None:
+        """Append what the topics' configurations allow, each partition's in the order of the calls.
 
-        No other green thread may run between this and the appending, for the sake of the order.
+        What has to be compressed waits for its turn, and so does what comes behind it in the same partition.
+        The rest is appended before any other green thread runs.
         """
-        settings = [self._configs.settings(partition.topic) for partition, _ in shares]
-        admitted = []
-        with self._turns.turn(any(map(recompresses, settings))):
-            for known, (partition, share) in zip(settings, shares, strict=True):
-                refused = admit(known, share, acks)
-                if refused is None:
-                    admitted.append((partition, share))
-                else:
-                    request.answers[partition.topic.name, partition.number] = refused
-        return admitted
+        waiting = []
+        for partition, share in shares:
+            if partition in self._waiting or recompresses(self._configs.settings(partition.topic)):
+                waiting.append((partition, share))
+            else:
+                self._take(partition, share, request, acks)
+        if not waiting:
+            return
+        self._waiting.update(partition for partition, _ in waiting)
+        try:
+            with self._turns.turn():
+                for partition, share in waiting:
+                    self._take(partition, share, request, acks)
+        finally:
+            for partition, _ in waiting:
+                self._waiting[partition] -= 1
+                if not self._waiting[partition]:
+                    del self._waiting[partition]
+
+    def _take(self, partition: Partition, share: Share, request: Request, acks: int) -> None:
+        refused = admit(self._configs.settings(partition.topic), share, acks)
+        if refused is not None:
+            request.answer((partition.topic.name, partition.number), refused)
+            return
+        self._pending_bytes += share.size
+        self._leaders.append(partition, share)
 
     def _settled(self, size: int) -> None:
         self._pending_bytes -= size

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import pytest
 from broker.clients import Client, batch, until
 from broker.wire.client import WireClient, discarded
@@ -19,6 +22,8 @@ from kafka.errors import (
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from dafka import Broker
+from dafka.broker.admin_interface import ConfigChange, ConfigOperation, Resource, ResourceType
+from dafka.broker.interface import TopicSpec
 from dafka.broker.wire.limits import CONNECTION_REQUESTS
 
 NEWEST_BY_NAME = 12
@@ -173,3 +178,55 @@ def test_a_partition_named_twice_is_no_request(broker: Broker, client: Client, w
     assert wire.is_closed()
     assert discarded(broker) == {"twice": 1}
     assert client.values("topic") == []
+
+
+def both(packed: bytes | None, plain: bytes) -> Any:
+    """A request for the partitions 0 of two topics, or of the second one alone."""
+    request = produce("packed", packed)
+    other = produce("plain", plain).topic_data
+    request.topic_data = [*(request.topic_data if packed else ()), *other]
+    return request
+
+
+def test_a_partition_keeps_its_order_beside_one_that_is_compressed_on_the_way(
+    client: Client, wire: WireClient
+):
+    """Requests of a connection are stored as they were sent, though one of them has to wait."""
+    client.create("plain")
+    specs = {"packed": TopicSpec(1, configs={"compression.type": "gzip"})}
+    assert client.call("create_topics", specs) == {"packed": None}
+    takes_time = batch(os.urandom(900_000))
+    requests = []
+    for number in range(6):
+        requests += [
+            both(takes_time, batch(b"%d" % (2 * number))),
+            both(None, batch(b"%d" % (2 * number + 1))),
+        ]
+    sent = [wire.send(request, NEWEST_BY_NAME) for request in requests]
+    for number, (request, correlation) in enumerate(zip(requests, sent, strict=True)):
+        response = wire.receive(request, NEWEST_BY_NAME, correlation)
+        answers = {topic.name: topic.partition_responses[0] for topic in response.responses}
+        assert (answers["plain"].error_code, answers["plain"].base_offset) == (0, number)
+    assert client.values("plain") == [b"%d" % number for number in range(12)]
+    assert len(client.values("packed")) == 6
+
+
+def test_a_partition_keeps_its_order_when_it_is_not_compressed_any_more(
+    broker: Broker, client: Client, wire: WireClient
+):
+    specs = {"packed": TopicSpec(1, configs={"compression.type": "gzip"})}
+    assert client.call("create_topics", specs) == {"packed": None}
+    large = [produce("packed", batch(b"%d" % number + os.urandom(900_000))) for number in range(8)]
+    sent = [wire.send(request, NEWEST_BY_NAME) for request in large]
+    until(lambda: broker.metrics()["listener_requests"] == len(large))
+    change = {
+        Resource(ResourceType.TOPIC, "packed"): [
+            ConfigChange("compression.type", ConfigOperation.SET, "producer")
+        ]
+    }
+    client.call("alter_configs", change)
+    small = produce("packed", batch(b"last"))
+    last = wire.send(small, NEWEST_BY_NAME)
+    for request, correlation in zip([*large, small], [*sent, last], strict=True):
+        assert partition(wire.receive(request, NEWEST_BY_NAME, correlation)).error_code == 0
+    assert [value[:4] for value in client.values("packed")][-1] == b"last"
