@@ -31,7 +31,7 @@ from kafka.errors import UnknownMemberIdError as Unknown
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import ConsumerGroupMetadata, MemberState, TopicPartition
 
-from compat.kafka._calls import Calls
+from compat.kafka._calls import GRACE, Calls
 from compat.kafka._client import Client
 from compat.kafka.consumer._group_session import Attendance, Session
 from compat.kafka.consumer._listener import Notices
@@ -91,8 +91,10 @@ class GroupMember:
         """The subscription has changed, or metadata is known to be old: look at it next time."""
         self._topics.changed()
 
-    def poll(self, deadline: float, before_revoking: Callable[[], None]) -> bool:
+    def poll(self, deadline: float, before_revoking: Callable[[float | None], None]) -> bool:
         """Take part in a rebalance if there is one; False if it is not over at ``deadline``.
+
+        ``before_revoking`` is told how many milliseconds it has; None: as many as it likes.
 
         Raises:
             KafkaError: a rebalance listener failed; its exception is the cause.
@@ -107,7 +109,7 @@ class GroupMember:
             self._outdated = self._assigned_from != self._topics.snapshot()
         while self._attendance is not None or self._must_join():
             if self._attendance is None:
-                self._prepare(before_revoking)
+                self._prepare(deadline, before_revoking)
                 self._offered = self._protocols()
                 self._attendance = self.session.attend(self._offered)
             if not self._wait(self._attendance, deadline):
@@ -147,7 +149,7 @@ class GroupMember:
             self._rejoin = True
         return self._rejoin or self._outdated or self._joined_with != self._subscription.subscription
 
-    def _prepare(self, before_revoking: Callable[[], None]) -> None:
+    def _prepare(self, deadline: float, before_revoking: Callable[[float | None], None]) -> None:
         """Revoke what has to be revoked before joining, once for each rebalance."""
         if self._prepared:
             return
@@ -164,7 +166,8 @@ class GroupMember:
             notices.tell("lost", owned)
             self._drop_assignment()
         else:
-            before_revoking()
+            left = max(deadline - monotonic(), GRACE)
+            before_revoking(None if left == float("inf") else left * 1000)
             if not self._cooperative:
                 subscription.mark_pending_revocation(owned)
                 notices.tell("revoked", owned)

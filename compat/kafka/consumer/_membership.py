@@ -100,7 +100,7 @@ class Sole:
         """The subscription has changed, or metadata is known to be old: look at it next time."""
         self._topics.changed()
 
-    def poll(self, deadline: float, before_revoking: Callable[[], None]) -> bool:
+    def poll(self, deadline: float, before_revoking: Callable[[float | None], None]) -> bool:
         """Look at the metadata if it is time to, and take over what has changed."""
         subscription = self._subscription
         if subscription.partitions_auto_assigned() and self._topics.look(deadline):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
 
 from compat.kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
-from compat.kafka.errors import KafkaTimeoutError
+from compat.kafka.errors import CoordinatorLoadInProgressError, KafkaTimeoutError
 from dafka.testing import TestBroker, wait_until
 
 Consumers = Callable[..., KafkaConsumer]
@@ -114,6 +114,24 @@ def test_a_consumer_can_be_closed(
     wait_until(lambda: consumer.poll(100))
     with hanging(), in_time():
         consumer.close(timeout_ms=100)
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_commit_before_a_rebalance_takes_no_longer_than_the_poll(
+    dafka_broker: TestBroker, kafka_consumer_factory: Consumers, hanging: Callable[[], Any], failing: bool
+) -> None:
+    dafka_broker.preload("t", [b"v"])
+    consumer = kafka_consumer_factory("t", group_id="g", auto_commit_interval_ms=60_000)
+    wait_until(lambda: consumer.poll(100))
+    consumer.subscribe(["t", "u"])
+    if failing:
+        dafka_broker.fail_next_commit(CoordinatorLoadInProgressError, times=1_000_000)
+    with nullcontext() if failing else hanging(), in_time():
+        consumer.poll(100)
+        consumer.poll(0)
+    dafka_broker.clear_faults()
+    dafka_broker.preload("u", [b"w"])
+    wait_until(lambda: TopicPartition("u", 0) in consumer.poll(100))
 
 
 @pytest.mark.parametrize("group", [None, "g"])
