@@ -37,7 +37,9 @@ from dafka.broker.configs import BROKER_KEYS, KEYS, InvalidConfigError, Key, che
 from dafka.broker.interface import Error, TopicPartition
 from dafka.broker.retention import Upkeep
 from dafka.broker.topics import TopicTable, is_legal
+from dafka.broker.whole import whole
 from dafka.log import Log, LogError
+from dafka.mesh.hub import Hub
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ _PARTITIONS = 1000  # looked at before other green threads have their turn
 class AdminCalls(AdminInterface):
     """The broker's configuration, the trimming of partitions, and what is on its disk."""
 
+    hub: Hub
     log: Log
     _topics: TopicTable
     _configs: ConfigTable
@@ -92,7 +95,7 @@ class AdminCalls(AdminInterface):
         answers = {}
         for resource, some in changes.items():
             try:
-                outcome = self._alter_one(*resource, some, replace, validate_only)
+                outcome = whole(self.hub, self._alter_one, *resource, some, replace, validate_only)
             except InvalidConfigError as error:
                 outcome = Outcome(InvalidConfigurationError, str(error))
             except _RequestError as error:
@@ -174,7 +177,7 @@ class AdminCalls(AdminInterface):
             return DeletedRecords(OffsetOutOfRangeError)
         try:
             if offset > partition.log_start:
-                self._upkeep.trim(partition, offset)
+                whole(self.hub, self._upkeep.trim, partition, offset)
         except LogError as error:
             self._check()
             log.error("deleting records of %r failed: %s", name, error)

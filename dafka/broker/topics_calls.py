@@ -32,7 +32,9 @@ from dafka.broker.retention import Upkeep
 from dafka.broker.rows import Rows
 from dafka.broker.topics import Topic, TopicTable, is_legal
 from dafka.broker.transactions_coordinator import TransactionCoordinator
+from dafka.broker.whole import whole
 from dafka.log import LogError
+from dafka.mesh.hub import Hub
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +44,7 @@ _NO_ID = uuid.UUID(int=0)
 class TopicCalls(BrokerInterface):
     """A broker's topics, and what belongs to them in all its tables."""
 
+    hub: Hub
     host: str
     port: int
     cluster_id: str
@@ -97,7 +100,7 @@ class TopicCalls(BrokerInterface):
         answers: dict[str, Error | None] = {}
         for name, spec in topics.items():
             try:
-                answers[name] = self._create(name, spec, validate_only)
+                answers[name] = whole(self.hub, self._create, name, spec, validate_only)
             except InvalidConfigError as error:
                 log.warning("topic %r is not created: %s", name, error)
                 answers[name], details[name] = InvalidConfigurationError, str(error)
@@ -120,7 +123,7 @@ class TopicCalls(BrokerInterface):
         answers: dict[str, Error | None] = {}
         for name, total in totals.items():
             try:
-                answers[name] = self._topics.extend(name, total)
+                answers[name] = whole(self.hub, self._topics.extend, name, total)
             except LogError as error:
                 answers[name] = self._storage_error("adding partitions to topic", name, error)
         return answers
@@ -134,19 +137,21 @@ class TopicCalls(BrokerInterface):
                 answers[name] = UnknownTopicOrPartitionError
                 continue
             try:
-                deleted = self._topics.delete(topic, partial(self._rows_without, topic))
+                answers[name] = whole(self.hub, self._delete, topic)
             except LogError as error:
                 answers[name] = self._storage_error("deleting topic", name, error)
-                continue
-            answers[name] = None if deleted else UnknownTopicOrPartitionError
-            if deleted:
-                self._producers.forget(topic)
-                self._transactions.forget(topic)
-                self.node.forget(topic)
-                self._upkeep.deleted(topic.partitions)
-                for partition in topic.partitions:
-                    partition.wake()
         return answers
+
+    def _delete(self, topic: Topic) -> Error | None:
+        if not self._topics.delete(topic, partial(self._rows_without, topic)):
+            return UnknownTopicOrPartitionError
+        self._producers.forget(topic)
+        self._transactions.forget(topic)
+        self.node.forget(topic)
+        self._upkeep.deleted(topic.partitions)
+        for partition in topic.partitions:
+            partition.wake()
+        return None
 
     def _rows_without(self, topic: Topic) -> Rows:
         """The rows that delete what groups and producers have of a topic."""

@@ -65,6 +65,7 @@ from dafka.broker.transactions_interface import (
 )
 from dafka.broker.transactions_table import TransactionTable
 from dafka.broker.transactions_timeouts import Timeouts
+from dafka.broker.whole import whole
 from dafka.log import Log, LogError
 from dafka.mesh.hub import Hub
 from dafka.mesh.writer import Writer
@@ -145,7 +146,7 @@ class TransactionCoordinator(TransactionInterface):
             return ProducerIdentity(InvalidRequestError)
         if not 0 < timeout <= TRANSACTION_TIMEOUT_MAX:
             return ProducerIdentity(InvalidTransactionTimeoutError)
-        return self._whole(self._init, transactional_id, timeout, producer_id, epoch)
+        return whole(self._hub, self._init, transactional_id, timeout, producer_id, epoch)
 
     def _init(self, transactional_id: str, timeout: float, producer_id: int, epoch: int) -> ProducerIdentity:
         transaction = self._table.get(transactional_id)
@@ -225,7 +226,7 @@ class TransactionCoordinator(TransactionInterface):
                 for key in wanted
             }
         named = {row_name(partition): partition for partition in found.values() if partition is not None}
-        error = self._whole(self._add_partitions, transactional_id, producer_id, epoch, named)
+        error = whole(self._hub, self._add_partitions, transactional_id, producer_id, epoch, named)
         return dict.fromkeys(wanted, error)
 
     def _add_partitions(
@@ -248,7 +249,7 @@ class TransactionCoordinator(TransactionInterface):
     ) -> Error | None:
         if not isinstance(group, str) or not group:
             return InvalidGroupIdError
-        return self._whole(self._add_group, transactional_id, producer_id, epoch, group)
+        return whole(self._hub, self._add_group, transactional_id, producer_id, epoch, group)
 
     def _add_group(self, transactional_id: str, producer_id: int, epoch: int, group: str) -> Error | None:
         transaction = self._own(transactional_id, producer_id, epoch)
@@ -280,7 +281,7 @@ class TransactionCoordinator(TransactionInterface):
         answers, rows = self._offsets.rows(group, offsets)
         if error is None and rows:
             values = {key: value for (_, key), value in rows.items()}
-            error = self._whole(self._add_offsets, transactional_id, producer_id, epoch, group, values)
+            error = whole(self._hub, self._add_offsets, transactional_id, producer_id, epoch, group, values)
         return {key: wrong or error for key, wrong in answers.items()}
 
     def _add_offsets(
@@ -346,7 +347,7 @@ class TransactionCoordinator(TransactionInterface):
     def end_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool
     ) -> Error | None:
-        return self._whole(self._end_own, transactional_id, producer_id, epoch, commit)
+        return whole(self._hub, self._end_own, transactional_id, producer_id, epoch, commit)
 
     def _end_own(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> Error | None:
         transaction = self._own(transactional_id, producer_id, epoch)
@@ -402,19 +403,6 @@ class TransactionCoordinator(TransactionInterface):
         return listed
 
     # -- pieces ---------------------------------------------------------------------------------
-
-    def _whole(self, call: Callable[..., T], *args: Any) -> T:
-        """Carry out a call in a green thread of its own: it goes through, even if its caller is ended."""
-        outcome = gevent.event.AsyncResult()
-
-        def carry_out() -> None:
-            try:
-                outcome.set(call(*args))
-            except Exception as error:
-                outcome.set_exception(error)
-
-        self._hub.spawn(carry_out)
-        return outcome.get()  # type: ignore[no-any-return]
 
     def _own(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction | Error:
         """The transaction of a producer, or what it is told instead."""

@@ -205,9 +205,9 @@ def test_what_waits_for_its_round_when_the_topic_is_deleted_is_refused(client):
 
     def produce_and_delete():
         producing = gevent.spawn(client.core.produce, {("t", 0): [batch(b"a")]})
-        deleting = gevent.spawn(client.core.delete_topics, ["t"])
+        deleting = gevent.spawn(client.core._delete, client.core._topics.get("t"))  # before the round
         gevent.joinall([producing, deleting], raise_error=True)
-        return producing.value["t", 0].error, deleting.value["t"]
+        return producing.value["t", 0].error, deleting.value
 
     assert client.connection.hub.run(produce_and_delete) == (errors.UnknownTopicOrPartitionError, None)
     client.create("t")
