@@ -8,6 +8,7 @@ from collections import defaultdict
 from dafka.log.changes import Garbage, add_dropped
 from dafka.log.chunk import CHUNK_TAG, ChunkKey
 from dafka.log.errors import DamagedError
+from dafka.log.lost import LostValues
 from dafka.log.partition import (
     DROPPED_TAG,
     FLOOR_TAG,
@@ -59,6 +60,7 @@ def read_catalogue(storage: Storage) -> Catalogue:
                 raise ValueError("no log has such a key")
         except ValueError as error:
             raise _damaged(storage, f"key {key!r}", str(error)) from error
+    lost = LostValues(storage.lost)
     for prefix, keys in chunks.items():
         number = int.from_bytes(prefix, "big")
         if number in catalogue.dropped and number not in catalogue.partitions:
@@ -70,6 +72,8 @@ def read_catalogue(storage: Storage) -> Catalogue:
             keys.sort()  # big endian numbers: the order of the bytes is the order of the sequences
             index = partition.index
             index.extend(map(ChunkKey.unpack, keys))
+            if storage.lost:
+                lost.cut(partition, floors)
             if number in floors:
                 index.floor_sequence, index.floor_offset = floors[number]
                 catalogue.garbage.add(index.drop_trimmed())
@@ -79,6 +83,7 @@ def read_catalogue(storage: Storage) -> Catalogue:
     for number in catalogue.dropped - catalogue.partitions.keys():
         dead = map(ChunkKey.unpack, chunks.get(number.to_bytes(4, "big"), ()))
         add_dropped(catalogue.garbage, number, dead, floors.get(number, (0, 0)))
+    lost.commit(storage)
     return catalogue
 
 

@@ -131,13 +131,13 @@ class Changes:
         for partition in self.drops:
             index = partition.index
             deleted.append(pack_partition(index.number, partition.topic, partition.address))
-            stored.append(_sealed(pack_dropped(index.number)))
+            stored.append(sealed(pack_dropped(index.number)))
         for partition, (sequence, offset) in self.floors.items():
             index = partition.index
             new = pack_floor(index.number, sequence, offset)
             if index.floor_sequence or index.floor_offset:
                 deleted.append(pack_floor(index.number, index.floor_sequence, index.floor_offset))
-            stored.append(_sealed(new))
+            stored.append(sealed(new))
         for _, new_chunk, _ in self.rewrites:
             row = new_chunk.key.pack()
             stored.append((row, encode_chunk(row, BATCH, new_chunk.contents, [])))
@@ -177,6 +177,6 @@ def add_dropped(garbage: Garbage, number: int, keys: Iterable[ChunkKey], floor: 
     garbage.add_row(pack_dropped(number), 0)
 
 
-def _sealed(row: bytes) -> tuple[bytes, bytes]:
+def sealed(row: bytes) -> tuple[bytes, bytes]:
     """A row that says everything by its key, and the key's checksum for a value."""
     return row, crc32c(row).to_bytes(4, "little")

@@ -29,6 +29,15 @@ MERGE_LEVELS = (1024, 8192)
 CHECKPOINT_BYTES = 8 * 1024 * 1024
 """So much is written to the WAL, about, before it is copied into the database."""
 
+FILE_BYTES = 128 * 1024
+"""Values from this size on are files of their own, with durability ``'process'``."""
+
+REMOVABLE_FILES = 64
+"""So many files of deleted values wait for a checkpoint before one is due."""
+
+LOST_SECONDS = 120.0
+"""Files of values that are younger than this may not have reached the disk before a power cut."""
+
 WAL_BYTES = 64 * 1024 * 1024
 """The WAL grows to this at most while it is being copied and rounds go on; then they wait."""
 

@@ -18,7 +18,6 @@ from dafka.log.errors import AppendError, DamagedError, LogClosedError, LogForke
 from dafka.log.folder import take_folder
 from dafka.log.growth import Growth
 from dafka.log.limits import (
-    CHECKPOINT_BYTES,
     COLLECT_BYTES,
     COLLECT_ROWS,
     DAMAGED_PLACES,
@@ -186,7 +185,7 @@ class Log:
             round_.commit()
         finally:
             round_.finish()
-        if self._storage.wal_bytes > CHECKPOINT_BYTES:
+        if self._storage.checkpoint_due:
             self._storage.checkpoint()
 
     def trim(self, partition: LogPartition, *, before_sequence: int = 0, before_offset: int = 0) -> None:
@@ -211,7 +210,7 @@ class Log:
 
         Call ``commit()`` of the result once, then ``finish()`` in the owner's thread, whatever ``commit()``
         raised. There is one round at a time; LogWriteError if there is another one. Who writes this way
-        calls :meth:`checkpoint` when :attr:`wal_bytes` says so.
+        calls :meth:`checkpoint` when :attr:`checkpoint_due` says so.
         """
         self._check_open()
         self._check_writable()
@@ -345,6 +344,16 @@ class Log:
         return self._storage.wal_bytes
 
     @property
+    def checkpoint_due(self) -> bool:
+        """Whether enough has been written or deleted since the last :meth:`checkpoint`."""
+        return self._storage.checkpoint_due
+
+    @property
+    def removable_bytes(self) -> int:
+        """Files of deleted values, which the next complete :meth:`checkpoint` removes."""
+        return self._storage.removable_bytes
+
+    @property
     def wal_file_bytes(self) -> int:
         """What the WAL takes on the disk; its space is used again, and given back by a truncating
         :meth:`checkpoint`."""
@@ -382,7 +391,7 @@ class Log:
             self.write([], collect_bytes=COLLECT_BYTES)
         while self.spare_bytes:
             self.vacuum()
-            if self._storage.wal_bytes > CHECKPOINT_BYTES:
+            if self._storage.checkpoint_due:
                 self._storage.checkpoint()
         self._storage.checkpoint(truncate=True)
 
@@ -457,6 +466,7 @@ class Log:
             _open_logs.discard(self)
             self._reader.clear()
             try:
+                self._storage.settle()
                 self._storage.close()
             finally:
                 self._lock.release()

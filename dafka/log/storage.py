@@ -3,8 +3,9 @@
 Only here is diskcache touched, through its public interface. Facts about it that shape this file
 (diskcache 5.6.3):
 
-- By default it evicts, culls, and puts large values into loose files. All of that is off: every value is a
-  row of one SQLite database in WAL mode, so a transaction covers everything, and nothing is ever dropped.
+- By default it evicts and culls. All of that is off: every value is a row of one SQLite database in WAL mode,
+  so a transaction covers everything, and nothing is ever dropped. Large ones have files of their own, as far
+  as durability allows it (:mod:`dafka.log.values`).
 - ``iterkeys()`` is in key order but asks with an ``OR`` that SQLite answers by scanning the index from its
   start for every 100 keys: 100 000 keys take 2.5 s. Iterating the cache itself pages by row number: 0.2 s.
 - ``transact`` may leave SQLite's transaction open when COMMIT fails, and a ROLLBACK that fails hides the
@@ -18,10 +19,12 @@ Only here is diskcache touched, through its public interface. Facts about it tha
   in the commit of every round that merges chunks.
 - SQLite by itself copies the WAL into the database in whatever commit makes it longer than 4 MB: with
   a sync, some 10 to 100 ms. That is off; who owns the log calls :meth:`Storage.checkpoint` at a good moment.
+- Pages of 4 KiB it is: with 16 KiB a commit of small values takes three times as long, with 64 KiB seven.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sqlite3
@@ -40,11 +43,22 @@ from dafka.log.errors import (
     LogWriteError,
     NotALogError,
 )
-from dafka.log.limits import BUSY_SECONDS, LAYOUT, VACUUM_BYTES
+from dafka.log.limits import (
+    BUSY_SECONDS,
+    CHECKPOINT_BYTES,
+    FILE_BYTES,
+    LAYOUT,
+    LOST_SECONDS,
+    REMOVABLE_FILES,
+    VACUUM_BYTES,
+)
 from dafka.log.lock import LOCK_NAME
+from dafka.log.values import ValueDisk
 
 LAYOUT_KEY = "layout"
 SYNCHRONOUS = {"process": 1, "power": 2}  # SQLite's NORMAL and FULL
+_NO_FILES = 2**62  # larger than any value
+_FILES_FROM = {"process": FILE_BYTES, "power": _NO_FILES}
 
 _DATABASE = diskcache.core.DBNAME
 _PAGE = 4096  # SQLite's page; diskcache leaves it at that
@@ -54,7 +68,6 @@ _SETTINGS = {
     "size_limit": 2**62,
     "statistics": 0,
     "tag_index": 0,
-    "disk_min_file_size": 2**62,
     "sqlite_auto_vacuum": 2,
     "sqlite_cache_size": -2048,  # KiB
     "sqlite_journal_mode": "wal",
@@ -74,10 +87,20 @@ class Storage:
     def __init__(self, folder: str, durability: str) -> None:
         self.folder = folder
         self.wal_bytes = 0  # about what was written since the last checkpoint
+        self.lost: frozenset[bytes] = frozenset()
+        """Keys of values whose files a power cut kept from being written: only some of the last seconds."""
+        self._doubtful: list[tuple[bytes, str]] = []  # files of a round whose COMMIT failed
+        self._untidy = False  # whether there may be files that no row names
         try:
+            # SQLite removes the WAL when the last connection closes, also that of the next line.
+            closed = not os.path.exists(os.path.join(folder, _DATABASE + "-wal"))
             new = _layout(folder) is None
+            settings = {**_SETTINGS, "disk_min_file_size": _FILES_FROM[durability]}
             # diskcache writes its settings one by one: not with a sync of the disk for each
-            self._cache: Any = _Database(folder, timeout=BUSY_SECONDS, **_SETTINGS)
+            self._cache: Any = _Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, **settings)
+            self._files: ValueDisk = self._cache.disk
+            if not closed:
+                self.lost = self._sweep()
             if new:
                 self._cache.set(LAYOUT_KEY, LAYOUT)
             self._cache.reset("sqlite_synchronous", SYNCHRONOUS[durability])
@@ -108,18 +131,28 @@ class Storage:
 
     def commit(self, deleted: Iterable[bytes], stored: Iterable[tuple[bytes, bytes]]) -> None:
         """Delete and store in one transaction. Raises LogWriteError; then nothing of it is visible."""
-        cache = self._cache
+        cache, files = self._cache, self._files
         written = _PAGE
+        whole = False
+        files.written = []
         try:
+            self._take_back_doubtful()
             with cache.transact():
                 for key in deleted:
                     cache.delete(key)
                     written += _PAGE
                 for key, value in stored:
                     cache.set(key, value)
-                    written += len(value) + _PAGE
+                    written += (len(value) if len(value) < files.min_file_size else 0) + _PAGE
+                whole = True
             self.wal_bytes += written
         except BaseException as error:
+            self._untidy = True
+            if whole:
+                self._doubtful += files.written
+            else:
+                for _, name in files.written:
+                    files.unlink(name)
             self.close()
             if isinstance(error, _FAILURES):
                 raise LogWriteError(
@@ -129,18 +162,31 @@ class Storage:
                 ) from error
             raise
 
+    @property
+    def checkpoint_due(self) -> bool:
+        """Whether enough waits for :meth:`checkpoint`."""
+        return self.wal_bytes > CHECKPOINT_BYTES or self._files.removable >= REMOVABLE_FILES
+
+    @property
+    def removable_bytes(self) -> int:
+        """Files of deleted rows, which the next complete checkpoint removes."""
+        return self._files.removable_bytes
+
     def checkpoint(self, truncate: bool = False) -> bool:
         """Copy the WAL into the database, as far as it goes; True if that was all of it.
 
         Rounds may go on meanwhile in other threads; what they write is not copied. When all was copied, the
         next round begins the WAL anew. ``truncate`` empties the file as well: no round may be under way.
         """
-        before = self.wal_bytes
+        before, removable = self.wal_bytes, self._files.removable
         mode = "TRUNCATE" if truncate else "PASSIVE"
         busy, pages, copied = self._pragma(f"wal_checkpoint({mode})", "checkpointed")[0]
         left = max(0, pages - copied) * _PAGE
         self.wal_bytes += left - before
-        return not busy and left == 0
+        whole = not busy and left == 0
+        if whole:
+            self._files.unlink_removed(removable)
+        return whole
 
     def free_bytes(self) -> tuple[int, int]:
         """(space in the database that holds nothing, size of the database)."""
@@ -162,8 +208,11 @@ class Storage:
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
     def disk_bytes(self, *suffixes: str) -> int:
-        """What the database and its WAL take on the disk, or the files with these suffixes."""
-        total = 0
+        """What the database, its WAL and the files of values take on the disk, or what has these suffixes."""
+        total = 0 if suffixes else self._files.removable_bytes
+        if not suffixes:
+            with contextlib.suppress(sqlite3.Error):
+                total += self._cache.reset("size")  # which diskcache keeps of the rows that have files
         for suffix in suffixes or ("", "-wal"):
             try:
                 total += os.stat(os.path.join(self.folder, _DATABASE + suffix)).st_size
@@ -180,6 +229,32 @@ class Storage:
                 message = f"the database of the log {self.folder} could not be {what}: {_cause(error)}"
                 raise LogWriteError(self.folder, message) from error
             raise
+
+    def settle(self) -> None:
+        """Leave nothing behind that opening would have to tidy up; no round is under way, or will be."""
+        if self._files.removable:
+            with contextlib.suppress(LogWriteError):
+                self.checkpoint()
+        if self._files.removable or self._untidy:
+            with contextlib.suppress(sqlite3.Error, OSError):
+                self._sweep()
+
+    def _take_back_doubtful(self) -> None:
+        """Remove the files of a round that failed in its COMMIT, unless it is there after all."""
+        for key, name in self._doubtful:
+            if self._cache.file_of(key) != name:
+                self._files.unlink(name)
+        self._doubtful = []
+
+    def _sweep(self) -> frozenset[bytes]:
+        """Remove the files that no row names; the keys of rows of the last seconds whose files are lost."""
+        found = self._files.sizes()
+        rows = self._cache.files()
+        since = max((stored for *_, stored in rows), default=0.0) - LOST_SECONDS
+        lost = [key for name, size, key, stored in rows if stored >= since and found.get(name) != size]
+        for name in found.keys() - {name for name, *_ in rows}:
+            self._files.unlink(name)
+        return frozenset(lost)
 
     def close(self) -> None:
         """Close the calling thread's connection; the next call here opens another one."""
@@ -210,6 +285,16 @@ class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no type
         monkey = sys.modules.get("gevent.monkey")
         local = threading.local if monkey is None else monkey.get_original("threading", "local")
         self._of_thread = local()
+
+    def files(self) -> list[tuple[str, int, bytes, float]]:
+        """(name, size, key, time of storing in seconds) of all values that have files."""
+        select = "SELECT filename, size, key, store_time FROM Cache WHERE filename IS NOT NULL"
+        return self._sql(select).fetchall()  # type: ignore[no-any-return]
+
+    def file_of(self, key: bytes) -> str | None:
+        """The name of the file that holds the value of ``key``."""
+        rows = self._sql("SELECT filename FROM Cache WHERE key = ? AND raw = 1", (key,)).fetchall()
+        return rows[0][0] if rows else None
 
     def pragma(self, text: str) -> list[tuple[Any, ...]]:
         """The rows of a PRAGMA; all are fetched, for SQLite works only as long as it is asked for more."""

@@ -2,7 +2,8 @@
 
 It copies the WAL into the database (while rounds go on; only what they write meanwhile is copied with the
 rounds waiting), deletes the values of trimmed and deleted partitions, and gives free space back to the file
-system.
+system. Files of deleted values go when the WAL was copied; that is done for them a second after the last
+deletion at the latest.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import gevent
 import gevent.threadpool
 
 from dafka.log import Log, LogError
-from dafka.log.limits import CHECKPOINT_BYTES, COLLECT_BYTES, FREE_BYTES, WAL_BYTES
+from dafka.log.limits import COLLECT_BYTES, FREE_BYTES, WAL_BYTES
 from dafka.mesh.pool import run_in
 
 logger = logging.getLogger(__name__)
 
 REST = 1.0  # seconds without tidying up after a step of it failed
+FILES_STAY = 1.0  # seconds that files of deleted values wait for a checkpoint, when nothing else wants one
 
 
 class Tidying:
@@ -33,6 +35,7 @@ class Tidying:
         self._checkpoint: gevent.Greenlet | None = None
         self._vacuum = True  # whether there may be free space to give back
         self._rest_until = 0.0
+        self._freed = 0.0  # when values were deleted last
 
     @property
     def copying(self) -> bool:
@@ -42,11 +45,14 @@ class Tidying:
     @property
     def retry_after(self) -> float | None:
         """Seconds after which to come back though nothing happens, None: not before something does."""
-        return REST if self._rest_until else None
+        if self._rest_until:
+            return REST
+        return FILES_STAY if self._log.removable_bytes and not self.copying else None
 
     def freed(self) -> None:
         """A round has left space that nothing holds."""
         self._vacuum = True
+        self._freed = time.monotonic()
 
     def step(self) -> bool:
         """One step of what needs doing; whether there is more."""
@@ -76,7 +82,7 @@ class Tidying:
             self._checkpoint = None
             running.join()
             run_in(self._pool, log.checkpoint)  # what rounds wrote meanwhile: short, and they wait for it
-        elif running is None and log.wal_bytes > CHECKPOINT_BYTES:
+        elif running is None and (log.checkpoint_due or self._files_wait()):
             self._checkpoint = gevent.spawn(self._copy)
         if self._checkpoint is not None:
             return False  # what is written now would be copied with the rounds waiting; it ends soon
@@ -86,11 +92,18 @@ class Tidying:
                 run_in(self._pool, round_.commit)
             finally:
                 round_.finish()
+            self._freed = time.monotonic()
             return True
         self._vacuum = self._vacuum and log.spare_bytes > 0
         if self._vacuum:
             run_in(self._pool, log.vacuum)
         return self._vacuum
+
+    def _files_wait(self) -> bool:
+        """Whether there are files of deleted values, and no more are to come for now."""
+        log = self._log
+        quiet = time.monotonic() - self._freed >= FILES_STAY
+        return quiet and log.removable_bytes > 0 and not log.garbage_bytes
 
     def _copy(self) -> None:
         try:

@@ -6,8 +6,8 @@ Two programs take turns: one writes to a log, the other to a broker, in which re
 deletion of topics go on. Each goes on with the folder that its last kill left. Checked after every kill: all
 that was acknowledged is there once and in order, a round is there for all partitions or for none, what was
 trimmed or deleted stays so, of each key the newest record is there at its offset, table values and committed
-group offsets are no older than what was acknowledged and not beyond what is there, and ``verify`` finds no
-damage.
+group offsets are no older than what was acknowledged and not beyond what is there, ``verify`` finds no
+damage, and files of values are those of the rows.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def main(folder: str, seed: str, durability: str) -> None:
                 assert found.error is None, found
             elif chance < 0.4:
                 call("create_topics", {TEMPORARY: TopicSpec(3)})
-                call("produce", {(TEMPORARY, 1): [encode_batch([(0, None, bytes(50_000), ())])]})
+                call("produce", {(TEMPORARY, 1): [encode_batch([(0, None, bytes(150_000), ())])]})
                 call("delete_topics", [TEMPORARY])
             say()
 

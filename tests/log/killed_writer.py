@@ -17,10 +17,12 @@ import time
 from collections.abc import Iterator
 
 from dafka.log import Log, LogPartition, Trim, compact
+from dafka.log.limits import FILE_BYTES
 from dafka.protocol.batch_writer import encode_batch
 
 PARTITIONS = 6
 BATCHES, COMPACTED, TEMPORARY = 3, 4, 5  # the others hold raw messages of some size
+LARGE = (2, TEMPORARY)  # some of their values are files
 KEPT = 40  # messages that trimming leaves at least
 KEYS = 30
 RECORDS = 4  # in each batch of the compacted partition
@@ -37,6 +39,8 @@ def content(number: int, sequence: int, generation: int = 0) -> bytes:
         records = [(sequence, *keyed(RECORDS * sequence + place), ()) for place in range(RECORDS)]
         codec = "gzip" if sequence % 3 == 0 else None
         return encode_batch(records, base_offset=RECORDS * sequence, compression=codec)
+    if number in LARGE and sequence % 16 == 0:
+        return text + bytes(FILE_BYTES)
     return text + b"." * (0, 10, 100, 0, 0, 500)[number]
 
 

@@ -130,15 +130,15 @@ def test_tidying_up_that_fails_is_a_named_error_and_the_log_goes_on(
 ) -> None:
     with Log(folder) as log:
         partition = log.partition(b"hello", ADDRESS)
-        for first in range(0, 50, 5):
-            log.write([(partition, numbered(first, 5, 100_000))])
-        log.trim(partition, before_sequence=45)
+        for first in range(0, 250, 5):
+            log.write([(partition, numbered(first, 5, 20_000))])
+        log.trim(partition, before_sequence=245)
         disk.fault = failing(word, "before")
         with pytest.raises(LogWriteError, match="disk I/O error"):
             log.tidy()
         disk.fault = lambda statement: ""
         log.tidy()
-        assert log.read(partition, 0, count=1, max_bytes=1)[0] == 45
+        assert log.read(partition, 0, count=1, max_bytes=1)[0] == 245
 
 
 def test_a_read_that_meets_an_error_of_the_disk_is_no_damage(folder: Path, disk: Disk) -> None:

@@ -142,7 +142,7 @@ def test_large_values_come_back(folder: Path) -> None:
     large = os.urandom(10 * 1024 * 1024)
     with Log(folder) as log:
         log.write([(log.partition(b"hello", ADDRESS), [b"small", large, b"small"])])
-    assert {path.name.split("-")[0] for path in folder.iterdir()} == {"cache.db", "dafka.lock"}
+    assert {path.name for path in folder.iterdir()} == {"cache.db", "dafka.lock", "values"}
     with Log(folder) as log:
         partition = log.find(b"hello", ADDRESS)
         assert partition is not None
@@ -355,7 +355,7 @@ def test_a_full_disk_fails_the_round_and_changes_nothing(folder: Path) -> None:
         cache._sql(f"PRAGMA max_page_count = {pages + 20}").fetchall()
         with pytest.raises(LogWriteError, match=r"could not be written.*full") as caught:
             log.write(
-                [(partition, [bytes(1_000_000)]), (log.partition(b"new", ADDRESS), [b"1"])],
+                [(partition, [bytes(100_000)]), (log.partition(b"new", ADDRESS), [b"1"])],
                 {("table", "key"): "new", ("table", "other"): 1},
             )
         assert caught.value.path == str(folder)

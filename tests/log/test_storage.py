@@ -206,7 +206,7 @@ def test_a_key_that_no_log_writes_is_damage(folder: Path, row: object) -> None:
 
 
 def test_the_database_is_set_up_to_keep_everything(folder: Path) -> None:
-    storage = Storage(str(folder.parent), "process")
+    storage = Storage(str(folder.parent), "power")
     cache = storage._cache
     assert (cache.eviction_policy, cache.cull_limit, cache.statistics) == ("none", 0, 0)
     assert cache.disk_min_file_size > 10**12

@@ -13,7 +13,7 @@ import gevent
 import pytest
 
 from dafka.log import AppendError, Log, LogClosedError, LogPartition, LogWriteError
-from dafka.log.limits import CHECKPOINT_BYTES, WAL_BYTES
+from dafka.log.limits import CHECKPOINT_BYTES, FILE_BYTES, WAL_BYTES
 from dafka.log.log import COMPACTION_TABLE
 from dafka.mesh import writer as writer_module
 from dafka.mesh import writer_tidying
@@ -112,6 +112,20 @@ def test_trimming_and_dropping_go_through_rounds_and_the_space_comes_back(in_hub
     in_hub(check)
 
 
+def test_files_of_deleted_values_go_when_it_is_quiet(in_hub: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    def check(bench: Bench) -> None:
+        monkeypatch.setattr(writer_tidying, "FILES_STAY", 0.05)
+        partition = bench.partition()
+        for _ in range(10):
+            bench.append(partition, bytes(FILE_BYTES))
+        assert len(list((tmp_path / "log" / "values").iterdir())) == 10
+        bench.writer.trim_and_wait(partition, before_sequence=9)
+        bench.until(lambda: len(list((tmp_path / "log" / "values").iterdir())) == 1)
+        assert bench.log.removable_bytes == 0
+
+    in_hub(check)
+
+
 def test_what_was_handed_over_before_a_drop_is_done_before(in_hub: Any) -> None:
     def check(bench: Bench) -> None:
         partition = bench.partition()
@@ -181,7 +195,7 @@ def test_the_wal_is_copied_while_rounds_go_on_and_stays_bounded(in_hub: Any, tmp
         wal = tmp_path / "log" / "cache.db-wal"
         largest = 0
         for _ in range(400):
-            bench.append(partition, bytes(200_000))
+            bench.append(partition, bytes(FILE_BYTES - 1000))
             largest = max(largest, wal.stat().st_size)
         assert largest < WAL_BYTES + 3 * writer_module.ROUND_BYTES
         bench.until(lambda: bench.log.wal_bytes < 2 * CHECKPOINT_BYTES)

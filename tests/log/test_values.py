@@ -1,0 +1,298 @@
+"""Large values as files: which, that they come and go with their rows, and what a power cut may take."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import diskcache
+import pytest
+from log.messages import ADDRESS, EVERYTHING, chunk_rows, database, numbered
+
+from dafka.log import DamagedError, Log, LogPartition, LogReadError, LogWriteError
+from dafka.log.chunk import decode_chunk
+from dafka.log.limits import FILE_BYTES
+from dafka.log.verify import verify
+
+ROOT = Path(__file__).parents[2]
+
+
+def files(folder: Path) -> list[Path]:
+    """The files of values, oldest first."""
+    return sorted((folder / "values").glob("*"), key=lambda path: path.stat().st_mtime_ns)
+
+
+def large(sequence: int) -> list[bytes]:
+    return numbered(sequence, 1, FILE_BYTES)
+
+
+def everything(log: Log, partition: LogPartition) -> list[bytes]:
+    return log.read(partition, partition.first_sequence, count=EVERYTHING, max_bytes=EVERYTHING)[1]
+
+
+def damages(folder: Path) -> list[tuple[str, str]]:
+    *_, seen = verify(folder)
+    return seen.damages
+
+
+def test_large_values_are_files_and_small_ones_rows(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        for sequence in range(3):
+            log.write([(partition, large(sequence))])
+        log.write([(partition, numbered(3, 5))])
+    assert len(files(folder)) == 3
+    assert damages(folder) == []
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        assert everything(log, partition) == [*large(0), *large(1), *large(2), *numbered(3, 5)]
+
+
+def test_plain_diskcache_reads_all_of_it(folder: Path) -> None:
+    with Log(folder) as log:
+        log.write([(log.partition(b"hello", ADDRESS), large(0)), (log.partition(b"b", ADDRESS), [b"small"])])
+    keys = [key for _, key, _ in chunk_rows(folder)]
+    with diskcache.Cache(folder) as cache:
+        assert [decode_chunk(key, cache[key]).contents for key in keys] == [large(0), [b"small"]]
+
+
+def test_what_has_to_survive_a_power_cut_is_in_the_database(folder: Path) -> None:
+    with Log(folder, durability="power") as log:
+        log.write([(log.partition(b"hello", ADDRESS), large(0))])
+    assert not files(folder)
+
+
+def test_a_folder_without_files_gets_some_and_the_other_way_round(folder: Path) -> None:
+    for sequence, durability in enumerate(("power", "process", "power", "process")):
+        with Log(folder, durability=durability) as log:  # type: ignore[arg-type]
+            log.write([(log.partition(b"hello", ADDRESS), large(sequence))])
+    assert len(files(folder)) == 2
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        assert everything(log, partition) == [message for n in range(4) for message in large(n)]
+        log.trim(partition, before_sequence=3)
+        log.tidy()
+        assert everything(log, partition) == large(3)
+    assert len(files(folder)) == 1
+
+
+def test_files_of_deleted_values_go_with_the_next_checkpoint(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        for sequence in range(5):
+            log.write([(partition, large(sequence))])
+        full = log.disk_bytes
+        assert full > 5 * FILE_BYTES
+        log.trim(partition, before_sequence=4)
+        log.write([], collect_bytes=EVERYTHING)
+        assert len(files(folder)) == 5  # the rows could come back
+        assert log.removable_bytes > 4 * FILE_BYTES
+        assert log.disk_bytes > 5 * FILE_BYTES
+        log.checkpoint()
+        assert len(files(folder)) == 1
+        assert log.removable_bytes == 0
+        assert log.disk_bytes < full - 3 * FILE_BYTES
+
+
+def test_many_deleted_files_make_a_checkpoint_due(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dafka.log.storage.REMOVABLE_FILES", 3)
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        for sequence in range(5):
+            log.write([(partition, large(sequence))])
+        log.trim(partition, before_sequence=4)
+        log.write([], collect_bytes=EVERYTHING)
+        assert len(files(folder)) == 1
+
+
+def test_closing_leaves_no_files_of_deleted_values(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        log.write([(partition, large(0))])
+        log.drop(partition)
+        log.write([], collect_bytes=EVERYTHING)
+        assert len(files(folder)) == 1
+    assert not files(folder)
+
+
+@pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
+def test_a_round_that_fails_takes_its_files_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    failing = False
+
+    class Connection(sqlite3.Connection):
+        def execute(self, text: str, *arguments: Any) -> sqlite3.Cursor:
+            if failing and text.startswith(statement):
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(text, *arguments)
+
+    connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+    monkeypatch.setattr(
+        diskcache.core.sqlite3,
+        "connect",
+        lambda *arguments, **options: connect(*arguments, factory=Connection, **options),
+    )
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        log.write([(partition, large(0))])
+        failing = True
+        for _ in range(10):
+            with pytest.raises(LogWriteError, match="full"):
+                log.write([(partition, large(1))])
+            assert len(files(folder)) <= 2
+        failing = False
+        log.write([(partition, large(1))])
+        assert len(files(folder)) == 2
+        assert everything(log, partition) == [*large(0), *large(1)]
+
+
+def test_a_file_that_cannot_be_written_fails_the_round(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        (folder / "values").write_bytes(b"in the way")
+        with pytest.raises(LogWriteError, match="could not be written"):
+            log.write([(partition, large(0))])
+        (folder / "values").unlink()
+        log.write([(partition, large(0))])
+        assert everything(log, partition) == large(0)
+
+
+def test_a_file_that_cannot_be_read_is_no_damage(folder: Path) -> None:
+    with Log(folder, tail_bytes=0) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        log.write([(partition, large(0))])
+        (file,) = files(folder)
+        file.rename(folder / "elsewhere")
+        file.mkdir()
+        with pytest.raises(LogReadError, match="Is a directory"):
+            everything(log, partition)
+        file.rmdir()
+        (folder / "elsewhere").rename(file)
+        assert everything(log, partition) == large(0)
+
+
+def test_a_file_that_is_gone_or_has_changed_is_damage(folder: Path) -> None:
+    with Log(folder, tail_bytes=0) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        for sequence in range(3):
+            log.write([(partition, large(sequence))])
+        first, second, _ = files(folder)
+        first.unlink()
+        second.write_bytes(second.read_bytes().replace(b"message", b"massage"))
+        with pytest.raises(DamagedError, match=r"sequences 0 to 0 .* missing"):
+            log.read(partition, 0, count=1, max_bytes=1)
+        with pytest.raises(DamagedError, match=r"sequences 1 to 1 .* checksum"):
+            log.read(partition, 1, count=1, max_bytes=1)
+        assert log.read(partition, 2, count=1, max_bytes=1) == (2, large(2))
+    assert len(damages(folder)) == 2
+
+
+# -- a process or a machine that goes down --------------------------------------------------------
+
+
+@pytest.fixture
+def left(folder: Path) -> Path:
+    """What a process left that wrote five large values and was about to commit a sixth when it ended."""
+    program = f"""if True:
+        import os
+        from dafka.log import Log
+        from dafka.log.limits import FILE_BYTES
+        log = Log({str(folder)!r})
+        partition = log.partition(b"hello", {ADDRESS!r})
+        for sequence in range(5):
+            log.write([(partition, [b"message %d" % sequence + bytes(FILE_BYTES)])])
+        log._storage._cache.disk.store(bytes(FILE_BYTES), False, b"a key")
+        os._exit(0)
+    """
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+    assert len(files(folder)) == 6
+    return folder
+
+
+def test_files_that_no_row_names_go_when_the_log_is_opened(left: Path) -> None:
+    (left / "values" / "notes.txt").write_text("somebody's")
+    with Log(left) as log:
+        assert len(files(left)) == 5 + 1
+        assert everything(log, log.partition(b"hello", ADDRESS)) == [m for n in range(5) for m in large(n)]
+    assert (left / "values" / "notes.txt").read_text() == "somebody's"
+
+
+def test_a_partition_ends_before_what_a_power_cut_took(left: Path, caplog: Any) -> None:
+    for file in files(left)[3:5]:
+        file.write_bytes(b"")
+    with Log(left) as log:
+        assert "sequences 3 to 4 of topic b'hello'" in caplog.text
+        partition = log.partition(b"hello", ADDRESS)
+        assert partition.next_sequence == 3
+        log.write([(partition, large(3))])
+    with Log(left) as log:
+        assert everything(log, log.partition(b"hello", ADDRESS)) == [m for n in range(4) for m in large(n)]
+    assert len(files(left)) == 4
+    assert damages(left) == []
+
+
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_a_partition_of_which_nothing_is_left_goes_on_at_its_end(left: Path, trimmed: bool) -> None:
+    if trimmed:
+        copy = left.with_name("copy")
+        with Log(left) as log:
+            log.trim(log.partition(b"hello", ADDRESS), before_sequence=3)
+            shutil.copytree(left, copy)  # while it is open
+        left = copy
+    for file in files(left):
+        file.unlink()
+    for _ in range(2):
+        with Log(left) as log:
+            partition = log.partition(b"hello", ADDRESS)
+            assert partition.first_sequence == partition.next_sequence > 0
+            assert everything(log, partition) == []
+    with Log(left) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        end = partition.next_sequence
+        log.write([(partition, large(end))])
+        assert everything(log, partition) == large(end)
+
+
+def test_a_trim_into_what_is_lost_ends_with_the_log(left: Path) -> None:
+    copy = left.with_name("copy")
+    with Log(left) as log:
+        log.trim(log.partition(b"hello", ADDRESS), before_sequence=5)
+        shutil.copytree(left, copy)  # while it is open: what was trimmed is still there
+    for file in files(copy)[2:]:
+        file.unlink()
+    for sequence in (2, 3):
+        with Log(copy) as log:
+            partition = log.partition(b"hello", ADDRESS)
+            assert partition.next_sequence == sequence
+            log.write([(partition, large(sequence))])
+            assert log.read(partition, sequence, count=1, max_bytes=1) == (sequence, large(sequence))
+    assert damages(copy) == []
+
+
+def test_what_is_lost_in_the_midst_or_is_old_is_damage(left: Path) -> None:
+    files(left)[2].unlink()
+    with Log(left) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        assert partition.next_sequence == 5
+        assert log.read(partition, 3, count=9, max_bytes=EVERYTHING) == (3, [*large(3), *large(4)])
+        with pytest.raises(DamagedError, match="sequences 2 to 2"):
+            log.read(partition, 2, count=1, max_bytes=1)
+
+
+def test_what_is_missing_for_long_is_not_given_up(left: Path) -> None:
+    files(left)[4].unlink()
+    with database(left) as rows:
+        last = "SELECT max(key) FROM Cache WHERE filename IS NOT NULL"
+        rows.execute(f"UPDATE Cache SET store_time = store_time - 1000 WHERE key = ({last})")
+        rows.commit()
+        with Log(left) as log:
+            partition = log.partition(b"hello", ADDRESS)
+            assert partition.next_sequence == 5
+            with pytest.raises(DamagedError, match="sequences 4 to 4"):
+                log.read(partition, 4, count=1, max_bytes=1)
