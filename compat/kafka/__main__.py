@@ -10,12 +10,15 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
+import pkgutil
 import runpy
 import sys
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 
 from compat.kafka._install import install
+from dafka.log import LogError
+from dafka.log.folder import take_folder
 
 USAGE = """\
 usage: python -m compat.kafka [--embedded DIR] PROGRAM.py [ARGUMENT ...]
@@ -43,9 +46,7 @@ def main(arguments: list[str]) -> None:
             return
         name, equals, value = option.partition("=")
         if name == "--embedded":
-            if not equals:
-                value = _value(option, rest)
-            os.environ["DAFKA_EMBEDDED"] = os.path.abspath(value)
+            os.environ["DAFKA_EMBEDDED"] = _folder(value if equals else _value(option, rest))
         elif option == "-m":
             return _run_module(_value(option, rest), rest)
         elif option == "-c":
@@ -65,9 +66,24 @@ def _value(option: str, rest: list[str]) -> str:
     return rest.pop(0)
 
 
+def _folder(value: str) -> str:
+    """The folder, made and seen to be a broker's or empty. The program opens it when it first wants to."""
+    if not value:
+        raise _CannotRun(f"--embedded needs a folder\n{USAGE}")
+    path = os.path.abspath(os.path.expanduser(value))
+    try:
+        take_folder(path).release()
+    except LogError as error:
+        raise _CannotRun(f"--embedded {value}: {error}") from None
+    return path
+
+
 def _run_file(path: str, arguments: list[str]) -> None:
     sys.argv = [path, *arguments]
-    if os.path.isdir(path) or path.endswith((".zip", ".pyz")):
+    if os.path.isdir(path) or (os.path.exists(path) and path.endswith((".zip", ".pyz"))):
+        importer = pkgutil.get_importer(path)
+        if importer is None or importer.find_spec("__main__") is None:
+            raise _CannotRun(f"can't find '__main__' module in {path!r}")
         install()
         runpy.run_path(path, run_name="__main__")
         return

@@ -80,6 +80,8 @@ class TestBroker(GroupsOfBroker, Broker):
 
     def create_topic(self, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Create a topic. Raises the broker's error if that is not possible."""
+        if type(partitions) is not int:
+            raise TypeError(f"partitions is a number of them, not {partitions!r}")
         error = self._call("create_topics", {topic: TopicSpec(partitions, configs or {})})[topic]
         if error is not None:
             raise error(f"topic {topic!r} with {partitions} partitions")
@@ -257,7 +259,7 @@ class TestBroker(GroupsOfBroker, Broker):
 
         Until :meth:`clear_faults`, or until the end of the block: ``with broker.delay_fetches(0.5): ...``
         """
-        if seconds < 0:
+        if not seconds >= 0:  # nor NaN
             raise ValueError(f"a delay is 0 seconds or more, not {seconds!r}")
         self._hub.run(self._faulty.fetch_delays.__setitem__, topic, float(seconds))
         until_then = ExitStack()
@@ -290,6 +292,8 @@ class TestBroker(GroupsOfBroker, Broker):
     ) -> None:
         if not (isinstance(error, type) and issubclass(error, KafkaError)):
             raise TypeError(f"error is a class of kafka.errors, not {error!r}")
+        if type(times) is not int or times < 1:
+            raise ValueError(f"times is how many requests are to fail, 1 or more, not {times!r}")
         self._hub.run(kind(self._faulty).extend, [Failure(error, topic, written)] * times)
 
     # -- inside ---------------------------------------------------------------------------------

@@ -87,9 +87,7 @@ def test_preloaded_keys_go_where_a_producer_sends_them(dafka_broker, kafka_produ
     for key in keys:
         kafka_producer.send("produced", key=key, value=b"")
     kafka_producer.flush(5)
-    homes = [
-        {r.key: r.partition for r in dafka_broker.records(topic)} for topic in ("preloaded", "produced")
-    ]
+    homes = [{r.key: r.partition for r in dafka_broker.records(topic)} for topic in ("preloaded", "produced")]
     assert homes[0] == homes[1]
     assert len(set(homes[0].values())) == 5
 
@@ -206,9 +204,12 @@ def test_a_retriable_error_is_retried_and_the_program_notices_nothing(dafka_brok
 
 def test_without_retries_it_is_not_retried(dafka_broker):
     dafka_broker.fail_next_produce(NotLeaderForPartitionError)
-    with KafkaProducer(
-        bootstrap_servers=dafka_broker.bootstrap_servers, retries=0, enable_idempotence=False
-    ) as producer, pytest.raises(NotLeaderForPartitionError):
+    with (
+        KafkaProducer(
+            bootstrap_servers=dafka_broker.bootstrap_servers, retries=0, enable_idempotence=False
+        ) as producer,
+        pytest.raises(NotLeaderForPartitionError),
+    ):
         producer.send("t", b"a").get(5)
     assert dafka_broker.values("t") == []
 
@@ -311,5 +312,17 @@ def test_a_broker_with_delayed_fetches_can_be_stopped(dafka_broker, kafka_consum
 def test_only_error_classes_of_kafka_can_be_ordered(dafka_broker, error):
     with pytest.raises(TypeError, match=r"kafka\.errors"):
         dafka_broker.fail_next_produce(error)
-    with pytest.raises(ValueError, match="-1"):
-        dafka_broker.delay_fetches(-1)
+
+
+def test_faults_that_could_not_happen_are_refused(dafka_broker):
+    for times in (0, -1, 1.5):
+        with pytest.raises(ValueError, match=f"not {times}"):
+            dafka_broker.fail_next_commit(KafkaStorageError, times=times)
+    for seconds in (-1, float("nan")):
+        with pytest.raises(ValueError, match=f"not {seconds}"):
+            dafka_broker.delay_fetches(seconds)
+
+
+def test_a_number_of_partitions_that_is_none_is_refused(dafka_broker):
+    with pytest.raises(TypeError, match="'3'"):
+        dafka_broker.create_topic("t", "3")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dafka import Broker
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -253,7 +255,13 @@ def test_threads_and_exit_handlers_find_the_programs_globals(app):
         (["--nonsense", "x.py"], "--nonsense"),
         (["-m"], "-m needs a value"),
         (["--embedded"], "--embedded needs a value"),
+        (["--embedded=", "x.py"], "--embedded needs a folder"),
+        (["--embedded", "/proc/none", "x.py"], "--embedded /proc/none: the folder /proc/none for"),
+        (["--embedded", __file__, "x.py"], "is not a folder"),
+        (["--embedded", os.path.dirname(__file__), "x.py"], "is not a log: it holds"),
         (["no/such/file.py"], "no/such/file.py"),
+        (["no/such/file.zip"], "can't open file 'no/such/file.zip'"),
+        ([os.path.dirname(__file__)], "can't find '__main__' module"),
         (["-m", "no_such_module"], "no_such_module"),
         (["-m", "no_such_package.module"], "no_such_package.module"),
     ],
@@ -262,6 +270,13 @@ def test_a_wrong_command_line_is_explained(arguments, words):
     done = python("-m", "compat.kafka", *arguments, expect=2)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_is_in_use_is_said_before_the_program_runs(app, tmp_path):
+    with Broker(tmp_path / "data"):
+        done = python("-m", "compat.kafka", "--embedded", tmp_path / "data", app / "main.py", expect=2)
+    assert f"is open in process {os.getpid()}" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_help():
