@@ -6,10 +6,14 @@ from typing import Any
 
 import click
 
-from dafka.broker.broker import Broker
-from dafka.broker.limits import OFFSETS_RETENTION
-from dafka.cli.daemons import metrics_options, serve_metrics
-from dafka.cli.options import (
+from dafka.cli import kafka_package
+
+kafka_package.defer()
+
+from dafka.broker.broker import Broker  # noqa: E402  (without the clients of kafka-python)
+from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
+from dafka.cli.daemons import metrics_options, serve_metrics  # noqa: E402
+from dafka.cli.options import (  # noqa: E402
     common_options,
     durability_options,
     ended_by_signal,
