@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from socket import SHUT_RDWR
+from socket import MSG_DONTWAIT, MSG_PEEK, SHUT_RDWR
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -53,6 +53,7 @@ class Connection:
         self._writing = False
         self._room = gevent.event.Event()
         self._closed = False
+        self._fetching = False  # and maybe waiting for records
         self._produces: set[gevent.Greenlet] = set()
 
     # -- reading --------------------------------------------------------------------------------
@@ -158,7 +159,9 @@ class Connection:
             return
         while self._slots or self._writing:
             self._wait_for_room()
+        self._fetching = frame.is_fetch
         response = respond(self._broker, self._sessions, frame, self.host, self._budget.share())
+        self._fetching = False
         self._write(response)
 
     def _wait_for_room(self) -> None:
@@ -239,6 +242,17 @@ class Connection:
         if not self._closed:
             self._listener.reasons.tell(cause, f"connection of {self.name} closed: {detail}")
         self.close()
+
+    def is_forsaken(self) -> bool:
+        """Whether a Fetch is under way whose client has gone; anything else ends by itself."""
+        if not self._fetching or self._closed:
+            return False
+        try:
+            return not self.socket._sock.recv(1, MSG_PEEK | MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def close(self) -> None:
         """Close the socket. What the broker has accepted stays accepted."""

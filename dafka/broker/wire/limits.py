@@ -41,6 +41,9 @@ REASON_LINES = 10
 REASON_SECONDS = 60.0
 """... in this time; then follows how many more there were."""
 
+GONE_SECONDS = 1.0
+"""Within about this time a Fetch that waits for records learns that its client has gone."""
+
 FIRST_CHUNK = 64 * 1024
 """What a request that is only announced takes of memory; it grows as the bytes arrive."""
 

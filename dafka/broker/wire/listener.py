@@ -77,6 +77,7 @@ class Listener:
         self._closed = False
         socket.listen(BACKLOG)
         self._accepting = hub.spawn(self._accept)
+        self._looking = hub.spawn(self._end_forsaken)
 
     def metrics(self) -> dict[str, int]:
         """Figures since the start, by the names of :mod:`dafka.mesh.metrics`."""
@@ -96,6 +97,7 @@ class Listener:
             return
         self._closed = True
         self._accepting.kill(block=False)
+        self._looking.kill(block=False)
         close(self._socket)
         for connection, green in list(self._connections.items()):
             connection.kill()
@@ -107,6 +109,14 @@ class Listener:
         """A connection has ended."""
         self._connections.pop(connection, None)
         _open.discard(connection.socket)
+
+    def _end_forsaken(self) -> None:
+        """End the fetches that wait for nobody: a connection is not read from while it is answered."""
+        while True:
+            gevent.sleep(limits.GONE_SECONDS)
+            for connection, green in list(self._connections.items()):
+                if green is not None and connection.is_forsaken():
+                    green.kill(block=False)
 
     def _accept(self) -> None:
         full = False

@@ -39,6 +39,10 @@ class Frame(NamedTuple):
     def is_produce(self) -> bool:
         return self.header.key == PRODUCE
 
+    @property
+    def is_fetch(self) -> bool:
+        return self.header.key == FETCH
+
 
 def read_frame(data: memoryview) -> Frame:
     """Raises BadRequestError."""

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import resource
 import socket
+import struct
 import threading
 import time
 
@@ -262,6 +263,23 @@ def test_a_slow_reader_slows_only_itself(broker: Broker, client: Client):
         # One response of the slow one is under way, and no more; the quick one's last is read, and given back
         # as soon as the green thread that sent it goes on.
         until(lambda: broker.metrics()["listener_held_bytes"] < 20_000_000)
+
+
+def test_a_fetch_ends_with_its_client_and_others_wait_on(broker: Broker, client: Client, wire: WireClient):
+    client.create("topic")
+    request = fetch("topic", 0, wait=300_000)
+    waiting = wire.send(request, 12)
+    for number, end in enumerate(("closed", "reset"), 1):
+        with WireClient(broker) as gone:
+            gone.send(request, 12)
+            until(lambda: broker.metrics()["listener_requests"] == 1 + number)  # noqa: B023
+            if end == "reset":
+                gone.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    until(lambda: broker.metrics()["listener_connections"] == 1)
+    client.produce("topic", b"a")
+    answer = wire.receive(request, 12, waiting).responses[0].partitions[0]
+    assert answer.high_watermark == 1
+    assert broker.discarded == {}
 
 
 def test_metrics_count_what_goes_over_the_wire(broker: Broker, wire: WireClient):
