@@ -215,6 +215,21 @@ def test_the_database_is_set_up_to_keep_everything(folder: Path) -> None:
     storage.close()
 
 
+def test_rows_that_never_expire_are_in_no_index_of_expiry(folder: Path) -> None:
+    for _ in range(2):
+        with Log(folder) as log:
+            log.write([(log.partition(b"hello", ADDRESS), [b"1"])])
+    with diskcache.Cache(folder) as cache:
+        cache.set("theirs", 1, expire=0)
+        assert cache.expire() == 1
+    with database(folder) as rows:
+        plan = rows.execute("SELECT sql FROM sqlite_master WHERE name = 'Cache_expire_time'").fetchone()
+        assert plan[0].endswith("WHERE expire_time IS NOT NULL")
+        assert rows.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+    with Log(folder) as log:
+        assert log.find(b"hello", ADDRESS).next_sequence == 2  # type: ignore[union-attr]
+
+
 def test_no_log_is_a_program_s_business_after_its_death(folder: Path) -> None:
     """The files left behind by a process that never closed are no obstacle."""
     program = f"""if True:
