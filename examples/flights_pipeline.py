@@ -36,12 +36,18 @@ from tabulate import tabulate
 from compat.kafka import JsonSerializer, KafkaAdminClient, KafkaProducer
 from dafka import Broker
 from dafka.spark import session
+from dafka.spark.java import JavaMissingError
 
 PARTITIONS = 4
 PATIENCE = timedelta(days=7)  # how long windows stay open for late events
 HELD_BACK = 1000  # one of so many flights is sent too late, as long as it is early in the year ...
 LATE = 50  # ... and one of so many late, on the last days
 BATCH = 120_000  # events in one micro-batch
+SETTINGS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+}
 SECONDS = 60  # to wait for a broker that stopped answering
 
 EVENT = (
@@ -69,11 +75,11 @@ def main() -> None:
         servers = options.bootstrap_servers
         if servers is None:
             servers = stack.enter_context(Broker(listen="127.0.0.1:0")).bootstrap_servers
-        spark = session("flights", conf={"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"})
-        stack.callback(spark.stop)
         try:
+            spark = session("flights", conf=SETTINGS)
+            stack.callback(spark.stop)
             run(spark, servers, options)
-        except Failure as error:
+        except (Failure, JavaMissingError) as error:
             sys.exit(f"flights_pipeline: {error}")
 
 
