@@ -34,8 +34,7 @@ would change. The old id is fenced from then on.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from math import inf
 from uuid import uuid4
@@ -62,11 +61,8 @@ from dafka.broker.groups_interface import (
     MemberDescription,
     Synced,
 )
+from dafka.broker.groups_members import HeartbeatReply, JoinReply, Member, Members, SyncReply
 from dafka.broker.limits import EMPTY_SECONDS, GROUP_MAX_SIZE, INITIAL_DELAY, INITIAL_DELAY_MAX
-
-JoinReply = Callable[[Joined], object]
-SyncReply = Callable[[Synced], object]
-HeartbeatReply = Callable[["Error | None"], object]
 
 
 class State(Enum):
@@ -79,47 +75,6 @@ class State(Enum):
     DEAD = "Dead"
 
 
-class Member:
-    """A member, and which of its calls wait here for their answer."""
-
-    __slots__ = ("assignment", "expires", "heartbeat", "join", "member_id", "request", "sync", "synced")
-
-    def __init__(self, member_id: str, request: JoinRequest, now: float) -> None:
-        self.member_id = member_id
-        self.request = request
-        self.assignment = b""
-        self.expires = now + request.session_timeout
-        self.join: JoinReply | None = None
-        self.sync: SyncReply | None = None
-        self.heartbeat: HeartbeatReply | None = None
-        self.synced = True  # has no sync to make in this generation
-
-    def metadata(self, protocol: str | None) -> bytes:
-        """What the member said for this protocol."""
-        return next((metadata for name, metadata in self.request.protocols if name == protocol), b"")
-
-    @property
-    def waits(self) -> bool:
-        """Whether it cannot give signs of life because it waits for us."""
-        return self.join is not None or self.sync is not None
-
-    def dismiss(self, error: Error) -> None:
-        """Answer everything that waits with an error."""
-        if self.join is not None:
-            reply, self.join = self.join, None
-            reply(Joined(error, member_id=self.member_id))
-        if self.sync is not None:
-            sync, self.sync = self.sync, None
-            sync(Synced(error))
-        self.wake(error)
-
-    def wake(self, error: Error | None) -> None:
-        """Answer a parked heartbeat."""
-        if self.heartbeat is not None:
-            heartbeat, self.heartbeat = self.heartbeat, None
-            heartbeat(error)
-
-
 class Group:
     """A group. ``wake_at``: when to call :meth:`tick` at the latest (it may be early)."""
 
@@ -128,17 +83,19 @@ class Group:
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
-        self.leader: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members = Members()
         self.wake_at = inf
-        self._static: dict[str, str] = {}  # instance id -> member id
-        self._pending: dict[str, float] = {}  # member ids given out and not joined with: until when
         self._initial = False
         self._join_after = -inf
         self._join_by = inf
         self._sync_by = inf
         self._forget_at = inf
         self._emptied(now)
+
+    @property
+    def leader(self) -> str | None:
+        """The member that assigns."""
+        return self.members.leader
 
     # -- joining ----------------------------------------------------------------------------------
 
@@ -149,10 +106,10 @@ class Group:
             reply(Joined(error, member_id=request.member_id))
         elif request.member_id == NO_MEMBER:
             self._join_new(now, request, reply)
-        elif self._pending.pop(request.member_id, None) is not None:
+        elif self.members.pending.pop(request.member_id, None) is not None:
             self._add(now, request.member_id, request, reply)
         else:
-            error = self._not_a_member(request.member_id, request.instance_id)
+            error = self.members.refusal(request.member_id, request.instance_id)
             if error is not None:
                 reply(Joined(error, member_id=request.member_id))
             else:
@@ -165,20 +122,21 @@ class Group:
         if not names or not request.protocol_type:
             return InconsistentGroupProtocolError
         if self.members and (
-            request.protocol_type != self.protocol_type or not names & self._common_protocols()
+            request.protocol_type != self.protocol_type or not names & self.members.protocols
         ):
             return InconsistentGroupProtocolError
-        if request.member_id == NO_MEMBER and len(self.members) + len(self._pending) >= GROUP_MAX_SIZE:
+        if request.member_id == NO_MEMBER and len(self.members) + len(self.members.pending) >= GROUP_MAX_SIZE:
             return GroupMaxSizeReachedError
         return None
 
     def _join_new(self, now: float, request: JoinRequest, reply: JoinReply) -> None:
         instance = request.instance_id
         member_id = f"{request.client_id if instance is None else instance}-{uuid4()}"
-        if instance is not None and instance in self._static:
-            self._take_over(now, self.members[self._static[instance]], member_id, request, reply)
+        known = self.members.of_instance(instance)
+        if known is not None:
+            self._take_over(now, known, member_id, request, reply)
         elif instance is None and request.require_known_member:
-            self._pending[member_id] = until = now + request.session_timeout
+            self.members.pending[member_id] = until = now + request.session_timeout
             self.wake_at = min(self.wake_at, until)
             self._expect_more(now)
             reply(Joined(MemberIdRequiredError, member_id=member_id))
@@ -186,13 +144,10 @@ class Group:
             self._add(now, member_id, request, reply)
 
     def _add(self, now: float, member_id: str, request: JoinRequest, reply: JoinReply) -> None:
-        member = self.members[member_id] = Member(member_id, request, now)
+        member = Member(member_id, request, now)
         member.join = reply
+        self.members.add(member)
         self.protocol_type = request.protocol_type
-        if request.instance_id is not None:
-            self._static[request.instance_id] = member_id
-        if self.leader is None:
-            self.leader = member_id
         self._expect_more(now)
         self._prepare(now)
 
@@ -206,7 +161,7 @@ class Group:
             reply(self._joined(member))
             return
         member.dismiss(RebalanceInProgressError)
-        member.request = request
+        self.members.change(member, request)
         member.join = reply
         self._prepare(now)
 
@@ -216,17 +171,11 @@ class Group:
         """A new instance of a static member: it gets the old one's place."""
         old_id = member.member_id
         member.dismiss(FencedInstanceIdError)
-        self.members = {
-            (member_id if known == old_id else known): other for known, other in self.members.items()
-        }
-        self._static[str(request.instance_id)] = member_id
         led = self.leader == old_id
-        if led:
-            self.leader = member_id
-        member.member_id = member_id
-        member.request = request
+        self.members.rename(member, member_id)
+        self.members.change(member, request)
         self._touch(member, now)
-        if self.state is State.STABLE and self._choose_protocol() == self.protocol:
+        if self.state is State.STABLE and self.members.chosen_protocol() == self.protocol:
             joined = self._joined(member)
             if led and request.can_skip_assignment:
                 joined = joined._replace(skip_assignment=True)
@@ -271,7 +220,7 @@ class Group:
                 self._join_by = now + INITIAL_DELAY_MAX
             else:
                 self._join_after = now
-                self._join_by = now + self._rebalance_timeout()
+                self._join_by = now + self.members.rebalance_timeout
             forget = self.state is State.COMPLETING
             self.state = State.PREPARING
             self._sync_by = self._forget_at = inf
@@ -292,7 +241,7 @@ class Group:
         if now < self._join_by:
             if now < self._join_after or any(member.join is None for member in self.members.values()):
                 return
-            if self._pending and not self._initial:
+            if self.members.pending and not self._initial:
                 return
         for member in list(self.members.values()):
             if member.join is None and member.request.instance_id is None:
@@ -300,7 +249,7 @@ class Group:
         joined = [member for member in self.members.values() if member.join is not None]
         if self.members and not joined:
             # Static members only, all away: they keep their places until their sessions end.
-            self._join_by = now + self._rebalance_timeout()
+            self._join_by = now + self.members.rebalance_timeout
             self.wake_at = min(self.wake_at, self._join_by)
             return
         self.generation += 1
@@ -309,10 +258,10 @@ class Group:
             self._emptied(now)
             return
         if self.leader is None or self.members[self.leader].join is None:
-            self.leader = joined[0].member_id
-        self.protocol = self._choose_protocol()
+            self.members.leader = joined[0].member_id
+        self.protocol = self.members.chosen_protocol()
         self.state = State.COMPLETING
-        self._sync_by = now + self._rebalance_timeout()
+        self._sync_by = now + self.members.rebalance_timeout
         self.wake_at = min(self.wake_at, self._sync_by)
         for member in joined:
             member.synced = False
@@ -323,26 +272,9 @@ class Group:
 
     def _emptied(self, now: float) -> None:
         self.state = State.EMPTY
-        self.protocol = self.leader = None
+        self.protocol = None
         self._forget_at = now + EMPTY_SECONDS
         self.wake_at = min(self.wake_at, self._forget_at)
-
-    def _rebalance_timeout(self) -> float:
-        return max((member.request.rebalance_timeout for member in self.members.values()), default=0.0)
-
-    def _common_protocols(self) -> set[str]:
-        """The protocols that all members know."""
-        known = [{name for name, _ in member.request.protocols} for member in self.members.values()]
-        return set.intersection(*known) if known else set()
-
-    def _choose_protocol(self) -> str:
-        """Each member votes for the one it likes best of those that all know."""
-        common = self._common_protocols()
-        votes = Counter(
-            next(name for name, _ in member.request.protocols if name in common)
-            for member in self.members.values()
-        )
-        return votes.most_common(1)[0][0]
 
     # -- syncing ------------------------------------------------------------------------------------
 
@@ -440,19 +372,10 @@ class Group:
     def _fenced(self, generation: int, member_id: str, instance_id: str | None) -> Error | None:
         if self.state is State.DEAD:
             return CoordinatorNotAvailableError
-        error = self._not_a_member(member_id, instance_id)
+        error = self.members.refusal(member_id, instance_id)
         if error is None and generation != self.generation:
             error = IllegalGenerationError
         return error
-
-    def _not_a_member(self, member_id: str, instance_id: str | None) -> Error | None:
-        if instance_id is not None:
-            known = self._static.get(instance_id)
-            if known is not None and known != member_id:
-                return FencedInstanceIdError
-            if known is None:
-                return UnknownMemberIdError
-        return None if member_id in self.members else UnknownMemberIdError
 
     def _touch(self, member: Member, now: float) -> None:
         member.expires = now + member.request.session_timeout
@@ -465,11 +388,12 @@ class Group:
         answers: list[Error | None] = []
         for member_id, instance_id, _reason in leaving:
             if member_id == NO_MEMBER and instance_id is not None:
-                member_id = self._static.get(instance_id, NO_MEMBER)
-            if self._pending.pop(member_id, None) is not None:
+                static = self.members.of_instance(instance_id)
+                member_id = NO_MEMBER if static is None else static.member_id
+            if self.members.pending.pop(member_id, None) is not None:
                 answers.append(None)
                 continue
-            error = self._not_a_member(member_id, instance_id)
+            error = self.members.refusal(member_id, instance_id)
             if error is None:
                 self._remove(self.members[member_id])
             answers.append(error)
@@ -479,7 +403,9 @@ class Group:
 
     def tick(self, now: float) -> None:
         """Carry out what is due: sessions that end, members that others have waited for long enough."""
-        self._pending = {member_id: until for member_id, until in self._pending.items() if until > now}
+        pending = self.members.pending
+        for member_id in [member_id for member_id, until in pending.items() if until <= now]:
+            del pending[member_id]
         late = [
             member
             for member in self.members.values()
@@ -492,14 +418,13 @@ class Group:
         if late:
             self._members_gone(now)
         self._complete_joins(now)
-        if self.state is State.EMPTY and not self._pending and now >= self._forget_at:
+        if self.state is State.EMPTY and not pending and now >= self._forget_at:
             self.state = State.DEAD
         self.wake_at = min(
             inf if self.state is State.DEAD else self._forget_at,
             self._sync_by,
             self._join_by if now >= self._join_after else self._join_after,
-            min(self._pending.values(), default=inf),
-            min((one.expires for one in self.members.values() if not one.waits), default=inf),
+            self.members.next_expiry,
         )
 
     def die(self) -> None:
@@ -507,11 +432,7 @@ class Group:
         self.state = State.DEAD
 
     def _remove(self, member: Member) -> None:
-        del self.members[member.member_id]
-        if member.request.instance_id is not None:
-            self._static.pop(member.request.instance_id, None)
-        if self.leader == member.member_id:
-            self.leader = next(iter(self.members), None)
+        self.members.remove(member)
         member.dismiss(UnknownMemberIdError)
 
     def _members_gone(self, now: float) -> None:

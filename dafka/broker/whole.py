@@ -16,8 +16,8 @@ T = TypeVar("T")
 def whole(hub: Hub, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What ``call`` returns or raises, carried out in a green thread of its own.
 
-    The caller may be ended meanwhile, by Ctrl-C or a timeout in the thread that waits for it. What changes the
-    log first and memory afterwards must not stop between the two.
+    The caller may be ended meanwhile, by Ctrl-C or a timeout in the thread that waits for it. What changes
+    the log first and memory afterwards must not stop between the two.
     """
     outcome = gevent.event.AsyncResult()
 
