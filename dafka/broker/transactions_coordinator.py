@@ -24,12 +24,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import gevent
-import gevent.event
 from kafka.errors import (
-    ConcurrentTransactionsError,
     InvalidGroupIdError,
     InvalidProducerEpochError,
     InvalidProducerIdMappingError,
@@ -52,8 +50,9 @@ from dafka.broker.producer_ids import ProducerIds
 from dafka.broker.producer_state import ProducerStates, RefusedBatchError, row_name
 from dafka.broker.rows import Rows
 from dafka.broker.topics import Partition, Topic, TopicTable
-from dafka.broker.transactions import LAST_EPOCH, TRANSACTIONS, State, Transaction
-from dafka.broker.transactions_ending import Ending, storage_error
+from dafka.broker.transactions import TRANSACTIONS, State, Transaction
+from dafka.broker.transactions_ending import Ending
+from dafka.broker.transactions_identities import Identities
 from dafka.broker.transactions_interface import (
     NO_EPOCH,
     NO_PRODUCER_ID,
@@ -66,12 +65,10 @@ from dafka.broker.transactions_interface import (
 from dafka.broker.transactions_table import TransactionTable
 from dafka.broker.transactions_timeouts import Timeouts
 from dafka.broker.whole import whole
-from dafka.log import Log, LogError
+from dafka.log import Log
 from dafka.mesh.hub import Hub
 from dafka.mesh.writer import Writer
 from dafka.protocol.batch import BatchHeader
-
-T = TypeVar("T")
 
 _LISTED = 500  # transactional ids that are listed before other green threads have their turn
 
@@ -98,8 +95,9 @@ class TransactionCoordinator(TransactionInterface):
         self._groups = groups
         self._clock = clock
         self._ids = ProducerIds(data, writer)
-        self._table = TransactionTable(data, topics)
+        self._table = TransactionTable(data, writer, topics)
         self._ending: Ending
+        self._identities: Identities
         self._timeouts: Timeouts
         for transaction in self._table.in_use():
             for partition in transaction.partitions.values():
@@ -109,6 +107,7 @@ class TransactionCoordinator(TransactionInterface):
     def start(self, leaders: Leaders) -> None:
         """Carry on: end what was decided, and abort what lasts too long."""
         self._ending = Ending(self._writer, leaders, self._offsets, self._clock)
+        self._identities = Identities(self._ids, self._table, self._ending, self._clock)
         self._timeouts = Timeouts(self._hub, self._abort, self._clock)
         for transaction in self._table.in_use():
             if transaction.state is State.ONGOING:
@@ -136,81 +135,14 @@ class TransactionCoordinator(TransactionInterface):
         epoch: int = NO_EPOCH,
     ) -> ProducerIdentity:
         if transactional_id is None:
-            try:
-                return ProducerIdentity(None, self._ids.next(), 0)
-            except LogError as error:
-                return ProducerIdentity(storage_error("allotting producer ids", error))
+            return self._identities.anonymous()
         if not isinstance(transactional_id, str) or not transactional_id:
             return ProducerIdentity(InvalidRequestError)
         if (producer_id == NO_PRODUCER_ID) != (epoch == NO_EPOCH):
             return ProducerIdentity(InvalidRequestError)
         if not 0 < timeout <= TRANSACTION_TIMEOUT_MAX:
             return ProducerIdentity(InvalidTransactionTimeoutError)
-        return whole(self._hub, self._init, transactional_id, timeout, producer_id, epoch)
-
-    def _init(self, transactional_id: str, timeout: float, producer_id: int, epoch: int) -> ProducerIdentity:
-        transaction = self._table.get(transactional_id)
-        if transaction is None:
-            return self._first(transactional_id, timeout)
-        if producer_id != NO_PRODUCER_ID and producer_id != transaction.producer_id:
-            return ProducerIdentity(ProducerFencedError)
-        if transaction.busy:
-            return ProducerIdentity(ConcurrentTransactionsError)
-        if epoch not in (NO_EPOCH, transaction.epoch):
-            if epoch == transaction.last_epoch and not transaction.state.is_open:  # asked for again
-                return ProducerIdentity(None, transaction.producer_id, transaction.epoch)
-            return ProducerIdentity(ProducerFencedError)
-        if transaction.state.is_open:
-            transaction.busy = True
-            error = self._ending.end(transaction, False, transaction.epoch + 1)
-            if error is not None:
-                return ProducerIdentity(error)
-        return self._bump(transaction, timeout, epoch)
-
-    def _first(self, transactional_id: str, timeout: float) -> ProducerIdentity:
-        transaction = Transaction(transactional_id)
-        transaction.busy = True
-        self._table.add(transaction)
-        try:
-            identity = self._become(transaction, self._ids.next(), 0, NO_EPOCH, timeout)
-        except LogError as error:
-            identity = ProducerIdentity(storage_error("allotting producer ids", error))
-        transaction.busy = False
-        if identity.error is not None:
-            self._table.discard(transaction)
-        return identity
-
-    def _bump(self, transaction: Transaction, timeout: float, epoch: int) -> ProducerIdentity:
-        if transaction.epoch < LAST_EPOCH:
-            return self._become(transaction, transaction.producer_id, transaction.epoch + 1, epoch, timeout)
-        transaction.busy = True
-        try:
-            producer_id = self._ids.next()
-        except LogError as error:
-            return ProducerIdentity(storage_error("allotting producer ids", error))
-        finally:
-            transaction.busy = False
-        return self._become(transaction, producer_id, 0, NO_EPOCH, timeout)
-
-    def _become(
-        self, transaction: Transaction, producer_id: int, epoch: int, last_epoch: int, timeout: float
-    ) -> ProducerIdentity:
-        fields = {
-            "producer_id": producer_id,
-            "epoch": epoch,
-            "last_epoch": last_epoch,
-            "timeout": float(timeout),
-            "state": State.EMPTY,
-            "updated": self._clock(),
-        }
-        error = self._write(transaction, transaction.row(**fields))
-        if error is not None:
-            return ProducerIdentity(error)
-        self._table.discard_producer(transaction)
-        for name, value in fields.items():
-            setattr(transaction, name, value)
-        self._table.add(transaction)
-        return ProducerIdentity(None, producer_id, epoch)
+        return whole(self._hub, self._identities.give, transactional_id, timeout, producer_id, epoch)
 
     # -- what a transaction touches -------------------------------------------------------------
 
@@ -232,7 +164,7 @@ class TransactionCoordinator(TransactionInterface):
     def _add_partitions(
         self, transactional_id: str, producer_id: int, epoch: int, named: Mapping[str, Partition]
     ) -> Error | None:
-        transaction = self._own(transactional_id, producer_id, epoch)
+        transaction = self._table.own(transactional_id, producer_id, epoch)
         if not isinstance(transaction, Transaction):
             return transaction
         rows: Rows = {}
@@ -252,7 +184,7 @@ class TransactionCoordinator(TransactionInterface):
         return whole(self._hub, self._add_group, transactional_id, producer_id, epoch, group)
 
     def _add_group(self, transactional_id: str, producer_id: int, epoch: int, group: str) -> Error | None:
-        transaction = self._own(transactional_id, producer_id, epoch)
+        transaction = self._table.own(transactional_id, producer_id, epoch)
         if not isinstance(transaction, Transaction):
             return transaction
         if group not in transaction.groups and len(transaction.groups) >= TRANSACTION_GROUPS:
@@ -287,7 +219,7 @@ class TransactionCoordinator(TransactionInterface):
     def _add_offsets(
         self, transactional_id: str, producer_id: int, epoch: int, group: str, values: Mapping[str, Any]
     ) -> Error | None:
-        transaction = self._own(transactional_id, producer_id, epoch)
+        transaction = self._table.own(transactional_id, producer_id, epoch)
         if not isinstance(transaction, Transaction):
             return InvalidProducerEpochError if transaction is ProducerFencedError else transaction
         if transaction.state is not State.ONGOING or group not in transaction.groups:
@@ -295,7 +227,7 @@ class TransactionCoordinator(TransactionInterface):
         rows: Rows = {}
         for key, value in values.items():
             rows.update(transaction.offset_row(key, value))
-        error = self._write(transaction, rows)
+        error = self._table.write(transaction, rows)
         if error is None:
             self._offsets.hold(values.keys() - transaction.offsets.keys())
             transaction.offsets.update(values)
@@ -304,10 +236,10 @@ class TransactionCoordinator(TransactionInterface):
     def _note(self, transaction: Transaction, rows: Rows) -> Error | None:
         """Write what a transaction touches; with the first of it the transaction begins."""
         if transaction.state is State.ONGOING:
-            return self._write(transaction, rows) if rows else None
+            return self._table.write(transaction, rows) if rows else None
         now = self._clock()
         begun = {"state": State.ONGOING, "started": now, "updated": now}
-        error = self._write(transaction, {**rows, **transaction.row(**begun)})
+        error = self._table.write(transaction, {**rows, **transaction.row(**begun)})
         if error is None:
             transaction.state = State.ONGOING
             transaction.started = transaction.updated = now
@@ -350,7 +282,7 @@ class TransactionCoordinator(TransactionInterface):
         return whole(self._hub, self._end_own, transactional_id, producer_id, epoch, commit)
 
     def _end_own(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> Error | None:
-        transaction = self._own(transactional_id, producer_id, epoch)
+        transaction = self._table.own(transactional_id, producer_id, epoch)
         if not isinstance(transaction, Transaction):
             return transaction
         if transaction.state is State.ONGOING:
@@ -402,30 +334,6 @@ class TransactionCoordinator(TransactionInterface):
                 gevent.sleep(0)
         return listed
 
-    # -- pieces ---------------------------------------------------------------------------------
-
-    def _own(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction | Error:
-        """The transaction of a producer, or what it is told instead."""
-        if not transactional_id:
-            return InvalidRequestError
-        transaction = self._table.get(transactional_id)
-        if transaction is None or transaction.producer_id != producer_id:
-            return InvalidProducerIdMappingError
-        if transaction.epoch != epoch:
-            return ProducerFencedError
-        return ConcurrentTransactionsError if transaction.busy else transaction
-
-    def _write(self, transaction: Transaction, rows: Rows) -> Error | None:
-        """Write rows while the transaction is busy; waits as a green thread."""
-        transaction.busy = True
-        try:
-            self._writer.put_and_wait(rows)
-        except LogError as error:
-            return storage_error(f"writing transaction {transaction.transactional_id!r}", error)
-        finally:
-            transaction.busy = False
-        return None
-
     def forget(self, topic: Topic) -> None:
         """A topic was deleted: nothing of it is in any transaction now."""
         prefix, infix = f"{topic.topic_id.hex}/", f"/{topic.topic_id.hex}/"
@@ -456,7 +364,7 @@ class TransactionCoordinator(TransactionInterface):
         beyond TRANSACTIONAL_IDS_KEPT; how many. Calls ``pause`` now and then."""
         forgotten = 0
         for transaction in self._table.expired(self._clock(), pause):
-            if self._write(transaction, {(TRANSACTIONS, transaction.transactional_id): None}) is None:
+            if self._table.write(transaction, {(TRANSACTIONS, transaction.transactional_id): None}) is None:
                 self._table.discard(transaction)
                 forgotten += 1
         return forgotten

@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from uuid import UUID
 
+from kafka.errors import (
+    ConcurrentTransactionsError,
+    InvalidProducerIdMappingError,
+    InvalidRequestError,
+    ProducerFencedError,
+)
+
+from dafka.broker.groups_interface import Error
 from dafka.broker.limits import TRANSACTIONAL_ID_EXPIRATION, TRANSACTIONAL_IDS_KEPT
+from dafka.broker.rows import Rows
 from dafka.broker.topics import Partition, Topic, TopicTable
 from dafka.broker.transactions import OPEN, TRANSACTIONS, Transaction
-from dafka.log import Log
+from dafka.broker.transactions_ending import storage_error
+from dafka.log import Log, LogError
+from dafka.mesh.writer import Writer
 
 
 class TransactionTable:
-    """The transactions of one log."""
+    """The transactions of one log. Hub side."""
 
-    def __init__(self, log: Log, topics: TopicTable) -> None:
+    def __init__(self, log: Log, writer: Writer, topics: TopicTable) -> None:
+        self._writer = writer
         self._topics = topics
         self._table = log.table(TRANSACTIONS)
         self._open = log.table(OPEN)
@@ -61,6 +73,17 @@ class TransactionTable:
         """How many transactional ids there are."""
         return len(self._table)
 
+    def own(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction | Error:
+        """The transaction of a producer, or what it is told instead."""
+        if not transactional_id:
+            return InvalidRequestError
+        transaction = self.get(transactional_id)
+        if transaction is None or transaction.producer_id != producer_id:
+            return InvalidProducerIdMappingError
+        if transaction.epoch != epoch:
+            return ProducerFencedError
+        return ConcurrentTransactionsError if transaction.busy else transaction
+
     def in_use(self) -> list[Transaction]:
         """Those in memory, all open ones among them."""
         return list(self._known.values())
@@ -97,6 +120,17 @@ class TransactionTable:
             transaction = self.get(transactional_id)
             if transaction is not None and not transaction.busy and not transaction.state.is_open:
                 yield transaction
+
+    def write(self, transaction: Transaction, rows: Rows) -> Error | None:
+        """Write rows while the transaction is busy; waits as a green thread."""
+        transaction.busy = True
+        try:
+            self._writer.put_and_wait(rows)
+        except LogError as error:
+            return storage_error(f"writing transaction {transaction.transactional_id!r}", error)
+        finally:
+            transaction.busy = False
+        return None
 
     def _partition(self, name: str) -> Partition | None:
         topic_id, _, number = name.partition("/")
