@@ -180,7 +180,10 @@ class FakeBroker:
         head = _exactly(connection, 4)
         if head is None:
             return False
-        frame = _exactly(connection, struct.unpack(">i", head)[0])
+        (length,) = struct.unpack(">i", head)
+        if length < 0:
+            return False  # a ZeroMQ node that looks for a peer at a port which was that peer's before
+        frame = _exactly(connection, length)
         if frame is None:
             return False
         key, version, correlation, size = struct.unpack_from(">hhih", frame)
