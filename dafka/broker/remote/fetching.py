@@ -30,7 +30,14 @@ from kafka.errors import (
 
 from dafka.broker.interface import NO_OFFSET, Error, Fetched, FetchFrom, TopicPartition
 from dafka.broker.remote.cluster import LOST, Cluster
-from dafka.broker.remote.fetch_codec import API_KEY, HIGHEST, LOWEST, decode_fetch, encode_fetch
+from dafka.broker.remote.fetch_codec import (
+    API_KEY,
+    FLEXIBLE,
+    HIGHEST,
+    LOWEST,
+    decode_fetch,
+    encode_fetch,
+)
 from dafka.broker.remote.limits import (
     EMPTY_PAUSE,
     FETCH_GRACE,
@@ -39,6 +46,7 @@ from dafka.broker.remote.limits import (
     RETRY_BACKOFF,
 )
 from dafka.broker.remote.nodes import Node
+from dafka.broker.remote.responses import body_of
 
 Wanted = dict[TopicPartition, FetchFrom]
 Answers = dict[TopicPartition, Fetched]
@@ -101,8 +109,11 @@ class _Request:
                 self.asked.max_bytes,
                 self.asked.read_committed,
             )
-            answer = connection.request(API_KEY, version, body, self._timeout + self._max_wait)
-            error, answers = connection.decode(lambda: decode_fetch(answer, version))
+            flexible = version >= FLEXIBLE
+            answer = connection.request(
+                API_KEY, version, body, self._timeout + self._max_wait, flexible=flexible
+            )
+            error, answers = connection.decode(lambda: decode_fetch(body_of(answer, flexible), version))
         if error is not None:
             return _failed(wanted, error)
         return {one: answers.get(one, _nothing(NetworkExceptionError)) for one in wanted}

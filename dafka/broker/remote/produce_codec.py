@@ -1,4 +1,8 @@
-"""Produce requests and responses, the client's side, versions 3 to 8: batches pass through as they are."""
+"""Produce requests and responses, the client's side, versions 3 to 11: batches pass through as they are.
+
+Who writes version 12 in a transaction has KIP-890's second part, and 13 has ids for the topics' names, which
+a broker interface does not know.
+"""
 
 from __future__ import annotations
 
@@ -8,44 +12,53 @@ from collections.abc import Mapping
 from kafka.errors import for_code
 
 from dafka.broker.interface import Produced, TopicPartition
-from dafka.broker.wire.framing import string
-from dafka.broker.wire.reader import read_string
+from dafka.broker.wire.framing import array_size, compact_string, string
+from dafka.broker.wire.reader import read_compact_string, read_size, read_string, skip_tags
 
 API_KEY = 0
-LOWEST, HIGHEST = 3, 8
+LOWEST, HIGHEST = 3, 11
+FLEXIBLE = 9
 
-_ACKS = struct.Struct(">hii")  # acks, timeout, number of topics
-_PARTITION = struct.Struct(">ii")  # number, octets of its batch
+_ACKS = struct.Struct(">hi")  # acks, timeout
 _OUTCOME = struct.Struct(">ihqq")  # number, error, base offset, append time
 _LONG = struct.Struct(">q")
 _INT = struct.Struct(">i")
 
 
 def encode_produce(
-    batches: Mapping[TopicPartition, bytes], acks: int, timeout_ms: int, transactional_id: str | None
+    batches: Mapping[TopicPartition, bytes],
+    version: int,
+    acks: int,
+    timeout_ms: int,
+    transactional_id: str | None,
 ) -> list[bytes]:
     """The request's body as pieces; one batch for each partition, as Kafka takes them."""
+    flexible = version >= FLEXIBLE
+    text = compact_string if flexible else string
+    tags = b"\0" if flexible else b""
     by_topic: dict[str, list[tuple[int, bytes]]] = {}
     for (topic, number), batch in batches.items():
         by_topic.setdefault(topic, []).append((number, batch))
-    pieces = [string(transactional_id), _ACKS.pack(acks, timeout_ms, len(by_topic))]
+    pieces = [text(transactional_id), _ACKS.pack(acks, timeout_ms), array_size(len(by_topic), flexible)]
     for topic, partitions in by_topic.items():
-        pieces.append(string(topic))
-        pieces.append(_INT.pack(len(partitions)))
+        pieces += (text(topic), array_size(len(partitions), flexible))
         for number, batch in partitions:
-            pieces.append(_PARTITION.pack(number, len(batch)))
-            pieces.append(batch)
+            pieces += (_INT.pack(number), array_size(len(batch), flexible), batch, tags)
+        pieces.append(tags)
+    pieces.append(tags)
     return pieces
 
 
 def decode_produce(answer: memoryview, version: int) -> dict[TopicPartition, Produced]:
-    """The outcome for each partition. Raises struct.error or ValueError for what is no response."""
+    """The outcome for each partition. Raises ValueError, IndexError, struct.error or BadRequestError
+    for what is no response."""
+    flexible = version >= FLEXIBLE
+    read_text = read_compact_string if flexible else read_string
     outcomes: dict[TopicPartition, Produced] = {}
-    topics, position = _INT.unpack_from(answer)[0], 4
+    topics, position = read_size(answer, 0, flexible)
     for _ in range(topics):
-        topic, position = read_string(answer, position)
-        partitions = _INT.unpack_from(answer, position)[0]
-        position += 4
+        topic, position = read_text(answer, position)
+        partitions, position = read_size(answer, position, flexible)
         for _ in range(partitions):
             number, code, base_offset, append_time = _OUTCOME.unpack_from(answer, position)
             position += _OUTCOME.size
@@ -54,19 +67,25 @@ def decode_produce(answer: memoryview, version: int) -> dict[TopicPartition, Pro
                 log_start = _LONG.unpack_from(answer, position)[0]
                 position += 8
             if version >= 8:
-                detail, position = _record_errors(answer, position)
+                detail, position = _record_errors(answer, position, flexible)
+            if flexible:
+                position = skip_tags(answer, position)
             error = for_code(code) if code else None
             outcomes[topic or "", number] = Produced(error, base_offset, append_time, log_start, detail or "")
+        if flexible:
+            position = skip_tags(answer, position)
     return outcomes
 
 
-def _record_errors(answer: memoryview, position: int) -> tuple[str | None, int]:
+def _record_errors(answer: memoryview, position: int, flexible: bool) -> tuple[str | None, int]:
     """What is wrong in words: about the first record that is named, or about the batch."""
+    read_text = read_compact_string if flexible else read_string
     first = None
-    count = _INT.unpack_from(answer, position)[0]
-    position += 4
+    count, position = read_size(answer, position, flexible)
     for _ in range(count):
-        message, position = read_string(answer, position + 4)
+        message, position = read_text(answer, position + 4)
         first = first or message
-    detail, position = read_string(answer, position)
+        if flexible:
+            position = skip_tags(answer, position)
+    detail, position = read_text(answer, position)
     return first or detail, position

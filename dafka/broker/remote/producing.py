@@ -19,7 +19,15 @@ from dafka.broker.interface import Produced, TopicPartition
 from dafka.broker.remote.cluster import LOST, Cluster
 from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import PRODUCE, Node
-from dafka.broker.remote.produce_codec import API_KEY, HIGHEST, LOWEST, decode_produce, encode_produce
+from dafka.broker.remote.produce_codec import (
+    API_KEY,
+    FLEXIBLE,
+    HIGHEST,
+    LOWEST,
+    decode_produce,
+    encode_produce,
+)
+from dafka.broker.remote.responses import body_of
 
 
 class Producing:
@@ -93,11 +101,14 @@ class Producing:
             return dict.fromkeys(batches, Produced(NetworkExceptionError, detail=f"not sent: {error}"))
         try:
             version = connection.version(API_KEY, LOWEST, HIGHEST)
-            body = encode_produce(batches, self._acks, int(timeout * 1000), self._transactional_id)
-            answer = connection.request(API_KEY, version, body, timeout, answered=self._acks != 0)
+            flexible = version >= FLEXIBLE
+            body = encode_produce(batches, version, self._acks, int(timeout * 1000), self._transactional_id)
+            answer = connection.request(
+                API_KEY, version, body, timeout, flexible=flexible, answered=self._acks != 0
+            )
             if self._acks == 0:
                 return dict.fromkeys(batches, Produced(None))
-            outcomes = connection.decode(lambda: decode_produce(answer, version))
+            outcomes = connection.decode(lambda: decode_produce(body_of(answer, flexible), version))
         except RequestTimedOutError as error:
             return self._lost(batches, RequestTimedOutError, error)
         except LOST as error:

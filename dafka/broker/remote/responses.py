@@ -22,9 +22,14 @@ def read_response(response_class: Any, version: int, tagged: bool, answer: memor
 
     Raises ValueError and whatever kafka-python's decoders do.
     """
-    response = response_class.decode(answer[skip_tags(answer, 0) :] if tagged else answer, version=version)
+    response = response_class.decode(body_of(answer, tagged), version=version)
     _check(response, version)
     return response
+
+
+def body_of(answer: memoryview, tagged: bool) -> memoryview:
+    """What is behind the tagged fields of a response's header, if it has any."""
+    return answer[skip_tags(answer, 0) :] if tagged else answer
 
 
 def error_of(code: int) -> Error | None:

@@ -35,7 +35,7 @@ from dafka.broker.wire.fetch_request import (
     Place,
 )
 from dafka.broker.wire.fetch_sessions import Answers, FetchSessions
-from dafka.broker.wire.framing import Buffers, compact_string, string, varint
+from dafka.broker.wire.framing import Buffers, array_size, compact_string, string
 from dafka.broker.wire.metadata import LEADER_EPOCH
 from dafka.broker.wire.naming import code, topic_names
 from dafka.protocol.batch import CODECS, COMPRESSION_MASK
@@ -44,7 +44,6 @@ OLDEST = 4
 ZSTD = 10
 _ATTRIBUTES = 22  # where in a batch the octet with the codec is
 
-_INT32 = struct.Struct(">i")
 _ERROR = struct.Struct(">hi")  # error, session id
 _ABORTED = struct.Struct(">qq")
 _ANSWER = struct.Struct(">ihqqq")  # number, error, high watermark, last stable offset, log start
@@ -172,10 +171,10 @@ def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buff
     topics: dict[str | UUID, list[tuple[int, Fetched]]] = {}
     for (topic, number), one in answer.partitions:
         topics.setdefault(topic, []).append((number, one))
-    out += varint(len(topics) + 1) if flexible else _INT32.pack(len(topics))
+    out += array_size(len(topics), flexible)
     for topic, partitions in topics.items():
         out += topic.bytes if isinstance(topic, UUID) else name_of(topic)
-        out += varint(len(partitions) + 1) if flexible else _INT32.pack(len(partitions))
+        out += array_size(len(partitions), flexible)
         for number, one in partitions:
             stable = one.last_stable_offset if one.last_stable_offset >= 0 else one.high_watermark
             fixed = _ANSWER.pack(number, code(one.error), one.high_watermark, stable, one.log_start_offset)
@@ -185,7 +184,7 @@ def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buff
             if version >= 11:
                 out += b"\xff\xff\xff\xff"  # no other replica to read from
             size = sum(map(len, one.batches))
-            out += varint(size + 1) if flexible else _INT32.pack(size)
+            out += array_size(size, flexible)
             if size:
                 buffers.append(out)
                 buffers += one.batches
@@ -204,7 +203,7 @@ def _write_aborted(out: bytearray, fetched: Fetched, flexible: bool, read_commit
     if not read_committed:
         out += b"\0" if flexible else b"\xff\xff\xff\xff"
         return
-    out += varint(len(fetched.aborted) + 1) if flexible else _INT32.pack(len(fetched.aborted))
+    out += array_size(len(fetched.aborted), flexible)
     for producer_id, first in fetched.aborted:
         out += _ABORTED.pack(producer_id, first)
         if flexible:

@@ -18,6 +18,7 @@ from dafka.broker.wire.reader import read_string, skip_tags
 Buffers = list["bytes | bytearray | memoryview"]
 
 _HEADER = struct.Struct(">hhi")
+_INT32 = struct.Struct(">i")
 _RESPONSE = struct.Struct(">ii")
 LENGTH_OCTETS = 4
 HEADER_OCTETS = 10  # of a request without a client id
@@ -68,6 +69,11 @@ def varint(value: int) -> bytes:
         value >>= 7
     octets.append(value)
     return bytes(octets)
+
+
+def array_size(count: int, flexible: bool) -> bytes:
+    """The length in front of an array or of octets."""
+    return varint(count + 1) if flexible else _INT32.pack(count)
 
 
 def string(value: str | None) -> bytes:

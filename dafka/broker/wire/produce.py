@@ -18,7 +18,7 @@ from kafka.errors import (
 
 from dafka.broker.interface import BrokerInterface, Produced
 from dafka.broker.wire.errors import BadRequestError
-from dafka.broker.wire.framing import compact_string, string, varint
+from dafka.broker.wire.framing import array_size, compact_string, string
 from dafka.broker.wire.naming import code, message, topic_names
 from dafka.broker.wire.reader import (
     naming_errors,
@@ -141,10 +141,10 @@ def write_produce(answers: Answers, version: int) -> bytes:
     """The body of the response."""
     flexible = version >= FLEXIBLE
     name_of = compact_string if flexible else string
-    out = bytearray(varint(len(answers) + 1) if flexible else _INT32.pack(len(answers)))
+    out = bytearray(array_size(len(answers), flexible))
     for topic, partitions in answers.items():
         out += topic.bytes if isinstance(topic, UUID) else name_of(topic)
-        out += varint(len(partitions) + 1) if flexible else _INT32.pack(len(partitions))
+        out += array_size(len(partitions), flexible)
         for number, one in partitions:
             fixed = _PARTITION.pack(
                 number, code(one.error), one.base_offset, one.timestamp, one.log_start_offset

@@ -23,7 +23,7 @@ FETCH_VERSIONS = range(fetch_codec.LOWEST, fetch_codec.HIGHEST + 1)
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
 def test_a_produce_request_reads_as_kafka_pythons(version):
     batches = {("a", 0): BATCH, ("b", 7): BATCH * 2, ("a", 1): BATCH * 3}
-    body = b"".join(produce_codec.encode_produce(batches, -1, 1500, "tx"))
+    body = b"".join(produce_codec.encode_produce(batches, version, -1, 1500, "tx"))
     request = ProduceRequest.decode(body, version=version)
     assert (request.transactional_id, request.acks, request.timeout_ms) == ("tx", -1, 1500)
     found = {
@@ -146,7 +146,7 @@ def test_records_older_than_magic_2_are_refused_by_name():
     assert found["a", 0].error is UnsupportedForMessageFormatError
 
 
-def _fetch_response(records: bytes) -> bytes:
+def _fetch_response(records: bytes, version: int = 11) -> bytes:
     topic_class = FetchResponse.FetchableTopicResponse
     partition = topic_class.PartitionData(
         partition_index=0,
@@ -164,11 +164,13 @@ def _fetch_response(records: bytes) -> bytes:
         session_id=0,
         responses=[topic_class(topic="a", partitions=[partition])],
     )
-    return response.encode(version=11)
+    return response.encode(version=version)
 
 
-def test_a_response_that_ends_too_early_is_an_error_and_no_loop():
-    whole = _fetch_response(BATCH)
-    for cut in range(len(whole)):
-        with pytest.raises((ValueError, BadRequestError, struct.error)):
-            fetch_codec.decode_fetch(memoryview(whole[:cut]), 11)
+@pytest.mark.parametrize("version", [11, 12])
+def test_a_response_that_ends_too_early_is_an_error_and_no_loop(version):
+    whole = _fetch_response(BATCH, version)
+    end = len(whole) if version < fetch_codec.FLEXIBLE else len(whole) - 1  # the last tags say nothing
+    for cut in range(end):
+        with pytest.raises((ValueError, IndexError, BadRequestError, struct.error)):
+            fetch_codec.decode_fetch(memoryview(whole[:cut]), version)
