@@ -38,7 +38,8 @@ from dafka.log.errors import (
     StaleRewriteError,
     TableValueError,
 )
-from dafka.log.log import Append, Durability, Log, OnDamage, TableValues
+from dafka.log.growth import Append
+from dafka.log.log import Durability, Log, OnDamage, TableValues
 from dafka.log.partition import LogPartition
 from dafka.log.round import WriteRound
 from dafka.log.table import Table

@@ -8,6 +8,7 @@ from collections import defaultdict
 from dafka.log.changes import Garbage, add_dropped
 from dafka.log.chunk import CHUNK_TAG, ChunkKey
 from dafka.log.errors import DamagedError
+from dafka.log.layout import LAYOUT_KEY
 from dafka.log.lost import LostValues
 from dafka.log.partition import (
     DROPPED_TAG,
@@ -18,7 +19,7 @@ from dafka.log.partition import (
     unpack_floor,
     unpack_partition,
 )
-from dafka.log.storage import LAYOUT_KEY, Storage
+from dafka.log.storage import Storage
 from dafka.log.table import TABLE_TAG, unpack_key
 
 

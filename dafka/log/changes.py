@@ -14,7 +14,7 @@ compaction does it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -91,14 +91,28 @@ class Garbage:
 class Changes:
     """The changes of one round, laid out. Nothing has changed before :meth:`apply`."""
 
-    def __init__(self) -> None:
+    def __init__(self, drops: Iterable[LogPartition]) -> None:
         self.floors: dict[LogPartition, tuple[int, int]] = {}
-        self.drops: list[LogPartition] = []
+        self.drops = [one for one in dict.fromkeys(drops) if one.number >= 0 and not one.dropped]
         self.rewrites: list[tuple[Rewrite, NewChunk, int]] = []
         self.collected: list[bytes] = []
 
     def __bool__(self) -> bool:
         return bool(self.floors or self.drops or self.rewrites or self.collected)
+
+    def add_trims(
+        self, trims: Iterable[Trim], floor: Callable[[LogPartition, int, int], tuple[int, int]]
+    ) -> None:
+        """``floor`` says what a place leaves: the first sequence and the first offset."""
+        for trim in trims:
+            partition = trim.partition
+            if partition.number < 0 or partition.dropped or partition in self.drops:
+                continue
+            old = self.floors.get(partition, (partition.first_sequence, partition.first_offset))
+            sequence, offset = floor(*trim)
+            new = max(old[0], sequence), max(old[1], offset)
+            if new != old:
+                self.floors[partition] = new
 
     def add_rewrite(self, path: str, rewrite: Rewrite) -> None:
         """Raises StaleRewriteError if the old chunks are not what the partition holds."""

@@ -26,32 +26,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from hashlib import blake2b
-from itertools import compress as selected
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
-
 from dafka.log.changes import Rewrite
-from dafka.log.chunk import Chunk, ChunkKey
-from dafka.log.errors import DamagedError, LogReadError, StaleRewriteError
+from dafka.log.chunk import ChunkKey
+from dafka.log.errors import StaleRewriteError
+from dafka.log.filtering import Filtered, filter_chunk, newest_offsets
 from dafka.log.limits import COMPACTED_BYTES, COMPACTION_KEYS, COMPACTION_SECTIONS
 from dafka.log.log import COMPACTION_TABLE, Log, TableValues
 from dafka.log.partition import LogPartition
-from dafka.protocol.batch import (
-    COMPRESSION_MASK,
-    CRC_END,
-    CRC_START,
-    HEADER,
-    HEADER_OCTETS,
-    LENGTH_END,
-    BatchError,
-    BatchHeader,
-    read_header,
-)
-from dafka.protocol.batch_reader import decode_batch
-from dafka.protocol.compression import compress, decompress
-from dafka.protocol.varint import decode_varint
 
 DELETE_RETENTION_MS = 24 * 60 * 60 * 1000
 """Kafka's default of ``delete.retention.ms``."""
@@ -60,7 +43,6 @@ Write = Callable[[list[Rewrite], TableValues], None]
 Run = Callable[..., Any]
 Aborted = Callable[[int, int], Sequence[tuple[int, int, int]]]
 
-_SHORT = 32  # octets of a key that is its own name in the map
 _MERGE = 8  # unchanged neighbours that are put together all the same
 
 
@@ -151,17 +133,6 @@ def tombstones_due(log: Log, partition: LogPartition, delete_retention_ms: int, 
     return any(count and when <= now_ms - delete_retention_ms for _, when, count in state["sections"])
 
 
-class _Filtered(NamedTuple):
-    """What becomes of a chunk; without contents it could not be read."""
-
-    key: ChunkKey
-    chunk: Chunk | None
-    contents: list[bytes]
-    removed: int
-    tombstones: int
-    unreadable: bool
-
-
 class _Compaction:
     def __init__(
         self,
@@ -230,7 +201,7 @@ class _Compaction:
             if key is None or key.first >= end:
                 self._mapped = end  # a gap reaches up to the tail
                 break
-            found = self._run(_newest_offsets, self._log, self._partition, key, self._aborted_in(key))
+            found = self._run(newest_offsets, self._log, self._partition, key, self._aborted_in(key))
             if found is None:
                 if self._key_at(cursor) != key:
                     continue  # it was merged or trimmed meanwhile
@@ -246,15 +217,15 @@ class _Compaction:
         self, end: int, newest: dict[bytes, int], horizon: int, tombstones: list[tuple[int, int]]
     ) -> Iterator[Compacted]:
         """Leave out what is overtaken below ``end``; notes (sequence, number) of tombstones that stay."""
-        group: list[_Filtered] = []
+        group: list[Filtered] = []
         size, cursor = 0, self._partition.first_sequence
         while cursor < end and not self._partition.dropped:
             key = self._key_at(cursor)
             if key is None or key.first >= end:
                 break
             aborted = self._aborted_in(key)
-            filtered: _Filtered = self._run(
-                _filter, self._log, self._partition, key, newest, horizon, aborted
+            filtered: Filtered = self._run(
+                filter_chunk, self._log, self._partition, key, newest, horizon, aborted
             )
             if filtered.chunk is None and self._key_at(cursor) != key:
                 continue
@@ -278,13 +249,13 @@ class _Compaction:
                 cursor = self._again(group, tombstones)
                 group, size = [], 0
 
-    def _again(self, group: list[_Filtered], tombstones: list[tuple[int, int]]) -> int:
+    def _again(self, group: list[Filtered], tombstones: list[tuple[int, int]]) -> int:
         """Forget what was found out from ``group`` on; the sequence to go on at."""
         start = group[0].key.first
         tombstones[:] = [noted for noted in tombstones if noted[0] < start]
         return max(start, self._partition.first_sequence)
 
-    def _put_back(self, group: list[_Filtered]) -> bool:
+    def _put_back(self, group: list[Filtered]) -> bool:
         """Write what became of neighbouring chunks; False if they are no longer what was read: a merge or
         retention was there first."""
         removed = sum(filtered.removed for filtered in group)
@@ -372,140 +343,9 @@ def _writing(log: Log) -> Write:
     return lambda rewrites, values: log.write([], values, rewrites=rewrites)
 
 
-def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
-
-
-# -- pure work, in any thread -------------------------------------------------------------------
-
-
-def _newest_offsets(
-    log: Log, partition: LogPartition, key: ChunkKey, aborted: Sequence[tuple[int, int, int]]
-) -> tuple[dict[bytes, int], bool] | None:
-    """The newest offset of each key in a chunk, and whether all of it could be read; None: nothing could."""
-    try:
-        chunk = log.load(partition, key)
-    except (DamagedError, LogReadError):
-        return None
-    newest: dict[bytes, int] = {}
-    whole = True
-    for content in chunk.contents:
-        header = read_header(content)
-        if header.is_control or not header.count or _is_aborted(header, aborted):
-            continue
-        try:
-            columns = decode_batch(content)
-        except BatchError:
-            whole = False
-            continue
-        newest.update(zip(_names(columns.keys), columns.offsets, strict=True))
-    newest.pop(_NO_KEY, None)
-    return newest, whole
-
-
-def _filter(
-    log: Log,
-    partition: LogPartition,
-    key: ChunkKey,
-    newest: dict[bytes, int],
-    horizon: int,
-    aborted: Sequence[tuple[int, int, int]],
-) -> _Filtered:
-    try:
-        chunk = log.load(partition, key)
-    except (DamagedError, LogReadError):
-        return _Filtered(key, None, [], 0, 0, True)
-    contents: list[bytes] = []
-    removed = tombstones = 0
-    unreadable = False
-    for sequence, content in enumerate(chunk.contents, chunk.first):
-        header = read_header(content)
-        if header.is_control or not header.count:
-            contents.append(content)
-            continue
-        if _is_aborted(header, aborted):
-            removed += header.count
-            contents.append(_without(content, header, [False] * header.count, None))
-            continue
-        try:
-            columns = decode_batch(content)
-        except BatchError:
-            contents.append(content)
-            unreadable = True
-            continue
-        get = newest.get
-        keys, offsets, values = _names(columns.keys), columns.offsets, columns.values
-        times = columns.timestamps
-        if min(times) < -(2**63) or max(times) >= 2**63:  # no header holds the largest of those that stay
-            contents.append(content)
-            unreadable = True
-            continue
-        keep = [offset >= get(name, -1) for name, offset in zip(keys, offsets, strict=True)]
-        if None in values:
-            gone = [value is None and name is not _NO_KEY for value, name in zip(values, keys, strict=True)]
-            if sequence < horizon:
-                keep = [stays and not dead for stays, dead in zip(keep, gone, strict=True)]
-            else:
-                tombstones += sum(selected(gone, keep))
-        if all(keep):
-            contents.append(content)
-            continue
-        removed += len(keep) - sum(keep)
-        contents.append(_without(content, header, keep, max(selected(times, keep), default=None)))
-    return _Filtered(key, chunk, contents, removed, tombstones, unreadable)
-
-
-def _is_aborted(header: BatchHeader, aborted: Sequence[tuple[int, int, int]]) -> bool:
-    return header.is_transactional and any(
-        producer_id == header.producer_id and first <= header.base_offset < marker
-        for producer_id, first, marker in aborted
-    )
-
-
 def _none_aborted(start: int, end: int) -> Sequence[tuple[int, int, int]]:
     return ()
 
 
-_NO_KEY = bytes(_SHORT + 1)  # no key has this name: it is too long for a short one, too short for a digest
-
-
-def _names(keys: list[bytes | None]) -> list[bytes]:
-    """What keys are called in the map: long ones by a digest, so that the map's size is bounded."""
-    return [
-        (key if len(key) <= _SHORT else blake2b(key, digest_size=2 * _SHORT).digest())
-        if key is not None
-        else _NO_KEY
-        for key in keys
-    ]
-
-
-def _without(content: bytes, header: BatchHeader, keep: list[bool], newest: int | None) -> bytes:
-    """The batch with only the records that ``keep`` says; ``newest`` is their largest timestamp."""
-    codec = header.compression
-    attributes, body = header.attributes & ~COMPRESSION_MASK, b""
-    if newest is not None:
-        records = decompress(codec, content[HEADER_OCTETS:]) if codec else content[HEADER_OCTETS:]
-        body = b"".join(selected(_records(records), keep))
-        if codec:
-            packed = compress(codec, body)
-            if len(packed) < len(body):
-                attributes, body = header.attributes, packed
-    count = sum(keep)
-    changed = header._replace(
-        length=HEADER_OCTETS - LENGTH_END + len(body),
-        attributes=attributes,
-        max_timestamp=header.max_timestamp if newest is None else newest,
-        count=count,
-    )
-    head = HEADER.pack(*changed)
-    crc = crc32c(body, crc32c(head[CRC_END:]))
-    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body
-
-
-def _records(body: bytes) -> Iterator[bytes]:
-    """The bytes of each record."""
-    position, end = 0, len(body)
-    while position < end:
-        length, start = decode_varint(body, position)
-        yield body[position : start + length]
-        position = start + length
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)

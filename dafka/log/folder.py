@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from dafka.log.errors import LogOpenError, NotALogError
+from dafka.log.layout import refuse_foreign
 from dafka.log.lock import FolderLock
-from dafka.log.storage import refuse_foreign
 
 
 def take_folder(path: str) -> FolderLock:

@@ -13,7 +13,7 @@ opening would have to read a value for every partition.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from itertools import chain
 from typing import NamedTuple
 
@@ -36,6 +36,31 @@ class NewChunk(NamedTuple):
 
 
 Load = Callable[[LogPartition, int], StoredChunk]
+Append = tuple[LogPartition, list[bytes]] | tuple[LogPartition, list[bytes], int]
+
+
+def grow(
+    path: str, appends: Iterable[Append], fixed: Container[LogPartition], number: int, load: Load, now: int
+) -> list[Growth]:
+    """What becomes of the partitions that are appended to; new ones are numbered from ``number`` on.
+
+    ``fixed`` are those that cannot grow in this round; ``now`` is in ms. Raises AppendError.
+    """
+    growths: dict[LogPartition, Growth] = {}
+    for partition, contents, *rest in appends:
+        if not contents:
+            continue
+        growth = growths.get(partition)
+        if growth is None:
+            if partition.dropped or partition in fixed:
+                topic, address = partition.topic, partition.address
+                message = f"{partition!r} was deleted, or is being changed; nothing can be appended to it"
+                raise AppendError(path, message, topic, address, 0)
+            known = partition.number
+            growth = growths[partition] = Growth(path, partition, number if known < 0 else known, load)
+            number += known < 0
+        growth.append(contents, rest[0] if rest else None, now)
+    return list(growths.values())
 
 
 class Growth:

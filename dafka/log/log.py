@@ -14,9 +14,10 @@ from typing import Literal
 from dafka.log.catalogue import read_catalogue
 from dafka.log.changes import Changes, Rewrite, Trim
 from dafka.log.chunk import Chunk, ChunkKey
-from dafka.log.errors import AppendError, DamagedError, LogClosedError, LogForkedError, LogWriteError
+from dafka.log.errors import DamagedError, LogClosedError, LogForkedError, LogWriteError
 from dafka.log.folder import take_folder
-from dafka.log.growth import Growth
+from dafka.log.forks import closed, opened
+from dafka.log.growth import Append, grow
 from dafka.log.limits import (
     COLLECT_BYTES,
     COLLECT_ROWS,
@@ -35,7 +36,6 @@ from dafka.log.table import Encoded, Table, encode_values, pack_key, row_key, un
 
 logger = logging.getLogger(__name__)
 
-Append = tuple[LogPartition, list[bytes]] | tuple[LogPartition, list[bytes], int]
 TableValues = Mapping[tuple[str, str], object]
 Durability = Literal["process", "power"]
 OnDamage = Literal["raise", "skip"]
@@ -108,7 +108,7 @@ class Log:
         self._tables: dict[str, Table] = {}
         for table, key in catalogue.table_keys:
             self.table(table).put_stored(key, None)
-        _open_logs.add(self)
+        opened(self)
 
     # Partitions and tables
 
@@ -214,28 +214,15 @@ class Log:
         """
         self._check_open()
         self._check_writable()
-        changes = self._changes(trims, drops, rewrites, collect_bytes)
+        changes = Changes(drops)
+        changes.add_trims(trims, self._reader.floor)
+        for rewrite in rewrites:
+            changes.add_rewrite(self.path, rewrite)
+        if collect_bytes > 0:
+            changes.collected = self._garbage.first(collect_bytes, COLLECT_ROWS)
         fixed = {*changes.drops, *(rewrite.partition for rewrite, _, _ in changes.rewrites)}
         now = int(self._clock() * 1000)
-        growths: dict[LogPartition, Growth] = {}
-        number = self._next_number
-        for partition, contents, *rest in appends:
-            growth = growths.get(partition)
-            if growth is None:
-                if not contents:
-                    continue
-                if partition.dropped or partition in fixed:
-                    topic, address = partition.topic, partition.address
-                    message = f"{partition!r} was deleted, or is being changed; nothing can be appended to it"
-                    raise AppendError(self.path, message, topic, address, 0)
-                if partition.number < 0:
-                    growth = Growth(self.path, partition, number, self._reader.load)
-                    number += 1
-                else:
-                    growth = Growth(self.path, partition, partition.number, self._reader.load)
-                growths[partition] = growth
-            if contents:
-                growth.append(contents, rest[0] if rest else None, now)
+        growths = grow(self.path, appends, fixed, self._next_number, self._reader.load, now)
         if changes.drops:
             states = {(COMPACTION_TABLE, str(partition.number)): None for partition in changes.drops}
             values = {**(values or {}), **states}
@@ -243,35 +230,9 @@ class Log:
         rows: tuple[list[bytes], list[tuple[bytes, bytes]]] = ([], [])
         if values:
             encoded, rows = encode_values(self.path, values)
-        self._round = WriteRound(self._storage, growths.values(), encoded, rows, changes, self._finish)
+        self._round = WriteRound(self._storage, growths, encoded, rows, changes, self._finish)
         self._reader.replaced = self._round.replaced
         return self._round
-
-    def _changes(
-        self,
-        trims: Iterable[Trim],
-        drops: Iterable[LogPartition],
-        rewrites: Iterable[Rewrite],
-        collect_bytes: int,
-    ) -> Changes:
-        changes = Changes()
-        changes.drops = [partition for partition in dict.fromkeys(drops) if partition.number >= 0]
-        changes.drops = [partition for partition in changes.drops if not partition.dropped]
-        for trim in trims:
-            partition = trim.partition
-            if partition.number < 0 or partition.dropped or partition in changes.drops:
-                continue
-            old = partition.first_sequence, partition.first_offset
-            if partition in changes.floors:
-                old = changes.floors[partition]
-            new = tuple(map(max, old, self._reader.floor(*trim)))
-            if new != old:
-                changes.floors[partition] = new[0], new[1]
-        for rewrite in rewrites:
-            changes.add_rewrite(self.path, rewrite)
-        if collect_bytes > 0:
-            changes.collected = self._garbage.first(collect_bytes, COLLECT_ROWS)
-        return changes
 
     def _check_writable(self) -> None:
         if self._round is not None:
@@ -463,7 +424,7 @@ class Log:
             if self._round is not None:
                 self._round.finish()
             self._closed = LogClosedError
-            _open_logs.discard(self)
+            closed(self)
             self._reader.clear()
             try:
                 self._storage.settle()
@@ -493,20 +454,8 @@ class Log:
                 "open logs after the fork",
             )
 
-    def _leave_to_parent(self) -> None:
+    def leave_to_parent(self) -> Storage:
+        """In a child that was forked: the log is the parent's. What has to be kept from destruction."""
         self._closed = LogForkedError
         self._lock.drop_in_child()
-        _of_parent.append(self._storage)
-
-
-_open_logs: weakref.WeakSet[Log] = weakref.WeakSet()
-_of_parent: list[Storage] = []  # kept, so that no destructor in a child works on the parent's database
-
-
-def _after_fork_in_child() -> None:
-    for log in list(_open_logs):
-        log._leave_to_parent()
-    _open_logs.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
+        return self._storage

@@ -1,7 +1,6 @@
 """The rows of a log on disk: a diskcache.Cache with the settings of a database instead of a cache's.
 
-Only here is diskcache touched, through its public interface. Facts about it that shape this file
-(diskcache 5.6.3):
+Only here and in :mod:`dafka.log.values` is diskcache used. Facts about it that shape both (diskcache 5.6.3):
 
 - By default it evicts and culls. All of that is off: every value is a row of one SQLite database in WAL mode,
   so a transaction covers everything, and nothing is ever dropped. Large ones have files of their own, as far
@@ -25,7 +24,6 @@ Only here is diskcache touched, through its public interface. Facts about it tha
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sqlite3
 import sys
@@ -35,14 +33,8 @@ from typing import Any
 
 import diskcache
 
-from dafka.log.errors import (
-    DamagedError,
-    LogOpenError,
-    LogReadError,
-    LogVersionError,
-    LogWriteError,
-    NotALogError,
-)
+from dafka.log.errors import DamagedError, LogReadError, LogWriteError
+from dafka.log.layout import DATABASE, LAYOUT_KEY, cause_of, opening_error, read_layout
 from dafka.log.limits import (
     BUSY_SECONDS,
     CHECKPOINT_BYTES,
@@ -52,15 +44,12 @@ from dafka.log.limits import (
     REMOVABLE_FILES,
     VACUUM_BYTES,
 )
-from dafka.log.lock import LOCK_NAME
 from dafka.log.values import ValueDisk
 
-LAYOUT_KEY = "layout"
 SYNCHRONOUS = {"process": 1, "power": 2}  # SQLite's NORMAL and FULL
 _NO_FILES = 2**62  # larger than any value
 _FILES_FROM = {"process": FILE_BYTES, "power": _NO_FILES}
 
-_DATABASE = diskcache.core.DBNAME
 _PAGE = 4096  # SQLite's page; diskcache leaves it at that
 _SETTINGS = {
     "eviction_policy": "none",
@@ -93,8 +82,8 @@ class Storage:
         self._untidy = False  # whether there may be files that no row names
         try:
             # SQLite removes the WAL when the last connection closes, also that of the next line.
-            closed = not os.path.exists(os.path.join(folder, _DATABASE + "-wal"))
-            new = _layout(folder) is None
+            closed = not os.path.exists(os.path.join(folder, DATABASE + "-wal"))
+            new = read_layout(folder) is None
             settings = {**_SETTINGS, "disk_min_file_size": _FILES_FROM[durability]}
             # diskcache writes its settings one by one: not with a sync of the disk for each
             self._cache: Any = _Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, **settings)
@@ -108,7 +97,7 @@ class Storage:
             if new and durability == "power":
                 _sync_folders(folder)
         except (sqlite3.Error, diskcache.Timeout, OSError) as error:
-            raise _opening(folder, error) from error
+            raise opening_error(folder, error) from error
 
     def __iter__(self) -> Iterator[object]:
         """All keys, in no order that means anything. Reads no values."""
@@ -158,8 +147,8 @@ class Storage:
             if isinstance(error, _FAILURES):
                 raise LogWriteError(
                     self.folder,
-                    f"a round could not be written to the log {self.folder}: {_cause(error)}; nothing of it "
-                    "was stored. Free disk space or repair the folder, and append again",
+                    f"a round could not be written to the log {self.folder}: {cause_of(error)}; nothing of "
+                    "it was stored. Free disk space or repair the folder, and append again",
                 ) from error
             raise
 
@@ -216,7 +205,7 @@ class Storage:
                 total += self._cache.reset("size")  # which diskcache keeps of the rows that have files
         for suffix in suffixes or ("", "-wal"):
             try:
-                total += os.stat(os.path.join(self.folder, _DATABASE + suffix)).st_size
+                total += os.stat(os.path.join(self.folder, DATABASE + suffix)).st_size
             except OSError:
                 continue
         return total
@@ -227,7 +216,7 @@ class Storage:
         except BaseException as error:
             self.close()
             if isinstance(error, _FAILURES):
-                message = f"the database of the log {self.folder} could not be {what}: {_cause(error)}"
+                message = f"the database of the log {self.folder} could not be {what}: {cause_of(error)}"
                 raise LogWriteError(self.folder, message) from error
             raise
 
@@ -308,85 +297,6 @@ class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no type
     def pragma(self, text: str) -> list[tuple[Any, ...]]:
         """The rows of a PRAGMA; all are fetched, for SQLite works only as long as it is asked for more."""
         return self._sql(f"PRAGMA {text}").fetchall()  # type: ignore[no-any-return]
-
-
-def refuse_foreign(folder: str) -> None:
-    """Raise NotALogError if ``folder`` holds anything that is not a log's; touches nothing."""
-    try:
-        names = set(os.listdir(folder))
-    except NotADirectoryError:
-        raise NotALogError(folder, f"{folder} is not a folder; a log needs a folder of its own") from None
-    except OSError as error:
-        raise _opening(folder, error) from error
-    if not names or LOCK_NAME in names:
-        return  # a log's lock is made before anything else
-    if _DATABASE not in names:
-        others = ", ".join(sorted(names)[:3])
-        raise NotALogError(
-            folder, f"{folder} is not a log: it holds {others}; give the log an empty or a new folder"
-        )
-    try:
-        if _layout(folder) is None:
-            raise NotALogError(folder, f"{folder} is not a log: its {_DATABASE} is not one of Dafka's")
-    except sqlite3.Error as error:
-        raise _opening(folder, error) from error
-
-
-def _layout(folder: str) -> int | None:
-    """The layout of the log in ``folder``, or None if there is none yet; writes nothing.
-
-    Looked up before diskcache opens the database, since diskcache writes its settings into whatever it
-    opens. A process that died while creating a log leaves a database without rows: that is none yet.
-    """
-    path = os.path.join(folder, _DATABASE)
-    if not os.path.exists(path) or os.path.getsize(path) == 0:
-        return None
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
-    try:
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'Cache'").fetchall():
-            return None
-        select = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
-        rows = connection.execute(select, (LAYOUT_KEY,)).fetchall()
-        if not rows:
-            if connection.execute("SELECT 1 FROM Cache LIMIT 1").fetchall():
-                raise NotALogError(folder, f"{folder} is not a log: its {_DATABASE} is not one of Dafka's")
-            return None
-    finally:
-        connection.close()
-    found = rows[0][0]
-    if found != LAYOUT:
-        newer = isinstance(found, int) and found > LAYOUT
-        raise LogVersionError(
-            folder,
-            f"the log {folder} has layout {found!r} and this version of dafka reads layout {LAYOUT}"
-            + ("; it was written by a newer one: upgrade dafka" if newer else ""),
-            found,
-            LAYOUT,
-        )
-    return LAYOUT
-
-
-def _opening(folder: str, error: BaseException) -> LogOpenError | NotALogError | DamagedError:
-    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-        if "not a database" in str(error):
-            return NotALogError(folder, f"{folder} is not a log: its {_DATABASE} is not a SQLite database")
-        return DamagedError(folder, f"the database of the log {folder} is damaged: {error}", "the database")
-    cause = _cause(error)
-    full = "disk is full" in cause or getattr(error, "errno", None) == errno.ENOSPC
-    hint = (
-        "free some space on its disk, a few megabytes will do"
-        if full
-        else "check that the folder exists or can be made, and that this user may write to it"
-    )
-    return LogOpenError(folder, f"the log {folder} cannot be opened: {cause}; {hint}")
-
-
-def _cause(error: BaseException) -> str:
-    """What happened; for diskcache's Timeout, what SQLite said."""
-    if isinstance(error, diskcache.Timeout):
-        said = error.__context__
-        return f"no write transaction could be started ({said or 'another program holds the database'})"
-    return str(error) or type(error).__name__
 
 
 def _sync_folders(folder: str) -> None:

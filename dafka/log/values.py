@@ -56,12 +56,10 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         name, path = self.filename()
         self.written.append((key, name))
         try:
-            file = open(path, "xb")  # noqa: SIM115 - closed below
+            _write(path, value)
         except FileNotFoundError:
             os.mkdir(os.path.dirname(path))
-            file = open(path, "xb")  # noqa: SIM115
-        with file:
-            file.write(value)
+            _write(path, value)
         return len(value), diskcache.core.MODE_BINARY, name, None
 
     def fetch(self, mode: int, filename: str | None, value: object, read: bool) -> object:
@@ -103,3 +101,8 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
+
+
+def _write(path: str, value: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(value)

@@ -15,6 +15,7 @@ from crc32c import crc32c
 from dafka.log.chunk import BATCH, CHUNK_TAG, Chunk, ChunkKey, decode_chunk
 from dafka.log.errors import DamagedError, LogReadError, NotALogError
 from dafka.log.folder import take_folder
+from dafka.log.layout import LAYOUT_KEY
 from dafka.log.partition import (
     DROPPED_TAG,
     FLOOR_TAG,
@@ -23,7 +24,7 @@ from dafka.log.partition import (
     unpack_floor,
     unpack_partition,
 )
-from dafka.log.storage import LAYOUT_KEY, Storage
+from dafka.log.storage import Storage
 from dafka.log.table import TABLE_TAG, decode_value, unpack_key, unseal
 from dafka.protocol.batch import BatchError, check_batch
 

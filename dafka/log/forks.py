@@ -1,0 +1,35 @@
+"""Logs that are open when the process forks stay with the parent."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Protocol
+
+
+class Forked(Protocol):
+    """An open log."""
+
+    def leave_to_parent(self) -> object:
+        """Be of no use from now on; what no destructor in this process may touch."""
+
+
+_open: weakref.WeakSet[Forked] = weakref.WeakSet()
+_of_parent: list[object] = []  # kept, so that no destructor in a child works on the parent's database
+
+
+def opened(log: Forked) -> None:
+    """Have ``log`` left to the parent in every child."""
+    _open.add(log)
+
+
+def closed(log: Forked) -> None:
+    _open.discard(log)
+
+
+def _after_fork_in_child() -> None:
+    _of_parent.extend(log.leave_to_parent() for log in list(_open))
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

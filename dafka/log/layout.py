@@ -1,0 +1,95 @@
+"""Whether a folder is a log's, of which layout, and what is said when it cannot be opened."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+
+import diskcache
+
+from dafka.log.errors import DamagedError, LogOpenError, LogVersionError, NotALogError
+from dafka.log.limits import BUSY_SECONDS, LAYOUT
+from dafka.log.lock import LOCK_NAME
+
+LAYOUT_KEY = "layout"
+DATABASE = diskcache.core.DBNAME
+
+
+def refuse_foreign(folder: str) -> None:
+    """Raise NotALogError if ``folder`` holds anything that is not a log's; touches nothing."""
+    try:
+        names = set(os.listdir(folder))
+    except NotADirectoryError:
+        raise NotALogError(folder, f"{folder} is not a folder; a log needs a folder of its own") from None
+    except OSError as error:
+        raise opening_error(folder, error) from error
+    if not names or LOCK_NAME in names:
+        return  # a log's lock is made before anything else
+    if DATABASE not in names:
+        others = ", ".join(sorted(names)[:3])
+        raise NotALogError(
+            folder, f"{folder} is not a log: it holds {others}; give the log an empty or a new folder"
+        )
+    try:
+        if read_layout(folder) is None:
+            raise NotALogError(folder, f"{folder} is not a log: its {DATABASE} is not one of Dafka's")
+    except sqlite3.Error as error:
+        raise opening_error(folder, error) from error
+
+
+def read_layout(folder: str) -> int | None:
+    """The layout of the log in ``folder``, or None if there is none yet; writes nothing.
+
+    Looked up before diskcache opens the database, since diskcache writes its settings into whatever it
+    opens. A process that died while creating a log leaves a database without rows: that is none yet.
+    """
+    path = os.path.join(folder, DATABASE)
+    if not os.path.exists(path) or os.path.getsize(path) == 0:
+        return None
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+    try:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'Cache'").fetchall():
+            return None
+        select = "SELECT value FROM Cache WHERE key = ? AND raw = 1"
+        rows = connection.execute(select, (LAYOUT_KEY,)).fetchall()
+        if not rows:
+            if connection.execute("SELECT 1 FROM Cache LIMIT 1").fetchall():
+                raise NotALogError(folder, f"{folder} is not a log: its {DATABASE} is not one of Dafka's")
+            return None
+    finally:
+        connection.close()
+    found = rows[0][0]
+    if found != LAYOUT:
+        newer = isinstance(found, int) and found > LAYOUT
+        raise LogVersionError(
+            folder,
+            f"the log {folder} has layout {found!r} and this version of dafka reads layout {LAYOUT}"
+            + ("; it was written by a newer one: upgrade dafka" if newer else ""),
+            found,
+            LAYOUT,
+        )
+    return LAYOUT
+
+
+def opening_error(folder: str, error: BaseException) -> LogOpenError | NotALogError | DamagedError:
+    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+        if "not a database" in str(error):
+            return NotALogError(folder, f"{folder} is not a log: its {DATABASE} is not a SQLite database")
+        return DamagedError(folder, f"the database of the log {folder} is damaged: {error}", "the database")
+    cause = cause_of(error)
+    full = "disk is full" in cause or getattr(error, "errno", None) == errno.ENOSPC
+    hint = (
+        "free some space on its disk, a few megabytes will do"
+        if full
+        else "check that the folder exists or can be made, and that this user may write to it"
+    )
+    return LogOpenError(folder, f"the log {folder} cannot be opened: {cause}; {hint}")
+
+
+def cause_of(error: BaseException) -> str:
+    """What happened; for diskcache's Timeout, what SQLite said."""
+    if isinstance(error, diskcache.Timeout):
+        said = error.__context__
+        return f"no write transaction could be started ({said or 'another program holds the database'})"
+    return str(error) or type(error).__name__

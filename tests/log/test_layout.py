@@ -1,0 +1,202 @@
+"""Which folders are opened, and which are refused without touching them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import diskcache
+import pytest
+from log.messages import ADDRESS, database
+
+from dafka.log import DamagedError, Log, LogOpenError, LogVersionError, NotALogError
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_fresh_path_is_made_with_its_parents(folder: Path) -> None:
+    with Log(folder) as log:
+        assert log.path == str(folder)
+    with Log(str(folder)):
+        pass
+
+
+def test_an_empty_folder_becomes_a_log(tmp_path: Path) -> None:
+    Log(tmp_path).close()
+    Log(tmp_path).close()
+
+
+def test_a_relative_path_stays_the_folder_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Log("here") as log:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        log._storage.close()  # a new connection, as another thread would open
+        log.write([(log.partition(b"hello", ADDRESS), [b"1"])])
+        assert log.path == str(tmp_path / "here")
+
+
+def test_a_folder_with_other_content_is_refused_and_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    before = contents(tmp_path)
+    with pytest.raises(NotALogError, match=r"letters, notes\.txt"):
+        Log(tmp_path)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("filled", [True, False])
+def test_somebody_else_s_diskcache_is_refused_and_keeps_its_settings(tmp_path: Path, filled: bool) -> None:
+    with diskcache.Cache(tmp_path) as cache:
+        if filled:
+            cache["theirs"] = 1
+    with pytest.raises(NotALogError, match="not one of Dafka's"):
+        Log(tmp_path)
+    with database(tmp_path) as rows:
+        select = "SELECT value FROM Settings WHERE key = 'eviction_policy'"
+        assert rows.execute(select).fetchone() == ("least-recently-stored",)
+    assert not (tmp_path / "dafka.lock").exists()
+
+
+def test_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for path in (tmp_path / "file", tmp_path / "file" / "log"):
+        with pytest.raises(NotALogError, match="not a folder"):
+            Log(path)
+
+
+def test_a_database_that_is_none_is_refused(folder: Path) -> None:
+    Log(folder).close()
+    (folder / "cache.db").write_bytes(b"something else entirely" * 1000)
+    with pytest.raises(NotALogError, match="not a SQLite database"):
+        Log(folder)
+    (folder / "dafka.lock").unlink()
+    with pytest.raises(NotALogError, match="not a SQLite database"):
+        Log(folder)
+
+
+def test_a_copy_of_the_database_alone_is_a_log(folder: Path, tmp_path: Path) -> None:
+    with Log(folder) as log:
+        log.write([(log.partition(b"hello", ADDRESS), [b"1"])])
+    (tmp_path / "copy").mkdir()
+    os.link(folder / "cache.db", tmp_path / "copy" / "cache.db")
+    with Log(tmp_path / "copy") as log:
+        assert len(log.partitions()) == 1
+
+
+def test_a_log_whose_making_was_interrupted_is_made(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "dafka.lock").write_bytes(b"1\n")
+    Log(folder).close()
+    for tables in ("", "CREATE TABLE Settings (key TEXT NOT NULL UNIQUE, value)"):
+        for path in folder.glob("cache.db*"):
+            path.unlink()
+        (folder / "cache.db").touch()
+        with database(folder) as rows:
+            rows.execute(tables)
+        Log(folder).close()
+    with database(folder) as rows:  # everything but the layout
+        rows.execute("DELETE FROM Cache WHERE key = 'layout'")
+    with Log(folder) as log:
+        log.write([(log.partition(b"hello", ADDRESS), [b"1"])])
+    Log(folder).close()
+
+
+def test_a_newer_layout_is_refused_and_not_touched(folder: Path) -> None:
+    Log(folder).close()
+    with database(folder) as rows:
+        rows.execute("UPDATE Cache SET value = 2 WHERE key = 'layout'")
+    before = contents(folder)
+    with pytest.raises(LogVersionError, match=r"layout 2 .* reads layout 1; .* upgrade dafka") as caught:
+        Log(folder)
+    assert (caught.value.found, caught.value.known) == (2, 1)
+    before.pop(str(folder / "dafka.lock"))
+    after = contents(folder)
+    after.pop(str(folder / "dafka.lock"))
+    assert after == before
+
+
+@pytest.mark.parametrize("layout", [0, "'one'", "NULL"])
+def test_a_layout_that_never_was_is_refused(folder: Path, layout: object) -> None:
+    Log(folder).close()
+    with database(folder) as rows:
+        rows.execute(f"UPDATE Cache SET value = {layout} WHERE key = 'layout'")
+    with pytest.raises(LogVersionError, match="reads layout 1"):
+        Log(folder)
+
+
+def test_a_refused_folder_is_not_left_locked(folder: Path) -> None:
+    Log(folder).close()
+    for layout in (2, 1):
+        with database(folder) as rows:
+            rows.execute("UPDATE Cache SET value = ? WHERE key = 'layout'", (layout,))
+        if layout == 2:
+            with pytest.raises(LogVersionError):
+                Log(folder)
+    Log(folder).close()
+
+
+def test_a_disk_that_fails_is_named_with_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dafka.log.storage._Database", fail)
+        with pytest.raises(LogOpenError, match="disk I/O error") as caught:
+            Log(folder)
+    assert caught.value.path == str(folder)
+    Log(folder).close()
+
+
+def test_a_full_disk_is_told_from_a_lack_of_rights(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("dafka.log.storage._Database", full)
+    with pytest.raises(LogOpenError, match="disk is full; free some space"):
+        Log(folder)
+
+
+def test_a_folder_that_cannot_be_made_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str, **_: object) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "makedirs", refuse)
+    with pytest.raises(LogOpenError, match="Permission denied"):
+        Log(folder)
+
+
+def test_a_folder_on_a_read_only_disk_is_named(folder: Path) -> None:
+    Log(folder).close()
+    folder.chmod(0o500)
+    (folder / "dafka.lock").chmod(0o400)
+    try:
+        if os.access(folder / "dafka.lock", os.W_OK):
+            pytest.skip("this user may write everywhere")
+        with pytest.raises(LogOpenError, match="Permission denied"):
+            Log(folder)
+    finally:
+        folder.chmod(0o700)
+
+
+def test_a_path_that_diskcache_would_rewrite_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ELSEWHERE", "/nowhere")
+    with pytest.raises(LogOpenError, match="environment variable"):
+        Log(tmp_path / "$ELSEWHERE")
+    Log(tmp_path / "$NO_SUCH_VARIABLE~").close()
+    assert (tmp_path / "$NO_SUCH_VARIABLE~" / "cache.db").exists()
+
+
+@pytest.mark.parametrize("row", [b"?what", b"c", b"p", b"t", b"t\x05a", "layout2"])
+def test_a_key_that_no_log_writes_is_damage(folder: Path, row: object) -> None:
+    Log(folder).close()
+    with database(folder) as rows:
+        rows.execute("INSERT INTO Cache (key, raw, value) VALUES (?, 1, 1)", (row,))
+    with pytest.raises(DamagedError, match="key") as caught:
+        Log(folder)
+    assert caught.value.path == str(folder)
