@@ -35,7 +35,7 @@ SESSION_TIMEOUT_MIN = 0.01
 SESSION_TIMEOUT_MAX = 1800.0
 """group.max.session.timeout.ms, in seconds."""
 
-INITIAL_DELAY = 0.005
+INITIAL_DELAY = 0.002
 """group.initial.rebalance.delay.ms, in seconds: how long a first generation waits for a further member,
 after each one that came."""
 
