@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from compileall import compile_dir
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +15,8 @@ from typing import NamedTuple
 
 import psutil
 from kafka_clients import first_record
+
+import dafka as package
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -37,7 +40,8 @@ class Server(NamedTuple):
 
 @contextmanager
 def dafka() -> Iterator[Server]:
-    """This broker, as ``dafka broker``."""
+    """This broker, as ``dafka broker``; its modules are compiled before, as ``pip install`` leaves them."""
+    compile_dir(Path(package.__file__).parent, quiet=1)
     with tempfile.TemporaryDirectory() as folder:
         command = [str(Path(sys.executable).parent / "dafka"), "broker", "--listen", "127.0.0.1:0"]
         began = perf_counter()
