@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import random
 import re
 import shutil
 import socket
@@ -12,7 +13,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -181,8 +182,10 @@ def java() -> str:
 
 
 def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports: list[int] = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
+    """Ports that no connection takes before Java does: systems give those from 32768 on to clients."""
+    ports: list[int] = []
+    while len(ports) < count:
+        port = random.randrange(20_000, 32_768)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            ports.append(port)
     return ports

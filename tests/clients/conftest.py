@@ -10,7 +10,8 @@ import pytest
 from clients.adapters import CLIENTS
 from clients.adapters.client import SECONDS, Client, until
 from clients.servers import APACHE, DAFKA, Server, running
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 LONG = "DAFKA_TEST_APACHE_KAFKA"
 
@@ -60,9 +61,21 @@ def new_topic(servers: str) -> MakeTopic:
         (created,) = admin.create_topics([NewTopic(name, partitions, 1, config=settings)]).values()
         created.result(SECONDS)
         until(lambda: name in admin.list_topics(timeout=SECONDS).topics, name)
+        until(lambda: _is_ready(admin, [TopicPartition(name, number) for number in range(partitions)]), name)
         return name
 
     return make
+
+
+def _is_ready(admin: AdminClient, partitions: list[TopicPartition]) -> bool:
+    """Apache Kafka names partitions before it leads them, and refuses requests for them meanwhile."""
+    wanted = dict.fromkeys(partitions, OffsetSpec.latest())
+    try:
+        for future in admin.list_offsets(wanted, request_timeout=SECONDS).values():
+            future.result(SECONDS)
+    except KafkaException:
+        return False
+    return True
 
 
 @pytest.fixture

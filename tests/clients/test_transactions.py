@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 from clients.adapters import CLIENTS
-from clients.adapters.client import SECONDS, Client, Transaction, until
+from clients.adapters.client import SECONDS, Client, Transaction, TransactionalClient, until
 from clients.records import Record
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
@@ -48,7 +48,7 @@ def words(read: list[Record]) -> set[str]:
 def test_committed_records_are_read_and_aborted_ones_are_not(
     client: Client, servers: str, topic: str, transactional_id: str
 ) -> None:
-    if not client.transactional:
+    if not isinstance(client, TransactionalClient):
         pytest.skip(f"{client.name} has no transactions")
     client.transact(
         servers,

@@ -9,11 +9,17 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from clients.adapters.client import LARGEST, SECONDS, Client, Member, Transaction
+from clients.adapters.client import SECONDS, Member, Transaction, TransactionalClient
+from clients.adapters.python_names import (
+    MEMBER_SETTINGS,
+    consumer_settings,
+    from_client,
+    producer_settings,
+)
 from clients.records import Record, to_line
 
 
-class Aiokafka(Client):
+class Aiokafka(TransactionalClient):
     name = "aiokafka"
 
     def produce(
@@ -27,24 +33,15 @@ class Aiokafka(Client):
         idempotent: bool = False,
     ) -> None:
         async def produce() -> None:
-            async with AIOKafkaProducer(
-                bootstrap_servers=servers,
-                acks=acks if acks == "all" else int(acks),
-                compression_type=None if compression == "none" else compression,
-                enable_idempotence=idempotent,
-                max_request_size=LARGEST,
-            ) as producer:
+            settings = producer_settings(servers, acks, compression, idempotent)
+            async with AIOKafkaProducer(**settings) as producer:
                 await _send(producer, topic, records)
 
         asyncio.run(asyncio.wait_for(produce(), SECONDS))
 
     def consume(self, servers: str, topic: str, partitions: int, *, committed: bool = False) -> list[Record]:
         async def consume() -> list[Record]:
-            async with AIOKafkaConsumer(
-                bootstrap_servers=servers,
-                auto_offset_reset="earliest",
-                isolation_level="read_committed" if committed else "read_uncommitted",
-            ) as consumer:
+            async with AIOKafkaConsumer(**consumer_settings(servers, committed)) as consumer:
                 assigned = [TopicPartition(topic, number) for number in range(partitions)]
                 consumer.assign(assigned)
                 ends = await consumer.end_offsets(assigned)
@@ -52,7 +49,7 @@ class Aiokafka(Client):
                 for partition in assigned:
                     while await consumer.position(partition) < ends[partition]:
                         for batch in (await consumer.getmany(timeout_ms=200)).values():
-                            records += map(_record, batch)
+                            records += map(from_client, batch)
                 return records
 
         return asyncio.run(asyncio.wait_for(consume(), SECONDS))
@@ -91,19 +88,15 @@ async def _member(servers: str, group: str, topic: str, over: Callable[[], bool]
     consumer = AIOKafkaConsumer(
         bootstrap_servers=servers,
         group_id=group,
-        auto_offset_reset="earliest",
-        auto_commit_interval_ms=100,
-        session_timeout_ms=6000,
-        heartbeat_interval_ms=200,
-        metadata_max_age_ms=1000,
         partition_assignment_strategy=[RangePartitionAssignor],
+        **MEMBER_SETTINGS,
     )
     await consumer.start()
     consumer.subscribe([topic], listener=Listener())
     while not over():
         for batch in (await consumer.getmany(timeout_ms=100)).values():
             for record in batch:
-                print("record", to_line(_record(record)), flush=False)
+                print("record", to_line(from_client(record)), flush=False)
         sys.stdout.flush()
     await consumer.stop()
 
@@ -121,14 +114,3 @@ async def _send(producer: AIOKafkaProducer, topic: str, records: Sequence[Record
         for record in records
     ]
     await asyncio.gather(*futures)
-
-
-def _record(record: Any) -> Record:
-    return Record(
-        record.value,
-        record.key,
-        tuple(record.headers),
-        record.timestamp,
-        record.partition,
-        record.offset,
-    )

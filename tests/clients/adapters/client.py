@@ -29,8 +29,6 @@ class Client(ABC):
     """A client; its methods block until they are done and raise if the broker refuses."""
 
     name: str
-    compressions: Sequence[str] = ("none", "gzip", "snappy", "lz4", "zstd")
-    transactional = True
 
     def missing(self) -> str | None:
         """Why it cannot be used here."""
@@ -53,15 +51,19 @@ class Client(ABC):
     def consume(self, servers: str, topic: str, partitions: int, *, committed: bool = False) -> list[Record]:
         """All records of a topic, in any order of partitions; ``committed`` leaves out aborted ones."""
 
+    @abstractmethod
+    def member(self, servers: str, group: str, topic: str) -> Member:
+        """A member of a group, in a process of its own: range assignment, from the start, commits often."""
+
+
+class TransactionalClient(Client):
+    """A client that can also write in transactions."""
+
+    @abstractmethod
     def transact(
         self, servers: str, topic: str, transactional_id: str, transactions: Sequence[Transaction]
     ) -> None:
         """Write and end transactions one after the other, with one producer."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def member(self, servers: str, group: str, topic: str) -> Member:
-        """A member of a group, in a process of its own: range assignment, from the start, commits often."""
 
 
 class Member:

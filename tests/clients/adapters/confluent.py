@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from clients.adapters.client import LARGEST, SECONDS, Client, Member, Transaction
+from clients.adapters.client import LARGEST, SECONDS, Member, Transaction, TransactionalClient
 from clients.records import Record, to_line
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
 
-class Confluent(Client):
+class Confluent(TransactionalClient):
     name = "confluent-kafka"
 
     def produce(

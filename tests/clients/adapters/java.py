@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from clients.adapters.client import LARGEST, SECONDS, Client, Member, Transaction
+from clients.adapters.client import LARGEST, SECONDS, Member, Transaction, TransactionalClient
 from clients.records import Record, from_line, to_line
 
 from scripts.apache import jars, node
@@ -20,7 +20,7 @@ PROGRAM = Path(__file__).parent / "Client.java"
 FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
-class Java(Client):
+class Java(TransactionalClient):
     name = "java"
 
     def missing(self) -> str | None:

@@ -6,13 +6,19 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from clients.adapters.client import LARGEST, SECONDS, Client, Member, Transaction
+from clients.adapters.client import SECONDS, Member, Transaction, TransactionalClient
+from clients.adapters.python_names import (
+    MEMBER_SETTINGS,
+    consumer_settings,
+    from_client,
+    producer_settings,
+)
 from clients.records import Record, to_line
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 
-class KafkaPython(Client):
+class KafkaPython(TransactionalClient):
     name = "kafka-python"
 
     def produce(
@@ -25,14 +31,7 @@ class KafkaPython(Client):
         compression: str = "none",
         idempotent: bool = False,
     ) -> None:
-        producer = KafkaProducer(
-            bootstrap_servers=servers,
-            acks=acks if acks == "all" else int(acks),
-            compression_type=None if compression == "none" else compression,
-            enable_idempotence=idempotent,
-            max_request_size=LARGEST,
-            linger_ms=5,
-        )
+        producer = KafkaProducer(**producer_settings(servers, acks, compression, idempotent), linger_ms=5)
         try:
             for future in [_send(producer, topic, record) for record in records]:
                 future.get(timeout=SECONDS)
@@ -40,12 +39,7 @@ class KafkaPython(Client):
             producer.close()
 
     def consume(self, servers: str, topic: str, partitions: int, *, committed: bool = False) -> list[Record]:
-        consumer = KafkaConsumer(
-            bootstrap_servers=servers,
-            auto_offset_reset="earliest",
-            isolation_level="read_committed" if committed else "read_uncommitted",
-            enable_auto_commit=False,
-        )
+        consumer = KafkaConsumer(**consumer_settings(servers, committed), enable_auto_commit=False)
         try:
             assigned = [TopicPartition(topic, number) for number in range(partitions)]
             consumer.assign(assigned)
@@ -53,7 +47,7 @@ class KafkaPython(Client):
             records = []
             while any(consumer.position(partition) < ends[partition] for partition in assigned):
                 for batch in consumer.poll(timeout_ms=200).values():
-                    records += map(_record, batch)
+                    records += map(from_client, batch)
             return records
         finally:
             consumer.close()
@@ -94,18 +88,14 @@ def run_member(servers: str, group: str, topic: str, over: Callable[[], bool]) -
     consumer = KafkaConsumer(
         bootstrap_servers=servers,
         group_id=group,
-        auto_offset_reset="earliest",
-        auto_commit_interval_ms=100,
-        session_timeout_ms=6000,
-        heartbeat_interval_ms=200,
-        metadata_max_age_ms=1000,
         partition_assignment_strategy=[RangePartitionAssignor],
+        **MEMBER_SETTINGS,
     )
     consumer.subscribe([topic], listener=Listener())
     while not over():
         for batch in consumer.poll(timeout_ms=100).values():
             for record in batch:
-                print("record", to_line(_record(record)), flush=False)
+                print("record", to_line(from_client(record)), flush=False)
         sys.stdout.flush()
     consumer.close()
 
@@ -119,8 +109,3 @@ def _send(producer: KafkaProducer, topic: str, record: Record) -> Any:
         partition=record.partition,
         timestamp_ms=record.timestamp,
     )
-
-
-def _record(record: Any) -> Record:
-    headers = tuple((name, value) for name, value in record.headers)
-    return Record(record.value, record.key, headers, record.timestamp, record.partition, record.offset)

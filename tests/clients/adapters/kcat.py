@@ -22,7 +22,6 @@ class Kcat(Client):
     """It cannot write timestamps, and of headers only text; tests leave them out."""
 
     name = "kcat"
-    transactional = False
 
     def __init__(self) -> None:
         near = str(Path(sys.executable).parent)
