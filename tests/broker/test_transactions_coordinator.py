@@ -12,7 +12,6 @@ from broker.clients import Client, batch, until
 from broker.transactional import Producer, committed, everything, fetch, offset_of, visible
 
 from dafka import Consumer
-from dafka.broker import limits
 from dafka.broker.interface import CommittedOffset, Fetched, ListedOffset
 from dafka.broker.transactions import TRANSACTIONS
 from dafka.broker.transactions_interface import ListedTransaction
@@ -260,82 +259,6 @@ def test_offsets_of_unknown_partitions_are_refused(client, producer):
     assert answers == {("t", 9): errors.UnknownTopicOrPartitionError, ("t", 0): None}
 
 
-# -- time ---------------------------------------------------------------------------------------
-
-
-def test_a_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(client):
-    client.create("t")
-    producer = Producer(client, timeout=0.2)
-    producer.send(b"a")
-    until(lambda: fetch(client).last_stable_offset == 2)
-    assert committed(client) == []
-    assert producer.write(b"b").error is errors.InvalidProducerEpochError
-    assert producer.end(True) is errors.ProducerFencedError
-    producer.init()
-    producer.send(b"c")
-    producer.commit()
-    assert committed(client) == [b"c"]
-
-
-def test_many_short_transactions_leave_one_deadline_and_the_last_one_has_its_own(client):
-    client.create("t")
-    producer = Producer(client, timeout=0.5)
-    timeouts = client.core._transactions._timeouts
-    for _ in range(20):
-        producer.send(b"a")
-        producer.commit()
-    assert len(timeouts._due) <= 1
-    producer.send(b"b")
-    started = client.call("describe_transactions", ["x"])["x"].started
-    until(lambda: producer.write(b"?").error is errors.InvalidProducerEpochError)
-    assert time.time() - started >= 0.5
-
-
-def test_listing_many_transactions_lets_others_have_their_turn(client, producer):
-    known = client.core._transactions._table.get("x")
-    rows = {
-        (TRANSACTIONS, f"id {number}"): next(iter(known.row(producer_id=1000 + number).values()))
-        for number in range(2000)
-    }
-    turns = []
-
-    def together() -> list[ListedTransaction]:
-        client.core._writer.put_and_wait(rows)
-        listing = gevent.spawn(client.core.list_transactions, (), (1500, 2500))
-        while not listing.ready():
-            turns.append(1)
-            gevent.sleep(0)
-        return listing.get()
-
-    found = client.connection.hub.run(together)
-    assert found == [ListedTransaction(f"id {number}", 1000 + number, "Empty") for number in (1500, 500)]
-    assert len(turns) > 3
-
-
-def test_transactions_and_ids_that_have_not_been_used_for_long_are_forgotten(client, producer, monkeypatch):
-    producer.send(b"a")
-    Producer(client, "idle")
-    coordinator = client.core._transactions
-    later = time.time() + limits.TRANSACTIONAL_ID_EXPIRATION + 60
-    monkeypatch.setattr(coordinator, "_clock", lambda: later)
-    assert client.connection.hub.run(coordinator.forget_old, lambda: gevent.sleep(0)) == 1
-    assert [found.transactional_id for found in client.call("list_transactions")] == ["x"]
-    assert client.call("end_transaction", "idle", 1, 0, True) is errors.InvalidProducerIdMappingError
-
-
-def test_beyond_their_number_the_longest_unused_ids_are_forgotten(client, producer, monkeypatch):
-    for name in "abc":
-        Producer(client, name)
-    coordinator = client.core._transactions
-    assert not coordinator.crowded
-    monkeypatch.setattr("dafka.broker.transactions_coordinator.TRANSACTIONAL_IDS_KEPT", 2)
-    monkeypatch.setattr("dafka.broker.transactions_table.TRANSACTIONAL_IDS_KEPT", 2)
-    assert coordinator.crowded
-    producer.send(b"a")
-    client.connection.hub.run(coordinator.forget_old, lambda: gevent.sleep(0))
-    assert [found.transactional_id for found in client.call("list_transactions")] == ["c", "x"]
-
-
 def test_a_transaction_commits_offsets_of_so_many_groups_and_no_more(client, producer, monkeypatch):
     monkeypatch.setattr("dafka.broker.transactions_coordinator.TRANSACTION_GROUPS", 2)
     for group, error in [("a", None), ("b", None), ("c", errors.PolicyViolationError), ("a", None)]:
@@ -365,3 +288,24 @@ def test_transactions_are_described_and_listed(client, producer):
     assert (active.transaction_start, active.last_sequence) == (0, 0)
     producer.commit()
     assert client.call("describe_transactions", ["x"])["x"].state == "CompleteCommit"
+
+
+def test_listing_many_transactions_lets_others_have_their_turn(client, producer):
+    known = client.core._transactions._table.get("x")
+    rows = {
+        (TRANSACTIONS, f"id {number}"): next(iter(known.row(producer_id=1000 + number).values()))
+        for number in range(2000)
+    }
+    turns = []
+
+    def together() -> list[ListedTransaction]:
+        client.core._writer.put_and_wait(rows)
+        listing = gevent.spawn(client.core.list_transactions, (), (1500, 2500))
+        while not listing.ready():
+            turns.append(1)
+            gevent.sleep(0)
+        return listing.get()
+
+    found = client.connection.hub.run(together)
+    assert found == [ListedTransaction(f"id {number}", 1000 + number, "Empty") for number in (1500, 500)]
+    assert len(turns) > 3

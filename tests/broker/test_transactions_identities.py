@@ -7,7 +7,6 @@ import pytest
 from broker.clients import Client
 from broker.transactional import Producer, committed, fetch
 
-from dafka import Broker
 from dafka.broker import limits
 from dafka.broker.transactions import LAST_EPOCH
 from dafka.broker.transactions_interface import ProducerIdentity
@@ -23,16 +22,6 @@ def test_producers_without_a_transactional_id_get_ids_of_their_own(client):
     given = [client.call("init_producer_id", None, 60.0) for _ in range(5)]
     assert len({identity.producer_id for identity in given}) == 5
     assert {(identity.error, identity.epoch) for identity in given} == {(None, 0)}
-
-
-def test_no_producer_id_is_given_twice_even_after_a_kill_or_a_thousand_of_them(tmp_path):
-    seen: set[int] = set()
-    for _ in range(3):
-        with Broker(tmp_path) as broker:
-            client = Client(broker)
-            given = {client.call("init_producer_id", None, 60.0).producer_id for _ in range(600)}
-        assert len(given) == 600 and not given & seen
-        seen |= given
 
 
 def test_the_next_instance_has_the_same_id_and_the_next_epoch_and_fences_the_one_before(client, producer):
