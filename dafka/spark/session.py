@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from dafka.spark.java import find_java
 from dafka.spark.source import register
 
+_SMALL = {"spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
+    **_SMALL,
 }
 
 
@@ -28,7 +28,8 @@ def session(name: str, master: str | None = None, conf: Mapping[str, str] | None
     names. ``conf`` goes before all of that. Raises :class:`dafka.spark.java.JavaMissingError`.
     """
     builder = SparkSession.builder.appName(name)
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit has started Java already
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started Java already
+    if not submitted:
         os.environ["JAVA_HOME"] = find_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.master(master or "local[2]").config("spark.driver.memory", "1g")
@@ -41,5 +42,10 @@ def session(name: str, master: str | None = None, conf: Mapping[str, str] | None
     for option, value in (conf or {}).items():
         builder = builder.config(option, value)
     spark = builder.getOrCreate()
+    if submitted and spark.sparkContext.master.startswith("local"):
+        given = spark.sparkContext.getConf()
+        for option, value in _SMALL.items():
+            if not given.contains(option):
+                spark.conf.set(option, value)
     register(spark)
     return spark

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
+from cli.tools import DAFKA, environment
 from click.testing import CliRunner
+from spark.frames import create, produce, records, wait_until
 
+from dafka import Broker
 from dafka.cli import main
 
 PROGRAMS = ("aggregate", "archive", "migrate", "replay")
@@ -57,6 +65,13 @@ def test_programs_explain_themselves(program):
         (["replay", "f"], "Missing option '--bootstrap-servers'"),
         (["migrate", "--bootstrap-servers", "h:1", "--topics", "t"], "Missing option"),
         (["nonsense"], "No such command 'nonsense'"),
+        (
+            [
+                *("aggregate", "--bootstrap-servers", "h:1", "--topics", "t", "--schema", "at timestamp"),
+                *("--time", "at", "--checkpoint", "c"),
+            ],
+            "say either --to-parquet or --to-topic",
+        ),
     ],
 )
 def test_wrong_arguments_are_named_before_spark_starts(arguments, reason):
@@ -64,3 +79,143 @@ def test_wrong_arguments_are_named_before_spark_starts(arguments, reason):
     done = run(*arguments)
     assert done.exit_code == 2
     assert reason in done.output
+
+
+# -- to their end, each in a process ------------------------------------------------------------
+
+EVENTS = 60
+SECONDS = 300
+# Java without its second compiler: these programs are over before that pays.
+FAST_START = ["--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
+
+
+def in_processes(test):
+    """Marks of a test that starts a pipeline: it takes its time; one worker of pytest -n runs them all."""
+    return pytest.mark.xdist_group("pipelines")(pytest.mark.timeout(2 * SECONDS)(test))
+
+
+@pytest.fixture(scope="module")
+def broker():
+    """A broker with a topic of events: three partitions, keys, headers, three hours of time."""
+    pytest.importorskip("pyspark")
+    from dafka.spark.java import JavaMissingError, find_java
+
+    try:
+        find_java()
+    except JavaMissingError as error:
+        pytest.skip(str(error))
+    with Broker(listen="127.0.0.1:0") as broker:
+        create(broker, "events", 3)
+        numbers = range(EVENTS)
+        events = [
+            {"at": f"2024-03-01T{8 + number % 3:02d}:{number % 60:02d}:00Z", "n": number}
+            for number in numbers
+        ]
+        produce(
+            broker,
+            "events",
+            [json.dumps(event).encode() for event in events],
+            key=[b"%d" % (number % 7) for number in numbers],
+            headers=[[("number", b"%d" % number)] for number in numbers],
+        )
+        yield broker
+
+
+@contextmanager
+def started(*command, **more):
+    """A process in a group of its own, so that Java goes with it whatever happens."""
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1", **more),
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def to_the_end(process, status=0):
+    """What a process says on its standard output; it leaves nothing of Java's or Python's errors behind."""
+    output, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == status, errors
+    assert "Traceback" not in errors
+    assert "\tat " not in errors
+    return output
+
+
+def pipeline(*arguments):
+    return started(*DAFKA, "pipeline", *arguments, *FAST_START)
+
+
+def source(broker):
+    return ["--bootstrap-servers", broker.bootstrap_servers, "--topics", "events"]
+
+
+def content(some):
+    return sorted((record.key, record.value, record.timestamp, list(record.headers)) for record in some)
+
+
+@pytest.fixture(scope="module")
+def archive(broker, tmp_path_factory):
+    """The folder of an archive of the events that spark-submit has made, and what it said."""
+    import pyspark
+
+    from dafka.spark.java import find_java
+    from dafka.spark.pipelines import archive
+
+    folder = str(tmp_path_factory.mktemp("pipeline") / "archive")
+    submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[2]"]
+    with started(
+        *submit, *FAST_START, archive.__file__, folder, *source(broker), JAVA_HOME=find_java()
+    ) as process:
+        return folder, to_the_end(process)
+
+
+@in_processes
+def test_spark_submit_runs_a_program(archive):
+    folder, said = archive
+    assert said == f"{EVENTS} records written to {folder}\n"
+
+
+@in_processes
+def test_what_was_archived_is_replayed(broker, archive):
+    folder, _ = archive
+    with pipeline(
+        "replay", folder, "--bootstrap-servers", broker.bootstrap_servers, "--topic", "again"
+    ) as process:
+        assert to_the_end(process) == f"{EVENTS} records written\n"
+    assert content(records(broker, "again")) == content(records(broker, "events"))
+
+
+@in_processes
+def test_events_are_aggregated(broker, tmp_path):
+    arguments = [
+        *("--schema", "at timestamp, n long", "--time", "at", "--window", "1 hour", "--sum", "n"),
+        *("--to-topic", "hours", "--checkpoint", str(tmp_path / "checkpoint"), "--watermark", "0 seconds"),
+    ]
+    with pipeline("aggregate", *source(broker), *arguments) as process:
+        assert to_the_end(process) == f"{EVENTS} events read\n"
+    found = [json.loads(record.value) for record in records(broker, "hours")]
+    # The window of the last hour is complete when there is a later event.
+    assert sorted((one["start"][11:13], one["count"], one["sum_n"]) for one in found) == [
+        (f"{8 + hour:02d}", EVENTS // 3, sum(range(hour, EVENTS, 3))) for hour in (0, 1)
+    ]
+
+
+@in_processes
+def test_a_migration_that_goes_on_for_ever_ends_with_a_signal(broker, tmp_path):
+    checkpoint = ["--checkpoint", str(tmp_path / "checkpoint"), "--every", "1 second"]
+    with Broker(listen="127.0.0.1:0") as other:
+        to = ["--to", other.bootstrap_servers]
+        with pipeline("migrate", *source(broker), *to, *checkpoint) as process:
+            done = tmp_path / "checkpoint" / "commits" / "0"
+            wait_until(lambda: done.exists() or process.poll() is not None, seconds=SECONDS)
+            process.send_signal(signal.SIGTERM)
+            assert to_the_end(process) == f"{EVENTS} records copied to {other.bootstrap_servers}\n"
+        assert content(records(other, "events")) == content(records(broker, "events"))

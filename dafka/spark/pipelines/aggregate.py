@@ -8,7 +8,8 @@ as the watermark says, and are written once, when they are complete.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple
 
 import click
 from pyspark.sql import DataFrame, SparkSession
@@ -16,9 +17,9 @@ from pyspark.sql import functions as fn
 
 from dafka.spark.errors import OptionError
 from dafka.spark.pipelines.running import (
+    Command,
     pipeline,
     read_stream,
-    rows_read,
     run,
     source_options,
     trigger_options,
@@ -88,7 +89,21 @@ def aggregate_topics(
         records = found.select(key.alias("key"), fn.to_json(fn.struct(*found.columns)).alias("value"))
         target = {"kafka.bootstrap.servers": source["kafka.bootstrap.servers"], "topic": str(topic)}
         writer = records.writeStream.format("dafka").options(exactlyOnce="true", **target)
-    return rows_read(run(writer, checkpoint, every))
+    return run(writer, checkpoint, every)
+
+
+def target_options(command: Command) -> Command:
+    """Where windows go: the command gets ``folder`` or ``topic``, and None for the other one."""
+
+    @click.option("--to-parquet", "folder", metavar="FOLDER", help="Write windows there ...")
+    @click.option("--to-topic", "topic", metavar="TOPIC", help="... or to this topic, as JSON, exactly once.")
+    @wraps(command)
+    def wrapped(*args: Any, folder: str | None, topic: str | None, **keywords: Any) -> Any:
+        if (folder is None) == (topic is None):
+            raise click.UsageError("say either --to-parquet or --to-topic")
+        return command(*args, folder=folder, topic=topic, **keywords)
+
+    return wrapped
 
 
 @click.command()
@@ -105,8 +120,7 @@ def aggregate_topics(
 @click.option("--sum", "sums", multiple=True, metavar="COLUMN", help="Add it up; may be repeated.")
 @click.option("--mean", "means", multiple=True, metavar="COLUMN", help="Its mean; may be repeated.")
 @click.option("--skip-bad", is_flag=True, help="Leave out values that do not fit.  [default: fail]")
-@click.option("--to-parquet", "folder", metavar="FOLDER", help="Write windows there ...")
-@click.option("--to-topic", "topic", metavar="TOPIC", help="... or to this topic, as JSON, exactly once.")
+@target_options
 @click.option("--checkpoint", required=True, metavar="FOLDER", help="Where the query keeps how far it is.")
 @trigger_options
 @pipeline
@@ -125,13 +139,11 @@ def aggregate(
     topic: str | None,
     checkpoint: str,
     every: str | None,
-) -> None:
+) -> str:
     """Count, add up and average JSON events of topics in windows of time."""
-    if (folder is None) == (topic is None):
-        raise click.UsageError("say either --to-parquet or --to-topic")
     windows = Windows(schema, time, size, watermark, by, sums, means, skip_bad)
     count = aggregate_topics(spark, source, windows, checkpoint, folder=folder, topic=topic, every=every)
-    click.echo(f"{count} events read")
+    return f"{count} events read"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from pyspark.sql import functions as fn
 from dafka.spark.pipelines.running import (
     pipeline,
     read_stream,
-    rows_read,
     run,
     source_options,
     trigger_options,
@@ -33,7 +32,7 @@ def archive_topics(
     """Write what is in the topics to the folder; the number of records written by this run."""
     records = read_stream(spark, source).withColumn("date", fn.to_date("timestamp"))
     writer = records.writeStream.format("parquet").partitionBy("topic", "date")
-    return rows_read(run(writer.option("path", f"{folder}/{RECORDS}"), f"{folder}/{CHECKPOINT}", every))
+    return run(writer.option("path", f"{folder}/{RECORDS}"), f"{folder}/{CHECKPOINT}", every)
 
 
 @click.command()
@@ -41,9 +40,9 @@ def archive_topics(
 @source_options
 @trigger_options
 @pipeline
-def archive(spark: SparkSession, source: dict[str, str], folder: str, every: str | None) -> None:
+def archive(spark: SparkSession, source: dict[str, str], folder: str, every: str | None) -> str:
     """Write topics to Parquet in FOLDER, partitioned by topic and day, each record exactly once."""
-    click.echo(f"{archive_topics(spark, source, folder.rstrip('/'), every)} records written to {folder}")
+    return f"{archive_topics(spark, source, folder.rstrip('/'), every)} records written to {folder}"
 
 
 if __name__ == "__main__":

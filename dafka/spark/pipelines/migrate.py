@@ -1,8 +1,8 @@
 """Topics from one cluster to another: from Kafka to Dafka or back, once or continuously.
 
 Both sides go through the format ``dafka``, which speaks to either. With ``--from-format kafka`` reading goes
-through Spark's own Kafka source, where its package is there. Records keep partition, key, headers and
-timestamp; topics that the target lacks are created with as many partitions.
+through Spark's own Kafka source, which comes from Maven Central if the session does not have it. Records keep
+partition, key, headers and timestamp; topics that the target lacks are created with as many partitions.
 """
 
 from __future__ import annotations
@@ -10,24 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import click
-import pyspark
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from dafka.broker.interface import TopicSpec
 from dafka.spark.cluster import cluster, reason
-from dafka.spark.errors import OptionError, WriteError
+from dafka.spark.errors import WriteError
+from dafka.spark.kafka_package import add_kafka_source
 from dafka.spark.options import read_options, write_options
 from dafka.spark.pipelines.running import (
     pipeline,
     read_stream,
-    rows_read,
     run,
     source_options,
     trigger_options,
 )
-
-PACKAGE = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 
 
 def migrate_topics(
@@ -39,12 +35,17 @@ def migrate_topics(
     from_format: str = "dafka",
     every: str | None = None,
 ) -> int:
-    """Copy the records; how many this run has copied. ``target`` are options of a write."""
+    """Copy the records; how many this run has copied. ``target`` are options of a write.
+
+    ``from_format`` "kafka" reads through Spark's own source. Raises OptionError where that cannot be had.
+    """
     create_topics(source, target)
-    records = _records(spark, source, from_format)
+    if from_format == "kafka":
+        add_kafka_source(spark)
+    records = read_stream(spark, source, from_format)
     writer = records.select("key", "value", "headers", "topic", "partition", "timestamp").writeStream
     writer = writer.format("dafka").options(includeTimestamp="true", **target)
-    return rows_read(run(writer, checkpoint, every))
+    return run(writer, checkpoint, every)
 
 
 def create_topics(source: Mapping[str, str], target: Mapping[str, str]) -> None:
@@ -66,17 +67,6 @@ def create_topics(source: Mapping[str, str], target: Mapping[str, str]) -> None:
                 raise WriteError(f"topic {topic!r} at {there.access.servers}: {reason(error)}")
 
 
-def _records(spark: SparkSession, source: Mapping[str, str], form: str) -> DataFrame:
-    try:
-        return read_stream(spark, source, form)
-    except AnalysisException as error:
-        if form == "kafka" and "kafka" in str(error).lower() and "find" in str(error).lower():
-            raise OptionError(
-                f"Spark's Kafka source is not there: add it with --conf spark.jars.packages={PACKAGE}"
-            ) from error
-        raise
-
-
 @click.command()
 @source_options
 @click.option("--to", "servers", required=True, metavar="HOST:PORT", help="Where the records go.")
@@ -87,7 +77,7 @@ def _records(spark: SparkSession, source: Mapping[str, str], form: str) -> DataF
     type=click.Choice(["dafka", "kafka"]),
     default="dafka",
     show_default=True,
-    help="Who reads: this project's source, or Spark's own.",
+    help="Who reads: this project's source, or Spark's own, from Maven Central.",
 )
 @trigger_options
 @pipeline
@@ -99,11 +89,11 @@ def migrate(
     exactly_once: bool,
     from_format: str,
     every: str | None,
-) -> None:
+) -> str:
     """Copy topics to another cluster, with partitions, keys, headers and timestamps."""
     target = {"kafka.bootstrap.servers": servers, "exactlyOnce": str(exactly_once).lower()}
     count = migrate_topics(spark, source, target, checkpoint, from_format=from_format, every=every)
-    click.echo(f"{count} records copied to {servers}")
+    return f"{count} records copied to {servers}"
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def replay(
     rate: float | None,
     keep_partitions: bool,
     exactly_once: bool,
-) -> None:
+) -> str:
     """Write the archive in FOLDER back into topics, keeping keys, headers, timestamps and order by key."""
     target = {"kafka.bootstrap.servers": bootstrap_servers, "exactlyOnce": str(exactly_once).lower()}
     if topic is not None:
@@ -91,7 +91,7 @@ def replay(
     count = replay_records(
         spark, folder.rstrip("/"), target, where=where, rate=rate, keep_partitions=keep_partitions
     )
-    click.echo(f"{count} records written")
+    return f"{count} records written"
 
 
 if __name__ == "__main__":

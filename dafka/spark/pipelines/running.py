@@ -2,44 +2,88 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
 import click
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from dafka.protocol.errors import DafkaError
+from dafka.spark.pipelines.interrupting import InterruptedWork, until_signal
 from dafka.spark.session import session
 
 Command = Callable[..., Any]
-_QUIET = {"spark.log.level": "ERROR", "spark.ui.showConsoleProgress": "false"}
+_LOOK = 1.0  # seconds between two looks at a query
+_MANY = 20  # micro-batches; Spark keeps its reports on the last 100
+_OURS = re.compile(r"dafka\.spark\.[\w.]+Error: (.*)")
+_SETTINGS = {
+    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
 
 
 def pipeline(command: Command) -> Command:
-    """Give a command its Spark session as ``spark``, and the options that say which. Errors are one line."""
+    """Make a command of a function that gets a Spark session as ``spark`` and returns what to say at the end.
+
+    Adds the options that say which session. Errors are one line. Ctrl-C and SIGTERM end what goes on for ever
+    (``every``) as it should end; anything else ends unfinished, with exit status 1.
+    """
 
     @click.option(
         "--master", metavar="URL", help="Spark's master.  [default: this machine, or spark-submit's]"
     )
     @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
     @wraps(command)
-    def wrapped(*args: Any, master: str | None, conf: tuple[str, ...], **keywords: Any) -> Any:
+    def wrapped(*args: Any, master: str | None, conf: tuple[str, ...], **keywords: Any) -> None:
         if wrong := [setting for setting in conf if "=" not in setting]:
             raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE", param_hint="--conf")
-        settings = _QUIET | dict(setting.split("=", 1) for setting in conf)
-        try:
+        settings = _SETTINGS | dict(setting.split("=", 1) for setting in conf)
+        started: list[SparkSession] = []
+
+        def work() -> str:
             spark = session(f"dafka {command.__name__}", master, settings)
+            started.append(spark)
             try:
-                return command(*args, spark=spark, **keywords)
+                said: str = command(*args, spark=spark, **keywords)
+                return said
             finally:
                 spark.stop()
-        except (DafkaError, PySparkException) as error:
-            raise click.ClickException(str(error).strip().splitlines()[0]) from error
+
+        try:
+            click.echo(until_signal(work, lambda: _stop(started)))
+        except InterruptedWork as interrupted:
+            if interrupted.result is None or keywords.get("every") is None:
+                raise click.Abort from None
+            click.echo(interrupted.result)
+        except (DafkaError, PySparkException, Py4JError) as error:
+            raise click.ClickException(reason(error)) from error
 
     return wrapped
+
+
+def reason(error: BaseException) -> str:
+    """The reason of an error in one line: ours without what Spark says around it, or Spark's first line."""
+    text = str(error).strip()
+    if ours := _OURS.search(text):
+        return ours[1].strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def _stop(started: list[SparkSession]) -> bool:
+    # Java may be on its way out as well: spark-submit gets a Ctrl-C of its own.
+    with suppress(Exception):
+        for spark in started:
+            for query in spark.streams.active:
+                query.stop()
+            spark.sparkContext.cancelAllJobs()
+    return bool(started)
 
 
 def source_options(command: Command) -> Command:
@@ -84,17 +128,21 @@ def read_stream(spark: SparkSession, source: Mapping[str, str], form: str = "daf
     return spark.readStream.format(form).options(includeHeaders="true", **source).load()
 
 
-def run(writer: DataStreamWriter, checkpoint: str, every: str | None) -> StreamingQuery:
-    """Run a query to its end, or for ever; returns it when it is over."""
+def run(writer: DataStreamWriter, checkpoint: str, every: str | None) -> int:
+    """Run a query to its end, or until somebody stops it; how many rows it has read."""
     trigger: dict[str, Any] = {"availableNow": True} if every is None else {"processingTime": every}
     query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
+    read: dict[int, int] = {}  # rows by micro-batch; Spark keeps the last ones only
     try:
-        query.awaitTermination()
+        while not query.awaitTermination(_LOOK):
+            last = query.lastProgress
+            if last is not None and last.batchId - max(read, default=-1) > _MANY:
+                read |= rows_by_batch(query)
+        return sum((read | rows_by_batch(query)).values())
     finally:
         query.stop()
-    return query
 
 
-def rows_read(query: StreamingQuery) -> int:
-    """How many rows the last micro-batches of a query had."""
-    return sum(progress.numInputRows for progress in query.recentProgress)
+def rows_by_batch(query: StreamingQuery) -> dict[int, int]:
+    """How many rows each of the last micro-batches had."""
+    return {progress.batchId: progress.numInputRows for progress in query.recentProgress}
