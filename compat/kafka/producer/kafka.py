@@ -3,7 +3,9 @@
 What runs for every record is :meth:`KafkaProducer.send`, in the caller's thread: checks, serializers,
 partition, and one append under the partition's lock. Everything that happens once for a batch is
 elsewhere: batches and their encoding in :mod:`compat.kafka.producer._batches`, the green thread that
-hands them to the broker in :mod:`compat.kafka.producer._sender`.
+hands them to the broker in :mod:`compat.kafka.producer._sender`. Topics that are not known yet and partitions
+that are chosen otherwise are in :mod:`compat.kafka.producer._choosing`, the transactional methods in
+:mod:`compat.kafka.producer._transactional`.
 
 Callbacks of futures run on the hub's thread, as kafka-python runs them on its sender's: they must be
 short, may ``send``, and must not wait for records.
@@ -15,37 +17,31 @@ import atexit
 import logging
 import os
 import threading
-import warnings
 from random import random
-from time import monotonic, time
+from time import time
 from typing import Any, ClassVar
 
 import kafka.producer.kafka as _theirs
 from kafka.errors import (
     BrokerResponseError,
-    IllegalStateError,
-    KafkaConnectionError,
-    KafkaTimeoutError,
     MessageSizeTooLargeError,
-    RetriableError,
-    TopicAuthorizationFailedError,
 )
-from kafka.partitioner import DefaultPartitioner, Partitioner
+from kafka.partitioner import DefaultPartitioner
 from kafka.producer.future import FutureRecordMetadata
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.structs import TopicPartition
-from kafka.util import ensure_valid_topic_name
 
-from compat.kafka._calls import GRACE, Calls
 from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._metrics import ProducerMetrics, new_registry
 from compat.kafka._mirror import counterpart_names
 from compat.kafka.producer._batches import Batch, PartitionQueue
+from compat.kafka.producer._choosing import Choosing
 from compat.kafka.producer._config import check_config, read_config
 from compat.kafka.producer._future import RecordFuture
 from compat.kafka.producer._identity import Identity
 from compat.kafka.producer._sender import Sender
-from compat.kafka.producer._topics import ClusterView, Topic
+from compat.kafka.producer._topics import ClusterView
+from compat.kafka.producer._transactional import Transactional
 from compat.kafka.producer._transactions import Transactions
 from compat.kafka.producer._values import apply_serializer, as_bytes, headers_size
 from dafka.protocol.batch_writer import TIMESTAMP_LIMIT
@@ -64,7 +60,7 @@ _TIMESTAMPS = range(-TIMESTAMP_LIMIT, TIMESTAMP_LIMIT + 1)  # what a record batc
 _new_future = object.__new__
 
 
-class KafkaProducer:
+class KafkaProducer(Choosing, Transactional):
     """Publishes records to topics of a broker in this process. Safe for use by many threads.
 
     The configuration keys and their defaults are kafka-python's. Of those that describe a network
@@ -264,106 +260,6 @@ class KafkaProducer:
                 f"({self.config['max_request_size']})"
             )
 
-    # -- topics and partitions ---------------------------------------------------------------------
-
-    def _await_topic(self, topic: str, max_block_ms: float) -> Topic:
-        """Metadata of a topic that is not known yet, created if it may be.
-
-        Raises:
-            TypeError, ValueError: not a legal topic name.
-            KafkaTimeoutError: the topic did not appear in time.
-            BrokerResponseError: the broker refuses it for good.
-        """
-        ensure_valid_topic_name(topic)
-        deadline = monotonic() + max_block_ms / 1000
-        calls = Calls(self._client)
-        while True:
-            left_ms = max(deadline - monotonic(), GRACE) * 1000
-            why = f"topic {topic!r} has no partition that can be written to"
-            try:
-                metadata = calls.within(
-                    left_ms, self._sender.refresh, [topic], self.config["allow_auto_create_topics"]
-                )
-            except KafkaConnectionError as error:  # nobody there for the moment
-                metadata, why = None, str(error)
-            known = self._topics.get(topic)
-            if known is not None:
-                return known
-            found = None if metadata is None else metadata.topics.get(topic)
-            error = None if found is None or found.error is None else _as_exception(found.error, topic)
-            if isinstance(error, TopicAuthorizationFailedError):
-                raise TopicAuthorizationFailedError({topic})
-            if error is not None and not isinstance(error, RetriableError):
-                raise error
-            left = deadline - monotonic()
-            if left <= 0:
-                raise KafkaTimeoutError(
-                    f"Failed to update metadata after {max_block_ms / 1000:.1f} secs: {why}"
-                )
-            self._pause(min(left, self.config["retry_backoff_ms"] / 1000))
-
-    def _pause(self, seconds: float) -> None:
-        waiter = self._client.hub.waiter()
-        try:
-            waiter.wait(seconds)
-        finally:
-            waiter.close()
-
-    def _choose_queue(
-        self,
-        topic: str,
-        known: Topic,
-        partition: Any,
-        key: Any,
-        value: Any,
-        key_bytes: Any,
-        value_bytes: Any,
-        size: int,
-    ) -> PartitionQueue:
-        """The queue of an explicit partition, or of the one a custom partitioner chooses."""
-        if partition is not None:
-            if partition < 0:
-                raise ValueError("partition must be >= 0")
-            queue = known.by_number.get(partition)
-            if queue is None:
-                raise ValueError(f"Unrecognized partition {partition} for topic {topic}")
-            return queue
-        partitioner = self.config["partitioner"]
-        queue = self._ask_partitioner(topic, key, value, key_bytes, value_bytes)
-        # KIP-480: a sticky partitioner moves on with the record that would need a new batch.
-        rotate = getattr(partitioner, "on_new_batch", None)
-        if rotate is not None and key_bytes is None and not queue.has_room(size):
-            rotate(topic, self._cluster, queue.partition.partition)
-            queue = self._ask_partitioner(topic, key, value, key_bytes, value_bytes)
-        return queue
-
-    def _ask_partitioner(
-        self, topic: str, key: Any, value: Any, key_bytes: Any, value_bytes: Any
-    ) -> PartitionQueue:
-        partitioner = self.config["partitioner"]
-        if isinstance(partitioner, Partitioner):
-            partition = partitioner.partition(topic, key, key_bytes, value, value_bytes, self._cluster)
-        else:
-            message = "partitioner does not implement kafka.partitioner.Partitioner"
-            warnings.warn(message, DeprecationWarning, stacklevel=4)
-            partition = partitioner.partition(topic, key_bytes, self._cluster)
-        if partition is None:
-            raise ValueError(f"Partitioner did not assign a partition for topic {topic}!")
-        known = self._topics.get(topic)
-        queue = None if known is None else known.by_number.get(partition)
-        if queue is None:
-            raise ValueError(f"Unrecognized partition {partition} for topic {topic}")
-        return queue
-
-    def partitions_for(self, topic: str) -> set[int]:
-        """Numbers of the topic's partitions that can be written to; waits up to ``max_block_ms`` for it."""
-        known = self._topics.get(topic)
-        if known is None:
-            if self._closed:
-                raise self._client.closed_error("KafkaProducer already closed!")
-            known = self._await_topic(topic, self.config["max_block_ms"])
-        return set(known.by_number)
-
     # -- flush and close ---------------------------------------------------------------------------
 
     def flush(self, timeout: float | None = None) -> None:
@@ -436,78 +332,6 @@ class KafkaProducer:
         """The record format that a broker of this version takes: 2 for all since 0.11."""
         return _theirs.KafkaProducer.max_usable_produce_magic(api_version)
 
-    def init_transactions(self) -> None:
-        """Take over the ``transactional_id``, before anything else is done with it.
-
-        A transaction that an earlier instance has left open is aborted, and that instance fenced.
-
-        Raises:
-            IllegalStateError: no ``transactional_id`` is configured.
-            KafkaTimeoutError: it took longer than ``max_block_ms``.
-            ProducerFencedError, KafkaError: what the broker refuses it for.
-        """
-        self._transactional("Cannot call init_transactions without setting a transactional_id.").initialize()
-
-    def begin_transaction(self) -> None:
-        """Begin a transaction: what is sent from now on belongs to it.
-
-        Raises:
-            IllegalStateError: no ``transactional_id`` is configured.
-            KafkaError: it cannot be begun now: one is open, or ``init_transactions`` was not called.
-        """
-        self._transactional("Cannot use transactional methods without enabling transactions").begin()
-
-    def send_offsets_to_transaction(self, offsets: Any, group_metadata: Any) -> None:
-        """Have offsets of a consumer group committed if, and only if, the transaction is.
-
-        Arguments:
-            offsets: ``{TopicPartition: OffsetAndMetadata}``.
-            group_metadata: ``KafkaConsumer.group_metadata()``, or the group's name.
-
-        Raises:
-            IllegalStateError: no ``transactional_id`` is configured.
-            TypeError, ValueError: the group is named wrongly.
-            CommitFailedError: the consumer is no member of the group any more; abort the transaction.
-            ProducerFencedError, KafkaError: see ``commit_transaction``.
-        """
-        transactions = self._transactional("Cannot use transactional methods without enabling transactions")
-        transactions.send_offsets(offsets, group_metadata)
-
-    def commit_transaction(self) -> None:
-        """Send what is buffered, and commit the transaction.
-
-        Raises:
-            IllegalStateError: no ``transactional_id`` is configured.
-            ProducerFencedError: another instance has taken over; only ``close`` is left.
-            KafkaTimeoutError: it took longer than ``max_block_ms``; it may be called again.
-            KafkaError: a record could not be sent, or no transaction is open. Abort the open one.
-        """
-        self._end_transaction(True, "Cannot commit transaction since transactions are not enabled")
-
-    def abort_transaction(self) -> None:
-        """Abort the transaction; records that were not sent yet fail with TransactionAbortedError.
-
-        Raises:
-            IllegalStateError, ProducerFencedError, KafkaTimeoutError, KafkaError: see
-                ``commit_transaction``.
-        """
-        self._end_transaction(False, "Cannot abort transaction since transactions are not enabled.")
-
-    def _end_transaction(self, commit: bool, refusal: str) -> None:
-        transactions = self._transactional(refusal)
-        transactions.begin_end(commit)
-        self._sender.flush(None)
-        transactions.finish(commit)
-
-    def _transactional(self, refusal: str) -> Transactions:
-        if self._closed:
-            raise self._client.closed_error("KafkaProducer already closed!")
-        if self._transactions is None:
-            if self.config["enable_idempotence"]:
-                refusal = "Transactional method invoked on a non-transactional producer."
-            raise IllegalStateError(refusal)
-        return self._transactions
-
     def __str__(self) -> str:
         config = self.config
         return (
@@ -528,10 +352,6 @@ def _finish_at_exit(sender: Sender, pid: int) -> Any:
             log.warning("records were lost at exit: %s", error)
 
     return finish
-
-
-def _as_exception(error: Any, *args: Any) -> Exception:
-    return error(*args) if isinstance(error, type) else error
 
 
 def _failed_future(topic: str, partition: int | None, error: Exception, sizes: Any) -> RecordFuture:
