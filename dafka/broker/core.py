@@ -167,17 +167,15 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
 
         deleted, producers, transactions = self._topics.deleted, self._producers, self._transactions
         often = EXPIRATION_INTERVAL
-        searches = [
+        retention = math.inf if offsets_retention is None else offsets_retention
+        offsets = OffsetExpiry(self._offsets, self._groups, times, retention)
+        return [
             Search("rows of topics that are gone", gone, often, at_start=True),
             Search("leaders of deleted topics", deleted.forget_old, often, lambda: deleted.crowded),
             Search("producers", producers.forget_old, often, lambda: producers.crowded),
             Search("transactional ids", transactions.forget_old, often, lambda: transactions.crowded),
+            Search("committed offsets", offsets.forget_old, min(OFFSETS_CHECK_INTERVAL, max(retention, 1.0))),
         ]
-        if offsets_retention is not None:
-            expiry = OffsetExpiry(self._offsets, self._groups, times, offsets_retention)
-            interval = min(OFFSETS_CHECK_INTERVAL, max(offsets_retention, 1.0))
-            searches.append(Search("committed offsets", expiry.forget_old, interval))
-        return searches
 
     # -- life -----------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ _ROWS = 200  # looked at before other green threads have their turn, and deleted
 
 
 class OffsetExpiry:
-    """The retention of committed offsets, in seconds. Hub side."""
+    """The retention of committed offsets, in seconds: infinite if they stay. Hub side."""
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import gevent
@@ -245,6 +246,20 @@ def test_groups_that_nothing_is_known_of_any_more_leave_no_row(retention):
     until(lambda: not coordinator.knows("g"))
     assert retention.look() == 0
     assert list(rows) == []
+
+
+def test_where_offsets_stay_for_ever_groups_without_any_leave_no_row_either(retention):
+    retention.leave(retention.join("t"))
+    retention.commit("h")
+    core = retention.client.core
+    core._groups._clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
+    core._groups._wake.set()
+    until(lambda: not core._groups.knows("g"))
+    retention.expiry = OffsetExpiry(core._offsets, core._groups, core._groups._times, inf, retention.clock)
+    assert retention.later(100 * WEEK) == 0
+    assert list(core.log.table(GROUPS)) == []
+    assert retention.committed("h") == {"t": 5}
+    assert "committed offsets" in {search.what for search in core._searches(core._groups._times, None)}
 
 
 def test_beyond_their_number_new_offsets_are_refused_and_known_ones_are_not(retention, monkeypatch):
