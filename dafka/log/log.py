@@ -297,6 +297,7 @@ class Log:
     @property
     def disk_bytes(self) -> int:
         """What the folder's files take on the disk."""
+        self._check_open()
         return self._storage.disk_bytes()
 
     @property

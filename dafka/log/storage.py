@@ -133,7 +133,7 @@ class Storage:
                     written += _PAGE
                 for key, value in stored:
                     cache.set(key, value)
-                    written += (len(value) if len(value) < files.min_file_size else 0) + _PAGE
+                    written += (0 if files.takes(key, value) else len(value)) + _PAGE
                 whole = True
             self.wal_bytes += written
         except BaseException as error:

@@ -11,6 +11,7 @@ its own (some 5 ms), and all values are rows.
   round that fails takes its files back. Those of a killed process are found when the log is opened next.
 - The file of a deleted row stays until a checkpoint has brought the deletion into the database: before that
   a power cut could bring the row back, and the file would be missed in the midst of the log.
+- Values of tables are rows whatever their size: a table must not be without one that it had before.
 - Nothing waits for files to be synced. After a power cut the last ones may not be there while their rows are;
   then the log ends before them (:mod:`dafka.log.lost`).
 """
@@ -24,6 +25,8 @@ from contextlib import suppress
 from typing import Any
 
 import diskcache
+
+from dafka.log.chunk import CHUNK_TAG
 
 VALUES = "values"
 """The folder of the files, in the folder of the log."""
@@ -46,13 +49,19 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         """How many files belong to deleted rows."""
         return len(self._removable)
 
+    def takes(self, key: bytes, value: bytes) -> bool:
+        """Whether the value of ``key`` becomes a file."""
+        return len(value) >= self.min_file_size and key[:1] == CHUNK_TAG
+
     def filename(self, key: object = None, value: object = None) -> tuple[str, str]:
         name = os.path.join(VALUES, os.urandom(16).hex() + _SUFFIX)
         return name, self._path(name)
 
     def store(self, value: object, read: bool, key: object = diskcache.UNKNOWN) -> tuple[Any, ...]:
-        if type(value) is not bytes or type(key) is not bytes or len(value) < self.min_file_size:
+        if type(value) is not bytes or type(key) is not bytes:
             return super().store(value, read, key)  # type: ignore[no-any-return]
+        if not self.takes(key, value):
+            return 0, diskcache.core.MODE_RAW, None, value
         name, path = self.filename()
         self.written.append((key, name))
         try:

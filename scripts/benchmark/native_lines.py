@@ -39,7 +39,7 @@ def handed_over() -> Line:
 def streams(kind: str, size: int, least: tuple[float | None, float, float]) -> list[Line]:
     """Stored, consumed live, and caught up with; ``least`` are the ratios wanted.
 
-    None for 10 kB stored: there the disk decides, which every octet goes to twice, and not the mesh.
+    None for 10 kB stored: there the disk decides, and not the mesh.
     """
     records = {"count": MESSAGES[size], "size": size, "kind": kind}
     name = f"{kind}, {SIZES[size]}"

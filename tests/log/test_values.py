@@ -61,6 +61,14 @@ def test_plain_diskcache_reads_all_of_it(folder: Path) -> None:
         assert [decode_chunk(key, cache[key]).contents for key in keys] == [large(0), [b"small"]]
 
 
+def test_values_of_tables_are_rows_whatever_their_size(folder: Path) -> None:
+    with Log(folder) as log:
+        log.write([], {("table", "key"): bytes(2 * FILE_BYTES)})
+    assert not files(folder)
+    with Log(folder) as log:
+        assert log.table("table").get("key") == bytes(2 * FILE_BYTES)
+
+
 def test_what_has_to_survive_a_power_cut_is_in_the_database(folder: Path) -> None:
     with Log(folder, durability="power") as log:
         log.write([(log.partition(b"hello", ADDRESS), large(0))])
@@ -207,7 +215,7 @@ def left(folder: Path) -> Path:
         partition = log.partition(b"hello", {ADDRESS!r})
         for sequence in range(5):
             log.write([(partition, [b"message %d" % sequence + bytes(FILE_BYTES)])])
-        log._storage._cache.disk.store(bytes(FILE_BYTES), False, b"a key")
+        log._storage._cache.disk.store(bytes(FILE_BYTES), False, b"c a key")
         os._exit(0)
     """
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
