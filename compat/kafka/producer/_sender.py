@@ -7,10 +7,7 @@ outcome. One call is under way at a time, so a partition's order survives retrie
 records gather, which is what makes batches grow under load.
 
 The sender belongs to the hub, not to the producer: a producer that is garbage collected without
-``close`` still gets its records sent.
-
-Memory is bounded by ``BYTES_UNDER_WAY``: a ``send`` that fills a batch waits while more than that is
-sealed and not yet acknowledged. (kafka-python 3 has no ``buffer_memory``; Kafka's default is the same.)
+``close`` still gets its records sent. How much may be under way is :mod:`compat.kafka.producer._room`.
 """
 
 from __future__ import annotations
@@ -29,16 +26,15 @@ from kafka.structs import TopicPartition
 
 from compat.kafka._client import Client
 from compat.kafka._metrics import ProducerMetrics
-from compat.kafka.producer._batches import Batch, PartitionQueue, allocate_lock
+from compat.kafka.producer._batches import Batch, PartitionQueue
 from compat.kafka.producer._callbacks import CallbackThread
 from compat.kafka.producer._identity import LATER, SEQUENCE_ERRORS, Identity, is_refusal
+from compat.kafka.producer._room import Room
 from compat.kafka.producer._splitting import can_split, split
 from compat.kafka.producer._topics import Topics
-from dafka.mesh.hub import Waiter
 
 log = logging.getLogger(__name__)
 
-BYTES_UNDER_WAY = 32 * 1024 * 1024  # octets sealed and not acknowledged before send() waits
 LARGEST_BATCH = 1_000_000  # octets; below the broker's message.max.bytes
 ROUND_BYTES = 4 * 1024 * 1024  # octets after which no further batch joins a call of broker.produce
 
@@ -74,9 +70,7 @@ class Sender:
         self.closing = False
         self._flushes: list[object] = []
         self._pending: dict[PartitionQueue, None] = {}
-        self._lock = allocate_lock()
-        self._under_way = 0
-        self._blocked: list[Waiter] = []
+        self.room = Room(self._hub)
         self.records_sent = 0
         self.records_failed = 0
         self.bytes_sent = 0
@@ -101,27 +95,16 @@ class Sender:
 
     def sealed(self, batch: Batch) -> None:
         """A batch is full: encode it and pass it on."""
-        self._count(batch)
+        self.room.take(batch)
         self.ready.append(batch.queue)
         batch.encode()
         if self.asleep:
             self.wake()
 
-    def _count(self, batch: Batch) -> None:
-        with self._lock:
-            if not batch.counted:
-                batch.counted = True
-                self._under_way += batch.size
-
     def wake(self) -> None:
         """Have the sender look at its queues."""
         self.asleep = False
         self._hub.post(self._event.set)
-
-    @property
-    def full(self) -> bool:
-        """Whether so much is under way that the next batch has to wait."""
-        return self._under_way > BYTES_UNDER_WAY
 
     def await_room(self, max_block_ms: float) -> None:
         """Wait until less than the limit is under way.
@@ -129,29 +112,8 @@ class Sender:
         Raises:
             KafkaTimeoutError: it still was not after ``max_block_ms``.
         """
-        if self.here:
-            return  # a callback: it is what the records under way wait for
-        deadline = monotonic() + max_block_ms / 1000
-        while self.full:
-            waiter = self._hub.waiter()
-            with self._lock:
-                self._blocked.append(waiter)
-            try:
-                if self.full:
-                    waiter.wait(deadline - monotonic())
-            finally:
-                with self._lock:
-                    coming = waiter not in self._blocked
-                    if not coming:
-                        self._blocked.remove(waiter)
-                if coming:
-                    waiter.wait(1.0)
-                waiter.close()
-            if self.full and monotonic() >= deadline:
-                raise KafkaTimeoutError(
-                    f"Failed to allocate memory within the configured max blocking time {max_block_ms} ms: "
-                    f"{self._under_way} bytes are waiting for the broker"
-                )
+        if not self.here:  # a callback is what the records under way wait for
+            self.room.wait(max_block_ms)
 
     @property
     def here(self) -> bool:
@@ -243,7 +205,7 @@ class Sender:
                     if at_once or lingers_until <= now:
                         sealed = queue.seal_open()
                         if sealed is not None:
-                            self._count(sealed)
+                            self.room.take(sealed)
                             batch = queue.take_sealed()
                     else:
                         due = min(due, lingers_until)
@@ -405,15 +367,7 @@ class Sender:
     def finished(self, batch: Batch) -> None:
         """The outcome of a batch is known and its callbacks have run. Any thread."""
         self.incomplete.pop(batch, None)
-        with self._lock:
-            if batch.counted:
-                batch.counted = False
-                self._under_way -= batch.size
-            blocked: list[Waiter] = []
-            if self._blocked and self._under_way <= BYTES_UNDER_WAY:
-                blocked, self._blocked = self._blocked, []
-        for waiter in blocked:
-            waiter.set()
+        self.room.give_back(batch)
 
     def refresh(self, names: Iterable[str], create: bool = False) -> Any:
         """Ask the broker about topics. In the hub; :meth:`Client.call` brings other threads here."""

@@ -232,7 +232,7 @@ class KafkaProducer(Choosing, Transactional):
     def _append_first(self, queue: PartitionQueue, record: Any, size: int) -> tuple[Batch, int]:
         """Append a record that does not simply join the open batch."""
         sender = self._sender
-        if sender.full:
+        if sender.room.full:
             sender.await_room(self.config["max_block_ms"])
         batch, index, sealed = queue.append(record, size)
         if sealed is not None:
