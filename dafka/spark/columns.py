@@ -143,28 +143,30 @@ class _Fields:
 
 def _places(body: bytes, count: int) -> tuple[Numbers, Numbers]:
     """Where records begin (behind their length) and end."""
-    starts: list[int] = []
-    ends: list[int] = []
-    position, total, retry = 0, len(body), _STRETCH
-    while len(starts) < count:
+    pieces: list[tuple[Numbers, Numbers]] = []
+    found, position, total, retry = 0, 0, len(body), _STRETCH
+    while found < count:
         length, start = decode_varint(body, position)
         size = start - position + length
         if length < RECORD_OCTETS - 1 or position + size > total:
             raise ValueError(f"a record of {length} octets at octet {position} of {total}")
         # How many records repeat the length: each octet of it, compared as a column.
-        records = min(count - len(starts), (total - position) // size)
+        records = min(count - found, (total - position) // size)
         for place in range(position, start):
             if records < _STRETCH:
                 break
             column = body[place : position + records * size : size]
             records = len(column) - len(column.lstrip(column[:1]))
         if records >= _STRETCH:
-            starts.extend(range(start, start + records * size, size))
-            ends.extend(range(position + size, position + size + records * size, size))
+            steps = np.arange(0, records * size, size, np.int64)
+            pieces.append((steps + start, steps + (position + size)))
+            found += records
             position += records * size
             continue
         # Records differ: some of them one by one, before the comparison is tried again.
-        for _ in range(min(retry, count - len(starts))):
+        starts: list[int] = []
+        ends: list[int] = []
+        for _ in range(min(retry, count - found)):
             octet = body[position]
             if octet < 0x80:
                 start, length = position + 1, octet >> 1
@@ -177,10 +179,14 @@ def _places(body: bytes, count: int) -> tuple[Numbers, Numbers]:
             position = start + length
             starts.append(start)
             ends.append(position)
+        pieces.append((np.array(starts, np.int64), np.array(ends, np.int64)))
+        found += len(starts)
         retry *= 8
     if position != total:
         raise ValueError(f"records end at octet {position} of {total}")
-    return np.array(starts, np.int64), np.array(ends, np.int64)
+    if len(pieces) == 1:
+        return pieces[0]
+    return np.concatenate([first for first, _ in pieces]), np.concatenate([last for _, last in pieces])
 
 
 def _varints(octets: Octets, position: Numbers) -> tuple[Numbers, Numbers]:
@@ -241,4 +247,5 @@ def _copy(body: bytes, starts: Numbers, lengths: Numbers) -> bytes | Octets:
         shape, strides = (end - begin, int(lengths[begin])), (int(steps[begin]), 1)
         view = np.lib.stride_tricks.as_strided(octets[int(starts[begin]) :], shape, strides, writeable=False)
         pieces.append(view.reshape(-1))
-    return np.concatenate(pieces)
+    # One of them may be a view with gaps in it: records of one octet each.
+    return np.ascontiguousarray(pieces[0]) if len(pieces) == 1 else np.concatenate(pieces)
