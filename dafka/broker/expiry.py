@@ -1,7 +1,8 @@
 """What a broker forgets in time, and when it looks for it: one green thread, one search after the other.
 
 Each search deletes in small rounds of the writer and lets other green threads have their turn, so nobody
-waits for it. One that fails is logged, and is due again after its interval.
+waits for it. One that fails is logged, and is due again after its interval. A broker that never runs for that
+long carries out its searches when it stops, in :data:`LAST_SECONDS` at most.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import gevent
@@ -18,6 +20,9 @@ from dafka.log import LogClosedError, LogError
 from dafka.mesh.hub import Hub
 
 log = logging.getLogger(__name__)
+
+LAST_SECONDS = 0.5
+"""What the searches before the end may take; the rest is left to the next time."""
 
 
 class Search(NamedTuple):
@@ -43,11 +48,22 @@ class Expiry:
         self._clock = clock
         now = clock()
         self._due = [(now if search.at_start else now + search.interval, search) for search in searches]
+        self._never = list(searches)  # not carried out yet
         self._green = hub.spawn(self._run)
 
     def close(self) -> None:
-        """No more of it."""
-        self._green.kill(block=False)
+        """Carry out what was not yet, and no more; waits as a green thread. The writer must still run."""
+        self._green.kill()
+        ends = self._clock() + LAST_SECONDS
+
+        def pause() -> None:
+            gevent.sleep(0)
+            if self._clock() >= ends:
+                raise _EnoughError
+
+        with suppress(_EnoughError, LogClosedError):
+            for search in list(self._never):
+                self._carry_out(search, pause)
 
     def _run(self) -> None:
         while True:
@@ -62,18 +78,27 @@ class Expiry:
         for position, (at, search) in enumerate(self._due):
             if self._clock() < at and not search.crowded():
                 continue
-            try:
-                forgotten = search.forget(_pause)
-            except LogClosedError:
-                raise
-            except LogError as error:
-                log.warning("forgetting %s: %s", search.what, error)
-            except Exception:  # or the other searches would not be carried out any more
-                log.exception("forgetting %s failed", search.what)
-            else:
-                if forgotten:
-                    log.info("forgot %d %s", forgotten, search.what)
+            self._carry_out(search, _pause)
             self._due[position] = (self._clock() + search.interval, search)
+
+    def _carry_out(self, search: Search, pause: Callable[[], object]) -> None:
+        try:
+            forgotten = search.forget(pause)
+        except (LogClosedError, _EnoughError):
+            raise
+        except LogError as error:
+            log.warning("forgetting %s: %s", search.what, error)
+        except Exception:  # or the other searches would not be carried out any more
+            log.exception("forgetting %s failed", search.what)
+        else:
+            if forgotten:
+                log.info("forgot %d %s", forgotten, search.what)
+            if search in self._never:
+                self._never.remove(search)
+
+
+class _EnoughError(Exception):
+    """There is no time for more."""
 
 
 def _pause() -> None:

@@ -24,7 +24,7 @@ class Searches:
             Search("often", self.search("often"), 2.0),
         ]
         self.expiry = get_hub().run(Expiry, get_hub(), searches, lambda: self.now)
-        get_hub().run(self.expiry.close)  # looked at by hand from here on
+        get_hub().run(self.expiry._green.kill)  # looked at by hand from here on
         self.done.clear()
 
     def search(self, name: str):
@@ -79,6 +79,31 @@ def test_a_closed_log_ends_them(searches):
     searches.error = LogClosedError("x", "closed")
     with pytest.raises(LogClosedError):
         searches.at(20)
+
+
+def test_what_was_never_looked_at_is_looked_at_before_the_end(searches):
+    searches.at(2)
+    get_hub().run(searches.expiry.close)
+    assert "crowd" in searches.done
+    assert "often" not in searches.done
+
+
+def test_the_end_does_not_wait_for_all_of_it():
+    done: list[int] = []
+
+    def endless(pause) -> int:
+        while True:
+            pause()
+
+    def forget(pause) -> int:
+        done.append(1)
+        return 0
+
+    hub = get_hub()
+    searches = [Search("endless", endless, 60.0), Search("behind it", forget, 60.0)]
+    expiry = hub.run(Expiry, hub, searches)
+    hub.run(expiry.close)
+    assert done == []
 
 
 def test_they_run_by_themselves_until_they_are_closed():

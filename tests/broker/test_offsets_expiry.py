@@ -271,6 +271,20 @@ def test_beyond_their_number_new_offsets_are_refused_and_known_ones_are_not(rete
     assert retention.committed() == {"t": 6}
 
 
+def test_a_broker_that_never_runs_for_long_forgets_offsets_when_it_stops(tmp_path):
+    with Broker(tmp_path) as broker:
+        retention = Retention(broker, Clock())
+        retention.client.create("t")
+        retention.clock.ahead = -WEEK - 60
+        for group in ("old", "used"):
+            retention.commit(group)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.call("commit_offsets", "used", {("t", 0): CommittedOffset(6)})
+    with Broker(tmp_path) as broker:
+        assert [group.group for group in Client(broker).call("list_groups")] == ["used"]
+
+
 def test_a_broker_forgets_offsets_by_itself():
     with Broker(offsets_retention=0.1) as broker:
         client = Client(broker)
