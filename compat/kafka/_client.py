@@ -78,6 +78,14 @@ class Client:
         """Run ``fn`` in the hub, usually a method of the broker, and wait for its result."""
         return self.hub.run(fn, *args, **kwargs)
 
+    def pause(self, seconds: float) -> None:
+        """Let time go by; in a program of green threads only the caller's waits."""
+        waiter = self.hub.waiter()
+        try:
+            waiter.wait(seconds)
+        finally:
+            waiter.close()
+
     def connected(self) -> bool:
         """Whether the broker can still be called."""
         try:

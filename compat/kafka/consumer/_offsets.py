@@ -158,11 +158,7 @@ class Positions:
         seconds = self._config["retry_backoff_ms"] / 1000
         if timer.timeout_secs is not None:
             seconds = min(seconds, timer.timeout_secs)
-        waiter = self._client.hub.waiter()
-        try:
-            waiter.wait(seconds)
-        finally:
-            waiter.close()
+        self._client.pause(seconds)
 
     # -- committed offsets -----------------------------------------------------------------------
 

@@ -152,15 +152,8 @@ class Reading:
         if self._fetches.fetch(seconds):
             return self._fetches.take(limit)
         if seconds > 0 and not self._closed:
-            self._pause(min(seconds, IDLE_PAUSE))
+            self._client.pause(min(seconds, IDLE_PAUSE))
         return None
-
-    def _pause(self, seconds: float) -> None:
-        waiter = self._client.hub.waiter()
-        try:
-            waiter.wait(seconds)
-        finally:
-            waiter.close()
 
     def _settle(self) -> None:
         """Bring the position of the partition that is being iterated up to date."""

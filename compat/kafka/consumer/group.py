@@ -172,7 +172,7 @@ class KafkaConsumer(Reading):
         state = self._subscription.assignment[partition]
         while not self._positions.resolve(_deadline(timer)) and state.position is None and not timer.expired:
             left = timer.timeout_secs
-            self._pause(IDLE_PAUSE if left is None else min(left, IDLE_PAUSE))
+            self._client.pause(IDLE_PAUSE if left is None else min(left, IDLE_PAUSE))
         return None if state.position is None else state.position.offset
 
     def highwater(self, partition: TopicPartition) -> int | None:

@@ -66,14 +66,7 @@ class Choosing:
                 raise KafkaTimeoutError(
                     f"Failed to update metadata after {max_block_ms / 1000:.1f} secs: {why}"
                 )
-            self._pause(min(left, self.config["retry_backoff_ms"] / 1000))
-
-    def _pause(self, seconds: float) -> None:
-        waiter = self._client.hub.waiter()
-        try:
-            waiter.wait(seconds)
-        finally:
-            waiter.close()
+            self._client.pause(min(left, self.config["retry_backoff_ms"] / 1000))
 
     def _choose_queue(
         self,
