@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from dafka.spark.cluster import Cluster
-from dafka.spark.errors import DataLossError, OffsetError, OptionError
+from dafka.spark.errors import DataLossError, OffsetError, OptionError, UnknownTopicError
 from dafka.spark.options import EARLIEST, LATEST, Position, ReadOptions, TopicPartition
 from dafka.spark.ranges import OffsetRange, split
 
@@ -76,9 +76,13 @@ class Planner:
         self._options = options
 
     def batch(self) -> list[OffsetRange]:
-        """The ranges of a batch query, not cut yet."""
+        """The ranges of a batch query, not cut yet. Raises UnknownTopicError, also if no topic matches."""
         options = self._options
         partitions = self._partitions()
+        if not partitions:
+            raise UnknownTopicError(
+                f"no topic at {options.access.servers} matches the pattern {options.subscription.pattern!r}"
+            )
         starting = options.starting or Position("startingOffsets", everywhere=EARLIEST)
         ending = options.ending or Position("endingOffsets", everywhere=LATEST)
         starts = self._resolve(partitions, starting, at_end=False)

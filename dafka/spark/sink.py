@@ -14,8 +14,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from dafka.spark.cluster import cluster
-from dafka.spark.errors import ColumnError, OptionError, WriteError
+from dafka.spark.cluster import cluster, reason
+from dafka.spark.errors import ColumnError, OptionError, UnknownTopicError, WriteError
 from dafka.spark.options import TopicPartition, WriteOptions
 from dafka.spark.reporting import reason_first
 from dafka.spark.transactions import Notes, TaskTransaction, abandon, begin, end, transactional_id
@@ -189,6 +189,15 @@ def check_columns(options: WriteOptions, schema: StructType) -> None:
             continue
         if name in kinds and kinds[name] not in allowed:
             raise ColumnError(f"column {name} is {kinds[name]}; it has to be {' or '.join(allowed)}")
+
+
+def check_target(options: WriteOptions) -> None:
+    """Raises what every task would meet: UnreachableError, UnknownTopicError for the option topic."""
+    brokers = cluster(options.access)
+    topics = [] if options.topic is None else [options.topic]
+    for name, topic in brokers.metadata(topics, create=True).topics.items():
+        if topic.error is not None:
+            raise UnknownTopicError(f"topic {name!r} at {options.access.servers}: {reason(topic.error)}")
 
 
 def _context() -> TaskContext:

@@ -54,7 +54,7 @@ from dafka.spark.planning import (
 from dafka.spark.ranges import OffsetRange
 from dafka.spark.reading import RangeReader
 from dafka.spark.reporting import reason_first
-from dafka.spark.sink import BatchSink, StreamSink
+from dafka.spark.sink import BatchSink, StreamSink, check_target
 
 FORMAT = "dafka"
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -106,7 +106,10 @@ class DafkaDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
         """For ``df.write``."""
         with reason_first():
-            return BatchSink(write_options(self.options), schema, overwrite)
+            options = write_options(self.options)
+            sink = BatchSink(options, schema, overwrite)
+            check_target(options)
+            return sink
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
         """For ``df.writeStream``."""

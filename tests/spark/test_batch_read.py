@@ -118,10 +118,6 @@ def test_topics_are_chosen_by_name_pattern_or_partition(spark, broker):
     ]
 
 
-def test_a_pattern_that_matches_nothing_reads_nothing(spark, broker):
-    assert frame(spark, broker, subscribePattern="no.such.*").count() == 0
-
-
 def test_offsets_limit_what_is_read(spark, broker):
     create(broker, "flights", 2)
     produce(broker, "flights", [b"x"] * 20, partition=[number % 2 for number in range(20)])
@@ -215,6 +211,7 @@ def test_an_empty_topic_is_an_empty_frame(spark, broker):
     ("options", "reason"),
     [
         ({"subscribe": "no-such"}, "UnknownTopicError: topic 'no-such'"),
+        ({"subscribePattern": "no.such.*"}, "matches the pattern 'no.such.*'"),
         ({"subscribe": "flights", "startingofset": "earliest"}, "did you mean startingOffsets?"),
         ({"subscribe": "flights", "assign": '{"flights": [0]}'}, "exactly one of the options subscribe"),
         ({"subscribe": "flights", "startingOffsets": "latest"}, "startingOffsets=latest"),

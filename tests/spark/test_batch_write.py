@@ -136,6 +136,12 @@ def test_large_records_have_batches_of_their_own(spark, broker):
         ),
         ("value string", {"topik": "t"}, "unknown option 'topik'; did you mean topic?"),
         ("value string", {"topic": "t", "kafka.acks": "2"}, "option kafka.acks: expected all, -1, 1 or 0"),
+        ("value string", {"topic": "no/such"}, "UnknownTopicError: topic 'no/such'"),
+        (
+            "value string",
+            {"topic": "t", "kafka.bootstrap.servers": "127.0.0.1:1", "kafka.request.timeout.ms": "300"},
+            "UnreachableError: no broker answers at 127.0.0.1:1",
+        ),
     ],
 )
 def test_frames_and_options_that_cannot_be_written_are_refused_before_anything_runs(
