@@ -20,23 +20,17 @@ from pathlib import Path
 from statistics import median
 from uuid import uuid4
 
-import pyspark
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from spark_sources import MemorySource, fill, filled
 from tabulate import tabulate
 
 from dafka import Broker
 from dafka.spark import session
+from dafka.spark.errors import OptionError
+from dafka.spark.kafka_package import add_kafka_source
 
 ROOT = Path(__file__).parents[2]
 WANTED = 0.25  # of the source in memory
-# Packages of Spark's Kafka source, the right one first; older ones run on this Spark as well.
-PACKAGES = [
-    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
-    for version in (pyspark.__version__, "4.2.0", "4.1.0", "4.0.0")
-]
-TRIAL = "import sys, dafka.spark as d; d.session('trial', conf={'spark.jars.packages': sys.argv[1]}).stop()"
 HEADERS = ["", "records/s", "reference", "", "ratio", "wanted", ""]
 Row = list[str]
 
@@ -72,20 +66,15 @@ def parse() -> argparse.Namespace:
 def start(stack: ExitStack, kafka: bool) -> tuple[SparkSession, bool]:
     """A session, with Spark's Kafka source if its package can be had."""
     conf = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "2g"}
-    package = next(filter(can_be_had, PACKAGES), None) if kafka else None
-    if package is not None:
-        print(f"Spark's own source: {package}")
-        conf["spark.jars.packages"] = package
-    elif kafka:
-        print("Spark's own Kafka source cannot be had here; it is left out.")
     spark = session("bench", conf=conf)
     stack.callback(spark.stop)
-    return spark, package is not None
-
-
-def can_be_had(package: str) -> bool:
-    """Whether Spark finds the package; tried in a process of its own, which ends if it does not."""
-    return subprocess.run([sys.executable, "-c", TRIAL, package], capture_output=True).returncode == 0
+    if kafka:
+        try:
+            print(f"Spark's own source: {add_kafka_source(spark)}, on Spark {spark.version}")
+        except OptionError as error:
+            print(f"{error}; it is left out.")
+            kafka = False
+    return spark, kafka
 
 
 @contextmanager
@@ -120,13 +109,8 @@ def rows(
     def batch(form: str, **settings: str) -> float:
         return timed(count, lambda: check(spark, form, settings, count))
 
-    def stream(form: str, address: str) -> float | None:
-        try:
-            return timed(count, lambda: to_the_end(spark, form, address))
-        except PySparkException:
-            if form == "kafka":  # a package of another version than Spark's
-                return None
-            raise
+    def stream(form: str, address: str) -> float:
+        return timed(count, lambda: to_the_end(spark, form, address))
 
     def writing(form: str, address: str) -> float:
         return timed(options.writes, lambda: write(spark, form, address, options.writes))
