@@ -1,4 +1,4 @@
-"""A program for a standalone Spark cluster, MASTER BROKER: reads a topic, copies it, says who has read."""
+"""A program for spark-submit and a cluster, BROKER: reads a topic, copies it, says who has read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def who_reads(batches):
         yield pa.record_batch({"executor": pa.array([os.getppid()]), "rows": pa.array([batch.num_rows])})
 
 
-def main(master, servers):
+def main(servers):
     conf = {
         "spark.executor.memory": "512m",
         "spark.cores.max": "2",
@@ -27,7 +27,7 @@ def main(master, servers):
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "OFF",
     }
-    spark = session("on a cluster", master, conf)
+    spark = session("on a cluster", conf=conf)
     options = {"kafka.bootstrap.servers": servers, "subscribe": "flights", "minPartitions": "12"}
     rows = spark.read.format("dafka").options(**options).load()
     readers = rows.mapInArrow(who_reads, "executor long, rows long").collect()

@@ -1,4 +1,4 @@
-"""The data source on a standalone Spark cluster: a master and two workers, from the PySpark package."""
+"""A program that spark-submit gives to a standalone cluster, a master and two workers; all from PySpark."""
 
 from __future__ import annotations
 
@@ -22,6 +22,18 @@ HOME = Path(pyspark.__file__).parent
 RECORDS = 20_000
 
 
+def environment(java):
+    return {
+        **os.environ,
+        "JAVA_HOME": java,
+        "SPARK_HOME": str(HOME),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
 def stop(process):
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -35,15 +47,6 @@ def master(tmp_path):
         java = find_java()
     except JavaMissingError as error:
         pytest.skip(str(error))
-    environment = {
-        **os.environ,
-        "JAVA_HOME": java,
-        "SPARK_HOME": str(HOME),
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": sys.executable,
-    }
     with ExitStack() as stack:
 
         def start(name, *arguments):
@@ -56,7 +59,7 @@ def master(tmp_path):
             with log.open("w") as file:
                 process = subprocess.Popen(
                     [*command, "--host", "127.0.0.1", "--webui-port", "0"],
-                    env=environment,
+                    env=environment(java),
                     stdout=file,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
@@ -77,22 +80,19 @@ def master(tmp_path):
 
 
 @pytest.mark.xdist_group("spark")
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_executors_of_a_cluster_read_and_write_in_parallel(master, broker):
     create(broker, "flights", 3)
     produce(broker, "flights", [b"%d" % number for number in range(RECORDS)])
-    program = [
-        sys.executable,
-        str(Path(__file__).with_name("on_cluster.py")),
-        master,
-        broker.bootstrap_servers,
-    ]
     done = subprocess.run(
-        program,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"},
+        [
+            *(str(HOME / "bin" / "spark-submit"), "--master", master),
+            *(str(Path(__file__).with_name("on_cluster.py")), broker.bootstrap_servers),
+        ],
+        env=environment(find_java()),
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     readers = json.loads(done.stdout.splitlines()[-1])
