@@ -28,7 +28,7 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import diskcache
@@ -119,12 +119,12 @@ class Storage:
         except (sqlite3.Error, OSError) as error:
             raise self._reading(error, "the index") from error
 
-    def commit(self, deleted: Iterable[bytes], stored: Iterable[tuple[bytes, bytes]]) -> None:
+    def commit(self, deleted: Sequence[bytes], stored: Iterable[tuple[bytes, bytes]]) -> None:
         """Delete and store in one transaction. Raises LogWriteError; then nothing of it is visible."""
         cache, files = self._cache, self._files
         written = _PAGE
         whole = False
-        files.written = []
+        files.begin(deleted)
         try:
             self._take_back_doubtful()
             with cache.transact():
@@ -135,6 +135,7 @@ class Storage:
                     cache.set(key, value)
                     written += (0 if files.takes(key, value) else len(value)) + _PAGE
                 whole = True
+            files.committed()
             self.wal_bytes += written
         except BaseException as error:
             self._untidy = True

@@ -11,7 +11,8 @@ its own (some 5 ms), and all values are rows.
   round that fails takes its files back. Those of a killed process are found when the log is opened next.
 - The file of a deleted row stays until a checkpoint has brought the deletion into the database: before that
   a power cut could bring the row back, and the file would be missed in the midst of the log.
-- Values of tables are rows whatever their size: a table must not be without one that it had before.
+- Values of tables are rows whatever their size: a table must not be without one that it had before. So are
+  those that take the place of others (merging, compaction): what they hold may have been safe for long.
 - Nothing waits for files to be synced. After a power cut the last ones may not be there while their rows are;
   then the log ends before them (:mod:`dafka.log.lost`).
 """
@@ -21,6 +22,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -42,6 +44,8 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         self.written: list[tuple[bytes, str]] = []
         """(key, name) of the files of the round under way."""
         self.removable_bytes = 0
+        self._released: list[tuple[str, int]] = []  # files of rows that the round under way deletes
+        self._files_allowed = True
         self._removable: deque[tuple[str, int]] = deque()
 
     @property
@@ -49,9 +53,21 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         """How many files belong to deleted rows."""
         return len(self._removable)
 
+    def begin(self, deleted: Iterable[bytes]) -> None:
+        """A round begins that deletes these rows. What one that failed was to delete keeps its files."""
+        self.written = []
+        self._released = []
+        self._files_allowed = all(key[:1] != CHUNK_TAG for key in deleted)
+
+    def committed(self) -> None:
+        """The round is in the database: a checkpoint that begins now brings its deletions there."""
+        self._removable += self._released
+        self.removable_bytes += sum(size for _, size in self._released)
+        self._released = []
+
     def takes(self, key: bytes, value: bytes) -> bool:
         """Whether the value of ``key`` becomes a file."""
-        return len(value) >= self.min_file_size and key[:1] == CHUNK_TAG
+        return len(value) >= self.min_file_size and key[:1] == CHUNK_TAG and self._files_allowed
 
     def filename(self, key: object = None, value: object = None) -> tuple[str, str]:
         name = os.path.join(VALUES, os.urandom(16).hex() + _SUFFIX)
@@ -80,13 +96,12 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
             raise sqlite3.OperationalError(str(error)) from error
 
     def remove(self, file_path: str) -> None:
-        """Note that the row is deleted."""
+        """Note that the round under way deletes the row; diskcache says so before it is committed."""
         try:
             size = os.stat(self._path(file_path)).st_size
         except OSError:
             return
-        self._removable.append((file_path, size))
-        self.removable_bytes += size
+        self._released.append((file_path, size))
 
     def unlink_removed(self, count: int) -> None:
         """Delete the first ``count`` files of deleted rows."""

@@ -6,7 +6,8 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import diskcache
 import pytest
 from log.messages import ADDRESS, EVERYTHING, chunk_rows, database, numbered
 
-from dafka.log import DamagedError, Log, LogPartition, LogReadError, LogWriteError
-from dafka.log.chunk import decode_chunk
+from dafka.log import DamagedError, Log, LogPartition, LogReadError, LogWriteError, compact
+from dafka.log.chunk import CHUNK_TAG, decode_chunk
 from dafka.log.limits import FILE_BYTES
+from dafka.log.storage import Storage
 from dafka.log.verify import verify
+from dafka.protocol.batch import read_header
+from dafka.protocol.batch_writer import encode_batch
 
 ROOT = Path(__file__).parents[2]
 
@@ -128,15 +132,14 @@ def test_closing_leaves_no_files_of_deleted_values(folder: Path) -> None:
     assert not files(folder)
 
 
-@pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
-def test_a_round_that_fails_takes_its_files_back(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, statement: str
-) -> None:
-    failing = False
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """What statements begin with that fail, as they do on a full disk."""
+    beginnings: set[str] = set()
 
     class Connection(sqlite3.Connection):
         def execute(self, text: str, *arguments: Any) -> sqlite3.Cursor:
-            if failing and text.startswith(statement):
+            if text.startswith(tuple(beginnings)):
                 raise sqlite3.OperationalError("database or disk is full")
             return super().execute(text, *arguments)
 
@@ -146,18 +149,78 @@ def test_a_round_that_fails_takes_its_files_back(
         "connect",
         lambda *arguments, **options: connect(*arguments, factory=Connection, **options),
     )
+    return beginnings
+
+
+@pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
+def test_a_round_that_fails_takes_its_files_back(folder: Path, failing: set[str], statement: str) -> None:
     with Log(folder) as log:
         partition = log.partition(b"hello", ADDRESS)
         log.write([(partition, large(0))])
-        failing = True
+        failing.add(statement)
         for _ in range(10):
             with pytest.raises(LogWriteError, match="full"):
                 log.write([(partition, large(1))])
             assert len(files(folder)) <= 2
-        failing = False
+        failing.clear()
         log.write([(partition, large(1))])
         assert len(files(folder)) == 2
         assert everything(log, partition) == [*large(0), *large(1)]
+
+
+@pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
+def test_a_round_that_fails_leaves_the_files_of_what_it_was_to_delete(
+    folder: Path, failing: set[str], statement: str
+) -> None:
+    def batches(base: int) -> list[bytes]:
+        return [encode_batch([(0, b"key", bytes(FILE_BYTES), ())], base_offset=base)]
+
+    with Log(folder, tail_bytes=0) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        for base in range(4):
+            log.write([(partition, batches(base))])
+        failing.add(statement)
+        with pytest.raises(LogWriteError, match="full"):
+            list(compact(log, partition))
+        failing.clear()
+        log.checkpoint()
+        assert everything(log, partition) == [batch for base in range(4) for batch in batches(base)]
+        list(compact(log, partition))
+        log.checkpoint()
+        assert len(files(folder)) == 1
+        assert everything(log, partition)[3:] == batches(3)
+
+
+def test_a_checkpoint_leaves_the_files_of_what_a_round_under_way_deletes(folder: Path) -> None:
+    key, value = CHUNK_TAG + b"key", bytes(FILE_BYTES)
+    storage = Storage(str(folder), "process")
+    storage.commit([], [(key, value)])
+
+    def rows() -> Iterator[tuple[bytes, bytes]]:
+        thread = threading.Thread(target=storage.checkpoint)
+        thread.start()
+        thread.join()
+        assert len(files(folder)) == 1
+        yield b"row", b"value"
+
+    storage.commit([key], rows())
+    assert storage.checkpoint()
+    assert not files(folder)
+    storage.close()
+
+
+def test_values_in_the_place_of_others_are_rows(folder: Path) -> None:
+    """What they hold was stored before, and on the disk perhaps: a power cut must not take it."""
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        for base in range(0, 8, 2):
+            records = [(0, b"key %d" % (number // 2), bytes(FILE_BYTES), ()) for number in (base, base + 1)]
+            log.write([(partition, [encode_batch(records, base_offset=base)])])
+        assert len(files(folder)) == 4
+        list(compact(log, partition))
+        log.checkpoint()
+        assert len(files(folder)) == 1  # the tail, which is not compacted
+        assert [read_header(batch).count for batch in everything(log, partition)] == [1, 1, 1, 2]
 
 
 def test_a_file_that_cannot_be_written_fails_the_round(folder: Path) -> None:
