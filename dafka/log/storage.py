@@ -81,15 +81,17 @@ class Storage:
         self._doubtful: list[tuple[bytes, str]] = []  # files of a round whose COMMIT failed
         self._untidy = False  # whether there may be files that no row names
         try:
-            # SQLite removes the WAL when the last connection closes, also that of the next line.
-            closed = not os.path.exists(os.path.join(folder, DATABASE + "-wal"))
             new = read_layout(folder) is None
             settings = {**_SETTINGS, "disk_min_file_size": _FILES_FROM[durability]}
             # diskcache writes its settings one by one: not with a sync of the disk for each
             self._cache: Any = _Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, **settings)
             self._files: ValueDisk = self._cache.disk
-            if not closed:
-                self.lost = self._sweep()
+            try:
+                self.lost = self._sweep()  # also of a log that was closed: the power may have gone after that
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError:
+                pass  # damage: who reads the keys is told of it
             if new:
                 self._cache.index_what_expires()
                 self._cache.set(LAYOUT_KEY, LAYOUT)

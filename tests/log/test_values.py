@@ -308,6 +308,21 @@ def test_a_partition_ends_before_what_a_power_cut_took(left: Path, caplog: Any) 
     assert damages(left) == []
 
 
+@pytest.mark.parametrize("meanwhile", [lambda folder: Log(folder).close(), damages])
+def test_what_was_lost_is_found_also_when_the_log_was_closed_or_verified(
+    left: Path, meanwhile: Callable[[Path], object]
+) -> None:
+    taken = files(left)[4]
+    if meanwhile is damages:
+        taken.unlink()
+    meanwhile(left)
+    assert not (left / "cache.db-wal").exists()
+    taken.unlink(missing_ok=True)
+    with Log(left) as log:
+        assert log.partition(b"hello", ADDRESS).next_sequence == 4
+    assert damages(left) == []
+
+
 @pytest.mark.parametrize("trimmed", [False, True])
 def test_a_partition_of_which_nothing_is_left_goes_on_at_its_end(left: Path, trimmed: bool) -> None:
     if trimmed:
