@@ -338,6 +338,7 @@ def test_a_partition_of_which_nothing_is_left_goes_on_at_its_end(left: Path, tri
             partition = log.partition(b"hello", ADDRESS)
             assert partition.first_sequence == partition.next_sequence > 0
             assert everything(log, partition) == []
+    assert damages(left) == []
     with Log(left) as log:
         partition = log.partition(b"hello", ADDRESS)
         end = partition.next_sequence
