@@ -91,7 +91,7 @@ FAST_START = ["--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -
 
 def in_processes(test):
     """Marks of a test that starts a pipeline: it takes its time; one worker of pytest -n runs them all."""
-    return pytest.mark.xdist_group("pipelines")(pytest.mark.timeout(2 * SECONDS)(test))
+    return pytest.mark.xdist_group("spark")(pytest.mark.timeout(2 * SECONDS)(test))
 
 
 @pytest.fixture(scope="module")
