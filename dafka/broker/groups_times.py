@@ -53,7 +53,7 @@ class GroupTimes:
 
     def __iter__(self) -> Iterator[str]:
         """The groups that have a row and no members."""
-        return iter([group for group in self._table if group not in self._occupied])
+        return iter([group for group in self._table.unordered() if group not in self._occupied])
 
     def forget(self, groups: list[str]) -> None:
         """Delete the rows of groups that nothing is known of any more; waits as a green thread."""

@@ -157,7 +157,7 @@ class GroupOffsets:
 
     def all(self) -> Iterator[StoredOffset]:
         """All rows; others may come and go while they are looked at."""
-        for key in self._table:
+        for key in self._table.unordered():
             try:
                 row = self._table.get(key)
             except DamagedError:
@@ -185,7 +185,7 @@ class GroupOffsets:
     def groups(self) -> set[str]:
         """The names of the groups that have committed something."""
         names = set()
-        for key in self._table:
+        for key in self._table.unordered():
             length, _, rest = key.partition(":")
             names.add(rest[: int(length)])
         return names
@@ -236,7 +236,7 @@ class GroupOffsets:
     def rows_without(self, topic: Topic) -> Rows:
         """The rows that delete what every group has committed for a topic."""
         infix = f"/{topic.topic_id.hex}/"
-        return {(OFFSETS, key): None for key in self._table if infix in key[-44:]}
+        return {(OFFSETS, key): None for key in self._table.unordered() if infix in key[-44:]}
 
     def _all(self, group: str) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
         prefix = _prefix(group)

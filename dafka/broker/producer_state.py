@@ -193,7 +193,7 @@ class ProducerStates:
         """
         oldest = int(((time.time() if now is None else now) - PRODUCER_ID_EXPIRATION) * 1000)
         silent: list[tuple[int, str]] = []
-        for count, key in enumerate(list(self._table)):
+        for count, key in enumerate(self._table.unordered()):
             if not count % 1000:
                 pause()
             state = self._state(key)

@@ -104,7 +104,7 @@ class TransactionTable:
         Calls ``pause`` now and then.
         """
         idle: list[tuple[float, str]] = []
-        for count, transactional_id in enumerate(list(self._table)):
+        for count, transactional_id in enumerate(self._table.unordered()):
             found = self._known.get(transactional_id)
             row = self._table.get(transactional_id) if found is None else None
             if row is not None:

@@ -8,7 +8,7 @@ a value when it is first asked for.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +18,8 @@ from dafka.log.errors import TableValueError
 from dafka.log.limits import TABLE_VALUE_BYTES
 
 TABLE_TAG = b"t"
+_INSERTED = 32  # new keys that are put in their places one by one
+_CHANGES = 1000
 _JSON, _BYTES = b"j", b"b"
 
 
@@ -28,7 +30,9 @@ class Table:
         self.name = name
         self._load = load
         self._stored: dict[str, bytes | None] = {}  # None: on disk, not read yet
-        self._sorted: list[str] | None = None
+        self._sorted: list[str] | None = None  # made when it is first wanted; since then these
+        self._added: list[str] = []  # have come
+        self._gone: set[str] = set()  # and these are still in it
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of ``key``, each time a fresh object. Raises DamagedError."""
@@ -40,37 +44,69 @@ class Table:
         return decode_value(stored)
 
     def items(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
-        """(key, value) of all keys that begin with ``prefix``, in the order of the keys."""
-        if self._sorted is None:
-            self._sorted = sorted(self._stored)
-        keys = self._sorted
-        for position in range(bisect_left(keys, prefix), len(keys)):
-            key = keys[position]
-            if not key.startswith(prefix):
-                return
+        """(key, value) of all keys that begin with ``prefix``, in the order of the keys.
+
+        Keys may come and go meanwhile; those that are gone when it is their turn are left out.
+        """
+        keys = self._in_order()
+        start = bisect_left(keys, prefix)
+        end = bisect_right(keys, prefix, lo=start, key=lambda key: key[: len(prefix)])
+        for key in keys[start:end]:
             if key in self._stored:
                 yield key, self.get(key)
+
+    def unordered(self) -> list[str]:
+        """All keys in no order that means anything: the fast way to look at each."""
+        return list(self._stored)
 
     def __contains__(self, key: object) -> bool:
         return key in self._stored
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._stored))
+        """The keys in order."""
+        return iter([key for key in self._in_order() if key in self._stored])
 
     def __len__(self) -> int:
         return len(self._stored)
 
+    def _in_order(self) -> list[str]:
+        """The keys in order, and some that are gone; not to be changed, and it does when keys come."""
+        added = self._added
+        if self._sorted is None:
+            self._sorted = sorted(self._stored)
+        elif len(added) <= _INSERTED:
+            for key in added:
+                insort(self._sorted, key)
+        else:
+            self._sorted += added
+            self._sorted.sort()  # a long run in order and a short one: fast
+        added.clear()
+        return self._sorted
+
     def put_stored(self, key: str, stored: bytes | None) -> None:
         """Note a committed value (None: it is on disk); the log's own."""
-        if key not in self._stored:
-            self._sorted = None
+        if self._sorted is not None and key not in self._stored:
+            if key in self._gone:
+                self._gone.discard(key)
+            else:
+                self._added.append(key)
+                self._bound(len(self._added))
         self._stored[key] = stored
 
     def drop(self, key: str) -> None:
         """Note a committed deletion; the log's own."""
         if key in self._stored:
             del self._stored[key]
+            if self._sorted is not None:
+                self._gone.add(key)
+                self._bound(len(self._gone))
+
+    def _bound(self, changes: int) -> None:
+        """After so many changes the order is made anew, when it is wanted."""
+        if changes > _CHANGES + len(self._stored):
             self._sorted = None
+            self._added.clear()
+            self._gone.clear()
 
     def forget_value(self, key: str) -> None:
         """Read the value again from disk when it is next asked for; the log's own."""

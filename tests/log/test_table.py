@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from log.messages import ADDRESS
 
 from dafka.log import Log, TableValueError
-from dafka.log.table import decode_value, encode_value, pack_key, seal, unpack_key, unseal
+from dafka.log.table import Table, decode_value, encode_value, pack_key, seal, unpack_key, unseal
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -72,6 +72,36 @@ def test_items_may_change_while_they_are_gone_through(folder: Path) -> None:
             seen.append(key)
             log.write([], {("t", "b"): None, ("t", "d"): 1})
         assert seen == ["a", "c"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["put", "drop", "look"]), st.text("ab\U0010ffff", max_size=3))))
+def test_keys_come_and_go_in_any_order(steps: list[tuple[str, str]]) -> None:
+    table, model = Table("table", lambda table, key: encode_value(key)), set[str]()
+    for step, key in steps * 3:
+        if step == "put":
+            table.put_stored(key, encode_value(key))
+            model.add(key)
+        elif step == "drop":
+            table.drop(key)
+            model.discard(key)
+        else:
+            found = sorted(one for one in model if one.startswith(key))
+            assert list(table.items(key)) == [(one, one) for one in found]
+    assert list(table) == sorted(model) == sorted(table.unordered())
+
+
+def test_many_keys_come_and_go_in_order_and_are_not_remembered() -> None:
+    table = Table("table", lambda table, key: encode_value(key))
+    for number in range(100):
+        table.put_stored(f"{number:03}", None)
+    assert list(table) == [f"{number:03}" for number in range(100)]
+    for number in range(5000):
+        table.put_stored(f"new {number}", None)
+        table.drop(f"new {number}")
+        assert len(table._added) + len(table._gone) < 3000
+    for number in range(100, 200):
+        table.put_stored(f"{number:03}", None)
+    assert list(table) == [f"{number:03}" for number in range(200)]
 
 
 def test_a_deleted_value_is_gone_for_good(folder: Path) -> None:
