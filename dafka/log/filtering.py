@@ -141,7 +141,10 @@ def _names(keys: list[bytes | None]) -> list[bytes]:
 
 
 def _without(content: bytes, header: BatchHeader, keep: list[bool], newest: int | None) -> bytes:
-    """The batch with only the records that ``keep`` says; ``newest`` is their largest timestamp."""
+    """The batch with only the records that ``keep`` says; ``newest`` is their largest timestamp.
+
+    If they have none (-1) the header's stays, by which retention goes.
+    """
     codec = header.compression
     attributes, body = header.attributes & ~COMPRESSION_MASK, b""
     if newest is not None:
@@ -155,7 +158,7 @@ def _without(content: bytes, header: BatchHeader, keep: list[bool], newest: int 
     changed = header._replace(
         length=HEADER_OCTETS - LENGTH_END + len(body),
         attributes=attributes,
-        max_timestamp=header.max_timestamp if newest is None else newest,
+        max_timestamp=header.max_timestamp if newest is None or newest < 0 else newest,
         count=count,
     )
     head = HEADER.pack(*changed)

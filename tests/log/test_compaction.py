@@ -10,7 +10,15 @@ from crc32c import crc32c
 from log.messages import ADDRESS, EVERYTHING, chunk_rows, database
 
 from dafka.log import Log, LogPartition, Trim, compact, dirty_bytes, dirty_since, tombstones_due
-from dafka.protocol.batch import TRANSACTIONAL_BIT, check_batch, read_header
+from dafka.protocol.batch import (
+    CRC_END,
+    CRC_START,
+    HEADER,
+    HEADER_OCTETS,
+    TRANSACTIONAL_BIT,
+    check_batch,
+    read_header,
+)
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
@@ -44,6 +52,14 @@ def kept(log: Log, partition: LogPartition) -> list[tuple[int, bytes | None, byt
         assert columns.timestamps == columns.offsets
         rows += list(zip(columns.offsets, columns.keys, columns.values, strict=True))
     return rows
+
+
+def with_largest_timestamp(batch: bytes, time: int) -> bytes:
+    """The batch with ``time`` as the largest timestamp in its header, whatever its records say."""
+    head = HEADER.pack(*read_header(batch)._replace(max_timestamp=time))
+    body = batch[HEADER_OCTETS:]
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body
 
 
 TAIL: list[Pair] = [(b"tail", b"t")]
@@ -89,6 +105,30 @@ def test_a_batch_without_records_left_stays_as_an_empty_one(folder: Path) -> Non
         assert (empty.base_offset, empty.next_offset, empty.count) == (0, 2, 0)
         assert log.offset_for_timestamp(partition, 0) == (2, 2)
         assert log.offset_to_sequence(partition, 1) == 0
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_a_batch_whose_records_have_no_timestamps_keeps_the_time_in_its_header(
+    folder: Path, compression: str | None
+) -> None:
+    """The broker puts the time of arrival there, and retention goes by it."""
+    with Log(folder) as log:
+        partition = log.partition(b"table", ADDRESS)
+        for base, names in ((0, b"ab"), (2, b"ac"), (4, b"d")):
+            records = [(-1, bytes([name]), bytes(9000), ()) for name in names]
+            batch = encode_batch(records, base_offset=base, compression=compression)
+            log.write([(partition, [with_largest_timestamp(batch, 1000 + base)])])
+        run(log, partition)
+        headers = [
+            read_header(content) for _, _, content in log.read_offsets(partition, 0, max_bytes=EVERYTHING)
+        ]
+        assert [(header.count, header.max_timestamp) for header in headers] == [
+            (1, 1000),
+            (2, 1002),
+            (1, 1004),
+        ]
+        assert list(partition.index.times)[-1] == 1004
+        assert -1 not in partition.index.times
 
 
 def test_tombstones_go_when_they_have_been_compacted_for_long_enough(folder: Path) -> None:
