@@ -170,14 +170,15 @@ class GroupOffsets:
             yield StoredOffset(key, group, None if topic is None else topic.name, row)
 
     def rewrite(self, rows: Rows) -> int:
-        """Write or delete rows that were looked at just now, none that others are about to write; how many.
+        """Write or delete rows that were looked at just now, none that others are about to write; how many it
+        deletes.
 
         Waits as a green thread for the commit, and raises what the log raises.
         """
         free = {place: row for place, row in rows.items() if not self._is_coming(place[1])}
         if free:
             self._writer.put_and_wait(free)
-        return len(free)
+        return sum(row is None for row in free.values())
 
     def _is_coming(self, key: str) -> bool:
         return key in self._writing or key in self._held

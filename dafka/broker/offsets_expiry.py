@@ -81,8 +81,7 @@ class OffsetExpiry:
                 rows.update(stored.deleted())
             else:
                 kept.add(group)
-        self._offsets.rewrite(dated)
-        return self._offsets.rewrite(rows)
+        return self._offsets.rewrite({**dated, **rows})
 
     def _beginning(self, group: str) -> Callable[[StoredOffset], float]:
         """Says from when on the time of a group's offset counts, in ms."""

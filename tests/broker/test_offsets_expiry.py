@@ -220,6 +220,24 @@ def test_offsets_without_a_time_get_one_when_they_are_looked_at(retention):
     assert retention.later(120) == 1
 
 
+def test_a_commit_while_others_get_their_time_is_not_lost_with_the_old_one(retention):
+    core = retention.client.core
+    retention.commit(topic="t", offset=1)
+    retention.commit("h")
+    (old,) = (stored for stored in core._offsets.all() if stored.group == "h")
+    retention.clock.ahead = WEEK + 60
+
+    def together() -> None:
+        core._writer.put_and_wait({(OFFSETS, old.key): old.row[:3]})  # as an older version wrote it
+        looking = gevent.spawn(retention.expiry.forget_old, lambda: None)
+        commit = gevent.spawn(core.commit_offsets, "g", {("t", 0): CommittedOffset(2)})
+        looking.get()
+        assert commit.get() == {("t", 0): None}
+
+    retention.client.connection.hub.run(together)
+    assert retention.committed() == {"t": 2}
+
+
 def test_looking_at_many_offsets_lets_others_have_their_turn(retention, monkeypatch):
     monkeypatch.setattr(offsets_expiry, "_ROWS", 10)
     for number in range(45):
