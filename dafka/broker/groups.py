@@ -25,7 +25,10 @@ it yet (``pending``) are waited for, too, until their session timeout.
 
 The first generation of an empty group waits a moment (``INITIAL_DELAY``) for members that start
 together; each newcomer extends it, up to ``INITIAL_DELAY_MAX``. Kafka waits three seconds there, for
-members that find each other over a network.
+members that find each other over a network. Some clients rely on such a wait: they join before they know
+the partitions of their topics, would assign nothing, and join again when they do. kafka-python, if its
+``poll`` ends during that second join, never looks at the answer: it stays without partitions and without
+heartbeats. For a leader of that kind the wait is ``INITIAL_DELAY_UNREADY``.
 
 A *static* member keeps its place while it is away: it does not leave, and whoever joins with its
 ``instance_id`` takes over its assignment under a new member id, without a rebalance unless the protocol
@@ -62,7 +65,13 @@ from dafka.broker.groups_interface import (
     Synced,
 )
 from dafka.broker.groups_members import HeartbeatReply, JoinReply, Member, Members, SyncReply
-from dafka.broker.limits import EMPTY_SECONDS, GROUP_MAX_SIZE, INITIAL_DELAY, INITIAL_DELAY_MAX
+from dafka.broker.limits import (
+    EMPTY_SECONDS,
+    GROUP_MAX_SIZE,
+    INITIAL_DELAY,
+    INITIAL_DELAY_MAX,
+    INITIAL_DELAY_UNREADY,
+)
 
 
 class State(Enum):
@@ -209,15 +218,17 @@ class Group:
     def _expect_more(self, now: float) -> None:
         """A newcomer to the first generation: more may follow."""
         if self._initial:
-            self._join_after = min(now + INITIAL_DELAY, self._join_by)
+            self._join_after = max(self._join_after, min(now + INITIAL_DELAY, self._join_by))
 
     def _prepare(self, now: float) -> None:
         """Begin a rebalance, or see whether the one that has begun is complete."""
         if self.state is not State.PREPARING:
             self._initial = self.state is State.EMPTY
             if self._initial:
-                self._join_after = now + INITIAL_DELAY
-                self._join_by = now + INITIAL_DELAY_MAX
+                first = next(iter(self.members.values()))  # which is going to lead
+                delay = INITIAL_DELAY if first.request.knows_partitions else INITIAL_DELAY_UNREADY
+                self._join_after = now + delay
+                self._join_by = now + max(delay, INITIAL_DELAY_MAX)
             else:
                 self._join_after = now
                 self._join_by = now + self.members.rebalance_timeout

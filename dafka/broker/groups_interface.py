@@ -36,7 +36,8 @@ class JoinRequest(NamedTuple):
     ``session_timeout``: without a sign of life for so long the member is dead. ``rebalance_timeout``: how
     long the others wait for it when the group rebalances. ``require_known_member``: a new member gets its id
     with MemberIdRequiredError and joins again with it (JoinGroup version 4 and up). ``can_skip_assignment``:
-    the member knows ``Joined.skip_assignment`` (version 9).
+    the member knows ``Joined.skip_assignment`` (version 9). ``knows_partitions``: of the topics that it
+    reads, so that it can assign them at once if it leads.
     """
 
     member_id: str
@@ -49,6 +50,7 @@ class JoinRequest(NamedTuple):
     client_host: str = ""
     require_known_member: bool = False
     can_skip_assignment: bool = False
+    knows_partitions: bool = True
 
 
 class JoinedMember(NamedTuple):

@@ -42,6 +42,11 @@ after each one that came."""
 INITIAL_DELAY_MAX = 0.05
 """Seconds that it waits altogether."""
 
+INITIAL_DELAY_UNREADY = 0.3
+"""Seconds that it waits at least if the member that came first has yet to learn of its topics' partitions.
+kafka-python asks for them 100 ms (its ``retry_backoff_ms``) after it has connected, later if its machine is
+busy."""
+
 PARTITIONS_PER_TOPIC = 100_000
 """Numbered partitions of one topic."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from dafka.broker.groups import Group, State
 from dafka.broker.interface import JoinRequest, LeavingMember
-from dafka.broker.limits import EMPTY_SECONDS, INITIAL_DELAY, INITIAL_DELAY_MAX
+from dafka.broker.limits import EMPTY_SECONDS, INITIAL_DELAY, INITIAL_DELAY_MAX, INITIAL_DELAY_UNREADY
 
 RANGE = [("range", b"meta")]
 SESSION = 10.0
@@ -100,6 +100,23 @@ def test_newcomers_do_not_hold_up_the_first_generation_for_long(table):
         table.pass_time(INITIAL_DELAY / 2)
         table.join()
     assert table.now <= INITIAL_DELAY_MAX + INITIAL_DELAY
+
+
+def test_a_leader_that_has_yet_to_learn_of_its_partitions_gets_time_for_it(table):
+    first = table.join(knows_partitions=False)
+    table.pass_time(INITIAL_DELAY_UNREADY * 0.9)
+    second = table.join()
+    table.pass_time(INITIAL_DELAY_UNREADY * 0.09)
+    assert (first, second) == ([], [])
+    table.pass_time(INITIAL_DELAY_UNREADY * 0.02)
+    assert [answer[0].generation for answer in (first, second)] == [1, 1]
+    assert first[0].leader == first[0].member_id
+
+
+def test_one_that_does_not_lead_need_not_know_of_partitions(table):
+    answers = [table.join(), table.join(knows_partitions=False)]
+    table.pass_time(INITIAL_DELAY)
+    assert [answer[0].generation for answer in answers] == [1, 1]
 
 
 def test_the_leader_learns_the_members_and_the_others_who_leads(table):

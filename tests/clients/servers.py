@@ -21,9 +21,9 @@ UNAVAILABLE = 77
 DAFKA = "dafka"
 APACHE = "apache-kafka"
 
-# So that one core starts it and groups do not wait for members that do not come.
+# So that one core starts it, and groups wait no longer than kafka-python needs to learn of its partitions.
 APACHE_SETTINGS = {
-    "group.initial.rebalance.delay.ms": "0",
+    "group.initial.rebalance.delay.ms": "300",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "log.retention.check.interval.ms": "1000000",

@@ -12,6 +12,7 @@ import gevent.event
 
 from dafka.broker.errors import BrokerStoppedError
 from dafka.broker.wire import limits
+from dafka.broker.wire.context import Peer
 from dafka.broker.wire.errors import BadRequestError
 from dafka.broker.wire.framing import LENGTH_OCTETS, Buffers
 from dafka.broker.wire.requests import Frame, read_frame, respond
@@ -46,7 +47,7 @@ class Connection:
         self._budget = listener.budget
         self._sessions = listener.sessions
         self.socket = socket
-        self.host: str = address[0]
+        self._peer = Peer(address[0])
         self.name = f"{address[0]}:{address[1]}"
         self._slots: deque[_Slot] = deque()
         self._waiting_bytes = 0
@@ -160,7 +161,7 @@ class Connection:
         while self._slots or self._writing:
             self._wait_for_room()
         self._fetching = frame.is_fetch
-        response = respond(self._broker, self._sessions, frame, self.host, self._budget.share())
+        response = respond(self._broker, self._sessions, frame, self._peer, self._budget.share())
         self._fetching = False
         self._write(response)
 
@@ -172,7 +173,7 @@ class Connection:
 
     def _produce(self, slot: _Slot, frame: Frame) -> None:
         try:
-            slot.response = respond(self._broker, self._sessions, frame, self.host, 0)
+            slot.response = respond(self._broker, self._sessions, frame, self._peer, 0)
             self._flush()
         except BadRequestError as error:
             self.refuse(error.cause, str(error))

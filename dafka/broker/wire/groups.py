@@ -46,6 +46,7 @@ def join_group(broker: BrokerInterface, request: Any, context: Context) -> Any:
             client_host=context.client_host,
             require_known_member=version >= 4,
             can_skip_assignment=version >= 9,
+            knows_partitions=not context.is_kafka_python,
         ),
     )
     member = JoinGroupResponse.JoinGroupResponseMember

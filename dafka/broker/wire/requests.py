@@ -9,7 +9,7 @@ from kafka.protocol.api_header import ResponseClassRegistry
 
 from dafka.broker.interface import BrokerInterface
 from dafka.broker.wire import fetch, produce
-from dafka.broker.wire.context import Context
+from dafka.broker.wire.context import Context, Peer
 from dafka.broker.wire.errors import BadRequestError
 from dafka.broker.wire.fetch_request import FLEXIBLE, read_fetch
 from dafka.broker.wire.fetch_sessions import FetchSessions
@@ -17,6 +17,7 @@ from dafka.broker.wire.framing import Buffers, Header, body_of, framed, read_hea
 from dafka.broker.wire.reader import read_request
 from dafka.broker.wire.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, Api, api_versions
 
+KAFKA_PYTHON = "kafka-python"  # as it calls itself
 CONSUMER_GROUP_HEARTBEAT = 68
 _UNSUPPORTED = int(UnsupportedVersionError.errno)
 # The response to ConsumerGroupHeartbeat, for which kafka-python has no class: not throttled, the error,
@@ -50,7 +51,7 @@ def read_frame(data: memoryview) -> Frame:
     return Frame(data, header, BY_KEY.get(header.key))
 
 
-def respond(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, host: str, room: int) -> Buffers:
+def respond(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, peer: Peer, room: int) -> Buffers:
     """The response; none for a Produce that wants none. Waits as a green thread.
 
     ``sessions``: the listener's. ``room``: how many bytes of batches a Fetch may have. Raises
@@ -66,8 +67,11 @@ def respond(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, host
         return _produce(broker, frame)
     flexible = api.request.flexible_version_q(version)
     request = read_request(api.request, version, data, body_of(data, header, flexible))
+    if key == API_VERSIONS:
+        peer.is_kafka_python = request.client_software_name == KAFKA_PYTHON
     assert api.answer is not None
-    response = api.answer(broker, request, Context(header.client_id or "", f"/{host}"))
+    context = Context(header.client_id or "", f"/{peer.host}", peer.is_kafka_python)
+    response = api.answer(broker, request, context)
     return _encoded(header, response, flexible and key != API_VERSIONS)
 
 
