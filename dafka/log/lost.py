@@ -38,7 +38,7 @@ class LostValues:
             index.drop_last(1)
         new, old = (partition.next_sequence, partition.next_offset), floors.get(partition.number)
         first = new[0]
-        gone = index[0].pack() in self._keys  # it is the only one left
+        gone = len(index) == 1 and index[0].pack() in self._keys
         if old != new and (gone or (old is not None and old > new)):
             first = index.firsts[0] if gone else first
             if old is not None:

@@ -372,6 +372,21 @@ def test_what_is_lost_in_the_midst_or_is_old_is_damage(left: Path) -> None:
             log.read(partition, 2, count=1, max_bytes=1)
 
 
+def test_what_can_be_read_stays_though_the_first_value_is_lost(left: Path) -> None:
+    first, *_, last = files(left)[:5]
+    first.unlink()
+    last.unlink()
+    with Log(left) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        assert (partition.first_sequence, partition.next_sequence) == (0, 4)
+        assert log.read(partition, 1, count=9, max_bytes=EVERYTHING) == (
+            1,
+            [m for n in (1, 2, 3) for m in large(n)],
+        )
+        with pytest.raises(DamagedError, match="sequences 0 to 0"):
+            log.read(partition, 0, count=1, max_bytes=1)
+
+
 def test_what_is_missing_for_long_is_not_given_up(left: Path) -> None:
     files(left)[4].unlink()
     with database(left) as rows:
