@@ -70,7 +70,7 @@ class Tidying:
         """The last round is done: leave a small folder behind; waits as a green thread."""
         if self._checkpoint is not None:
             self._checkpoint.join()
-        if self._log.wal_file_bytes > FREE_BYTES:
+        if self._log.wal_file_bytes > FREE_BYTES or self._log.removable_bytes:
             try:
                 run_in(self._pool, self._log.checkpoint, truncate=True)
             except LogError as error:

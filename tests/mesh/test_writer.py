@@ -126,6 +126,24 @@ def test_files_of_deleted_values_go_when_it_is_quiet(in_hub: Any, monkeypatch: A
     in_hub(check)
 
 
+def test_files_of_deleted_values_go_in_the_pool_when_the_writer_closes(
+    in_hub: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    def check(bench: Bench) -> None:
+        monkeypatch.setattr(writer_tidying, "FILES_STAY", 60.0)
+        partition = bench.partition()
+        for _ in range(10):
+            bench.append(partition, bytes(FILE_BYTES))
+        bench.writer.trim_and_wait(partition, before_sequence=9)
+        bench.until(lambda: bench.log.garbage_bytes == 0)
+        assert bench.log.removable_bytes > 0
+        bench.writer.close()
+        assert bench.log.removable_bytes == 0
+        assert len(list((tmp_path / "log" / "values").iterdir())) == 1
+
+    in_hub(check)
+
+
 def test_what_was_handed_over_before_a_drop_is_done_before(in_hub: Any) -> None:
     def check(bench: Bench) -> None:
         partition = bench.partition()
