@@ -111,8 +111,8 @@ class Reader:
     def floor(self, partition: LogPartition, sequence: int, offset: int) -> tuple[int, int]:
         """(sequence, offset) of the first message and record that stay if all before both go."""
         index = partition.index
-        sequence = min(sequence, index.next_sequence)
-        offset = min(offset, index.next_offset)
+        sequence = min(max(sequence, index.floor_sequence), index.next_sequence)
+        offset = min(max(offset, index.floor_offset), index.next_offset)
         if index.kind == RAW:
             sequence = offset = max(sequence, offset)
         # A place inside a damaged value: what can be told without it is never beyond what was asked for.

@@ -57,6 +57,16 @@ def test_trimming_never_goes_back(folder: Path) -> None:
         assert partition.first_sequence == 14
 
 
+@pytest.mark.parametrize("offset", [0, 1, 4, 5, 6])
+def test_a_place_in_what_is_gone_as_a_whole_changes_nothing(folder: Path, offset: int) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        log.write([(partition, [batch(0, 1, 2, 3), batch(3, 4, 5)])])
+        log.trim(partition, before_offset=5)
+        log.trim(partition, before_offset=offset)
+        assert (partition.first_sequence, partition.first_offset, partition.next_offset) == (2, 5, 5)
+
+
 def test_an_offset_inside_a_batch_is_exact_and_the_batch_stays_whole(folder: Path) -> None:
     with Log(folder) as log:
         partition = log.partition(b"hello", ADDRESS)
