@@ -11,6 +11,7 @@ import diskcache
 from dafka.log.errors import DamagedError, LogOpenError, LogVersionError, NotALogError
 from dafka.log.limits import BUSY_SECONDS, LAYOUT
 from dafka.log.lock import LOCK_NAME
+from dafka.log.values import has_files
 
 LAYOUT_KEY = "layout"
 DATABASE = diskcache.core.DBNAME
@@ -70,6 +71,22 @@ def read_layout(folder: str) -> int | None:
             LAYOUT,
         )
     return LAYOUT
+
+
+def refuse_without_database(folder: str) -> None:
+    """Raise DamagedError if ``folder``, where no layout was found, holds what a database has left behind.
+
+    A log that was opened all the same would be a new one, and removes what nothing names.
+    """
+    gone = not os.path.exists(os.path.join(folder, DATABASE))
+    if has_files(folder) or (gone and os.path.exists(os.path.join(folder, DATABASE + "-wal"))):
+        state = "is missing" if gone else "is empty"
+        raise DamagedError(
+            folder,
+            f"the database of the log {folder}, {DATABASE}, {state} and the rest of the log is there: bring "
+            "it back, or use another folder",
+            "the database",
+        )
 
 
 def opening_error(folder: str, error: BaseException) -> LogOpenError | NotALogError | DamagedError:

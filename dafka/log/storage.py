@@ -34,7 +34,14 @@ from typing import Any
 import diskcache
 
 from dafka.log.errors import DamagedError, LogReadError, LogWriteError
-from dafka.log.layout import DATABASE, LAYOUT_KEY, cause_of, opening_error, read_layout
+from dafka.log.layout import (
+    DATABASE,
+    LAYOUT_KEY,
+    cause_of,
+    opening_error,
+    read_layout,
+    refuse_without_database,
+)
 from dafka.log.limits import (
     BUSY_SECONDS,
     CHECKPOINT_BYTES,
@@ -82,6 +89,8 @@ class Storage:
         self._untidy = False  # whether there may be files that no row names
         try:
             new = read_layout(folder) is None
+            if new:
+                refuse_without_database(folder)
             settings = {**_SETTINGS, "disk_min_file_size": _FILES_FROM[durability]}
             # diskcache writes its settings one by one: not with a sync of the disk for each
             self._cache: Any = _Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, **settings)

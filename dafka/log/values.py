@@ -36,6 +36,15 @@ VALUES = "values"
 _SUFFIX = ".val"
 
 
+def has_files(folder: str) -> bool:
+    """Whether there are files of values in the log's ``folder``."""
+    try:
+        with os.scandir(os.path.join(folder, VALUES)) as entries:
+            return any(entry.name.endswith(_SUFFIX) for entry in entries)
+    except FileNotFoundError:
+        return False
+
+
 class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     """How the database's values go into files and come back. Rounds come one after the other."""
 

@@ -11,6 +11,7 @@ import pytest
 from log.messages import ADDRESS, database
 
 from dafka.log import DamagedError, Log, LogOpenError, LogVersionError, NotALogError
+from dafka.log.verify import verify
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -200,3 +201,37 @@ def test_a_key_that_no_log_writes_is_damage(folder: Path, row: object) -> None:
     with pytest.raises(DamagedError, match="key") as caught:
         Log(folder)
     assert caught.value.path == str(folder)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_log_without_its_database_is_damaged_and_keeps_the_files_of_its_values(
+    folder: Path, gone: bool
+) -> None:
+    with Log(folder) as log:
+        log.write([(log.partition(b"hello", ADDRESS), [b"large" * 100_000])])
+    kept = {path: path.read_bytes() for path in folder.glob("cache.db*")}
+    for path in kept:
+        path.unlink()
+    if not gone:
+        (folder / "cache.db").touch()
+    before = contents(folder / "values")
+    assert before
+    for _ in range(2):
+        with pytest.raises(DamagedError, match=r"cache\.db.*bring it back"):
+            Log(folder)
+    (seen,) = {id(seen): seen for seen in verify(folder)}.values()
+    assert [place for place, _ in seen.damages] == ["the database"]
+    assert contents(folder / "values") == before
+    for path, octets in kept.items():
+        path.write_bytes(octets)
+    with Log(folder) as log:
+        assert log.partition(b"hello", ADDRESS).next_sequence == 1
+
+
+def test_a_write_ahead_log_without_its_database_is_damaged_and_stays(folder: Path) -> None:
+    Log(folder).close()
+    (folder / "cache.db").unlink()
+    (folder / "cache.db-wal").write_bytes(b"the only copy")
+    with pytest.raises(DamagedError, match="is missing"):
+        Log(folder)
+    assert (folder / "cache.db-wal").read_bytes() == b"the only copy"
