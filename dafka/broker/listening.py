@@ -48,9 +48,16 @@ def _address(option: str, text: str, *, port_needed: bool) -> tuple[str, int]:
         host, port = text, "0"  # an IPv6 address without brackets and port
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
-    if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    if not _is_host(host) or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError(f"{option} is 'HOST:PORT' with a port from 0 to 65535, not {text!r}")
     return host, int(port)
+
+
+def _is_host(host: str) -> bool:
+    """Whether this may be a name or an address; clients take what they are told, and fail later."""
+    if ":" in host:
+        return _is_address(host)
+    return bool(host) and not any(sign.isspace() or sign in "/@,[]" for sign in host)
 
 
 def _is_address(host: str) -> bool:

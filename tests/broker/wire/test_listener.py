@@ -83,6 +83,10 @@ def test_it_listens_on_ipv6_too():
         ({"listen": "*:9092"}, "advertised"),
         ({"listen": "0.0.0.0:9092", "advertised": "0.0.0.0"}, "no address"),
         ({"listen": "127.0.0.1:9092", "advertised": "host:port"}, "HOST:PORT"),
+        ({"listen": "127.0.0.1:9092", "advertised": ":::"}, "HOST:PORT"),
+        ({"listen": "127.0.0.1:9092", "advertised": "PLAINTEXT://host:9092"}, "HOST:PORT"),
+        ({"listen": "127.0.0.1:9092", "advertised": "one host:9092"}, "HOST:PORT"),
+        ({"listen": "127.0.0.1:9092", "advertised": "host,other:9092"}, "HOST:PORT"),
         ({"advertised": "host"}, "listen"),
     ],
 )
