@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
@@ -14,7 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from log.messages import batch
 
-from dafka.log import AppendError, Log, LogWriteError, compact
+from dafka.log import AppendError, Log, LogWriteError, compact, storage
+from dafka.log.limits import FILE_BYTES
+from dafka.log.values import ValueDisk
+from dafka.log.verify import verify
 from dafka.protocol.batch import check_batch
 from dafka.protocol.batch_reader import decode_batch
 
@@ -90,13 +96,24 @@ class LogMachine(RuleBasedStateMachine):
         self.models = [Model(number) for number in range(6)]
         self.tables: dict[tuple[str, str], Any] = {}
         self.log: Log | None = None
+        self.files = patch.dict(storage._FILES_FROM)
+        self.files.start()
 
     def teardown(self) -> None:
-        if self.log is not None:
-            self.log.close()
-        shutil.rmtree(self.folder)
+        try:
+            if self.log is not None:
+                self.log.close()
+                *_, seen = verify(self.folder)
+                assert seen.damages == []
+        finally:
+            self.files.stop()
+            shutil.rmtree(self.folder)
 
-    @initialize(tail_bytes=st.sampled_from((0, 3_000, 2**23)))
+    @initialize(tail_bytes=st.sampled_from((0, 3_000, 2**23)), file_bytes=st.sampled_from((200, FILE_BYTES)))
+    def begin(self, tail_bytes: int, file_bytes: int) -> None:
+        storage._FILES_FROM["process"] = file_bytes
+        self.open(tail_bytes)
+
     def open(self, tail_bytes: int) -> None:
         self.tail_bytes = tail_bytes
         self.log = Log(self.folder, tail_bytes=tail_bytes, clock=lambda: self.now / 1000)
@@ -147,6 +164,19 @@ class LogMachine(RuleBasedStateMachine):
         with pytest.raises(LogWriteError):
             self.log.begin([])
         round_.finish()
+
+    @rule(number=NUMBERS, checkpoint=st.booleans())
+    def fill_the_disk(self, number: int, checkpoint: bool) -> None:
+        """A round deletes what it replaces before it cannot store the new."""
+        assert self.log is not None
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with patch.object(ValueDisk, "store", side_effect=full):
+            with suppress(LogWriteError):  # if there is something to compact
+                list(compact(self.log, self.partition(number)))
+            with pytest.raises(LogWriteError):
+                self.log.write([], {("a", "a"): 1})
+        if checkpoint:
+            self.log.checkpoint()
 
     @rule(number=NUMBERS, data=st.data(), count=st.integers(0, 50), max_bytes=st.integers(0, 20_000))
     def read(self, number: int, data: Any, count: int, max_bytes: int) -> None:
