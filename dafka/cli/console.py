@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from dafka.cli.options import TopicName, ended_by_signal, mesh_arguments
+from dafka.cli.options import Seconds, TopicName, ended_by_signal, mesh_arguments
 from dafka.mesh.consumer import Consumer
 from dafka.mesh.producer import Producer, UnacknowledgedError
 from dafka.protocol.batch import CODECS
@@ -43,7 +43,9 @@ class StartAt(click.ParamType):
     type=click.IntRange(0),
     help="How many stores must acknowledge a record.",
 )
-@click.option("--timeout", default=10.0, show_default=True, help="Seconds to wait for them at the end.")
+@click.option(
+    "--timeout", type=Seconds(), default=10.0, show_default=True, help="Seconds to wait for them at the end."
+)
 @click.option("--head-interval", default=1000, show_default=True, help="Milliseconds between HEADs.")
 @click.option(
     "--store-timeout",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import sys
 import time
@@ -83,6 +84,19 @@ class TopicName(click.ParamType):
             return check_topic(value)
         except InvalidTopicError as error:
             self.fail(str(error), param, ctx)
+
+
+class Seconds(click.FloatRange):
+    """A length of time that may be waited for: 0 or more, and ``inf``."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):  # which is in no range, and no comparison says so
+            self.fail(f"{value} is not a number of seconds", param, ctx)
+        return seconds
 
 
 def common_options(command: Command) -> Command:

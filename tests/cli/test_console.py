@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from cli.tools import DAFKA, environment, mesh, run, running, without_waiting
 
 from dafka import Consumer, Producer, Store, Tower
@@ -48,6 +49,14 @@ def test_errors_are_one_line_that_names_the_value() -> None:
     assert done.stderr.strip().startswith("Error: a tower cannot bind 'nonsense'")
     assert run("consume", "hello", "--from", "5").returncode == 2
     assert "neither earliest" in run("consume", "hello", "--from", "soon").stderr
+
+
+@pytest.mark.parametrize("timeout", ["nan", "-1", "soon"])
+def test_a_timeout_that_is_no_length_of_time_is_refused_before_anything_is_sent(timeout: str) -> None:
+    done = run("produce", "hello", "--timeout", timeout, stdin="one\n")
+    assert done.returncode == 2
+    assert "'--timeout'" in done.stderr
+    assert timeout in done.stderr
 
 
 def test_a_signal_while_a_producer_waits_for_stores_has_it_say_what_is_missing() -> None:
