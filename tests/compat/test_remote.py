@@ -48,6 +48,7 @@ class Server:
 
     def pause(self) -> None:
         self._process.send_signal(signal.SIGSTOP)
+        os.waitpid(self._process.pid, os.WUNTRACED)  # until all its threads have stopped
 
     def resume(self) -> None:
         self._process.send_signal(signal.SIGCONT)
