@@ -15,6 +15,7 @@ batch, too, so its commit wakes the fetches that wait.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from itertools import groupby
@@ -39,6 +40,10 @@ from dafka.protocol.batch_writer import encode_batch
 
 RAW_MESSAGES = 10_000  # messages of a native producer read at a time; they may be empty and weigh nothing
 RAW_RECORDS = 1000  # of these put into one batch at most
+
+MESSAGES_KEPT = 100  # of each partition, so that each is logged once
+
+log = logging.getLogger(__name__)
 
 _timestamp = itemgetter(1)
 _content = itemgetter(2)
@@ -164,10 +169,12 @@ class Fetch:
                     self._read_on(reading)
                 except LogClosedError:
                     raise
-                except DamagedError:
+                except DamagedError as failure:
                     error = CorruptRecordError
-                except LogError:
+                    _tell(reading.partition, failure)
+                except LogError as failure:
                     error = KafkaStorageError
+                    _tell(reading.partition, failure)
             if error is not None and not reading.batches:
                 reading.error = error
                 self._failed = True
@@ -206,6 +213,16 @@ class Fetch:
         self._left -= size
         self._taken += size
         self._since_yield += size
+
+
+def _tell(partition: Partition | None, failure: LogError) -> None:
+    """Log where reading failed, once: a client is only told the kind of error."""
+    message = str(failure)
+    if partition is not None and message not in partition.unreadable:
+        if len(partition.unreadable) >= MESSAGES_KEPT:
+            partition.unreadable.clear()
+        partition.unreadable.add(message)
+        log.error("a fetch from (%r, %d) failed: %s", partition.topic.name, partition.number, message)
 
 
 def _check(reading: _Reading) -> Error | None:

@@ -48,7 +48,17 @@ TOPICS, NATIVES = "topics", "natives"
 class Partition:
     """One partition of a topic. ``stored`` is what the log has of it, ``fetches`` wait for more of it."""
 
-    __slots__ = ("address", "begun", "fetches", "floor", "number", "stored", "topic", "writable")
+    __slots__ = (
+        "address",
+        "begun",
+        "fetches",
+        "floor",
+        "number",
+        "stored",
+        "topic",
+        "unreadable",
+        "writable",
+    )
 
     def __init__(
         self,
@@ -68,6 +78,7 @@ class Partition:
         self.floor = floor  # what is below belongs to a topic of this name that was deleted
         self.begun = False  # whether its leader has had anything to append since the broker's start
         self.fetches: set[Fetch] = set()
+        self.unreadable: set[str] = set()  # what the log has been told of: clients ask again and again
 
     @property
     def high_watermark(self) -> int:

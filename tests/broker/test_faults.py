@@ -40,6 +40,15 @@ def test_a_damaged_value_is_refused_and_what_lies_around_it_can_be_read(damaged)
         assert len(client.fetch("t", 2).batches) == 1
 
 
+def test_the_place_of_the_damage_is_logged_once(damaged, caplog):
+    with Broker(damaged) as broker:
+        client = Client(broker)
+        for _ in range(3):
+            assert client.fetch("t", 1).error is errors.CorruptRecordError
+    (line,) = [entry.getMessage() for entry in caplog.records if entry.levelname == "ERROR"]
+    assert "sequences 1 to 1 of topic b't'" in line
+
+
 def test_a_damaged_value_is_passed_over_if_that_is_wanted(damaged, caplog):
     with Broker(damaged, on_damage="skip") as broker:
         with KafkaConsumer(
