@@ -23,6 +23,12 @@ from dafka.cli.options import (  # noqa: E402
 )
 
 
+def _check_folder(ctx: click.Context, param: click.Parameter, folder: str) -> str:
+    if not folder:  # as $DATA is where nobody has set it: not the current folder
+        raise click.BadParameter("a folder has a name; the current one is '.'", ctx, param)
+    return folder
+
+
 @click.command()
 @click.option(
     "--listen",
@@ -41,6 +47,7 @@ from dafka.cli.options import (  # noqa: E402
     default="brokerdb",
     show_default=True,
     type=click.Path(file_okay=False),
+    callback=_check_folder,
     metavar="DIR",
     help="The folder of the records.",
 )

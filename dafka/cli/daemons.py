@@ -17,7 +17,7 @@ from dafka.cli.options import (
     wait_for_signal,
 )
 from dafka.mesh.address import check_topic
-from dafka.mesh.prometheus import MetricsServer
+from dafka.mesh.prometheus import MetricsServer, check_available
 from dafka.mesh.retention import Retention, check_retention
 from dafka.mesh.store import Store
 from dafka.mesh.tower import Tower
@@ -31,8 +31,15 @@ def metrics_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--metrics-port",
         type=click.IntRange(0, 65535),
+        callback=_check_metrics,
         help="Serve metrics for Prometheus on this port (0: any). Needs the extra 'metrics'.",
     )(command)
+
+
+def _check_metrics(ctx: click.Context, param: click.Parameter, port: int | None) -> int | None:
+    if port is not None:
+        check_available()  # before anything has started
+    return port
 
 
 class TopicBounds(click.ParamType):

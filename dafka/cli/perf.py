@@ -10,11 +10,12 @@ from typing import Any
 import click
 
 from dafka.cli.options import ended_by_signal, mesh_arguments
+from dafka.mesh import limits
 from dafka.mesh.consumer import Consumer
 from dafka.mesh.producer import Producer
 
 COUNT = click.argument("count", type=click.IntRange(1))
-SIZE = click.argument("size", type=click.IntRange(0))
+SIZE = click.argument("size", type=click.IntRange(0, limits.RECORD_OCTETS))
 BATCH = click.option("--batch", is_flag=True, help="Send record batches in place of raw records.")
 
 

@@ -21,6 +21,16 @@ class MetricsBindError(DafkaError, OSError):
     """The address that metrics are to be served on cannot be bound."""
 
 
+def check_available() -> None:
+    """Raise :class:`MetricsUnavailableError` if ``prometheus_client`` is missing."""
+    try:
+        import prometheus_client  # noqa: F401
+    except ImportError as error:
+        raise MetricsUnavailableError(
+            "metrics for Prometheus need prometheus_client: pip install 'dafka[metrics]'"
+        ) from error
+
+
 class MetricsServer:
     """Serves what ``read()`` returns, on ``http://host:port/metrics``, until :meth:`close`.
 
@@ -31,12 +41,9 @@ class MetricsServer:
     def __init__(
         self, kind: str, read: Callable[[], Mapping[str, Any]], port: int, host: str = "127.0.0.1"
     ) -> None:
-        try:
-            from prometheus_client import CollectorRegistry, start_http_server
-        except ImportError as error:
-            raise MetricsUnavailableError(
-                "metrics for Prometheus need prometheus_client: pip install 'dafka[metrics]'"
-            ) from error
+        check_available()
+        from prometheus_client import CollectorRegistry, start_http_server
+
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Collector(kind, read))  # type: ignore[arg-type]
         try:

@@ -6,14 +6,17 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
 from cli.tools import mesh, run, running
+from click.testing import CliRunner
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from dafka import Tower
+from dafka.cli import main
 
 LOOPBACK = ["--listen", "127.0.0.1:0"]
 
@@ -84,6 +87,7 @@ def test_a_port_that_somebody_has_is_named(tmp_path: Path) -> None:
         (["--listen", "127.0.0.1:99999"], "listen is 'HOST:PORT'"),
         (["--listen", "0.0.0.0:0"], "advertised"),
         (["--sub", "tcp://127.0.0.1:1"], "give both or none"),
+        (["--data", ""], "a folder has a name"),
     ],
 )
 def test_options_that_make_no_sense_are_named(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -145,3 +149,17 @@ def test_it_serves_metrics(tmp_path: Path) -> None:
             text = page.read().decode()
     assert re.search(r"^dafka_broker_listener_requests_total [1-9]", text, re.M)
     assert re.search(r"^dafka_broker_partitions 1", text, re.M)
+
+
+@pytest.mark.parametrize("daemon", ["broker", "store", "tower"])
+def test_metrics_that_cannot_be_served_are_named_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, [daemon, "--metrics-port", "0"])
+    assert done.exit_code == 1
+    assert (
+        done.output == "Error: metrics for Prometheus need prometheus_client: pip install 'dafka[metrics]'\n"
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 from cli.tools import mesh, run
+from click.testing import CliRunner
 
 from dafka import Store, Tower
+from dafka.cli import main
+from dafka.mesh import limits
 
 REPORT = r"2000 records of 100 octets %s in [\d.]+ s: [\d,]+/s, [\d.]+ MB/s\n"
 
@@ -37,3 +40,11 @@ def test_records_go_in_batches_too(tmp_path: Path, tool: str) -> None:
     with Tower() as tower, Store(tmp_path / "db", tower=tower):
         done = run("perf", tool, "2000", "100", "--batch", *mesh(tower))
         assert re.fullmatch(REPORT % "(published|consumed|published, stored and acknowledged)", done.stdout)
+
+
+@pytest.mark.parametrize("tool", ["store", "consumer", "producer"])
+def test_a_size_that_no_record_has_is_refused(tool: str) -> None:
+    done = CliRunner().invoke(main, ["perf", tool, "10", "99999999999"])
+    assert done.exit_code == 2
+    assert "Invalid value for 'SIZE'" in done.output
+    assert f"<={limits.RECORD_OCTETS}" in done.output
