@@ -43,6 +43,17 @@ def cluster(access: Access) -> Cluster:
     return known
 
 
+def find_broker(access: Access) -> None:
+    """Wait until a broker answers at these addresses, at most ``access.connect_timeout`` seconds.
+
+    Raises UnreachableError.
+    """
+    try:
+        connect(access.servers, access.connect_timeout).close()
+    except (KafkaError, OSError) as error:
+        raise _unreachable(access, error) from error
+
+
 class Cluster:
     """Brokers at ``access.servers``. Methods may be called from any thread and wait."""
 
@@ -191,7 +202,7 @@ class Cluster:
             try:
                 connection = self._connection = connect(self.access.servers, self.access.connect_timeout)
             except (KafkaError, OSError) as error:
-                raise UnreachableError(f"no broker answers at {self.access.servers}: {error}") from error
+                raise _unreachable(self.access, error) from error
         return connection.call(method, *args, **keywords)
 
     def _patiently(self, ask: Any) -> Any:
@@ -215,6 +226,13 @@ class Cluster:
                 self._connection = None
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _unreachable(access: Access, error: BaseException) -> UnreachableError:
+    # What connect() says about brokers of its own process, and how to start one, is no help to Spark's.
+    words = str(error).partition("over TCP: ")[2].partition(". Start a ")[0]
+    waited = f"in {access.connect_timeout:g} s"
+    return UnreachableError(f"no broker answers at {access.servers} {waited}: {words or reason(error)}")
 
 
 def reason(error: BaseException | type[BaseException]) -> str:

@@ -20,6 +20,11 @@ _LOCAL = {
 }
 
 
+def is_submitted() -> bool:
+    """Whether ``spark-submit`` has started this process, and Java already."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def session(name: str, master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A session that knows the format ``dafka``.
 
@@ -28,7 +33,7 @@ def session(name: str, master: str | None = None, conf: Mapping[str, str] | None
     names. ``conf`` goes before all of that. Raises :class:`dafka.spark.java.JavaMissingError`.
     """
     builder = SparkSession.builder.appName(name)
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started Java already
+    submitted = is_submitted()
     if not submitted:
         os.environ["JAVA_HOME"] = find_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
@@ -79,6 +80,52 @@ def test_wrong_arguments_are_named_before_spark_starts(arguments, reason):
     done = run(*arguments)
     assert done.exit_code == 2
     assert reason in done.output
+
+
+@pytest.fixture
+def nobody():
+    """An address that nobody listens at, and nobody else gets meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("program", ["archive", "replay"])
+def test_brokers_that_do_not_answer_are_named_before_spark_starts(nobody, monkeypatch, caplog, program):
+    running = pytest.importorskip("dafka.spark.pipelines.running")
+    monkeypatch.setattr(running, "BROKER_SECONDS", 0.3)
+    monkeypatch.setattr(running, "session", None)
+    topics = ["--topics", "t"] if program == "archive" else []
+    done = run(program, "f", "--bootstrap-servers", nobody, *topics)
+    assert done.exit_code == 1
+    assert done.output == f"Error: no broker answers at {nobody} in 0.3 s: {nobody}: Connection refused\n"
+    assert not caplog.records
+
+
+def test_an_option_of_the_source_says_how_long_brokers_are_waited_for(nobody):
+    pytest.importorskip("pyspark")
+    option = ["--option", "kafka.default.api.timeout.ms=200"]
+    done = run("archive", "f", "--bootstrap-servers", nobody, "--topics", "t", *option)
+    assert f"Error: no broker answers at {nobody} in 0.2 s" in done.output
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_wait_for_a_broker_without_a_word(nobody, ending):
+    pytest.importorskip("pyspark")
+    # It runs ever so long, and says when it waits.
+    program = (
+        "import sys; from dafka.cli import main; from dafka.spark.pipelines import running; "
+        "find = running.find_brokers; "
+        "running.find_brokers = lambda keywords: (print('waiting', flush=True), find(keywords)); "
+        "main(sys.argv[1:])"
+    )
+    options = ["--topics", "t", "--option", "kafka.default.api.timeout.ms=300000"]
+    command = ["pipeline", "archive", "f", "--bootstrap-servers", nobody, *options]
+    with started(sys.executable, "-c", program, *command) as process:
+        assert process.stdout.readline() == "waiting\n"
+        os.killpg(process.pid, ending)
+        output, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, output, errors) == (128 + ending, "", "")
 
 
 # -- to their end, each in a process ------------------------------------------------------------

@@ -19,10 +19,11 @@ _LOOK = 0.2  # seconds between two looks at whether a signal has come
 
 
 class InterruptedWork(Exception):
-    """A signal ended the work. ``result`` is what it returned all the same; None if it did not."""
+    """Signal ``number`` ended the work. ``result`` is what it returned all the same; None if it did not."""
 
-    def __init__(self, result: object = None) -> None:
+    def __init__(self, number: int, result: object = None) -> None:
         super().__init__("interrupted")
+        self.number = number
         self.result = result
 
 
@@ -33,11 +34,19 @@ def until_signal(work: Callable[[], T], stop: Callable[[], bool], patience: floa
     False, and raises InterruptedWork. A second signal does not wait for that.
     """
     received = threading.Event()
-    former = {number: signal.signal(number, lambda *_: received.set()) for number in _SIGNALS}
+    numbers: list[int] = []
+
+    def receive(number: int, frame: object) -> None:
+        numbers.append(number)
+        received.set()
+
+    former = {number: signal.signal(number, receive) for number in _SIGNALS}
     try:
         done = _in_thread(work)
         while not received.is_set():
             if _wait(done, _LOOK):
+                if received.is_set() and done.exception() is not None:
+                    break  # a signal to the process group has ended Java, and with it the work
                 return done.result()
         received.clear()
         stopping = _in_thread(stop)
@@ -45,7 +54,7 @@ def until_signal(work: Callable[[], T], stop: Callable[[], bool], patience: floa
             if _wait(done, _LOOK) or received.is_set() or (stopping.done() and not stopping.result()):
                 break
         ended = done.done() and done.exception() is None
-        raise InterruptedWork(done.result() if ended else None)
+        raise InterruptedWork(numbers[0], done.result() if ended else None)
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Any
 
@@ -15,25 +17,31 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from dafka.protocol.errors import DafkaError
+from dafka.spark.cluster import find_broker
+from dafka.spark.options import Access, read_options
 from dafka.spark.pipelines.interrupting import InterruptedWork, until_signal
-from dafka.spark.session import session
+from dafka.spark.session import is_submitted, session
 
 Command = Callable[..., Any]
 _LOOK = 1.0  # seconds between two looks at a query
 _MANY = 20  # micro-batches; Spark keeps its reports on the last 100
+BROKER_SECONDS = 10.0  # that a broker may take to answer before Spark is started
 _OURS = re.compile(r"dafka\.spark\.[\w.]+Error: (.*)")
 _SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+# On this machine all that Spark logs as an error is the trace of what is about to be said in one line.
+_LOCAL = _SETTINGS | {"spark.log.level": "FATAL"}
 
 
 def pipeline(command: Command) -> Command:
     """Make a command of a function that gets a Spark session as ``spark`` and returns what to say at the end.
 
-    Adds the options that say which session. Errors are one line. Ctrl-C and SIGTERM end what goes on for ever
-    (``every``) as it should end; anything else ends unfinished, with exit status 1.
+    Adds the options that say which session. The brokers must answer before it starts. Errors are one line.
+    Ctrl-C and SIGTERM end what goes on for ever (``every``) as it should end; anything else ends unfinished,
+    with a shell's exit status for that signal.
     """
 
     @click.option(
@@ -44,12 +52,15 @@ def pipeline(command: Command) -> Command:
     def wrapped(*args: Any, master: str | None, conf: tuple[str, ...], **keywords: Any) -> None:
         if wrong := [setting for setting in conf if "=" not in setting]:
             raise click.BadParameter(f"{wrong[0]!r} is not NAME=VALUE", param_hint="--conf")
-        settings = _SETTINGS | dict(setting.split("=", 1) for setting in conf)
+        local = master.startswith("local") if master is not None else not is_submitted()
+        settings = (_LOCAL if local else _SETTINGS) | dict(setting.split("=", 1) for setting in conf)
         started: list[SparkSession] = []
 
         def work() -> str:
+            find_brokers(keywords)
             spark = session(f"dafka {command.__name__}", master, settings)
             started.append(spark)
+            _without_traces_of_the_end(spark)
             try:
                 said: str = command(*args, spark=spark, **keywords)
                 return said
@@ -60,12 +71,53 @@ def pipeline(command: Command) -> Command:
             click.echo(until_signal(work, lambda: _stop(started)))
         except InterruptedWork as interrupted:
             if interrupted.result is None or keywords.get("every") is None:
-                raise click.Abort from None
+                sys.exit(128 + interrupted.number)
             click.echo(interrupted.result)
         except (DafkaError, PySparkException, Py4JError) as error:
             raise click.ClickException(reason(error)) from error
 
     return wrapped
+
+
+def find_brokers(keywords: Mapping[str, Any]) -> None:
+    """Wait for the brokers that a command's arguments name: ``source``, ``bootstrap_servers``, ``servers``.
+
+    BROKER_SECONDS each, unless an option of the source says how long. A query that runs is more patient: its
+    broker was there and may come back. Raises OptionError, UnreachableError.
+    """
+    accesses = []
+    if (source := keywords.get("source")) is not None:
+        given = {name.lower(): value for name, value in source.items()}
+        default = {"kafka.request.timeout.ms": f"{BROKER_SECONDS * 1000:.0f}"}
+        accesses.append(read_options(default | given).access)
+    for name in ("bootstrap_servers", "servers"):
+        if (servers := keywords.get(name)) is not None:
+            accesses.append(Access(servers, BROKER_SECONDS))
+    with _quiet("dafka.broker.remote"):  # which warns of every attempt
+        for access in accesses:
+            find_broker(access)
+
+
+def _without_traces_of_the_end(spark: SparkSession) -> None:
+    """Have nobody print a trace because a signal to the whole process group ended Java: that is raised."""
+    logging.getLogger().addFilter(_is_not_of_py4j)  # which logs to the root
+    with suppress(AttributeError):  # not PySpark's public interface
+        spark.sparkContext._accumulatorServer.handle_error = lambda *_: None
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return record.module != "java_gateway"
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def reason(error: BaseException) -> str:

@@ -38,7 +38,7 @@ def test_a_signal_stops_the_work_and_what_it_returns_is_known(number):
 
     with pytest.raises(InterruptedWork) as caught:
         until_signal(work, stop)
-    assert caught.value.result == "done so far"
+    assert (caught.value.number, caught.value.result) == (number, "done so far")
 
 
 def test_work_that_fails_when_it_is_stopped_has_no_result():
@@ -56,6 +56,16 @@ def test_work_that_fails_when_it_is_stopped_has_no_result():
     with pytest.raises(InterruptedWork) as caught:
         until_signal(work, stop)
     assert caught.value.result is None
+
+
+def test_work_that_fails_because_the_signal_has_ended_what_it_needs_is_interrupted():
+    def work():
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise ConnectionError("Java is gone")
+
+    with pytest.raises(InterruptedWork) as caught:
+        until_signal(work, lambda: True)
+    assert (caught.value.number, caught.value.result) == (signal.SIGTERM, None)
 
 
 @pytest.mark.parametrize("ends", ["nothing to stop", "a second signal"])
