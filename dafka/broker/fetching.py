@@ -11,6 +11,9 @@ as timestamp.
 Who reads committed records only gets batches below the last stable offset, where the first transaction that
 is still open begins, and the aborted transactions in what was read. A marker that moves that offset is a
 batch, too, so its commit wakes the fetches that wait.
+
+Where the log passes over values that are damaged (``on_damage="skip"``) and nothing readable lies behind
+them, an empty batch stands for their offsets. Without it a reader would ask for them for ever.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
 from dafka.log import DamagedError, Log, LogClosedError, LogError
 from dafka.protocol.batch import read_header
+from dafka.protocol.batch_empty import encode_empty
 from dafka.protocol.batch_writer import encode_batch
 
 RAW_MESSAGES = 10_000  # messages of a native producer read at a time; they may be empty and weigh nothing
@@ -195,18 +199,15 @@ class Fetch:
             _, some = self._log.read(stored, reading.offset, count=RAW_MESSAGES, max_bytes=limit)
             limit = sum(map(len, some))
         messages = self._log.read_offsets(stored, reading.offset, max_bytes=limit)
+        if end < stored.next_offset:
+            messages = [message for message in messages if message[0] < end]
         if not messages:
-            return
-        if stored.kind == "raw":
+            batches = [encode_empty(reading.offset, end)]
+        elif stored.kind == "raw":
             batches = _in_batches(messages)
-            reading.offset = messages[-1][0] + 1
         else:
-            if end < stored.next_offset:
-                messages = [message for message in messages if message[0] < end]
-                if not messages:  # what lay between was compacted away
-                    return
             batches = list(map(_content, messages))
-            reading.offset = read_header(batches[-1]).next_offset
+        reading.offset = read_header(batches[-1]).next_offset
         size = sum(map(len, batches))
         reading.batches += batches
         reading.limit -= size
