@@ -298,7 +298,9 @@ class StoreNode(Node):
             return None
         first, contents = self._read(partition, request)
         if not contents:
-            return None
+            first = partition.next_sequence  # all from there on is damaged and passed over
+            if first <= request.first:
+                return None
         if first != request.first:
             gone = Trimmed(request.recipient, request.address, request.topic, first)
             self.endpoint.publish(self, (gone,))
