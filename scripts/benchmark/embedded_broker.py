@@ -50,7 +50,8 @@ def first_record() -> Figures:
 
     with Broker() as broker:
         servers = broker.bootstrap_servers
-        KafkaProducer(bootstrap_servers=servers).send(TOPIC, VALUE)
+        producer = KafkaProducer(bootstrap_servers=servers)
+        producer.send(TOPIC, VALUE)
         next(KafkaConsumer(TOPIC, bootstrap_servers=servers, auto_offset_reset="earliest"))
         return (perf_counter() - began,)
 
