@@ -18,7 +18,16 @@ from dafka.spark.cluster import cluster, reason
 from dafka.spark.errors import ColumnError, OptionError, UnknownTopicError, WriteError
 from dafka.spark.options import TopicPartition, WriteOptions
 from dafka.spark.reporting import reason_first
-from dafka.spark.transactions import Notes, TaskTransaction, abandon, begin, end, transactional_id
+from dafka.spark.transactions import (
+    Notes,
+    TaskTransaction,
+    abandon,
+    begin,
+    end,
+    give_up,
+    given_up,
+    transactional_id,
+)
 from dafka.spark.writing import RecordWriter
 
 _TYPES: dict[str, tuple[str, ...]] = {
@@ -72,6 +81,8 @@ class _Sink:
             return Written(job, task, 0)
         name = transactional_id(job, task) if options.exactly_once else None
         identity = None if name is None else begin(brokers, name, options.transaction_timeout)
+        if name is not None and given_up(brokers, job):
+            raise WriteError("another task failed, and this write was given up")
         transaction = None if name is None or identity is None else TaskTransaction(name, *identity[1:])
         with RecordWriter(brokers, options, identity, name) as writer:
             try:
@@ -96,9 +107,6 @@ class _Sink:
         if transactions:
             end(cluster(self._options.access), transactions, commit)
 
-    def _abandon(self, job: str) -> None:
-        abandon(cluster(self._options.access), job, self._options.transaction_timeout)
-
 
 class BatchSink(_Sink, DataSourceArrowWriter):
     """One write of a frame. It is pickled, so that tasks and the driver know it by the same number."""
@@ -122,7 +130,7 @@ class BatchSink(_Sink, DataSourceArrowWriter):
         with reason_first():
             self._end(messages, commit=False)
             if self._options.exactly_once:
-                self._abandon(self._job)
+                give_up(cluster(self._options.access), self._job, self._options.transaction_timeout)
 
 
 class StreamSink(_Sink, DataSourceStreamArrowWriter):
@@ -160,15 +168,16 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
                     notes.decide(batchId, min(places), tasks)
                     self._end(messages, commit=True)
             # What is open still, tasks have left that a run before had and this one has not.
-            self._abandon(query)
+            abandon(cluster(self._options.access), query, self._options.transaction_timeout)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Some task of a micro-batch failed for good."""
         with reason_first():
             self._end(messages, commit=False)
             if self._options.exactly_once:
+                brokers, timeout = cluster(self._options.access), self._options.transaction_timeout
                 for query in {message.query for message in messages if isinstance(message, Written)}:
-                    self._abandon(query)
+                    abandon(brokers, query, timeout, begun=True)
 
 
 def check_columns(options: WriteOptions, schema: StructType) -> None:

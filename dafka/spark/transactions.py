@@ -8,6 +8,10 @@ task those of its own number when it begins, and the driver those of numbers tha
 its first commit. One that died behind it finds the note: its tasks write nothing, and the driver commits what
 is still open. So who reads with ``isolation.level=read_committed`` sees each record of a micro-batch once.
 
+When a write fails, Spark lets other tasks of it run on for a while. So a batch write is given up: the driver
+notes that at the broker, then aborts what is open and shuts out every task that has begun; one that begins
+later finds the note.
+
 What it rests on: a query that died between the note and the last commit is started again within the
 transactions' timeout (``kafka.transaction.timeout.ms``). If it is not, the broker has aborted some, and the
 query fails saying so.
@@ -30,7 +34,7 @@ from dafka.spark.options import TopicPartition
 log = logging.getLogger(__name__)
 
 _PREFIX = "dafka-spark"
-_ONGOING = "Ongoing"
+_EMPTY, _ONGOING = "Empty", "Ongoing"
 _OPEN = (_ONGOING, "PrepareCommit")
 _NOTE_LIMIT = 4000  # characters that a broker takes beside a committed offset
 
@@ -68,19 +72,44 @@ def end(cluster: Cluster, transactions: Iterable[TaskTransaction], commit: bool)
             raise WriteError(f"transaction {name} was not committed: {reason(error)}")
 
 
-def abandon(cluster: Cluster, job: str, timeout: float) -> None:
-    """Abort what killed tasks of a job have left open, and shut out those that still run.
+def abandon(cluster: Cluster, job: str, timeout: float, begun: bool = False) -> None:
+    """Abort what tasks of a job have left open, and shut those out that still run; with ``begun`` also tasks
+    that have a transaction's identity and have not written yet.
 
     The job may also be a streaming query, of which nothing is to be committed at the moment.
     """
+    states = [_ONGOING, _EMPTY] if begun else [_ONGOING]
     try:
-        listed: list[ListedTransaction] = cluster.call("list_transactions", [_ONGOING])
+        listed: list[ListedTransaction] = cluster.call("list_transactions", states)
     except IncompatibleBrokerVersion:
         log.warning("the broker cannot list transactions; what is open of job %s ends by its timeout", job)
         return
     for name in [one.transactional_id for one in listed]:
         if name.startswith(f"{_PREFIX}-{job}-"):
             begin(cluster, name, timeout)
+
+
+def give_up(cluster: Cluster, job: str, timeout: float) -> None:
+    """:func:`abandon` a job of which no task shall write any more, not even one that begins only now."""
+    begin(cluster, _mark(job), timeout)
+    abandon(cluster, job, timeout, begun=True)
+
+
+def given_up(cluster: Cluster, job: str) -> bool:
+    """Whether a job was given up. A task that asks when it has begun is told, or shut out."""
+    mark = _mark(job)
+    try:
+        described: dict[str, TransactionDescription] = cluster.settled(
+            "describe_transactions", [mark], errors=lambda answer: [one.error for one in answer.values()]
+        )
+    except IncompatibleBrokerVersion:
+        return False
+    return described[mark].error is not TransactionalIdNotFoundError
+
+
+def _mark(job: str) -> str:
+    """A transactional id that only jobs have that were given up. Brokers keep such ids for days."""
+    return f"{_PREFIX}-{job}-given-up"
 
 
 class Note(NamedTuple):

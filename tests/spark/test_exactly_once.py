@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
+import gevent
 import pytest
 from spark.frames import create, frame, produce, stream, write, write_stream
+
+from dafka.broker.coordinated_calls import CoordinatedCalls
 
 COMMITTED = {"kafka.isolation.level": "read_committed"}
 
@@ -44,3 +49,26 @@ def test_less_than_all_acknowledgements_are_refused(spark, broker):
     rows = spark.range(1).selectExpr("cast(id as string) as value")
     with pytest.raises(Exception, match=r"exactlyOnce needs kafka\.acks=all, not 1"):
         write(rows, broker, topic="t", exactlyOnce="true", **{"kafka.acks": "1"})
+
+
+def test_a_task_that_outlives_its_write_leaves_nothing_open(spark, broker, monkeypatch):
+    create(broker, "numbers", 1)
+    begin, begun, failed = CoordinatedCalls.init_producer_id, threading.Event(), threading.Event()
+
+    def slow_for_task_1(calls, name, *arguments):
+        if name.endswith("-1"):
+            begun.set()
+            while not failed.is_set():
+                gevent.sleep(0.01)
+        return begin(calls, name, *arguments)
+
+    monkeypatch.setattr(CoordinatedCalls, "init_producer_id", slow_for_task_1)
+    bad = "if(id = 0, 5, 0) as partition"  # task 0 fails: there is no partition 5
+    rows = spark.range(0, 2, 1, 2).selectExpr("cast(id as string) as value", bad)
+    with pytest.raises(Exception, match="column partition is 5"):
+        write(rows, broker, topic="numbers", exactlyOnce="true")
+    failed.set()
+    assert begun.is_set()
+    one = spark.range(2, 3).selectExpr("cast(id as string) as value")
+    write(one, broker, topic="numbers", exactlyOnce="true")
+    assert committed(spark, broker, "numbers") == [2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from kafka.errors import ConcurrentTransactionsError
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from dafka.spark.cluster import cluster
 from dafka.spark.errors import ColumnError, WriteError
@@ -45,6 +45,22 @@ def sink(brokers):
         {"bootstrap.servers": brokers.access.servers, "topic": "t", "exactlyOnce": "true"}
     )
     return StreamSink(options, StructType([StructField("value", StringType())]), overwrite=False)
+
+
+def batch_sink(brokers):
+    """What tasks and driver have of a batch write to topic t."""
+    options = write_options(
+        {"bootstrap.servers": brokers.access.servers, "topic": "t", "exactlyOnce": "true"}
+    )
+    return BatchSink(options, StructType([StructField("value", BinaryType())]), overwrite=False)
+
+
+def rows(values):
+    return iter([pa.record_batch({"value": pa.array(values, pa.binary())})])
+
+
+def ongoing(brokers):
+    return brokers.call("list_transactions", ["Ongoing"])
 
 
 def committed(brokers):
@@ -120,6 +136,36 @@ def test_a_task_that_fails_leaves_no_transaction_open(brokers):
         sink._write(iter([rows(0), rows(9)]), "job", 0)
     end(brokers, [write_task(brokers, 1, [b"later"])], commit=True)
     assert committed(brokers) == [b"later"]  # and not held up by what is open in front of it
+
+
+def test_a_task_that_begins_after_its_write_was_given_up_writes_nothing(brokers):
+    sink = batch_sink(brokers)
+    sink.abort([None, None])
+    with pytest.raises(WriteError, match="this write was given up"):
+        sink._write(rows([b"late"]), sink._job, 1)
+    batch_sink(brokers)._write(rows([b"of another write"]), "another", 1)
+    assert [open_.transactional_id for open_ in ongoing(brokers)] == [transactional_id("another", 1)]
+
+
+def test_a_task_that_had_begun_when_its_write_was_given_up_writes_nothing(brokers, monkeypatch):
+    sink, write = batch_sink(brokers), RecordWriter.write
+
+    def given_up_before(writer, some):
+        sink.abort([None, None])
+        write(writer, some)
+
+    monkeypatch.setattr(RecordWriter, "write", given_up_before)
+    with pytest.raises(WriteError, match=transactional_id(sink._job, 1)):
+        sink._write(rows([b"late"]), sink._job, 1)
+    assert ongoing(brokers) == []
+
+
+def test_so_does_one_of_a_micro_batch_that_failed(brokers, sink):
+    slow = begin(brokers, transactional_id("q", 1), 60)
+    sink.abort([Written("q", 0, 1, PLACE, write_task(brokers, 0, [b"written"])), None], 5)
+    answer = brokers.call("add_partitions_to_transaction", transactional_id("q", 1), *slow[1:], [PLACE])
+    assert answer[PLACE] is not None
+    assert ongoing(brokers) == []
 
 
 def test_what_killed_tasks_left_open_is_abandoned_with_their_job(brokers):
