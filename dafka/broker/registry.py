@@ -101,9 +101,9 @@ def connect(
 
     ``request_timeout`` (seconds) and ``security_protocol`` are for TCP; nothing but PLAINTEXT is built.
 
-    Raises ValueError for a port that is not a number, ``kafka.errors.KafkaTimeoutError``,
-    ``kafka.errors.KafkaConfigurationError`` for another security protocol, and what
-    :meth:`dafka.Broker.start` raises.
+    Raises ValueError for a port that is not a number, ``kafka.errors.KafkaTimeoutError`` (its cause is what
+    came of TCP, where that was tried), ``kafka.errors.KafkaConfigurationError`` for another security
+    protocol, and what :meth:`dafka.Broker.start` raises.
     """
     # Brings kafka-python's networking along, which a broker by itself has no use for.
     from kafka.cluster import collect_hosts
@@ -115,11 +115,12 @@ def connect(
     search = _Search(hub, addresses, timeout, request_timeout, security_protocol)
     broker = hub.run(search.run, folder)
     if broker is None:
+        elsewhere = "" if search.failure is None else f", and over TCP: {search.failure.args[0]}"
         raise KafkaTimeoutError(
             f"Unable to bootstrap from {bootstrap_servers}: no broker of this process has that address"
-            f"{search.failures}. Start a dafka.Broker and use its bootstrap_servers, or set the environment "
+            f"{elsewhere}. Start a dafka.Broker and use its bootstrap_servers, or set the environment "
             f"variable {EMBEDDED} to a folder, and every address means a broker on it"
-        )
+        ) from search.failure
     return Connection(hub, broker)
 
 
@@ -169,7 +170,7 @@ class _Search:
         self._request_timeout = request_timeout
         self._security_protocol = security_protocol
         self._deadline = None if timeout is None else time.monotonic() + timeout
-        self.failures = ""
+        self.failure: KafkaConnectionError | TimeoutError | None = None
 
     def run(self, folder: str | None) -> BrokerInterface | None:
         """The broker; None when the time is over."""
@@ -223,9 +224,8 @@ class _Search:
             found = core is None
             return shared.remote if core is None else core
         except (KafkaConnectionError, TimeoutError) as error:
-            words = error.args[0] if error.args else repr(error)
-            if not (isinstance(error, TimeoutError) and self.failures):
-                self.failures = f", and over TCP: {words}"
+            if self.failure is None or not isinstance(error, TimeoutError):
+                self.failure = error
             return None
         finally:
             if not found:

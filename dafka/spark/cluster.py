@@ -230,9 +230,8 @@ class Cluster:
 
 def _unreachable(access: Access, error: BaseException) -> UnreachableError:
     # What connect() says about brokers of its own process, and how to start one, is no help to Spark's.
-    words = str(error).partition("over TCP: ")[2].partition(". Start a ")[0]
-    waited = f"in {access.connect_timeout:g} s"
-    return UnreachableError(f"no broker answers at {access.servers} {waited}: {words or reason(error)}")
+    words = reason(error) if error.__cause__ is None else error.__cause__.args[0]
+    return UnreachableError(f"no broker answers at {access.servers} in {access.connect_timeout:g} s: {words}")
 
 
 def reason(error: BaseException | type[BaseException]) -> str:
