@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from pyspark.sql.functions import spark_partition_id
 from spark.frames import create, first_line, produce, records, stream, values, wait_until, write_stream
 
 from compat.kafka import KafkaAdminClient
@@ -47,6 +48,21 @@ def test_max_offsets_limit_each_batch_of_available_now(spark, broker, tmp_path):
     batches = [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
     assert batches == [30, 30, 30]
     assert rows(spark, tmp_path) == positions("flights", [60, 30])
+
+
+def test_a_micro_batch_is_split_into_at_least_as_many_partitions_as_asked_for(spark, broker, tmp_path):
+    create(broker, "flights", 1)
+    produce(broker, "flights", [b"x"] * 100)
+    read = stream(spark, broker, subscribe="flights", startingOffsets="earliest", minPartitions="4")
+    tasks = []
+
+    def offsets_by_task(batch, number):
+        found = batch.select(spark_partition_id(), "offset").collect()
+        tasks.append([[row[1] for row in found if row[0] == task] for task in range(4)])
+
+    writer = read.writeStream.foreachBatch(offsets_by_task).option("checkpointLocation", str(tmp_path))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert tasks == [[list(range(begin, begin + 25)) for begin in (0, 25, 50, 75)]]
 
 
 def test_progress_reports_how_far_the_query_is_behind(spark, broker, tmp_path):
