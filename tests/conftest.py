@@ -5,6 +5,8 @@ pytest finds the plugin by itself where the package is installed; the import is 
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import settings
 
 from dafka.testing.plugin import (
@@ -19,3 +21,7 @@ __all__ = ["dafka_broker", "dafka_broker_session", "kafka_consumer_factory", "ka
 # A deadline for each example would measure what else the machine is doing.
 settings.register_profile("dafka", deadline=None)
 settings.load_profile("dafka")
+
+# Ignored in what a shell runs in the background, and inherited: processes of tests are ended with Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
