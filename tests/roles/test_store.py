@@ -240,6 +240,11 @@ def test_a_consumers_hello_is_answered_with_the_heads_of_its_topics():
     assert role.receive(1.0, ConsumerHello(OTHER_STORE, CONSUMER, (TOPIC,))) == []
 
 
+def test_a_topic_that_a_hello_repeats_is_told_once():
+    """Else one message of 65 536 times the same name is answered with that many times all its heads."""
+    assert several().receive(1.0, ConsumerHello(ME, CONSUMER, (TOPIC,) * 1000)) == HELLO_HEADS
+
+
 def test_a_consumer_that_subscribes_to_hellos_is_greeted():
     assert store().peer_subscribed(1.0, b"L" + CONSUMER) == [StoreHello(CONSUMER, ME)]
     assert store().peer_subscribed(1.0, b"L") == []
