@@ -15,7 +15,8 @@ consumers, until :meth:`ProducerRole.forget`.
 
 A FETCH below what is retained is left to the stores, which have acknowledged it: they may be busy, or away
 for a moment, and whoever hears "trimmed" skips. Records that were forgotten before any store had them are
-reported as trimmed. With a ``store_timeout`` so are those of stores that have acknowledged nothing for so
+reported as trimmed. So are those that the one store which had acknowledged them asks for itself: it has come
+back without them, after a power cut or from a copy of its folder, and would wait for them for ever. With a ``store_timeout`` so are those of stores that have acknowledged nothing for so
 long: the specification does not say what happens when the one store that sent the ACK is lost with its disk,
 and without this its followers, new stores among them, wait for it for ever. Our stores repeat the ACK of an
 idle partition every ``Limits.longest_ack_interval``. A record is never published twice on its own account:
@@ -158,8 +159,11 @@ class ProducerRole:
 
     def _answer(self, now: float, recipient: bytes, start: int, count: int) -> list[Output]:
         if start < self.first_retained:
-            if any(start < end and not self._is_lost(now, store) for store, end in self._stores.items()):
-                return []  # a store has it
+            if any(
+                start < end and store != recipient and not self._is_lost(now, store)
+                for store, end in self._stores.items()
+            ):
+                return []  # another store has it
             return [Trimmed(recipient, self.address, self.topic, self.first_retained)]
         end = min(start + min(count, self._limits.answer_records), self.next_sequence)
         runs: list[Output] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from mesh.children import until
 
@@ -44,6 +46,27 @@ def test_otherwise_followers_wait_and_say_so(tmp_path):
                 until(lambda: store.metrics()["lag"] == 0)
                 assert [next(consumer).value for _ in range(3)] == [b"0", b"1", b"2"]
             assert consumer.gaps == []
+
+
+def test_a_store_that_comes_back_without_its_last_records_goes_on_behind_them(tmp_path):
+    """As after a power cut, or from a copy of the folder."""
+    with Tower() as tower, Producer("hello", tower=tower, head_interval=0.2) as producer:
+        producer.send(b"0")
+        with Store(tmp_path / "db", tower=tower):
+            producer.flush(20)
+        shutil.copytree(tmp_path / "db", tmp_path / "copy")
+        with Store(tmp_path / "db", tower=tower):
+            producer.send(b"1")
+            producer.flush(20)
+        producer.send(b"2")
+        with (
+            Store(tmp_path / "copy", tower=tower) as store,
+            Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
+        ):
+            producer.flush(20)
+            assert store.heads() == {(b"hello", producer.address): 2}
+            assert [next(consumer).value for _ in range(2)] == [b"0", b"2"]
+            assert [(gap.first, gap.next) for gap in consumer.gaps] == [(1, 2)]
 
 
 @pytest.mark.parametrize("wrong", [0, 29.9, -1])

@@ -189,6 +189,18 @@ def test_a_store_that_is_heard_of_answers_for_those_that_are_silent():
     assert role.receive(50.0, Fetch(ME, CONSUMER, TOPIC, 4, 5)) == [Trimmed(CONSUMER, ME, TOPIC, 7)]
 
 
+def test_a_store_that_has_lost_what_it_acknowledged_goes_on_behind_it():
+    """After a power cut, or from a copy of its folder: nobody else has these records."""
+    role = producer(10)
+    role.receive(1.0, ack(6, STORE))
+    role.receive(2.0, ack(3, STORE))  # it is back, with less
+    assert role.receive(2.0, Fetch(ME, STORE, TOPIC, 4, 6)) == [Trimmed(STORE, ME, TOPIC, 7)]
+    assert role.receive(2.0, Fetch(ME, CONSUMER, TOPIC, 4, 6)) == []
+    assert role.unacknowledged == 3
+    role.receive(3.0, ack(9, STORE2))
+    assert role.receive(3.0, Fetch(ME, STORE, TOPIC, 4, 6)) == []  # the other store has them
+
+
 def test_it_waits_for_silent_stores_for_ever_unless_it_is_told_not_to():
     role = producer(10)
     role.receive(1.0, ack(6, STORE))
