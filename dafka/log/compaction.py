@@ -15,7 +15,8 @@ notes how far the partition is clean now. There are as many passes as the bounde
 - Records of aborted transactions overtake nothing and are left out.
 - Records without a key, control batches, and batches that cannot be read (damage, a codec that is not
   installed) stay as they are. After meeting one of the last kind a pass removes no tombstones, for an older
-  record of their key may hide in it.
+  record of their key may hide in it. When all can be read again, the partition counts as not compacted at
+  all: what is in such a batch has not overtaken anything yet.
 - The last value of the partition is the tail; it is not touched. Raw messages have no keys: nothing happens.
 - Each rewriting is one small round. What was written before a crash is in place, the rest is done by the
   next run, which begins its pass anew: leaving out overtaken records twice is the same as once.
@@ -43,6 +44,7 @@ Write = Callable[[list[Rewrite], TableValues], None]
 Run = Callable[..., Any]
 Aborted = Callable[[int, int], Sequence[tuple[int, int, int]]]
 
+_NOTHING: dict[str, Any] = {"clean": 0, "sections": []}  # what is noted of a partition at first
 _MERGE = 8  # unchanged neighbours that are put together all the same
 
 
@@ -79,7 +81,7 @@ def compact(
     ``aborted(start, end)`` says which transactions with records between these offsets were aborted: (producer
     id, first offset, offset of the marker).
 
-    Ends early, without harm, if the partition is dropped meanwhile. Raises LogWriteError.
+    Ends early, without harm, if the partition is dropped meanwhile. Raises LogWriteError and LogReadError.
     """
     if partition.kind != "batch":
         return
@@ -181,6 +183,9 @@ class _Compaction:
             yield from self._rewrite(through, newest, horizon, tombstones)
             if partition.dropped:
                 return
+            self._readable = self._readable and readable
+            if self._readable and state.get("unreadable"):
+                state, mapped, tombstones = dict(_NOTHING), 0, []
             self._note(state, mapped, tombstones)
             self._done = self._done._replace(sequence=mapped)
             yield self._done
@@ -336,7 +341,7 @@ def _now() -> int:
 
 def _state(log: Log, partition: LogPartition) -> dict[str, Any]:
     state = log.table(COMPACTION_TABLE).get(str(partition.number))
-    return state if state is not None else {"clean": 0, "sections": []}
+    return state if state is not None else dict(_NOTHING)
 
 
 def _writing(log: Log) -> Write:

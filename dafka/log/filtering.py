@@ -10,7 +10,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from dafka.log.chunk import Chunk, ChunkKey
-from dafka.log.errors import DamagedError, LogReadError
+from dafka.log.errors import DamagedError
 from dafka.log.log import Log
 from dafka.log.partition import LogPartition
 from dafka.protocol.batch import (
@@ -32,7 +32,7 @@ _SHORT = 32  # octets of a key that is its own name in the map
 
 
 class Filtered(NamedTuple):
-    """What becomes of a chunk; without contents it could not be read."""
+    """What becomes of a chunk; without one it is damaged."""
 
     key: ChunkKey
     chunk: Chunk | None
@@ -45,10 +45,13 @@ class Filtered(NamedTuple):
 def newest_offsets(
     log: Log, partition: LogPartition, key: ChunkKey, aborted: Sequence[tuple[int, int, int]]
 ) -> tuple[dict[bytes, int], bool] | None:
-    """The newest offset of each key in a chunk, and whether all of it could be read; None: nothing could."""
+    """The newest offset of each key in a chunk, and whether all of it could be read; None: it is damaged.
+
+    Raises LogReadError.
+    """
     try:
         chunk = log.load(partition, key)
-    except (DamagedError, LogReadError):
+    except DamagedError:
         return None
     newest: dict[bytes, int] = {}
     whole = True
@@ -75,10 +78,10 @@ def filter_chunk(
     aborted: Sequence[tuple[int, int, int]],
 ) -> Filtered:
     """What stays of a chunk: records that are in ``newest`` with their offset or a higher one, or not at all,
-    and tombstones unless they lie below the sequence ``horizon``."""
+    and tombstones unless they lie below the sequence ``horizon``. Raises LogReadError."""
     try:
         chunk = log.load(partition, key)
-    except (DamagedError, LogReadError):
+    except DamagedError:
         return Filtered(key, None, [], 0, 0, True)
     contents: list[bytes] = []
     removed = tombstones = 0

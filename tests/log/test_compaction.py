@@ -9,13 +9,24 @@ import pytest
 from crc32c import crc32c
 from log.messages import ADDRESS, EVERYTHING, chunk_rows, database
 
-from dafka.log import Log, LogPartition, Trim, compact, dirty_bytes, dirty_since, tombstones_due
+from dafka.log import (
+    Log,
+    LogPartition,
+    LogReadError,
+    Trim,
+    compact,
+    dirty_bytes,
+    dirty_since,
+    tombstones_due,
+)
+from dafka.log.chunk import Chunk, ChunkKey
 from dafka.protocol.batch import (
     CRC_END,
     CRC_START,
     HEADER,
     HEADER_OCTETS,
     TRANSACTIONAL_BIT,
+    BatchError,
     check_batch,
     read_header,
 )
@@ -251,6 +262,55 @@ def test_a_damaged_value_stays_and_the_others_are_compacted(folder: Path) -> Non
         assert partition.next_sequence == 5
         offsets = [row[0] for row in log.read_offsets(partition, 2, max_bytes=EVERYTHING)]
         assert offsets == [2, 3, 4]
+
+
+def test_what_can_be_read_again_overtakes_what_it_is_newer_than(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a tombstone in it would go some day, and the older record of its key would be there again."""
+    with Log(folder) as log:
+        partition = write(log, [(b"a", b"1")])
+        write(log, [(b"a", None)], compression="gzip")
+        write(log, TAIL)
+
+        def without_codec(content: bytes) -> Any:
+            if read_header(content).compression:
+                raise BatchError("codec", "it is not installed")
+            return decode_batch(content)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("dafka.log.filtering.decode_batch", without_codec)
+            run(log, partition, now_ms=1000)
+        assert [row[:2] for row in kept(log, partition)] == [(0, b"a"), (1, b"a"), (2, b"tail")]
+        write(log, [(b"b", b"1")])
+        run(log, partition, now_ms=2000)
+        assert [row[0] for row in kept(log, partition)] == [1, 2, 3]
+        run(log, partition, now_ms=2049, delete_retention_ms=50)
+        assert [row[0] for row in kept(log, partition)] == [1, 2, 3]
+        run(log, partition, now_ms=2050, delete_retention_ms=50)
+        assert [row[0] for row in kept(log, partition)] == [2, 3]
+
+
+def test_a_disk_that_fails_ends_it_and_the_next_run_begins_anew(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Log(folder) as log:
+        partition = write(log, [(b"a", b"1")], [(b"a", None)], TAIL)
+        load = log.load
+
+        def failing(partition: LogPartition, key: ChunkKey) -> Chunk:
+            if key.first == 1:
+                raise LogReadError(log.path, "too many open files")
+            return load(partition, key)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(log, "load", failing)
+            with pytest.raises(LogReadError, match="open files"):
+                run(log, partition, now_ms=1000)
+        run(log, partition, now_ms=2000)
+        assert [row[0] for row in kept(log, partition)] == [1, 2]
+        run(log, partition, now_ms=2050, delete_retention_ms=50)
+        assert [row[0] for row in kept(log, partition)] == [2]
 
 
 def test_raw_messages_are_left_alone(folder: Path) -> None:
