@@ -153,6 +153,7 @@ class GroupMember:
         """Revoke what has to be revoked before joining, once for each rebalance."""
         if self._prepared:
             return
+        self._rejoin = True  # whatever the reason was, a listener that fails does not do away with it
         subscription, session = self._subscription, self.session
         notices = Notices(subscription.rebalance_listener)
         owned = subscription.assigned_partitions()

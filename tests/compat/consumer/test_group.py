@@ -7,11 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 
-import kafka
 import pytest
 
 from compat.kafka import (
-    ConsumerRebalanceListener,
     KafkaAdminClient,
     KafkaConsumer,
     KafkaProducer,
@@ -285,74 +283,6 @@ def test_asynchronous_commits_call_back_in_a_later_call(
     assert seen == [({T0: OffsetAndMetadata(2, "", 0)}, None)]
     assert threads == [threading.get_ident()]
     assert consumer.committed(T0) == 2
-
-
-class Recorder(ConsumerRebalanceListener):
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, set[TopicPartition]]] = []
-
-    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
-        self.calls.append(("revoked", set(revoked)))
-
-    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-        self.calls.append(("assigned", set(assigned)))
-
-
-def test_a_listener_is_told_of_its_partitions(producer: KafkaProducer, new_consumer: Consumers) -> None:
-    fill(producer, "t", [1])
-    listener = Recorder()
-    consumer = new_consumer(group_id="g")
-    consumer.subscribe(["t"], listener=listener)
-    assert listener.calls == []
-    consumer.poll(1000)
-    assert listener.calls == [("revoked", set()), ("assigned", {T0})]
-    consumer.close()
-    assert listener.calls[2:] == [("revoked", {T0})]
-
-
-def test_a_listener_may_seek_and_commit(producer: KafkaProducer, new_consumer: Consumers) -> None:
-    fill(producer, "t", range(10))
-
-    class Seeking(Recorder):
-        def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-            for partition in assigned:
-                consumer.seek(partition, 6)
-
-    consumer = new_consumer(group_id="g")
-    consumer.subscribe(["t"], listener=Seeking())
-    assert numbers(consumer) == [6, 7, 8, 9]
-
-
-def test_a_listener_that_fails_is_reported_and_the_assignment_stands(
-    producer: KafkaProducer, new_consumer: Consumers
-) -> None:
-    class Failing(Recorder):
-        def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-            raise ZeroDivisionError
-
-    fill(producer, "t", [1])
-    consumer = new_consumer(group_id="g")
-    consumer.subscribe(["t"], listener=Failing())
-    with pytest.raises(kafka.errors.KafkaError, match="rebalance callback") as raised:
-        consumer.poll(1000)
-    assert isinstance(raised.value.__cause__, ZeroDivisionError)
-    assert numbers(consumer) == [1]
-
-
-def test_a_coroutine_listener_is_run(producer: KafkaProducer, new_consumer: Consumers) -> None:
-    seen: list[object] = []
-
-    class Async(kafka.AsyncConsumerRebalanceListener):
-        async def on_partitions_revoked(self, revoked: object) -> None: ...
-
-        async def on_partitions_assigned(self, assigned: object) -> None:
-            seen.append(assigned)
-
-    fill(producer, "t", [1])
-    consumer = new_consumer(group_id="g")
-    consumer.subscribe(["t"], listener=Async())
-    consumer.poll(1000)
-    assert seen == [{T0}]
 
 
 def test_membership_is_described(producer: KafkaProducer, new_consumer: Consumers) -> None:
