@@ -6,6 +6,7 @@ acknowledged. At either bound the sending threads wait, which is the mesh pushin
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from typing import Any
@@ -19,6 +20,8 @@ from dafka.mesh.hub import Hub, Waiter
 from dafka.protocol.commands import Command, Fetch
 from dafka.protocol.errors import DafkaError
 from dafka.roles.producer import ProducerRole
+
+log = logging.getLogger(__name__)
 
 
 class ProducerClosedError(DafkaError):
@@ -179,7 +182,18 @@ class ProducerNode(Node):
         }
 
     def on_command(self, command: Command) -> None:
-        outputs = self._role.receive(time.monotonic(), command)
+        role = self._role
+        undisputed = not role.disputed
+        outputs = role.receive(time.monotonic(), command)
+        if undisputed and role.disputed:
+            log.error(
+                "stores have %d records of topic %r, partition %s, and this producer has sent %d: the address "
+                "was another producer's before, and what this one sends is not stored",
+                role.disputed,
+                topic_name(role.topic),
+                role.address.decode(),
+                role.next_sequence,
+            )
         if type(command) is Fetch and outputs:
             self._answered += 1
         self._endpoint.publish(self, outputs)

@@ -16,11 +16,15 @@ consumers, until :meth:`ProducerRole.forget`.
 A FETCH below what is retained is left to the stores, which have acknowledged it: they may be busy, or away
 for a moment, and whoever hears "trimmed" skips. Records that were forgotten before any store had them are
 reported as trimmed. So are those that the one store which had acknowledged them asks for itself: it has come
-back without them, after a power cut or from a copy of its folder, and would wait for them for ever. With a ``store_timeout`` so are those of stores that have acknowledged nothing for so
-long: the specification does not say what happens when the one store that sent the ACK is lost with its disk,
-and without this its followers, new stores among them, wait for it for ever. Our stores repeat the ACK of an
-idle partition every ``Limits.longest_ack_interval``. A record is never published twice on its own account:
-HEAD shows whoever missed it what to fetch.
+back without them, after a power cut or from a copy of its folder, and would wait for them for ever. With a
+``store_timeout`` so are those of stores that have acknowledged nothing for so long: the specification does
+not say what happens when the one store that sent the ACK is lost with its disk, and without this its
+followers, new stores among them, wait for it for ever. Our stores repeat the ACK of an idle partition every
+``Limits.longest_ack_interval``. A record is never published twice on its own account: HEAD shows whoever
+missed it what to fetch.
+
+A store that acknowledges what was never published here has its records from an earlier producer of the same
+address, and no place for those of this one: from then on its ACKs count for nothing.
 
 ZeroMQ topics are matched by prefix, so subjects and addresses are compared here.
 """
@@ -65,6 +69,8 @@ class ProducerRole:
         """The first sequence that fewer than ``min_stores`` stores have acknowledged."""
         self.retained_bytes = 0
         """The size of all retained contents."""
+        self.disputed = 0
+        """Stores have the partition up to here, beyond all that was published; 0: no store has said so."""
         self.store_timeout = store_timeout
         self._head_interval = head_interval
         self._limits = limits
@@ -72,6 +78,7 @@ class ProducerRole:
         self._chunks: deque[list[bytes]] = deque()  # from first_retained on; nobody else's lists
         self._stores: dict[bytes, int] = {}  # store: first sequence it has not acknowledged
         self._heard: dict[bytes, float] = {}  # store: when its last ACK came
+        self._strangers: set[bytes] = set()  # stores that have another producer's records
 
     @property
     def unacknowledged(self) -> int:
@@ -131,7 +138,11 @@ class ProducerRole:
 
     def _acknowledge(self, now: float, store: bytes, end: int) -> None:
         if end > self.next_sequence:
-            return  # of something never published here
+            self.disputed = max(self.disputed, end)
+            if len(self._strangers) < self._limits.stores:
+                self._strangers.add(store)
+        if store in self._strangers:
+            return
         if store not in self._stores and len(self._stores) >= self._limits.stores:
             return
         self._heard[store] = now

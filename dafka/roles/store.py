@@ -292,7 +292,7 @@ class StoreRole:
             outputs.append(Trimmed(requester, partition, topic, stored.committed))
 
     def _tell_heads(self, recipient: bytes, topics: Iterable[bytes], outputs: list[Output]) -> None:
-        for topic in dict.fromkeys(topics):  # named twice, they are told once: a hello may repeat 65 536 times
+        for topic in dict.fromkeys(topics):  # a hello may repeat one 65 536 times
             outputs += [
                 DirectHead(recipient, stored.address, topic, stored.committed - 1)
                 for stored in self._topics.get(topic, ())

@@ -131,6 +131,21 @@ def test_a_producer_says_what_was_not_acknowledged():
             producer.send(b"too late")
 
 
+def test_a_producer_with_the_address_of_an_earlier_one_is_told_that_nothing_is_stored(tmp_path, caplog):
+    address = "A" * 32
+    with Tower() as tower, Store(tmp_path / "db", tower=tower):
+        with Producer("hello", tower=tower, address=address) as producer:
+            for _ in range(3):
+                producer.send(b"first")
+        again = Producer("hello", tower=tower, address=address)
+        again.send(b"second")
+        until(lambda: "the address was another producer's before" in caplog.text)
+        for _ in range(2):
+            again.send(b"second")
+        with pytest.raises(UnacknowledgedError, match="offsets 0 to 2"):
+            again.close(1.5)
+
+
 @pytest.mark.parametrize("topic", ["", "x" * 256, b"", 7])
 def test_illegal_topics_are_named(topic):
     with Tower() as tower:

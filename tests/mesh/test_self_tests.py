@@ -36,7 +36,7 @@ def test_consumer_earliest_triggered_by_head_message():
 def test_consumer_earliest_triggered_by_record_message():
     with (
         Tower() as tower,
-            Peer(tower.addresses) as peer,
+        Peer(tower.addresses) as peer,
         Consumer(tower=tower, offset_reset="earliest") as consumer,
     ):
         meet(peer, consumer)

@@ -99,6 +99,19 @@ def test_distinct_stores_are_counted():
     assert fetched(role, 8, 9) == [b"8", b"9"]
 
 
+def test_a_store_that_has_an_earlier_producers_records_is_not_counted():
+    role = producer(10)
+    role.receive(1.0, ack(3, STORE))
+    assert role.disputed == 0
+    role.receive(1.0, ack(19, STORE))
+    assert (role.disputed, role.unacknowledged) == (20, 6)
+    role.publish(2.0, contents(10, 20))
+    role.receive(2.0, ack(19, STORE))  # which are not the records of these numbers from here
+    assert role.unacknowledged == 26
+    role.receive(2.0, ack(29, STORE2))
+    assert role.unacknowledged == 0
+
+
 def test_acks_without_a_store_count_as_one_store():
     role = producer(10, min_stores=2)
     role.receive(1.0, ack(9))

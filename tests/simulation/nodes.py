@@ -200,7 +200,7 @@ class ProducerNode(Node):
             note_gone(self.network, self.key, self.role.first_retained)
 
     def carry_out(self, output: Any) -> bool:
-        # A store's own late FETCH of what it has acknowledged since is answered so too, and means nothing to it.
+        # A store's own late FETCH of what it has acknowledged since is answered so, too: it ignores that.
         told = self.role._stores.get(output.recipient, 0) if isinstance(output, Trimmed) else 0
         if isinstance(output, Trimmed) and self.role.store_timeout is not None and told <= self.asked_from:
             # What it forgot is gone anyway; else all that is gone are the disks of the stores that had it.
