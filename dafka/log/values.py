@@ -52,7 +52,6 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         super().__init__(directory, **settings)
         self.written: list[tuple[bytes, str]] = []
         """(key, name) of the files of the round under way."""
-        self.removable_bytes = 0
         self._released: list[tuple[str, int]] = []  # files of rows that the round under way deletes
         self._files_allowed = True
         self._removable: deque[tuple[str, int]] = deque()
@@ -61,6 +60,11 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     def removable(self) -> int:
         """How many files belong to deleted rows."""
         return len(self._removable)
+
+    @property
+    def removable_bytes(self) -> int:
+        """What they take."""
+        return sum([size for _, size in [*self._removable]])  # of a copy: it changes in other threads
 
     def begin(self, deleted: Iterable[bytes]) -> None:
         """A round begins that deletes these rows. What one that failed was to delete keeps its files."""
@@ -71,7 +75,6 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     def committed(self) -> None:
         """The round is in the database: a checkpoint that begins now brings its deletions there."""
         self._removable += self._released
-        self.removable_bytes += sum(size for _, size in self._released)
         self._released = []
 
     def takes(self, key: bytes, value: bytes) -> bool:
@@ -115,8 +118,7 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     def unlink_removed(self, count: int) -> None:
         """Delete the first ``count`` files of deleted rows."""
         for _ in range(count):
-            name, size = self._removable.popleft()
-            self.removable_bytes -= size
+            name, _ = self._removable.popleft()
             self.unlink(name)
 
     def unlink(self, name: str) -> None:

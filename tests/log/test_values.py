@@ -19,6 +19,7 @@ from dafka.log import DamagedError, Log, LogPartition, LogReadError, LogWriteErr
 from dafka.log.chunk import CHUNK_TAG, decode_chunk
 from dafka.log.limits import FILE_BYTES
 from dafka.log.storage import Storage
+from dafka.log.values import ValueDisk
 from dafka.log.verify import verify
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_writer import encode_batch
@@ -120,6 +121,29 @@ def test_many_deleted_files_make_a_checkpoint_due(folder: Path, monkeypatch: pyt
         log.trim(partition, before_sequence=4)
         log.write([], collect_bytes=EVERYTHING)
         assert len(files(folder)) == 1
+
+
+def test_what_removable_files_take_is_known_while_rounds_add_and_a_checkpoint_removes_some(
+    folder: Path,
+) -> None:
+    """A count that goes astray never ends at 0 again, and the writer makes a checkpoint each second for good."""
+    disk = ValueDisk(str(folder))
+
+    def delete() -> None:
+        for _ in range(800):
+            disk._released = [("no file", 1)] * 200
+            disk.committed()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread = threading.Thread(target=delete)
+        thread.start()
+        while thread.is_alive() or disk.removable:
+            disk.unlink_removed(min(disk.removable, 10))
+    finally:
+        sys.setswitchinterval(before)
+    assert disk.removable_bytes == 0
 
 
 def test_closing_leaves_no_files_of_deleted_values(folder: Path) -> None:
