@@ -23,12 +23,13 @@ import os
 import sqlite3
 from collections import deque
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import diskcache
 
 from dafka.log.chunk import CHUNK_TAG
+from dafka.log.limits import BUSY_SECONDS
 
 VALUES = "values"
 """The folder of the files, in the folder of the log."""
@@ -95,7 +96,7 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         try:
             _write(path, value)
         except FileNotFoundError:
-            os.mkdir(os.path.dirname(path))
+            self._make_folder()
             _write(path, value)
         return len(value), diskcache.core.MODE_BINARY, name, None
 
@@ -133,6 +134,15 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
                 return {os.path.join(VALUES, file.name): file.stat().st_size for file in files}
         except FileNotFoundError:
             return {}
+
+    def _make_folder(self) -> None:
+        """Make the folder of the files, after bringing what the database has to the disk (some 10 ms).
+
+        The folder of a log that a power cut leaves with files and without a database is refused as damaged.
+        """
+        with closing(sqlite3.connect(self._path(diskcache.core.DBNAME), timeout=BUSY_SECONDS)) as database:
+            database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        os.mkdir(self._path(VALUES))
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)

@@ -332,6 +332,15 @@ def test_a_partition_ends_before_what_a_power_cut_took(left: Path, caplog: Any) 
     assert damages(left) == []
 
 
+def test_a_power_cut_never_leaves_files_without_the_database_of_a_new_log(left: Path) -> None:
+    """What is in the WAL alone is not on the disk, while files may be."""
+    (left / "cache.db-wal").unlink()
+    (left / "cache.db-shm").unlink()
+    with Log(left) as log:
+        assert log.partition(b"hello", ADDRESS).next_sequence == 0
+    assert not files(left)
+
+
 @pytest.mark.parametrize("meanwhile", [lambda folder: Log(folder).close(), damages])
 def test_what_was_lost_is_found_also_when_the_log_was_closed_or_verified(
     left: Path, meanwhile: Callable[[Path], object]
