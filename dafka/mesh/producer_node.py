@@ -187,8 +187,8 @@ class ProducerNode(Node):
         outputs = role.receive(time.monotonic(), command)
         if undisputed and role.disputed:
             log.error(
-                "stores have %d records of topic %r, partition %s, and this producer has sent %d: the address "
-                "was another producer's before, and what this one sends is not stored",
+                "stores have %d records of topic %r, partition %s, and this producer has sent %d: the "
+                "address was another producer's before, and what this one sends is not stored",
                 role.disputed,
                 topic_name(role.topic),
                 role.address.decode(),

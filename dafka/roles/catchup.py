@@ -5,9 +5,11 @@ The FETCH Command). The specification says no more, and a node that fetches on e
 brings the mesh down. The rules here:
 
 Credit. What is handed over takes room (:meth:`CatchUp.set_room`), and a FETCH sets aside the room its answer
-will need. Partitions that are behind stand in one queue for it, first come, first served. Live records may
-not use what is set aside, or a busy partition would starve the others. Records that find no room are
-dropped: they are known of, and are fetched in their turn.
+will need. Partitions that are behind stand in a queue for it, first come, first served. Those whose last
+fetch brought nothing stand in one of their own and get every tenth turn while others wait, or a flood of
+partitions that nobody has would hold up all others by a minute. Live records may not use what is set aside,
+or a busy partition would starve the others. Records that find no room are dropped: they are known of, and
+are fetched in their turn.
 
 One fetch at a time for a partition. It ends when all of it has come, or when the end of an answer has come
 and something in front of it is missing: then the missing part is asked for at once, but no second time
@@ -40,6 +42,8 @@ from dafka.roles.outputs import Output
 
 F = TypeVar("F", bound=Follower)
 
+_AGAIN = 10  # every so many turns are theirs that nobody answered the last time
+
 
 class CatchUp(Generic[F]):
     """The fetches of the node ``requester``.
@@ -70,6 +74,8 @@ class CatchUp(Generic[F]):
         self._ahead_records = 0
         self._ahead_bytes = 0
         self._waiting: deque[F] = deque()
+        self._again: deque[F] = deque()  # the same, for those that nobody answered the last time
+        self._turns = 0
         self._paused: dict[F, None] = {}  # in the order in which they came
         self._alarms: list[tuple[float, int, F]] = []
         self._serial = count_up()
@@ -157,17 +163,23 @@ class CatchUp(Generic[F]):
 
     def pump(self, now: float, outputs: list[Output]) -> None:
         """Give credit to those that wait for it, as far as it goes. To be called after everything else."""
-        waiting = self._waiting
-        while waiting and self._under_way < self._limits.fetches and self._has_room():
-            follower = waiting[0]
+        while self._under_way < self._limits.fetches and self._has_room() and (queue := self._in_turn()):
+            follower = queue[0]
             if follower.ahead and not self._take_ahead(follower, outputs):
                 break
             if follower.behind and not self._has_room():
                 break  # what was kept has used it up
-            waiting.popleft()
+            queue.popleft()
+            self._turns += 1
             follower.state = State.IDLE
             if follower.behind:
                 self._ask(now, follower, outputs)
+
+    def _in_turn(self) -> deque[F]:
+        """The queue whose first one is next; an empty one when both are."""
+        if self._turns % _AGAIN == _AGAIN - 1:
+            return self._again or self._waiting
+        return self._waiting or self._again
 
     def encourage(self, follower: F) -> None:
         """Somebody who may have the records has turned up."""
@@ -187,7 +199,9 @@ class CatchUp(Generic[F]):
             self._give_up_ahead(follower)
             self._forget_fetch(follower)
             follower.state = State.GONE
-        self._waiting = deque(follower for follower in self._waiting if follower.state is State.WAITING)
+        for name in ("_waiting", "_again"):
+            kept = (follower for follower in getattr(self, name) if follower.state is State.WAITING)
+            setattr(self, name, deque(kept))
         self._alarms = [entry for entry in self._alarms if entry[2].state is not State.GONE]
         heapq.heapify(self._alarms)
 
@@ -278,7 +292,7 @@ class CatchUp(Generic[F]):
     def _queue(self, follower: F) -> None:
         if follower.state is State.IDLE and follower.behind:
             follower.state = State.WAITING
-            self._waiting.append(follower)
+            (self._again if follower.failures else self._waiting).append(follower)
 
     def _ask(self, now: float, follower: F, outputs: list[Output]) -> None:
         limits = self._limits

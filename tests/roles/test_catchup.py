@@ -239,6 +239,18 @@ def test_dead_partitions_do_not_starve_the_living():
     assert answered <= 11.0
 
 
+def test_however_many_partitions_nobody_has_the_others_do_not_wait_for_them():
+    role = consumer(LIMITS._replace(fetches=10))
+    for number in range(1000):
+        role.receive(0.0, head(99, address(number)))
+    for step in range(2500):
+        role.tick(step / 10)
+    role.receive(250.0, head(0, address(5000)))
+    asked = [out for step in range(2500, 2521) for out in role.tick(step / 10) if isinstance(out, Fetch)]
+    assert address(5000) in [fetch.partition for fetch in asked]
+    assert len(asked) > 10  # nor do they wait for it
+
+
 # -- ahead of a gap ---------------------------------------------------------------------------------
 
 
@@ -329,5 +341,9 @@ def test_a_tick_costs_nothing_for_partitions_that_are_up_to_date():
     for number in range(10_000):
         role.receive_run(0.0, run(0, 1, address=address(number)))
     catchup = role._catchup
-    assert (len(catchup._alarms), len(catchup._waiting), len(catchup._paused)) == (0, 0, 0)
+    assert (len(catchup._alarms), len(catchup._waiting) + len(catchup._again), len(catchup._paused)) == (
+        0,
+        0,
+        0,
+    )
     assert role.tick(1.0) == []
