@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+import gevent
 import gevent.event
 from kafka.errors import (
     CorruptRecordError,
@@ -187,7 +188,10 @@ class RecordCalls(BrokerInterface):
         return ListedOffset(None, found[0], min(found[1], _LAST_TIMESTAMP))  # batches can say more
 
     def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
-        found = self.log.offset_for_timestamp(partition.stored, timestamp)
+        found = None
+        for found in self.log.search_timestamp(partition.stored, timestamp):
+            if found is None:
+                gevent.sleep(0)
         if found is None or found[0] >= partition.floor:
             return found
         # Below the floor are a deleted topic's records. Only native partitions have one, and theirs rise
@@ -196,9 +200,16 @@ class RecordCalls(BrokerInterface):
         return (rest[0][0], rest[0][1]) if rest else None
 
     def _latest_time(self, partition: Partition) -> tuple[int, int] | None:
-        """The first record with the partition's largest timestamp, by bisection over the timestamps."""
+        """The first record with the partition's largest timestamp: if there is none with the one that its
+        batches say, by bisection over the timestamps."""
+        high = partition.stored.largest_timestamp
+        if high < 0:
+            return None
+        found = self._since(partition, high)
+        if found is not None:
+            return found
         found = self._since(partition, 0)
-        low, high = (found[1] if found else 0), _LAST_TIMESTAMP
+        low = found[1] if found else 0
         while found is not None and low < high:
             middle = (low + high + 1) // 2
             later = self._since(partition, middle)

@@ -91,6 +91,10 @@ class ChunkIndex:
         """Largest timestamp of each chunk in ms."""
         return self._times
 
+    @property
+    def largest_timestamp(self) -> int:
+        return self._peaks[-1] if self._peaks else -1
+
     def at_sequence(self, sequence: int) -> int:
         """Position of the first chunk that ends after ``sequence``; the number of chunks if there is none."""
         return bisect_right(self._nexts, sequence)

@@ -7,7 +7,7 @@ import os
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Literal
 
@@ -391,9 +391,24 @@ class Log:
         return self._reader.read_offsets(partition, offset, max_bytes)
 
     def offset_for_timestamp(self, partition: LogPartition, timestamp_ms: int) -> tuple[int, int] | None:
-        """(offset, timestamp in ms) of the first record with that timestamp or a later one, or None."""
+        """(offset, timestamp in ms) of the first record with that timestamp or a later one, or None.
+
+        Raises DamagedError and LogReadError.
+        """
+        return next(filter(None, self.search_timestamp(partition, timestamp_ms)), None)
+
+    def search_timestamp(
+        self, partition: LogPartition, timestamp_ms: int
+    ) -> Iterator[tuple[int, int] | None]:
+        """:meth:`offset_for_timestamp` in steps, between which anything may be done with the log.
+
+        Each reads one value and gives None, the last one what was found. Mostly the first step is the last,
+        but a batch may say a later time than its records do, and then there are more.
+        """
         self._check_open()
-        return self._reader.offset_for_timestamp(partition, timestamp_ms)
+        for found in self._reader.search_timestamp(partition, timestamp_ms):
+            yield found
+            self._check_open()
 
     def _load_value(self, table: str, key: str) -> bytes:
         self._check_open()

@@ -69,6 +69,11 @@ class LogPartition:
         """The timestamp of the last stored value in ms, -1 if there is none."""
         return self.index.times[-1] if len(self.index) else -1
 
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp that a stored value says it has, in ms, -1 if there is none."""
+        return self.index.largest_timestamp
+
     def sequence_for_retention(
         self,
         *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 
 from dafka.log.chunk import RAW, Chunk, ChunkKey, decode_chunk
@@ -83,16 +83,21 @@ class Reader:
                 break
         return taken
 
-    def offset_for_timestamp(self, partition: LogPartition, timestamp: int) -> tuple[int, int] | None:
+    def search_timestamp(self, partition: LogPartition, timestamp: int) -> Iterator[tuple[int, int] | None]:
         index = partition.index
-        for position in range(index.at_timestamp(timestamp), len(index)):
+        sequence = 0
+        while True:  # between two steps the index may change
+            position = max(index.at_timestamp(timestamp), index.at_sequence(sequence))
+            while position < len(index) and index.times[position] < timestamp:
+                position += 1
+            if position == len(index):
+                return
+            sequence = index.nexts[position]
             chunk = self._next(partition, position, False)
-            if chunk is None:
-                continue
-            found = first_record_since(chunk, timestamp, index.floor_offset)
+            found = None if chunk is None else first_record_since(chunk, timestamp, index.floor_offset)
+            yield found
             if found is not None:
-                return found
-        return None
+                return
 
     def sequence_of(self, partition: LogPartition, offset: int) -> int:
         """The sequence of the message that holds ``offset`` or of the first one after it."""

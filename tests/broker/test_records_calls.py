@@ -5,12 +5,13 @@ from __future__ import annotations
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import batch, until
+from broker.clients import batch, timed, until
 
 from dafka.broker.interface import CommittedOffset, ListedOffset, Produced, TopicSpec
 from dafka.broker.limits import MESSAGE_MAX_BYTES
 from dafka.log import LogWriteError
 from dafka.protocol.batch import read_header
+from dafka.protocol.batch_reader import decode_batch
 
 # -- produce ------------------------------------------------------------------------------------
 
@@ -157,6 +158,54 @@ def test_offsets_by_time(client):
     assert listed(3001) == ListedOffset(None, 6, 4000)
     assert listed(4001) == ListedOffset(None, -1, -1)
     assert listed(-9).error is errors.UnsupportedVersionError
+
+
+def test_looking_for_a_time_lets_others_have_their_turn(client):
+    """Records without a timestamp: their batches say when they came, so each has to be looked at."""
+    client.create("t")
+    for _ in range(20):
+        client.produce("t", bytes(9000), timestamp=-1)
+    turns = 0
+
+    def take_turns():
+        nonlocal turns
+        while True:
+            turns += 1
+            gevent.sleep(0)
+
+    def look():
+        green = gevent.spawn(take_turns)
+        try:
+            return client.core.list_offsets({("t", 0): 0})["t", 0]
+        finally:
+            green.kill()
+
+    assert client.connection.hub.run(look) == ListedOffset(None, -1, -1)
+    assert turns >= 19
+
+
+def test_the_largest_timestamp_is_looked_for_where_it_is(client, monkeypatch):
+    client.create("t")
+    for timestamp in range(1000, 1100):
+        client.produce("t", b"a", b"b", timestamp=timestamp)
+    opened = []
+
+    def counting(content):
+        opened.append(content)
+        return decode_batch(content)
+
+    monkeypatch.setattr("dafka.log.timestamps.decode_batch", counting)
+    assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, 198, 1099)
+    assert len(opened) == 1
+
+
+def test_the_largest_timestamp_is_found_though_batches_say_later_ones(client):
+    client.create("t")
+    client.produce("t", b"a", timestamp=1000)
+    client.produce("t", b"b", timestamp=3000)
+    client.call("produce", {("t", 0): [timed(batch(b"c", timestamp=2000), 2000, 5000)]})
+    client.produce("t", b"d", timestamp=-1)
+    assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, 1, 3000)
 
 
 def test_offsets_of_an_empty_and_of_an_unknown_partition(client):

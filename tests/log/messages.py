@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from crc32c import crc32c
+
+from dafka.protocol.batch import CRC_END, CRC_START, HEADER, HEADER_OCTETS, read_header
 from dafka.protocol.batch_writer import encode_batch
 
 ADDRESS = b"0123456789ABCDEF0123456789ABCDEF"
@@ -17,6 +20,14 @@ def batch(base: int, *timestamps: int, compression: str | None = None, timestamp
     """A record batch at offset ``base`` with one record for each timestamp."""
     records = [(time, b"key", b"value at %d" % time, ()) for time in timestamps]
     return encode_batch(records, base_offset=base, compression=compression, timestamp_type=timestamp_type)
+
+
+def with_largest_timestamp(batch: bytes, time: int) -> bytes:
+    """The batch with ``time`` as the largest timestamp in its header, whatever its records say."""
+    head = HEADER.pack(*read_header(batch)._replace(max_timestamp=time))
+    body = batch[HEADER_OCTETS:]
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body
 
 
 def numbered(first: int, count: int, size: int = 0) -> list[bytes]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from crc32c import crc32c
-from log.messages import ADDRESS, EVERYTHING, chunk_rows, database
+from log.messages import ADDRESS, EVERYTHING, chunk_rows, database, with_largest_timestamp
 
 from dafka.log import (
     Log,
@@ -20,16 +20,7 @@ from dafka.log import (
     tombstones_due,
 )
 from dafka.log.chunk import Chunk, ChunkKey
-from dafka.protocol.batch import (
-    CRC_END,
-    CRC_START,
-    HEADER,
-    HEADER_OCTETS,
-    TRANSACTIONAL_BIT,
-    BatchError,
-    check_batch,
-    read_header,
-)
+from dafka.protocol.batch import TRANSACTIONAL_BIT, BatchError, check_batch, read_header
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
@@ -63,14 +54,6 @@ def kept(log: Log, partition: LogPartition) -> list[tuple[int, bytes | None, byt
         assert columns.timestamps == columns.offsets
         rows += list(zip(columns.offsets, columns.keys, columns.values, strict=True))
     return rows
-
-
-def with_largest_timestamp(batch: bytes, time: int) -> bytes:
-    """The batch with ``time`` as the largest timestamp in its header, whatever its records say."""
-    head = HEADER.pack(*read_header(batch)._replace(max_timestamp=time))
-    body = batch[HEADER_OCTETS:]
-    crc = crc32c(body, crc32c(head[CRC_END:]))
-    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body
 
 
 TAIL: list[Pair] = [(b"tail", b"t")]

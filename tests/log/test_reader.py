@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from log.messages import ADDRESS, batch
+from log.messages import ADDRESS, batch, with_largest_timestamp
 
 from dafka.log import Log
+from dafka.protocol.batch_writer import encode_batch
 
 
 @pytest.mark.parametrize("tail_bytes", [0, 200, 8 * 1024 * 1024])
@@ -68,6 +69,36 @@ def test_a_timestamp_finds_the_first_record_inside_a_batch(folder: Path, compres
         assert log.offset_for_timestamp(partition, 6) == (1, 9)
         assert log.offset_for_timestamp(partition, 10) == (5, 30)
         assert log.offset_for_timestamp(partition, 31) is None
+
+
+def test_looking_for_a_timestamp_reads_no_values_that_have_none_as_late(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        for base, times in enumerate(([5], [6], [7], [60])):
+            content = encode_batch([(time, b"key", bytes(9000), ()) for time in times], base_offset=base)
+            if base == 0:
+                content = with_largest_timestamp(content, 100)
+            log.write([(partition, [content])])
+        assert list(log.search_timestamp(partition, 50)) == [None, (3, 60)]
+        assert list(log.search_timestamp(partition, 61)) == [None]
+
+
+def test_a_partition_may_change_while_a_timestamp_is_looked_for(folder: Path) -> None:
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        for base in range(6):
+            content = encode_batch([(5, b"key", bytes(9000), ())], base_offset=base)
+            log.write([(partition, [with_largest_timestamp(content, 100)])])
+        steps = log.search_timestamp(partition, 50)
+        assert next(steps) is None
+        log.trim(partition, before_sequence=4)
+        assert next(steps) is None
+        log.write([(partition, [batch(6, 70)])])
+        assert list(steps) == [None, (6, 70)]
+        steps = log.search_timestamp(partition, 50)
+        assert next(steps) is None
+        log.drop(partition)
+        assert list(steps) == []
 
 
 def test_records_with_the_time_of_the_broker_have_their_batch_s_timestamp(folder: Path) -> None:

@@ -126,7 +126,7 @@ def test_many_deleted_files_make_a_checkpoint_due(folder: Path, monkeypatch: pyt
 def test_what_removable_files_take_is_known_while_rounds_add_and_a_checkpoint_removes_some(
     folder: Path,
 ) -> None:
-    """A count that goes astray never ends at 0 again, and the writer makes a checkpoint each second for good."""
+    """A count that goes astray never ends at 0, and the writer makes a checkpoint each second for good."""
     disk = ValueDisk(str(folder))
 
     def delete() -> None:
