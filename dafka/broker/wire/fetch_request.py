@@ -8,7 +8,7 @@ from uuid import UUID
 
 from dafka.broker.interface import FetchFrom
 from dafka.broker.wire.limits import MAX_WAIT_SECONDS
-from dafka.broker.wire.reader import naming_errors, read_count, read_topic, skip_tags
+from dafka.broker.wire.reader import Items, naming_errors, read_count, read_topic, skip_tags
 
 SESSIONS = 7
 FLEXIBLE = 12
@@ -62,8 +62,9 @@ def read_fetch(data: memoryview, position: int, version: int) -> FetchRequest:
     if version >= SESSIONS:
         session_id, session_epoch = _TWO_INT32.unpack_from(data, position)
         position += 8
-    partitions, position = _read_partitions(data, position, version)
-    forgotten = _read_forgotten(data, position, version) if version >= SESSIONS else []
+    items = Items()
+    partitions, position = _read_partitions(data, position, version, items)
+    forgotten = _read_forgotten(data, position, version, items) if version >= SESSIONS else []
     # What follows says where the client is, and nothing that is wanted.
     wait = min(max(max_wait, 0) / 1000, MAX_WAIT_SECONDS)
     return FetchRequest(
@@ -71,18 +72,18 @@ def read_fetch(data: memoryview, position: int, version: int) -> FetchRequest:
     )
 
 
-def _read_partitions(data: memoryview, position: int, version: int) -> tuple[list[Asked], int]:
+def _read_partitions(data: memoryview, position: int, version: int, items: Items) -> tuple[list[Asked], int]:
     flexible, by_id = version >= FLEXIBLE, version >= BY_ID
     found: list[Asked] = []
     epoch = -1
-    topics, position = read_count(data, position, flexible)
+    topics, position = read_count(data, position, flexible, items)
     for _ in range(topics):
         topic, position = read_topic(data, position, by_id, flexible)
-        count, position = read_count(data, position, flexible)
+        count, position = read_count(data, position, flexible, items)
         for _ in range(count):
             if flexible:
                 number, epoch, offset, _, _, size = _PARTITION.unpack_from(data, position)
-                position = skip_tags(data, position + _PARTITION.size)
+                position = skip_tags(data, position + _PARTITION.size, items)
             elif version >= 9:
                 number, epoch, offset, _, size = _EPOCH_PARTITION.unpack_from(data, position)
                 position += _EPOCH_PARTITION.size
@@ -94,20 +95,20 @@ def _read_partitions(data: memoryview, position: int, version: int) -> tuple[lis
                 position += _OLDEST_PARTITION.size
             found.append(((topic, number), epoch, FetchFrom(offset, max(size, 0))))
         if flexible:
-            position = skip_tags(data, position)
+            position = skip_tags(data, position, items)
     return found, position
 
 
-def _read_forgotten(data: memoryview, position: int, version: int) -> list[Place]:
+def _read_forgotten(data: memoryview, position: int, version: int, items: Items) -> list[Place]:
     flexible, by_id = version >= FLEXIBLE, version >= BY_ID
     found: list[Place] = []
-    topics, position = read_count(data, position, flexible)
+    topics, position = read_count(data, position, flexible, items)
     for _ in range(topics):
         topic, position = read_topic(data, position, by_id, flexible)
-        count, position = read_count(data, position, flexible)
+        count, position = read_count(data, position, flexible, items)
         for _ in range(count):
             found.append((topic, _INT32.unpack_from(data, position)[0]))
             position += 4
         if flexible:
-            position = skip_tags(data, position)
+            position = skip_tags(data, position, items)
     return found

@@ -8,6 +8,9 @@ REQUEST_MAX_BYTES = 100 * 1024 * 1024
 SMALL_REQUEST_MAX_BYTES = 8 * 1024 * 1024
 """The largest request of any other kind: they are decoded in one go, and nothing else runs meanwhile."""
 
+REQUEST_ITEMS = 200_000
+"""Topics, partitions, record batches and all else that a request lists: each costs more than its octets."""
+
 RESPONSE_MAX_BYTES = 16 * 1024 * 1024
 """Batches in one Fetch response, whatever the client asks for; one batch comes whatever its size."""
 

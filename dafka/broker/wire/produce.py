@@ -21,6 +21,7 @@ from dafka.broker.wire.errors import BadRequestError
 from dafka.broker.wire.framing import array_size, compact_string, string
 from dafka.broker.wire.naming import code, message, topic_names
 from dafka.broker.wire.reader import (
+    Items,
     naming_errors,
     read_compact_string,
     read_count,
@@ -56,17 +57,18 @@ class ProduceRequest(NamedTuple):
 def read_produce(data: memoryview, position: int, version: int) -> ProduceRequest:
     """The request whose body begins at ``position``. Raises BadRequestError."""
     flexible = version >= FLEXIBLE
+    items = Items()
     transactional_id = None
     if version >= OLDEST:
         text = read_compact_string if flexible else read_string
         transactional_id, position = text(data, position)
     acks, _ = _ACKS.unpack_from(data, position)
-    count, position = read_count(data, position + _ACKS.size, flexible)
+    count, position = read_count(data, position + _ACKS.size, flexible, items)
     topics: list[tuple[str | UUID, list[tuple[int, memoryview]]]] = []
     for _ in range(count):
         topic, position = read_topic(data, position, version >= BY_ID, flexible)
         partitions: list[tuple[int, memoryview]] = []
-        left, position = read_count(data, position, flexible)
+        left, position = read_count(data, position, flexible, items)
         for _ in range(left):
             (number,) = _INT32.unpack_from(data, position)
             size, position = read_size(data, position + 4, flexible)
@@ -74,10 +76,10 @@ def read_produce(data: memoryview, position: int, version: int) -> ProduceReques
             if end > len(data):
                 raise IndexError
             partitions.append((number, data[position:end]))
-            position = skip_tags(data, end) if flexible else end
+            position = skip_tags(data, end, items) if flexible else end
         topics.append((topic, partitions))
         if flexible:
-            position = skip_tags(data, position)
+            position = skip_tags(data, position, items)
     return ProduceRequest(transactional_id, acks, topics)
 
 
@@ -87,6 +89,7 @@ def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> A
     batches: dict[tuple[str, int], list[bytes]] = {}
     refused: dict[tuple[str | UUID, int], Produced] = {}
     asked: dict[str | UUID, list[tuple[int, tuple[str, int] | None]]] = {}
+    items = Items()
     for topic, partitions in request.topics:
         name = names.get(topic) if isinstance(topic, UUID) else topic
         places = asked.setdefault(topic, [])
@@ -98,10 +101,10 @@ def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> A
                 refused[topic, number] = Produced(UnknownTopicIdError)
             elif (name, number) in batches:
                 raise BadRequestError("twice", f"partition {number} of {name!r} is there twice")
-            elif version < ZSTD and _has_zstd(split := _split(records)):
+            elif version < ZSTD and _has_zstd(split := _split(records, items)):
                 refused[topic, number] = Produced(UnsupportedCompressionTypeError)
             else:
-                batches[name, number] = _split(records) if version >= ZSTD else split
+                batches[name, number] = _split(records, items) if version >= ZSTD else split
     answers: dict[tuple[str, int], Produced] = {}
     if batches:
         if request.transactional_id is None:
@@ -117,7 +120,7 @@ def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> A
     }
 
 
-def _split(records: memoryview) -> list[bytes]:
+def _split(records: memoryview, items: Items) -> list[bytes]:
     """The batches of a record set. What is none stays whole: the broker says what is wrong with it."""
     position, end = 0, len(records)
     batches = []
@@ -125,6 +128,7 @@ def _split(records: memoryview) -> list[bytes]:
         size = int.from_bytes(records[position + 8 : position + LENGTH_END], "big") + LENGTH_END
         if size < HEADER_OCTETS or position + size > end:
             size = end - position
+        items.take(1)
         batches.append(records[position : position + size])
         position += size
     return batches  # type: ignore[return-value]  # views, which do what a batch of bytes does

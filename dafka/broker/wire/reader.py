@@ -2,8 +2,8 @@
 
 kafka-python decodes what a broker sends, and trusts it: its generated decoders know no end of the buffer and
 take a varint of any length. A listener is sent anything, so here is the strict way round the same schemas:
-every length is checked against what is left. A reader of a
-class and version is put together once, from closures, and then runs without looking at the schema.
+every length is checked against what is left, and what a request lists has a bound (:class:`Items`). A reader
+of a class and version is put together once, from closures, and then runs without looking at the schema.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
+from dafka.broker.wire import limits
 from dafka.broker.wire.errors import BadRequestError
 
 Read = Callable[[memoryview, int], "tuple[Any, int]"]
@@ -23,6 +24,22 @@ T = TypeVar("T")
 _NO_UUID = UUID(int=0)
 _FIXED = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
 _NULLABLE = {*_FIXED, "uuid", "bitfield"}  # as far as the schemas say it: these are what they are
+
+
+class Items:
+    """How many items a request may still list, tagged fields included. An item costs hundreds of octets and
+    its time in the hub, however few octets of the request it takes."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = limits.REQUEST_ITEMS
+
+    def take(self, count: int) -> None:
+        """Count items that are about to be read. Raises BadRequestError if there are too many."""
+        self.left -= count
+        if self.left < 0:
+            raise BadRequestError("items", f"more than {limits.REQUEST_ITEMS} items in a request")
 
 
 def read_request(request_class: Any, version: int, data: memoryview, position: int) -> Any:
@@ -72,11 +89,13 @@ def read_varint(data: memoryview, position: int) -> tuple[int, int]:
     return value & 0xFFFFFFFF, position
 
 
-def read_count(data: memoryview, position: int, flexible: bool) -> tuple[int, int]:
+def read_count(data: memoryview, position: int, flexible: bool, items: Items) -> tuple[int, int]:
     """The number of items of an array that must not be null."""
     count, position = read_size(data, position, flexible)
     if count < 0:
         raise BadRequestError("null", "an array is null")
+    _check_count(count, len(data) - position)
+    items.take(count)
     return count, position
 
 
@@ -99,9 +118,11 @@ def read_topic(data: memoryview, position: int, by_id: bool, flexible: bool) -> 
     return name, position
 
 
-def skip_tags(data: memoryview, position: int) -> int:
+def skip_tags(data: memoryview, position: int, items: Items | None = None) -> int:
     """The position behind tagged fields that nobody wants."""
     count, position = read_varint(data, position)
+    if count:
+        (items or Items()).take(count)
     for _ in range(count):
         _, position = read_varint(data, position)
         size, position = read_varint(data, position)
@@ -182,7 +203,12 @@ def _not_null(read: Read, name: str) -> Read:
     return checked
 
 
-def _array(read_item: Read, compact: bool) -> Read:
+def _check_count(count: int, left: int) -> None:
+    if count > left:  # there is no item without an octet
+        raise BadRequestError("short", f"{count} items announced, {left} octets are there")
+
+
+def _array(read_item: Read, compact: bool, items_left: Items) -> Read:
     def read(data: memoryview, position: int) -> tuple[list[Any] | None, int]:
         if compact:
             count, position = read_varint(data, position)
@@ -192,9 +218,8 @@ def _array(read_item: Read, compact: bool) -> Read:
             position += 4
         if count < 0:
             return None, position
-        if count > len(data) - position:  # there is no item without an octet
-            left = len(data) - position
-            raise BadRequestError("short", f"{count} items announced, {left} octets are there")
+        _check_count(count, len(data) - position)
+        items_left.take(count)
         items = []
         for _ in range(count):
             item, position = read_item(data, position)
@@ -204,9 +229,11 @@ def _array(read_item: Read, compact: bool) -> Read:
     return read
 
 
-def _tags(fields: dict[int, tuple[str, Read]]) -> Callable[[Any, memoryview, int], int]:
+def _tags(fields: dict[int, tuple[str, Read]], items_left: Items) -> Callable[[Any, memoryview, int], int]:
     def read(target: Any, data: memoryview, position: int) -> int:
         count, position = read_varint(data, position)
+        if count:
+            items_left.take(count)
         for _ in range(count):
             tag, position = read_varint(data, position)
             size, position = read_varint(data, position)
@@ -225,14 +252,14 @@ def _tags(fields: dict[int, tuple[str, Read]]) -> Callable[[Any, memoryview, int
     return read
 
 
-def _struct(field: Any, version: int, flexible: bool, data_class: Any) -> Read:
-    plain = [(one.name, _field(one, version, flexible)) for one in field.untagged_fields(version)]
+def _struct(field: Any, version: int, flexible: bool, data_class: Any, items_left: Items) -> Read:
+    plain = [(one.name, _field(one, version, flexible, items_left)) for one in field.untagged_fields(version)]
     tagged = {
-        one.tag: (one.name, _field(one, version, flexible))
+        one.tag: (one.name, _field(one, version, flexible, items_left))
         for one in field.fields.values()
         if one.for_version_q(version) and one.tagged_field_q(version)
     }
-    read_tags = _tags(tagged)
+    read_tags = _tags(tagged, items_left)
     new = object.__new__
 
     def read(data: memoryview, position: int) -> tuple[Any, int]:
@@ -258,23 +285,25 @@ def _nullable_struct(read_struct: Read) -> Read:
     return read
 
 
-def _field(field: Any, version: int, flexible: bool) -> Read:
-    read = _nullable_field(field, version, flexible)
+def _field(field: Any, version: int, flexible: bool, items_left: Items) -> Read:
+    read = _nullable_field(field, version, flexible, items_left)
     if field.nullable_for_version_q(version) or field.type_str in _NULLABLE:
         return read
     return _not_null(read, field.name)
 
 
-def _nullable_field(field: Any, version: int, flexible: bool) -> Read:
+def _nullable_field(field: Any, version: int, flexible: bool, items_left: Items) -> Read:
     if field.is_struct_array():
-        item = _struct(field.array_of, version, flexible, field.data_class)
-        return _array(item, flexible)
+        item = _struct(field.array_of, version, flexible, field.data_class, items_left)
+        return _array(item, flexible, items_left)
     if field.is_array():
         # The item has inherited the array's nullability in kafka-python's schema, and has none itself.
-        item = _nullable_field(field.array_of, version, flexible)
-        return _array(_not_null(item, field.name) if field.array_of.type_str == "string" else item, flexible)
+        item = _nullable_field(field.array_of, version, flexible, items_left)
+        if field.array_of.type_str == "string":
+            item = _not_null(item, field.name)
+        return _array(item, flexible, items_left)
     if field.is_struct():
-        read = _struct(field, version, flexible, field.data_class)
+        read = _struct(field, version, flexible, field.data_class, items_left)
         return _nullable_struct(read) if field.nullable_for_version_q(version) else read
     kind = field.type_str
     if kind == "bitfield":
@@ -290,10 +319,12 @@ def _nullable_field(field: Any, version: int, flexible: bool) -> Read:
 def _message(message_class: Any, version: int) -> Read:
     # The class itself: the schema only has a weak reference to it.
     flexible = message_class.flexible_version_q(version)
-    read = _struct(message_class._struct, version, flexible, message_class)
+    items_left = Items()
+    read = _struct(message_class._struct, version, flexible, message_class, items_left)
 
     @naming_errors(message_class.__name__)
     def read_message(data: memoryview, position: int) -> tuple[Any, int]:
+        items_left.left = limits.REQUEST_ITEMS
         request, position = read(data, position)
         request._header = request._min_version = request._max_version = None
         return request, position

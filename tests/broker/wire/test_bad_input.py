@@ -78,6 +78,60 @@ def test_what_is_no_request_ends_its_connection_and_is_counted_and_logged_once(
     assert len([text for text in caplog.messages if "closed" in text and "ZeroMQ" not in text]) == 1
 
 
+TOPICS = struct.pack(">i", 1) + b"\0\1t"
+PARTITIONS = TOPICS + struct.pack(">i", 100)
+BATCHES = batch(b"x") * 101
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(
+            header(0, 3) + struct.pack(">hhi", -1, -1, 0) + PARTITIONS + struct.pack(">ii", 0, -1) * 100,
+            id="partitions of a Produce",
+        ),
+        pytest.param(
+            header(0, 3)
+            + struct.pack(">hhi", -1, -1, 0)
+            + TOPICS
+            + struct.pack(">iii", 1, 0, len(BATCHES))
+            + BATCHES,
+            id="batches of a Produce",
+        ),
+        pytest.param(
+            header(1, 4) + struct.pack(">iiiib", -1, 0, 0, 0, 0) + PARTITIONS + bytes(16) * 100,
+            id="partitions of a Fetch",
+        ),
+        pytest.param(header(3, 1) + struct.pack(">i", 101) + b"\0\1t" * 101, id="topics of Metadata"),
+        pytest.param(
+            header(24, 0) + b"\0\1x" + bytes(10) + PARTITIONS + bytes(400), id="partitions of a transaction"
+        ),
+        pytest.param(
+            header(18, 3) + b"\0\2a\2a" + bytes([101]) + b"\x70\0" * 101, id="tagged fields of ApiVersions"
+        ),
+        pytest.param(header(3, 12) + bytes([101]) + b"\x70\0" * 101, id="tagged fields of a header"),
+    ],
+)
+def test_a_request_that_lists_too_much_ends_its_connection(
+    broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch, body: bytes
+):
+    monkeypatch.setattr(limits, "REQUEST_ITEMS", 100)
+    Client(broker).create("t")
+    wire.socket.sendall(frame(body))
+    assert wire.is_closed()
+    assert discarded(broker) == {"items": 1}
+
+
+def test_items_are_counted_for_each_request_anew(wire: WireClient, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "REQUEST_ITEMS", 100)
+    names = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=f"t{number}") for number in range(90)],
+        allow_auto_topic_creation=False,
+    )
+    for _ in range(3):
+        assert len(wire.ask(names, 4).topics) == 90
+
+
 def test_many_reasons_of_a_kind_are_logged_a_few_times_and_then_counted(
     broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
