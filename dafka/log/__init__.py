@@ -15,8 +15,9 @@ Whoever owns the log calls for these steps (:class:`dafka.mesh.writer.Writer` do
 Memory changes only after a commit, so it never shows what a crash can take back. A round that fails leaves
 everything as it was. One process has a folder open at a time (``lock.py``).
 
-Durability: ``'process'`` survives the death of the process at any instant; after a power loss the log may
-have lost its last rounds, never the middle. ``'power'`` survives that, too, and costs a sync in each commit.
+Durability: ``'process'`` survives the death of the process at any instant; after a power loss partitions may
+have lost their last messages, never some in the midst. ``'power'`` survives that, too, and costs a sync in
+each commit.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 
+from dafka.log.boot import rebooted
 from dafka.log.changes import Garbage, add_dropped
 from dafka.log.chunk import CHUNK_TAG, ChunkKey
 from dafka.log.errors import DamagedError
@@ -61,7 +62,7 @@ def read_catalogue(storage: Storage) -> Catalogue:
                 raise ValueError("no log has such a key")
         except ValueError as error:
             raise _damaged(storage, f"key {key!r}", str(error)) from error
-    lost = LostValues(storage.lost)
+    lost = LostValues(storage.lost, bool(storage.lost) and rebooted(storage.folder))
     for prefix, keys in chunks.items():
         number = int.from_bytes(prefix, "big")
         if number in catalogue.dropped and number not in catalogue.partitions:
@@ -84,7 +85,7 @@ def read_catalogue(storage: Storage) -> Catalogue:
     for number in catalogue.dropped - catalogue.partitions.keys():
         dead = map(ChunkKey.unpack, chunks.get(number.to_bytes(4, "big"), ()))
         add_dropped(catalogue.garbage, number, dead, floors.get(number, (0, 0)))
-    lost.commit(storage)
+    lost.commit(storage, catalogue.table_keys)
     return catalogue
 
 

@@ -34,8 +34,9 @@ from dafka.log.chunk import ChunkKey
 from dafka.log.errors import StaleRewriteError
 from dafka.log.filtering import Filtered, filter_chunk, newest_offsets
 from dafka.log.limits import COMPACTED_BYTES, COMPACTION_KEYS, COMPACTION_SECTIONS
-from dafka.log.log import COMPACTION_TABLE, Log, TableValues
+from dafka.log.log import Log, TableValues
 from dafka.log.partition import LogPartition
+from dafka.log.table import COMPACTION_TABLE
 
 DELETE_RETENTION_MS = 24 * 60 * 60 * 1000
 """Kafka's default of ``delete.retention.ms``."""

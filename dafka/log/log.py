@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Literal
 
+from dafka.log.boot import note_boot
 from dafka.log.catalogue import read_catalogue
 from dafka.log.changes import Changes, Rewrite, Trim
 from dafka.log.chunk import Chunk, ChunkKey
@@ -32,16 +33,22 @@ from dafka.log.partition import LogPartition
 from dafka.log.reader import Reader, damaged
 from dafka.log.round import WriteRound
 from dafka.log.storage import SYNCHRONOUS, Storage
-from dafka.log.table import Encoded, Table, encode_values, pack_key, row_key, unseal
+from dafka.log.table import (
+    COMPACTION_TABLE,
+    LOST_TABLE,
+    Encoded,
+    Table,
+    encode_values,
+    pack_key,
+    row_key,
+    unseal,
+)
 
 logger = logging.getLogger(__name__)
 
 TableValues = Mapping[tuple[str, str], object]
 Durability = Literal["process", "power"]
 OnDamage = Literal["raise", "skip"]
-
-COMPACTION_TABLE = "log.compaction"
-"""The log's own table: how far each partition, by its number, is compacted."""
 
 
 class Log:
@@ -108,6 +115,7 @@ class Log:
         self._tables: dict[str, Table] = {}
         for table, key in catalogue.table_keys:
             self.table(table).put_stored(key, None)
+        note_boot(self.path)
         opened(self)
 
     # Partitions and tables
@@ -224,7 +232,11 @@ class Log:
         now = int(self._clock() * 1000)
         growths = grow(self.path, appends, fixed, self._next_number, self._reader.load, now)
         if changes.drops:
-            states = {(COMPACTION_TABLE, str(partition.number)): None for partition in changes.drops}
+            states = {
+                (table, str(partition.number)): None
+                for table in (COMPACTION_TABLE, LOST_TABLE)
+                for partition in changes.drops
+            }
             values = {**(values or {}), **states}
         encoded: Encoded = {}
         rows: tuple[list[bytes], list[tuple[bytes, bytes]]] = ([], [])

@@ -1,11 +1,16 @@
 """What a power cut took from a log with durability ``'process'``: the last values of its partitions.
 
 Their rows are in the database, and the files were not written yet. A partition then ends before the first of
-them, as if they had never been stored. Only values of the last seconds are given up so, and none that has a
-readable one behind it in its partition: those are damage, as any other value that cannot be read.
+them, as if what was stored from there on had never been; that is what Kafka does, too. Only values of the
+last seconds are given up so. If the machine has not gone down since the log was opened, files that are
+missing have been lost in some other way, and those with a readable value behind them in their partition are
+damage, as any other value that cannot be read.
 
 A partition's only value stays all the same, because it says where the partition stands; the partition is
 trimmed to its end.
+
+What is noted elsewhere of records may be about some that are gone now. The log forgets how far such a
+partition was compacted, and notes its new end in the table LOST_TABLE for whoever else has noted something.
 """
 
 from __future__ import annotations
@@ -14,8 +19,10 @@ import logging
 from collections.abc import Collection
 
 from dafka.log.changes import sealed
+from dafka.log.chunk import ChunkKey
 from dafka.log.partition import LogPartition, pack_floor
 from dafka.log.storage import Storage
+from dafka.log.table import COMPACTION_TABLE, LOST_TABLE, encode_values
 
 logger = logging.getLogger(__name__)
 
@@ -23,20 +30,26 @@ Floors = dict[int, tuple[int, int]]
 
 
 class LostValues:
-    """Values whose files are lost, by their keys, and what becomes of their partitions."""
+    """Values whose files are lost, by their keys, and what becomes of their partitions.
 
-    def __init__(self, keys: Collection[bytes]) -> None:
+    ``rebooted`` says whether the machine has gone down since they were stored.
+    """
+
+    def __init__(self, keys: Collection[bytes], rebooted: bool) -> None:
         self._keys = keys
+        self._rebooted = rebooted
         self._deleted: list[bytes] = []
         self._stored: list[tuple[bytes, bytes]] = []
+        self._notes: dict[tuple[str, str], object] = {}
 
     def cut(self, partition: LogPartition, floors: Floors) -> None:
-        """Have ``partition`` end before the lost values at its end; changes its index or its floor."""
+        """Have ``partition`` end before what it has lost; changes its index or its floor."""
         index, end = partition.index, partition.next_sequence
-        while len(index) > 1 and index[-1].pack() in self._keys:
-            self._deleted.append(index[-1].pack())
-            index.drop_last(1)
-        new, old = (partition.next_sequence, partition.next_offset), floors.get(partition.number)
+        old = floors.get(partition.number)
+        kept = max(1, self._kept(partition, old))
+        self._deleted += [index[position].pack() for position in range(kept, len(index))]
+        index.drop_last(len(index) - kept)
+        new = partition.next_sequence, partition.next_offset
         first = new[0]
         gone = len(index) == 1 and index[0].pack() in self._keys
         if old != new and (gone or (old is not None and old > new)):
@@ -46,13 +59,30 @@ class LostValues:
             floors[partition.number] = new
             self._stored.append(sealed(pack_floor(partition.number, *new)))
         if first < end:
+            self._notes[COMPACTION_TABLE, str(partition.number)] = None
+            self._notes[LOST_TABLE, str(partition.number)] = new[1]
             logger.warning(
                 "sequences %d to %d of topic %r of %r were lost when the machine went down: "
                 "durability 'process' does not keep what was stored in the seconds before",
                 *(first, end - 1, partition.topic, partition.address),
             )
 
-    def commit(self, storage: Storage) -> None:
-        """Write it down. Raises LogWriteError."""
+    def _kept(self, partition: LogPartition, floor: tuple[int, int] | None) -> int:
+        """How many values stay."""
+        index = partition.index
+        count = len(index)
+        while count and index[count - 1].pack() in self._keys:
+            count -= 1
+        if not self._rebooted:
+            return count
+        lost = (key for key in map(ChunkKey.unpack, self._keys) if key.partition == partition.number)
+        begins = 0 if floor is None else floor[0]
+        return min((index.at_sequence(key.first) for key in lost if key.next > begins), default=count)
+
+    def commit(self, storage: Storage, table_keys: list[tuple[str, str]]) -> None:
+        """Write it down, and have ``table_keys`` tell of it. Raises LogWriteError."""
         if self._deleted or self._stored:
-            storage.commit(self._deleted, self._stored)
+            _, (deleted, stored) = encode_values(storage.folder, self._notes)
+            storage.commit([*self._deleted, *deleted], [*self._stored, *stored])
+            table_keys[:] = [key for key in table_keys if key not in self._notes]
+            table_keys += [key for key, value in self._notes.items() if value is not None]

@@ -18,6 +18,14 @@ from dafka.log.errors import TableValueError
 from dafka.log.limits import TABLE_VALUE_BYTES
 
 TABLE_TAG = b"t"
+
+COMPACTION_TABLE = "log.compaction"
+"""The log's own table: how far each partition, by its number, is compacted."""
+
+LOST_TABLE = "log.lost"
+"""The offset at which a partition, by its number, ended when it was opened after a power cut. The log writes
+it; who has looked at it deletes it."""
+
 _INSERTED = 32  # new keys that are put in their places one by one
 _CHANGES = 1000
 _JSON, _BYTES = b"j", b"b"

@@ -14,7 +14,7 @@ its own (some 5 ms), and all values are rows.
 - Values of tables are rows whatever their size: a table must not be without one that it had before. So are
   those that take the place of others (merging, compaction): what they hold may have been safe for long.
 - Nothing waits for files to be synced. After a power cut the last ones may not be there while their rows are;
-  then the log ends before them (:mod:`dafka.log.lost`).
+  then the log ends before the first of them (:mod:`dafka.log.lost`).
 """
 
 from __future__ import annotations

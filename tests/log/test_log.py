@@ -134,7 +134,7 @@ def test_large_values_come_back(folder: Path) -> None:
     large = os.urandom(10 * 1024 * 1024)
     with Log(folder) as log:
         log.write([(log.partition(b"hello", ADDRESS), [b"small", large, b"small"])])
-    assert {path.name for path in folder.iterdir()} == {"cache.db", "dafka.lock", "values"}
+    assert {path.name for path in folder.iterdir()} == {"cache.db", "dafka.boot", "dafka.lock", "values"}
     with Log(folder) as log:
         partition = log.find(b"hello", ADDRESS)
         assert partition is not None

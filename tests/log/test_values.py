@@ -405,6 +405,83 @@ def test_what_is_lost_in_the_midst_or_is_old_is_damage(left: Path) -> None:
             log.read(partition, 2, count=1, max_bytes=1)
 
 
+def reboot(folder: Path) -> None:
+    """Have it look as if the log was opened last before the machine went down."""
+    (folder / "dafka.boot").write_text("another run of the machine")
+
+
+@pytest.mark.parametrize("noted", [True, False])
+@pytest.mark.parametrize("meanwhile", [lambda folder: None, damages])
+def test_after_a_power_cut_a_partition_ends_before_the_first_value_that_is_lost(
+    left: Path, noted: bool, meanwhile: Callable[[Path], object], caplog: Any
+) -> None:
+    with Log(left) as log:
+        log.write([(log.partition(b"other", ADDRESS), large(0))])
+    files(left)[2].write_bytes(b"")
+    reboot(left)
+    if not noted:
+        (left / "dafka.boot").unlink()
+    meanwhile(left)
+    for end in (2, 3):
+        with Log(left) as log:
+            partition = log.partition(b"hello", ADDRESS)
+            assert partition.next_sequence == end
+            assert everything(log, partition) == [m for n in range(end) for m in large(n)]
+            assert everything(log, log.partition(b"other", ADDRESS)) == large(0)
+            log.write([(partition, large(end))])
+    assert caplog.text.count("sequences 2 to 4 of topic b'hello'") == caplog.text.count("were lost") == 1
+    assert damages(left) == []
+    assert len(files(left)) == 5
+
+
+def test_after_a_power_cut_that_took_its_first_value_a_partition_is_empty(left: Path) -> None:
+    files(left)[0].unlink()
+    reboot(left)
+    for _ in range(2):
+        with Log(left) as log:
+            partition = log.partition(b"hello", ADDRESS)
+            assert partition.first_sequence == partition.next_sequence == 1
+            assert everything(log, partition) == []
+    assert damages(left) == []
+
+
+def test_values_that_were_trimmed_are_no_loss(left: Path) -> None:
+    copy = left.with_name("copy")
+    with Log(left) as log:
+        log.trim(log.partition(b"hello", ADDRESS), before_sequence=3)
+        shutil.copytree(left, copy)  # while it is open: what was trimmed is still there
+    files(copy)[1].unlink()
+    reboot(copy)
+    with Log(copy) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        assert (partition.first_sequence, partition.next_sequence) == (3, 5)
+        assert everything(log, partition) == [*large(3), *large(4)]
+
+
+def test_compaction_begins_anew_in_what_a_power_cut_has_shortened(folder: Path) -> None:
+    def batch(base: int, key: bytes) -> list[bytes]:
+        return [encode_batch([(0, key, bytes(FILE_BYTES), ())], base_offset=base)]
+
+    with Log(folder) as log:
+        partition = log.partition(b"table", ADDRESS)
+        for base in range(5):
+            log.write([(partition, batch(base, b"key %d" % base))])
+        list(compact(log, partition))
+    files(folder)[1].unlink()
+    reboot(folder)
+    with Log(folder) as log:
+        partition = log.partition(b"table", ADDRESS)
+        assert partition.next_sequence == 1
+        for base in (1, 2):
+            log.write([(partition, batch(base, b"key 0"))])
+        list(compact(log, partition))
+        counts = [read_header(batch).count for batch in everything(log, partition)]
+        assert counts == [0, 1, 1]
+        assert log.table("log.lost").get(str(partition.number)) == 1
+        log.drop(partition)
+        assert not len(log.table("log.lost"))
+
+
 def test_what_can_be_read_stays_though_the_first_value_is_lost(left: Path) -> None:
     first, *_, last = files(left)[:5]
     first.unlink()

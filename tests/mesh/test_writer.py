@@ -14,7 +14,7 @@ import pytest
 
 from dafka.log import AppendError, Log, LogClosedError, LogPartition, LogWriteError
 from dafka.log.limits import CHECKPOINT_BYTES, FILE_BYTES, WAL_BYTES
-from dafka.log.log import COMPACTION_TABLE
+from dafka.log.table import COMPACTION_TABLE
 from dafka.mesh import writer as writer_module
 from dafka.mesh import writer_tidying
 from dafka.mesh.hub import get_hub
