@@ -24,12 +24,12 @@ from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaTim
 
 from dafka.broker.core import EmbeddedBroker
 from dafka.broker.interface import BrokerInterface
-from dafka.broker.remote import Remote
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT, UNUSED_SECONDS
 from dafka.mesh.hub import Hub, get_hub
 
 if TYPE_CHECKING:
     from dafka.broker.broker import Broker
+    from dafka.broker.remote.remote import Remote
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Connection(NamedTuple):
 
     def close(self) -> None:
         """End the use: a broker of this process does not care, TCP connections are closed. Any thread."""
-        if isinstance(self.broker, Remote):
+        if not isinstance(self.broker, EmbeddedBroker):
             self.hub.post(_release, self.broker)
 
 
@@ -232,6 +232,9 @@ class _Search:
                 _release(shared.remote)
 
     def _new_remote(self) -> Remote:
+        # Brings a client of the protocol along, which a broker by itself has no use for.
+        from dafka.broker.remote.remote import Remote
+
         connect_timeout = CONNECT_TIMEOUT
         if self._timeout is not None:  # one address that does not answer leaves time for the others
             connect_timeout = min(connect_timeout, max(self._timeout / (len(self._addresses) + 1), 0.1))
@@ -246,7 +249,7 @@ def _of_cluster(cluster_id: str) -> EmbeddedBroker | None:
     return None
 
 
-def _release(remote: Remote) -> None:
+def _release(remote: BrokerInterface) -> None:
     """One client less uses it; the last one's connections are closed soon."""
     for shared in _remotes.values():
         if shared.remote is remote:

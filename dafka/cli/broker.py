@@ -6,14 +6,15 @@ from typing import Any
 
 import click
 
-from dafka.cli import kafka_package
+from dafka.cli import deferred_packages
 
-kafka_package.defer()
+deferred_packages.defer()
 
-from dafka.broker.broker import Broker  # noqa: E402  (without the clients of kafka-python)
+from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find them deferred)
 from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
 from dafka.cli.daemons import metrics_options, serve_metrics  # noqa: E402
 from dafka.cli.options import (  # noqa: E402
+    check_folder,
     common_options,
     durability_options,
     ended_by_signal,
@@ -21,12 +22,6 @@ from dafka.cli.options import (  # noqa: E402
     towers,
     wait_for_signal,
 )
-
-
-def _check_folder(ctx: click.Context, param: click.Parameter, folder: str) -> str:
-    if not folder:  # as $DATA is where nobody has set it: not the current folder
-        raise click.BadParameter("a folder has a name; the current one is '.'", ctx, param)
-    return folder
 
 
 @click.command()
@@ -47,7 +42,7 @@ def _check_folder(ctx: click.Context, param: click.Parameter, folder: str) -> st
     default="brokerdb",
     show_default=True,
     type=click.Path(file_okay=False),
-    callback=_check_folder,
+    callback=check_folder,
     metavar="DIR",
     help="The folder of the records.",
 )

@@ -19,7 +19,7 @@ from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPa
 from compat.kafka.errors import KafkaConfigurationError, KafkaTimeoutError
 from compat.kafka.structs import OffsetAndMetadata
 from dafka import Broker
-from dafka.broker.remote import Remote
+from dafka.broker.remote.remote import Remote
 
 SERVER = """
 import sys

@@ -8,12 +8,12 @@ from kafka.errors import UnsupportedVersionError
 
 from dafka.broker.interface import BrokerInterface
 from dafka.broker.wire.context import IN_PROCESS, Context
-from dafka.broker.wire.table import BY_REQUEST
+from dafka.broker.wire.table import BY_KEY
 
 
 def answer(broker: BrokerInterface, request: Any, context: Context = IN_PROCESS) -> Any:
     """The response to ``request``; see :mod:`dafka.broker.wire`."""
-    api = BY_REQUEST.get(type(request))
-    if api is None or api.answer is None:
+    api = BY_KEY.get(getattr(request, "API_KEY", -1))
+    if api is None or api.answer is None or type(request) is not api.request:
         raise UnsupportedVersionError(f"this broker does not answer {type(request).__name__}")
     return api.answer(broker, request, context)

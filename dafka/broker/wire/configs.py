@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.protocol.admin import (
+from kafka.protocol.admin.cluster import DescribeLogDirsResponse
+from kafka.protocol.admin.configs import (
     AlterConfigsResponse,
     DescribeConfigsResponse,
-    DescribeLogDirsResponse,
     IncrementalAlterConfigsResponse,
     ListConfigResourcesResponse,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafka.errors import GroupIdNotFoundError, UnknownTopicIdError, UnstableOffsetCommitError
-from kafka.protocol.consumer import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
+from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 
 from dafka.broker.interface import BrokerInterface, CommittedOffset, TopicPartition
 from dafka.broker.wire.context import Context

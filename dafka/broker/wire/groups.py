@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from kafka.errors import GroupIdNotFoundError
-from kafka.protocol.admin import (
-    ACLOperation,
+from kafka.protocol.admin.groups import (
     DeleteGroupsResponse,
     DescribeGroupsResponse,
     ListGroupsResponse,
 )
-from kafka.protocol.consumer import (
+from kafka.protocol.consumer.group import (
     HeartbeatResponse,
     JoinGroupResponse,
     LeaveGroupResponse,
@@ -21,8 +20,8 @@ from kafka.protocol.consumer import (
 from dafka.broker.interface import BrokerInterface, JoinRequest, LeavingMember
 from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import code, message, version_of
+from dafka.broker.wire.operations import GROUP_OPERATIONS
 
-GROUP_OPERATIONS = frozenset({ACLOperation.READ, ACLOperation.DELETE, ACLOperation.DESCRIBE})
 CLASSIC = "classic"  # the type of all groups here: KIP-848's are "consumer"
 
 _Described = DescribeGroupsResponse.DescribedGroup

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kafka.errors import UnknownLeaderEpochError
-from kafka.protocol.admin import DeleteRecordsResponse
-from kafka.protocol.consumer import IsolationLevel, ListOffsetsResponse, OffsetForLeaderEpochResponse
+from kafka.protocol.admin.topics import DeleteRecordsResponse
+from kafka.protocol.consumer.offsets import IsolationLevel, ListOffsetsResponse, OffsetForLeaderEpochResponse
 
 from dafka.broker.interface import (
     EARLIEST,

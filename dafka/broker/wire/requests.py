@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from kafka.errors import UnsupportedVersionError
@@ -126,4 +127,7 @@ def _refuse(header: Header, api: Api | None) -> Buffers:
 
 
 def _response_class(key: int) -> Any:
+    """Of an API that is not offered here."""
+    for name in ("admin", "consumer", "metadata", "producer", "sasl"):
+        import_module(f"kafka.protocol.{name}").__all__  # noqa: B018  (the name has even a deferred package run)
     return ResponseClassRegistry._response_class_registry.get(key)

@@ -12,20 +12,11 @@ Versions are those of Kafka 4's protocol as kafka-python's schemas have them, wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
-
-from kafka.protocol import admin, consumer, metadata, producer
+from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 from dafka.broker.interface import BrokerInterface
-from dafka.broker.wire import (
-    configs,
-    group_offsets,
-    groups,
-    offsets,
-    topics,
-    transactions,
-)
-from dafka.broker.wire import metadata as cluster
 from dafka.broker.wire.context import Context
 
 Answer = Callable[[BrokerInterface, Any, Context], Any]
@@ -33,82 +24,97 @@ Answer = Callable[[BrokerInterface, Any, Context], Any]
 PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
 
 
-class Api(NamedTuple):
-    """One API: the versions ``first`` to ``last`` of it are announced."""
+class Api:
+    """One API: the versions ``first`` to ``last`` of it are announced.
 
-    key: int
-    first: int
-    last: int
-    request: Any
-    response: Any
-    answer: Answer | None
+    ``home`` is the module of kafka.protocol that has its classes, ``answer`` the function of this package
+    that answers it. Both are imported when they are first needed: a broker is asked for few APIs, and making
+    the classes of all of them took a fifth of its start.
+    """
 
+    def __init__(self, key: int, name: str, first: int, last: int, home: str, answer: str | None) -> None:
+        self.key = key
+        self.name = name
+        self.first = first
+        self.last = last
+        self._home = home
+        self._answer = answer
 
-def _api(module: Any, name: str, answer: Answer | None, first: int = -1, last: int = -1) -> Api:
-    request = getattr(module, f"{name}Request")
-    oldest, newest = request.valid_versions
-    return Api(
-        request.API_KEY,
-        oldest if first < 0 else first,
-        newest if last < 0 else last,
-        request,
-        getattr(module, f"{name}Response"),
-        answer,
-    )
+    @cached_property
+    def request(self) -> Any:
+        """kafka-python's class."""
+        return self._class("Request")
 
+    @cached_property
+    def response(self) -> Any:
+        """Likewise."""
+        return self._class("Response")
 
-def _api_versions(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    return api_versions(0)
+    @cached_property
+    def answer(self) -> Answer | None:
+        """Who answers; None for an API whose messages never become objects."""
+        if self._answer is None:
+            return None
+        module, function = self._answer.split(".")
+        answer: Answer = getattr(import_module(f"dafka.broker.wire.{module}"), function)
+        return answer
+
+    def _class(self, kind: str) -> Any:
+        return getattr(import_module(f"kafka.protocol.{self._home}"), self.name + kind)
 
 
 _APIS = [
-    _api(producer, "Produce", None, first=0),
-    _api(consumer, "Fetch", None),
-    _api(consumer, "ListOffsets", offsets.list_offsets),
-    _api(metadata, "Metadata", cluster.metadata),
-    _api(consumer, "OffsetCommit", group_offsets.offset_commit),
-    _api(consumer, "OffsetFetch", group_offsets.offset_fetch),
-    _api(metadata, "FindCoordinator", cluster.find_coordinator),
-    _api(consumer, "JoinGroup", groups.join_group),
-    _api(consumer, "Heartbeat", groups.heartbeat),
-    _api(consumer, "LeaveGroup", groups.leave_group),
-    _api(consumer, "SyncGroup", groups.sync_group),
-    _api(admin, "DescribeGroups", groups.describe_groups),
-    _api(admin, "ListGroups", groups.list_groups),
-    _api(metadata, "ApiVersions", _api_versions),
-    _api(admin, "CreateTopics", topics.create_topics),
-    _api(admin, "DeleteTopics", topics.delete_topics),
-    _api(admin, "DeleteRecords", offsets.delete_records),
-    _api(producer, "InitProducerId", transactions.init_producer_id, last=5),
-    _api(consumer, "OffsetForLeaderEpoch", offsets.offset_for_leader_epoch),
-    _api(producer, "AddPartitionsToTxn", transactions.add_partitions_to_txn, last=3),
-    _api(producer, "AddOffsetsToTxn", transactions.add_offsets_to_txn),
-    _api(producer, "EndTxn", transactions.end_txn, last=4),
-    _api(producer, "TxnOffsetCommit", transactions.txn_offset_commit, last=4),
-    _api(admin, "DescribeConfigs", configs.describe_configs),
-    _api(admin, "AlterConfigs", configs.alter_configs),
-    _api(admin, "DescribeLogDirs", configs.describe_log_dirs),
-    _api(admin, "CreatePartitions", topics.create_partitions),
-    _api(admin, "DeleteGroups", groups.delete_groups),
-    _api(admin, "ElectLeaders", topics.elect_leaders),
-    _api(admin, "IncrementalAlterConfigs", configs.incremental_alter_configs),
-    _api(admin, "ListPartitionReassignments", topics.list_partition_reassignments),
-    _api(consumer, "OffsetDelete", group_offsets.offset_delete),
-    _api(admin, "DescribeCluster", cluster.describe_cluster),
-    _api(admin, "DescribeProducers", transactions.describe_producers),
-    _api(admin, "DescribeTransactions", transactions.describe_transactions),
-    _api(admin, "ListTransactions", transactions.list_transactions),
-    _api(admin, "ListConfigResources", configs.list_config_resources),
-    _api(admin, "DescribeTopicPartitions", cluster.describe_topic_partitions),
+    Api(0, "Produce", 0, 13, "producer.produce", None),
+    Api(1, "Fetch", 4, 18, "consumer.fetch", None),
+    Api(2, "ListOffsets", 1, 11, "consumer.offsets", "offsets.list_offsets"),
+    Api(3, "Metadata", 0, 13, "metadata.metadata", "metadata.metadata"),
+    Api(8, "OffsetCommit", 2, 10, "consumer.group", "group_offsets.offset_commit"),
+    Api(9, "OffsetFetch", 1, 10, "consumer.group", "group_offsets.offset_fetch"),
+    Api(10, "FindCoordinator", 0, 6, "metadata.find_coordinator", "metadata.find_coordinator"),
+    Api(11, "JoinGroup", 0, 9, "consumer.group", "groups.join_group"),
+    Api(12, "Heartbeat", 0, 4, "consumer.group", "groups.heartbeat"),
+    Api(13, "LeaveGroup", 0, 5, "consumer.group", "groups.leave_group"),
+    Api(14, "SyncGroup", 0, 5, "consumer.group", "groups.sync_group"),
+    Api(15, "DescribeGroups", 0, 6, "admin.groups", "groups.describe_groups"),
+    Api(16, "ListGroups", 0, 5, "admin.groups", "groups.list_groups"),
+    Api(18, "ApiVersions", 0, 4, "metadata.api_versions", "table.announced"),
+    Api(19, "CreateTopics", 2, 7, "admin.topics", "topics.create_topics"),
+    Api(20, "DeleteTopics", 1, 6, "admin.topics", "topics.delete_topics"),
+    Api(21, "DeleteRecords", 0, 2, "admin.topics", "offsets.delete_records"),
+    Api(22, "InitProducerId", 0, 5, "producer.transaction", "transactions.init_producer_id"),
+    Api(23, "OffsetForLeaderEpoch", 2, 4, "consumer.offsets", "offsets.offset_for_leader_epoch"),
+    Api(24, "AddPartitionsToTxn", 0, 3, "producer.transaction", "transactions.add_partitions_to_txn"),
+    Api(25, "AddOffsetsToTxn", 0, 4, "producer.transaction", "transactions.add_offsets_to_txn"),
+    Api(26, "EndTxn", 0, 4, "producer.transaction", "transactions.end_txn"),
+    Api(28, "TxnOffsetCommit", 0, 4, "producer.transaction", "transactions.txn_offset_commit"),
+    Api(32, "DescribeConfigs", 1, 4, "admin.configs", "configs.describe_configs"),
+    Api(33, "AlterConfigs", 0, 2, "admin.configs", "configs.alter_configs"),
+    Api(35, "DescribeLogDirs", 1, 5, "admin.cluster", "configs.describe_log_dirs"),
+    Api(37, "CreatePartitions", 0, 3, "admin.topics", "topics.create_partitions"),
+    Api(42, "DeleteGroups", 0, 2, "admin.groups", "groups.delete_groups"),
+    Api(43, "ElectLeaders", 0, 2, "admin.topics", "topics.elect_leaders"),
+    Api(44, "IncrementalAlterConfigs", 0, 1, "admin.configs", "configs.incremental_alter_configs"),
+    Api(46, "ListPartitionReassignments", 0, 0, "admin.topics", "topics.list_partition_reassignments"),
+    Api(47, "OffsetDelete", 0, 0, "consumer.group", "group_offsets.offset_delete"),
+    Api(60, "DescribeCluster", 0, 2, "admin.cluster", "describing.describe_cluster"),
+    Api(61, "DescribeProducers", 0, 0, "admin.transactions", "transactions.describe_producers"),
+    Api(65, "DescribeTransactions", 0, 0, "admin.transactions", "transactions.describe_transactions"),
+    Api(66, "ListTransactions", 0, 2, "admin.transactions", "transactions.list_transactions"),
+    Api(74, "ListConfigResources", 0, 1, "admin.configs", "configs.list_config_resources"),
+    Api(75, "DescribeTopicPartitions", 0, 0, "admin.topics", "describing.describe_topic_partitions"),
 ]
 
 BY_KEY: dict[int, Api] = {api.key: api for api in _APIS}
-BY_REQUEST: dict[type, Api] = {api.request: api for api in _APIS}
+
+
+def announced(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """The answer to ApiVersions."""
+    return api_versions(0)
 
 
 def api_versions(error_code: int) -> Any:
     """What is offered."""
-    response = metadata.ApiVersionsResponse
+    response = BY_KEY[API_VERSIONS].response
     return response(
         error_code=error_code,
         throttle_time_ms=0,

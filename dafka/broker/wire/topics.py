@@ -14,7 +14,7 @@ from kafka.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from kafka.protocol.admin import (
+from kafka.protocol.admin.topics import (
     CreatePartitionsResponse,
     CreateTopicsResponse,
     DeleteTopicsResponse,

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafka.errors import InvalidRequestError
-from kafka.protocol.admin import (
+from kafka.protocol.admin.transactions import (
     DescribeProducersResponse,
     DescribeTransactionsResponse,
     ListTransactionsResponse,
 )
-from kafka.protocol.producer import (
+from kafka.protocol.producer.transaction import (
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnResponse,
     EndTxnResponse,

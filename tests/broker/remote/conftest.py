@@ -9,7 +9,7 @@ import pytest
 from broker.remote.fake_broker import FakeCluster
 
 from dafka import Broker
-from dafka.broker.remote import Remote
+from dafka.broker.remote.remote import Remote
 from dafka.mesh.hub import get_hub
 
 

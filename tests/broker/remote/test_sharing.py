@@ -17,7 +17,7 @@ from kafka.errors import KafkaConfigurationError, KafkaTimeoutError
 from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.core import EmbeddedBroker
-from dafka.broker.remote import Remote
+from dafka.broker.remote.remote import Remote
 
 API_VERSIONS = 18
 

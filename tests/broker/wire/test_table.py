@@ -8,7 +8,15 @@ from broker.wire.client import WireClient
 from broker.wire.samples import NO_ID, samples
 from kafka.protocol.metadata import ApiVersionsRequest
 
-from dafka.broker.wire.table import BY_KEY
+from dafka.broker.wire.table import BY_KEY, Api
+
+EXCEPTIONS = {
+    "Produce": (0, 13),
+    "InitProducerId": (0, 5),
+    "AddPartitionsToTxn": (0, 3),
+    "EndTxn": (0, 4),
+    "TxnOffsetCommit": (0, 4),
+}
 
 VERSIONS = [
     pytest.param(type(sample), version, id=f"{type(sample).__name__[:-7]}-{version}")
@@ -20,6 +28,14 @@ VERSIONS = [
 
 def test_there_is_a_sample_of_every_api():
     assert {sample.API_KEY for sample in samples("topic", NO_ID)} >= BY_KEY.keys()
+
+
+@pytest.mark.parametrize("api", BY_KEY.values(), ids=[api.name for api in BY_KEY.values()])
+def test_the_versions_are_those_of_kafka_pythons_classes(api: Api):
+    assert (api.request.name, api.response.name) == (f"{api.name}Request", f"{api.name}Response")
+    assert api.request.API_KEY == api.response.API_KEY == api.key
+    assert (api.first, api.last) == EXCEPTIONS.get(api.name, api.request.valid_versions)
+    assert callable(api.answer) or api.name in ("Produce", "Fetch")
 
 
 @pytest.mark.parametrize(("request_class", "version"), VERSIONS)
