@@ -397,6 +397,7 @@ class Group:
     def leave(self, now: float, leaving: Iterable[LeavingMember]) -> list[Error | None]:
         """LeaveGroup: an answer for each of them, and one rebalance for all."""
         answers: list[Error | None] = []
+        before = len(self.members)
         for member_id, instance_id, _reason in leaving:
             if member_id == NO_MEMBER and instance_id is not None:
                 static = self.members.of_instance(instance_id)
@@ -408,8 +409,10 @@ class Group:
             if error is None:
                 self._remove(self.members[member_id])
             answers.append(error)
-        if None in answers:
+        if len(self.members) < before:
             self._members_gone(now)
+        else:
+            self._complete_joins(now)  # an id that was given out is not waited for any longer
         return answers
 
     def tick(self, now: float) -> None:

@@ -382,6 +382,17 @@ def test_leaving_starts_a_rebalance_and_the_last_one_leaves_an_empty_group(table
     assert (table.group.state, table.group.generation) == (State.EMPTY, 3)
 
 
+def test_an_id_that_is_given_back_unused_disturbs_nobody_and_is_not_waited_for(table):
+    leader, follower = table.stable(2)
+    (first,), (second,) = (table.join(require_known_member=True) for _ in range(2))
+    assert table.group.leave(table.now, [LeavingMember(first.member_id)]) == [None]
+    assert table.group.state is State.STABLE
+    waiting = [table.join(leader.member_id), table.join(follower.member_id)]
+    assert waiting == [[], []]
+    assert table.group.leave(table.now, [LeavingMember(second.member_id)]) == [None]
+    assert [error_of(one) for one in waiting] == [None, None]
+
+
 def test_who_is_removed_hears_of_it_where_it_waits(table):
     leader, _follower = table.stable(2)
     waiting = table.join(leader.member_id)
