@@ -111,12 +111,11 @@ class Members(Mapping[str, Member]):
             self.leader = member.member_id
 
     def change(self, member: Member, request: JoinRequest) -> None:
-        """A member joins with something else."""
-        old, member.request = member.request, request
+        """A member joins with something else; whose instance it is does not change."""
+        old = member.request
+        member.request = request._replace(instance_id=old.instance_id)
         self._protocols.subtract(_names(old))
         self._protocols.update(_names(request))
-        if old.instance_id is not None and old.instance_id != request.instance_id:
-            self._instances.pop(old.instance_id, None)
 
     def rename(self, member: Member, member_id: str) -> None:
         """Another instance has taken a static member's place, under an id of its own."""

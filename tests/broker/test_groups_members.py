@@ -74,12 +74,13 @@ def test_an_instance_keeps_its_place_under_another_id(members):
     assert members.refusal("i-2", "i") is errors.UnknownMemberIdError
 
 
-def test_who_joins_again_without_its_instance_leaves_that_to_others(members):
+def test_who_joins_again_without_its_instance_stays_a_static_member(members):
     one = member("i-1", "range", instance="i")
     members.add(one)
-    members.change(one, request("range"))
-    assert members.of_instance("i") is None
-    assert members.refusal("i-1", None) is None
+    members.change(one, request("range", "sticky"))
+    assert members.of_instance("i") is one
+    assert members.protocols == {"range", "sticky"}
+    assert one.request.instance_id == "i"
 
 
 def test_the_longest_rebalance_timeout_and_the_next_end_of_a_session_count(members):
