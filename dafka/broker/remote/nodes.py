@@ -43,6 +43,7 @@ class Node:
         self._connect_timeout = connect_timeout
         self._lasting: dict[str, Connection] = {}
         self._opening = {SHARED: RLock(), PRODUCE: RLock()}
+        self._not_opened: dict[str, KafkaConnectionError] = {}  # what the last attempt that failed ended with
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._places = BoundedSemaphore(WAITING_CONNECTIONS)
@@ -54,11 +55,21 @@ class Node:
         return where if self.node_id < 0 else f"{self.node_id} at {where}"
 
     def connection(self, purpose: str = SHARED) -> Connection:
-        """The connection that all requests of a purpose share."""
+        """The connection that all requests of a purpose share. Those that wait for an attempt to open it share
+        its failure, too: with an attempt of its own for each, one after the other, the last would wait long.
+        """
+        known = self._not_opened.get(purpose)
         with self._opening[purpose]:
             connection = self._lasting.get(purpose)
             if connection is None or connection.closed:
-                connection = self._lasting[purpose] = self._open()
+                failure = self._not_opened.get(purpose)
+                if failure is not None and failure is not known:
+                    raise KafkaConnectionError(*failure.args)
+                try:
+                    connection = self._lasting[purpose] = self._open()
+                except KafkaConnectionError as error:
+                    self._not_opened[purpose] = KafkaConnectionError(*error.args)
+                    raise
             return connection
 
     @contextmanager
