@@ -39,6 +39,7 @@ from dafka.broker.limits import (
     OFFSETS_CHECK_INTERVAL,
     OFFSETS_RETENTION,
 )
+from dafka.broker.lost import forget_lost
 from dafka.broker.node import BrokerNode
 from dafka.broker.offsets import GroupOffsets
 from dafka.broker.offsets_expiry import OffsetExpiry
@@ -123,6 +124,7 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
                 hub, Endpoint.shared(hub, options), self.log, self._writer, address, self._topics
             )
             undo.callback(self.node.close)
+            forget_lost(self.log, self._writer, self._topics)
             self._producers = ProducerStates(self.log, self._writer)
             self._transactions = TransactionCoordinator(
                 hub,

@@ -65,15 +65,30 @@ class AbortedIndex:
         for column, value in zip(self._columns, entry, strict=True):
             column.append(value)
         row = (len(self) - 1) // ABORTED_BLOCK
-        block = range(row * ABORTED_BLOCK, len(self))
-        stored = b"".join(_ENTRY.pack(*self._entry(position)) for position in block)
-        return {(ABORTED, self._key(row)): stored}
+        return {(ABORTED, self._key(row)): self._stored(row)}
 
     def take_back(self, entry: AbortedTransaction) -> None:
         """The round of an entry failed."""
         position = bisect_left(self._columns[2], entry.last)
         for column in self._columns:
             column.pop(position)
+
+    def cut(self, end: int) -> tuple[list[AbortedTransaction], Rows]:
+        """Take out the transactions whose markers are at ``end`` or behind it; they, and rows that change."""
+        position = bisect_left(self._columns[2], end)
+        taken = [self._entry(number) for number in range(position, len(self))]
+        last_row = (len(self) - 1) // ABORTED_BLOCK
+        for column in self._columns:
+            del column[position:]
+        rows: Rows = {}
+        for row in range(position // ABORTED_BLOCK, last_row + 1):
+            rows[ABORTED, self._key(row)] = self._stored(row)
+        return taken, rows
+
+    def _stored(self, row: int) -> bytes | None:
+        """The row's value; None if it has no entries."""
+        block = range(row * ABORTED_BLOCK, min(len(self), (row + 1) * ABORTED_BLOCK))
+        return b"".join(_ENTRY.pack(*self._entry(position)) for position in block) or None
 
     def rows_below(self, offset: int) -> Rows:
         """What deletes the full rows, from the front, whose markers all lie below ``offset``."""

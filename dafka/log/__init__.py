@@ -43,9 +43,10 @@ from dafka.log.growth import Append
 from dafka.log.log import Durability, Log, OnDamage, TableValues
 from dafka.log.partition import LogPartition
 from dafka.log.round import WriteRound
-from dafka.log.table import Table
+from dafka.log.table import LOST_TABLE, Table
 
 __all__ = [
+    "LOST_TABLE",
     "Append",
     "AppendError",
     "Compacted",

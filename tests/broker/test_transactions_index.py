@@ -80,3 +80,21 @@ def test_an_entry_whose_round_failed_leaves_nothing(log):
     again = AbortedTransaction(3, 2, 4, 5)
     log.write([], index.add(again))
     assert AbortedIndex(log, "t/0").between(0, 100) == [kept, again]
+
+
+@pytest.mark.parametrize(
+    "kept", [0, 1, ABORTED_BLOCK - 1, ABORTED_BLOCK, ABORTED_BLOCK + 1, 2 * ABORTED_BLOCK]
+)
+def test_what_lies_behind_the_end_of_a_partition_is_taken_out(log, kept):
+    entries = random_history(random.Random(2), 2 * ABORTED_BLOCK + 5)
+    index = AbortedIndex(log, "t/0")
+    for entry in entries:
+        log.write([], index.add(entry))
+    taken, rows = index.cut(entries[kept].last)
+    assert taken == entries[kept:]
+    log.write([], rows)
+    far = entries[-1].last + 10
+    assert index.between(0, far) == AbortedIndex(log, "t/0").between(0, far) == entries[:kept]
+    assert len(log.table(ABORTED)) == -(-kept // ABORTED_BLOCK)
+    log.write([], index.add(entries[kept]))
+    assert AbortedIndex(log, "t/0").between(0, far) == entries[: kept + 1]
