@@ -55,8 +55,10 @@ class Node:
         return where if self.node_id < 0 else f"{self.node_id} at {where}"
 
     def connection(self, purpose: str = SHARED) -> Connection:
-        """The connection that all requests of a purpose share. Those that wait for an attempt to open it share
-        its failure, too: with an attempt of its own for each, one after the other, the last would wait long.
+        """The connection that all requests of a purpose share.
+
+        Those that wait for an attempt to open it share its failure, too: with an attempt of its own for each,
+        one after the other, the last would wait long.
         """
         known = self._not_opened.get(purpose)
         with self._opening[purpose]:
