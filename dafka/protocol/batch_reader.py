@@ -20,14 +20,16 @@ from typing import Any, NamedTuple
 
 from dafka.protocol.batch import HEADER_OCTETS, RECORDS_LIMIT, BatchError, BatchHeader, check_batch
 from dafka.protocol.compression import decompress
-from dafka.protocol.varint import VARINT, decode_varint
+from dafka.protocol.varint import decode_varint, encode_varint
 
 RECORD_OCTETS = 7  # the smallest record: seven varints of one octet
 
 _STRETCH = 8  # records of one shape that make the short cut worth its while
 _RETRY_GROWTH = 8
 _BLOCK = 256
-_ZIGZAG = [(number >> 1) ^ -(number & 1) for number in range(1 << 14)]  # the numbers of one or two octets
+_ZIGZAG = [0] * (1 << 14)  # the numbers of one or two octets: 0, -1, 1, -2, ...
+_ZIGZAG[0::2] = range(1 << 13)
+_ZIGZAG[1::2] = range(-1, -(1 << 13) - 1, -1)
 
 
 class Columns(NamedTuple):
@@ -220,9 +222,9 @@ def _read_headers(buffer: bytes, position: int) -> tuple[list[tuple[str, bytes |
 
 _ONE_OCTET = bytes(range(0x80))  # octets that are a whole varint
 _MORE_OCTETS = bytes(range(0x80, 0x100))  # octets that begin a longer one
-# First and second octet of the varints of 0, 1, 2, ..., as columns to compare with.
-_FIRST = bytes(octets[0] for octets in VARINT[:8192])
-_SECOND = bytes(64) + bytes(octets[1] for octets in VARINT[64:8192])
+# First and second octet of the varints of 0 to 8191, as columns to compare with.
+_FIRST = bytes(range(0, 0x80, 2)) + bytes(range(0x80, 0x100, 2)) * 127
+_SECOND = b"".join(bytes((octet,)) * 64 for octet in range(0x80))
 
 
 def _read_stretch(
@@ -243,9 +245,10 @@ def _read_stretch(
         return position
     timestamp = attributes + 1
     offset = timestamp + (1 if buffer[timestamp] < 0x80 else 2)
-    if buffer[offset - 1] >= 0x80 or not buffer.startswith(VARINT[done], offset):
+    delta = encode_varint(done)
+    if buffer[offset - 1] >= 0x80 or not buffer.startswith(delta, offset):
         return position
-    key = offset + len(VARINT[done])
+    key = offset + len(delta)
     key_length, key_start = decode_varint(buffer, key)
     value = key_start + max(key_length, 0)
     value_length, value_start = decode_varint(buffer, value)

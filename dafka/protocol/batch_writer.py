@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import repeat
 from operator import add, itemgetter
 
 from crc32c import crc32c
@@ -32,7 +33,7 @@ from dafka.protocol.batch import (
     TIMESTAMP_TYPE_BIT,
 )
 from dafka.protocol.compression import compress
-from dafka.protocol.varint import TABLE_SIZE, VARINT, encode_varint, encode_varints, varint_octets
+from dafka.protocol.varint import TABLE_SIZE, encode_varint, encode_varints, varint_octets, varint_table
 
 Headers = Sequence[tuple[str, bytes | None]]
 BatchRecord = tuple[int, bytes | None, bytes | None, Headers]  # timestamp in ms, key, value, headers
@@ -198,7 +199,7 @@ def _write_uniform(timestamps: list[int], values: list[bytes | None]) -> bytes |
     leads[0] = leads[0][1:]
     pieces: list[bytes | None] = [_NULL + length] * (4 * count)
     pieces[0::4] = leads
-    pieces[1::4] = VARINT[:count]
+    pieces[1::4] = varint_table()[:count]
     pieces[3::4] = values
     pieces.append(b"\0")
     return b"".join(pieces)  # type: ignore[arg-type]
@@ -206,7 +207,9 @@ def _write_uniform(timestamps: list[int], values: list[bytes | None]) -> bytes |
 
 # Which offset deltas take how many octets, up to the end of the table.
 _OFFSET_RANGES = ((0, 64, 1), (64, 8192, 2), (8192, TABLE_SIZE, 3))
-_OFFSET_OCTETS = list(map(len, VARINT))
+_OFFSET_OCTETS: Sequence[int] = b"".join(
+    bytes((octets,)) * (stop - start) for start, stop, octets in _OFFSET_RANGES
+)
 
 
 def _write(
@@ -216,7 +219,8 @@ def _write(
     headers: Sequence[Headers] | None,
 ) -> bytes:
     count, base = len(timestamps), timestamps[0]
-    offsets, offset_octets = VARINT[:count], _OFFSET_OCTETS
+    table = varint_table()
+    offsets, offset_octets = table[:count], _OFFSET_OCTETS
     if count > TABLE_SIZE:
         offsets += map(encode_varint, range(TABLE_SIZE, count))
         offset_octets = list(map(len, offsets))
@@ -237,16 +241,16 @@ def _write(
         key_fields = [_NULL] * count
         constant += len(_NULL)
     else:
-        key_fields = _key_fields(keys)
+        key_fields = _key_fields(keys, table)
         sizes = list(map(add, sizes, map(len, key_fields)))
     if headers is None:
         header_fields = [b"\0"] * count
         constant += 1
     else:
-        header_fields = list(map(_header_field, headers))
+        header_fields = list(map(_header_field, headers, repeat(table)))
         sizes = list(map(add, sizes, map(len, header_fields)))
     try:
-        record_lengths = [VARINT[size + constant] for size in sizes]
+        record_lengths = [table[size + constant] for size in sizes]
     except IndexError:
         record_lengths = encode_varints([size + constant for size in sizes])
     pieces: list[bytes | None] = [None] * (7 * count)
@@ -260,26 +264,26 @@ def _write(
     return b"".join(pieces)  # type: ignore[arg-type]
 
 
-def _key_fields(keys: list[bytes | None]) -> list[bytes]:
+def _key_fields(keys: list[bytes | None], table: list[bytes]) -> list[bytes]:
     try:
-        return [_NULL if key is None else VARINT[len(key)] + key for key in keys]
+        return [_NULL if key is None else table[len(key)] + key for key in keys]
     except IndexError:  # a key longer than the table
         return [_NULL if key is None else encode_varint(len(key)) + key for key in keys]
 
 
-def _header_field(headers: Headers) -> bytes:
+def _header_field(headers: Headers, table: list[bytes]) -> bytes:
     if not headers:
         return b"\0"
     pieces = [encode_varint(len(headers))]
     for name, content in headers:
         encoded = name.encode()
         octets = len(encoded)
-        pieces.append(VARINT[octets] if octets < TABLE_SIZE else encode_varint(octets))
+        pieces.append(table[octets] if octets < TABLE_SIZE else encode_varint(octets))
         pieces.append(encoded)
         if content is None:
             pieces.append(_NULL)
         else:
             octets = len(content)
-            pieces.append(VARINT[octets] if octets < TABLE_SIZE else encode_varint(octets))
+            pieces.append(table[octets] if octets < TABLE_SIZE else encode_varint(octets))
             pieces.append(content)
     return b"".join(pieces)

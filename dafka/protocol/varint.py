@@ -7,8 +7,9 @@ sign (Kafka protocol guide, "Protocol Primitive Types", VARINT and VARLONG).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
-TABLE_SIZE = 65536
+TABLE_SIZE = 65536  # numbers in :func:`varint_table`
 VARINT_OCTETS = 10  # of a 64-bit number
 _BITS = 64
 
@@ -28,7 +29,7 @@ def encode_varint(number: int) -> bytes:
 
 def encode_varints(numbers: Sequence[int]) -> list[bytes]:
     """The octets of each of at least one number."""
-    table, size = VARINT, TABLE_SIZE
+    table, size = varint_table(), TABLE_SIZE
     if min(numbers) >= 0 and max(numbers) < size:
         return [table[number] for number in numbers]
     return [table[number] if 0 <= number < size else encode_varint(number) for number in numbers]
@@ -69,11 +70,15 @@ def varint_octets(length: int) -> int:
     return 4 if length < 134217728 else 5
 
 
-# Most lengths, offset deltas and timestamp deltas are small: a look-up instead of a loop. Filling pages of
-# the table on demand would cost a branch for every record, so it is filled at once; joining first octets to
-# the rest takes 3 ms, and computing each number's octets 9.
-_FIRST = [bytes((octet,)) for octet in range(0x80, 0x100, 2)]
-_REST = [bytes((octet,)) for octet in range(1, 0x80)]
-_REST += [bytes((octet, last)) for last in range(1, TABLE_SIZE >> 13) for octet in range(0x80, 0x100)]
-VARINT: list[bytes] = [bytes((n << 1,)) for n in range(64)]
-VARINT += [first + rest for rest in _REST for first in _FIRST]
+@cache
+def varint_table() -> list[bytes]:
+    """The octets of 0 to 65 535. Most lengths, offset deltas and timestamp deltas are so small.
+
+    A look-up then takes the place of a loop. Filling pages of the table on demand would cost a branch for
+    every record, so it is filled at once: joining first octets to the rest takes 3 ms, and computing each
+    number's octets 9. A broker that passes on its clients' batches never needs it.
+    """
+    first = [bytes((octet,)) for octet in range(0x80, 0x100, 2)]
+    rest = [bytes((octet,)) for octet in range(1, 0x80)]
+    rest += [bytes((octet, last)) for last in range(1, TABLE_SIZE >> 13) for octet in range(0x80, 0x100)]
+    return [bytes((n << 1,)) for n in range(64)] + [begin + end for end in rest for begin in first]
