@@ -128,7 +128,7 @@ def _stable(
         return broker.fetch_offsets(group, wanted, require_stable=True)
     except UnstableOffsetCommitError:
         keys = list(broker.fetch_offsets(group)) if wanted is None else wanted
-    if len(keys) < 2:
+    if wanted is not None and len(keys) < 2:
         return dict.fromkeys(keys, _UNSTABLE)
     return {key: position for one in keys for key, position in _stable(broker, group, [one]).items()}
 

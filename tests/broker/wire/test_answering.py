@@ -333,6 +333,21 @@ def test_an_offset_that_an_open_transaction_commits_is_unstable(client: Client):
     assert {one.partition_index: one.committed_offset for one in found.partitions} == {0: 1, 1: 9}
 
 
+def test_an_offset_is_stable_while_a_transaction_commits_the_first_one_of_another_partition(client: Client):
+    client.create("topic", 2)
+    client.call("commit_offsets", "group", {("topic", 0): CommittedOffset(1)})
+    producer = client.call("init_producer_id", "payments", 60.0)
+    who = ("payments", producer.producer_id, producer.epoch)
+    assert client.call("add_offsets_to_transaction", *who, "group") is None
+    offsets = {("topic", 1): CommittedOffset(9)}
+    assert client.call("commit_transaction_offsets", *who, "group", offsets) == {("topic", 1): None}
+    request = OffsetFetchRequest(group_id="group", topics=None, require_stable=True)
+    (found,) = ask(client, request, 7).topics
+    assert [(one.partition_index, one.error_code, one.committed_offset) for one in found.partitions] == [
+        (0, 0, 1)
+    ]
+
+
 def test_offsets_of_a_group_that_is_not_there_cannot_be_deleted(client: Client):
     topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
     topics = [topic(name="topic", partitions=[topic.OffsetDeleteRequestPartition(partition_index=0)])]
