@@ -171,13 +171,15 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
             abandon(cluster(self._options.access), query, self._options.transaction_timeout)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Some task of a micro-batch failed for good."""
+        """Some task of a micro-batch failed for good, or :meth:`commit` did."""
         with reason_first():
-            self._end(messages, commit=False)
             if self._options.exactly_once:
                 brokers, timeout = cluster(self._options.access), self._options.transaction_timeout
                 for query in {message.query for message in messages if isinstance(message, Written)}:
-                    abandon(brokers, query, timeout, begun=True)
+                    # What is decided stays so: the next run of the query commits it.
+                    if Notes(brokers, query).last().batch < batchId:
+                        self._end(messages, commit=False)
+                        abandon(brokers, query, timeout, begun=True)
 
 
 def check_columns(options: WriteOptions, schema: StructType) -> None:

@@ -8,7 +8,7 @@ from kafka.errors import ConcurrentTransactionsError
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from dafka.spark.cluster import cluster
-from dafka.spark.errors import ColumnError, WriteError
+from dafka.spark.errors import ColumnError, UnreachableError, WriteError
 from dafka.spark.options import write_options
 from dafka.spark.ranges import OffsetRange
 from dafka.spark.reading import RangeReader
@@ -200,6 +200,25 @@ def test_a_failed_micro_batch_leaves_nothing_open(brokers, sink):
     sink.abort([Written("q", 2, 1, PLACE, write_task(brokers, 2, [b"written"])), None], 5)
     end(brokers, [write_task(brokers, 0, [b"later"], query="other")], commit=True)
     assert committed(brokers) == [b"later"]
+
+
+def test_what_is_decided_is_not_aborted_when_its_commit_fails(brokers, sink, monkeypatch):
+    """Spark aborts a micro-batch whose commit raised an error."""
+    messages = [Written("q", task, 1, PLACE, write_task(brokers, task, [b"%d" % task])) for task in range(2)]
+    settled = brokers.settled
+
+    def unreachable(method, *arguments, **keywords):
+        if method == "end_transaction" and arguments[0] == messages[1].transaction.name:
+            raise UnreachableError("the broker has not answered")
+        return settled(method, *arguments, **keywords)
+
+    monkeypatch.setattr(brokers, "settled", unreachable)
+    with pytest.raises(UnreachableError):
+        sink.commit(messages, 5)
+    monkeypatch.undo()
+    sink.abort(messages, 5)
+    sink.commit([Written("q", 0, 0, skipped=True)], 5)
+    assert sorted(committed(brokers)) == [b"0", b"1"]
 
 
 def test_a_transaction_that_is_still_being_ended_is_waited_for(brokers):
