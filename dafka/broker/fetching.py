@@ -12,6 +12,8 @@ Who reads committed records only gets batches below the last stable offset, wher
 is still open begins, and the aborted transactions in what was read. A marker that moves that offset is a
 batch, too, so its commit wakes the fetches that wait.
 
+Of batches that compaction has emptied only the last one of an answer is served, for they may be many.
+
 Where the log passes over values that are damaged (``on_damage="skip"``) and nothing readable lies behind
 them, an empty batch stands for their offsets. Without it a reader would ask for them for ever.
 """
@@ -38,7 +40,7 @@ from dafka.broker.limits import YIELD_BYTES
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
 from dafka.log import DamagedError, Log, LogClosedError, LogError
-from dafka.protocol.batch import read_header
+from dafka.protocol.batch import HEADER_OCTETS, read_header
 from dafka.protocol.batch_empty import encode_empty
 from dafka.protocol.batch_writer import encode_batch
 
@@ -48,6 +50,9 @@ RAW_RECORDS = 1000  # of these put into one batch at most
 MESSAGES_KEPT = 100  # of each partition, so that each is logged once
 
 log = logging.getLogger(__name__)
+
+_COUNT = slice(HEADER_OCTETS - 4, HEADER_OCTETS)  # of records, in a batch
+_NO_RECORDS = bytes(4)
 
 _timestamp = itemgetter(1)
 _content = itemgetter(2)
@@ -209,7 +214,7 @@ class Fetch:
             batches = list(map(_content, messages))
         reading.offset = read_header(batches[-1]).next_offset
         size = sum(map(len, batches))
-        reading.batches += batches
+        reading.batches += _without_empty(batches)
         reading.limit -= size
         self._left -= size
         self._taken += size
@@ -233,6 +238,13 @@ def _check(reading: _Reading) -> Error | None:
     if not partition.log_start <= reading.offset <= partition.high_watermark:
         return OffsetOutOfRangeError
     return None
+
+
+def _without_empty(batches: list[bytes]) -> list[bytes]:
+    """Without those that compaction has emptied, but with the last one: it says how far this goes."""
+    if _NO_RECORDS in (batch[_COUNT] for batch in batches):
+        return [batch for batch in batches[:-1] if batch[_COUNT] != _NO_RECORDS] + batches[-1:]
+    return batches
 
 
 def _in_batches(messages: list[tuple[int, int, bytes]]) -> list[bytes]:

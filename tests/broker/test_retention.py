@@ -13,6 +13,7 @@ from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from dafka import Broker, Consumer, Producer, Store
 from dafka.broker.admin_interface import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface import EARLIEST, LATEST, TopicSpec
+from dafka.protocol.batch import read_header
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
@@ -339,6 +340,24 @@ def test_a_compacted_topic_keeps_the_newest_record_of_each_key_at_its_offset(bro
         assert polled[TopicPartition("t", 0)][0].offset == min(at for at in found if at >= 5)
     with Consumer(["t"], tower=broker.tower, offset_reset="earliest") as native:
         assert [record.offset for record in take(native, len(found))] == sorted(found)
+
+
+def test_batches_that_compaction_has_emptied_are_not_served_one_by_one(client):
+    create(client, cleanup_policy="compact", min_cleanable_dirty_ratio=0)
+    put(client, (b"old", b"1"))
+    for number in range(50):
+        put(client, (b"key", b"%d" % number))
+    put(client, (b"tail", LARGE))
+    configure(client, min_cleanable_dirty_ratio=0.001)  # which makes it look at once
+    until(lambda: len(keyed(client)) == 3)
+    bounds = [
+        (header.base_offset, header.count)
+        for header in map(read_header, client.fetch("t", max_bytes=10**7).batches)
+    ]
+    assert bounds == [(0, 1), (50, 1), (51, 1)]
+    (header,) = map(read_header, client.fetch("t", 1, max_bytes=300).batches)
+    assert (header.count, header.base_offset) == (0, 4)
+    assert client.values("t", 5) == [b"49", LARGE]
 
 
 def test_records_younger_than_the_lag_are_not_compacted(client):
