@@ -11,6 +11,7 @@ from kafka.protocol.api_header import ResponseClassRegistry
 from dafka.broker.interface import BrokerInterface
 from dafka.broker.wire import fetch, produce
 from dafka.broker.wire.context import Context, Peer
+from dafka.broker.wire.encoding import encoded
 from dafka.broker.wire.errors import BadRequestError
 from dafka.broker.wire.fetch_request import FLEXIBLE, read_fetch
 from dafka.broker.wire.fetch_sessions import FetchSessions
@@ -77,7 +78,7 @@ def respond(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, peer
 
 
 def _encoded(header: Header, response: Any, flexible: bool) -> Buffers:
-    return framed(header.correlation, flexible, [response.encode(version=header.version)])
+    return framed(header.correlation, flexible, [encoded(response, header.version)])
 
 
 def _produce(broker: BrokerInterface, frame: Frame) -> Buffers:
@@ -111,7 +112,7 @@ def _refuse(header: Header, api: Api | None) -> Buffers:
     key, version = header.key, header.version
     if key == API_VERSIONS:
         # Version 0 and the list of what is offered, so that the client can ask again (KIP-511).
-        return framed(header.correlation, False, [api_versions(_UNSUPPORTED).encode(version=0)])
+        return framed(header.correlation, False, [encoded(api_versions(_UNSUPPORTED), 0)])
     if key == CONSUMER_GROUP_HEARTBEAT:
         return framed(header.correlation, True, [_NO_CONSUMER_GROUP])
     response_class = _response_class(key) if api is None else api.response
