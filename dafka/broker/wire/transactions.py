@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from kafka.errors import InvalidRequestError
+from kafka.errors import InvalidProducerEpochError, InvalidRequestError, ProducerFencedError
 from kafka.protocol.admin.transactions import (
     DescribeProducersResponse,
     DescribeTransactionsResponse,
@@ -21,10 +21,10 @@ from kafka.protocol.producer.transaction import (
     TxnOffsetCommitResponse,
 )
 
-from dafka.broker.interface import BrokerInterface, CommittedOffset
+from dafka.broker.interface import BrokerInterface, CommittedOffset, Error
 from dafka.broker.transactions_interface import ListedTransaction
 from dafka.broker.wire.context import Context
-from dafka.broker.wire.naming import by_topic, code, message
+from dafka.broker.wire.naming import by_topic, code, message, version_of
 
 _Added = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _Committed = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
@@ -54,7 +54,7 @@ def init_producer_id(broker: BrokerInterface, request: Any, context: Context) ->
     )
     return InitProducerIdResponse(
         throttle_time_ms=0,
-        error_code=code(identity.error),
+        error_code=_code(identity.error, request, 4),
         producer_id=identity.producer_id,
         producer_epoch=identity.epoch,
     )
@@ -76,7 +76,7 @@ def add_partitions_to_txn(broker: BrokerInterface, request: Any, context: Contex
                 name=name,
                 results_by_partition=[
                     _Added.AddPartitionsToTxnPartitionResult(
-                        partition_index=number, partition_error_code=code(error)
+                        partition_index=number, partition_error_code=_code(error, request, 2)
                     )
                     for number, error in partitions
                 ],
@@ -90,14 +90,21 @@ def add_offsets_to_txn(broker: BrokerInterface, request: Any, context: Context) 
     error = broker.add_offsets_to_transaction(
         request.transactional_id, request.producer_id, request.producer_epoch, request.group_id
     )
-    return AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=code(error))
+    return AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=_code(error, request, 2))
 
 
 def end_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
     error = broker.end_transaction(
         request.transactional_id, request.producer_id, request.producer_epoch, request.committed
     )
-    return EndTxnResponse(throttle_time_ms=0, error_code=code(error))
+    return EndTxnResponse(throttle_time_ms=0, error_code=_code(error, request, 2))
+
+
+def _code(error: Error | None, request: Any, fenced_since: int) -> int:
+    """The number of an error. Clients of versions before ``fenced_since`` do not know PRODUCER_FENCED, and do
+    upon INVALID_PRODUCER_EPOCH what others do upon that."""
+    fenced = error is ProducerFencedError and version_of(request) < fenced_since
+    return code(InvalidProducerEpochError if fenced else error)
 
 
 def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -> Any:

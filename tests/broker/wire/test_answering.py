@@ -11,9 +11,11 @@ from kafka.errors import (
     ElectionNotNeededError,
     GroupIdNotFoundError,
     InvalidPartitionsError,
+    InvalidProducerEpochError,
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
+    ProducerFencedError,
     TopicAlreadyExistsError,
     UnknownLeaderEpochError,
     UnknownTopicIdError,
@@ -43,6 +45,12 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochRequest,
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from kafka.protocol.producer import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
 
 from dafka.broker.interface import CommittedOffset
 from dafka.broker.wire import answer
@@ -369,6 +377,47 @@ def test_groups_are_classic_ones(client: Client, types: list[str], count: int):
     client.create("topic")
     client.call("commit_offsets", "group", {("topic", 0): CommittedOffset(1)})
     assert len(ask(client, ListGroupsRequest(states_filter=[], types_filter=types)).groups) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "error"),
+    [
+        ("init", 3, InvalidProducerEpochError),
+        ("init", 4, ProducerFencedError),
+        ("add partitions", 1, InvalidProducerEpochError),
+        ("add partitions", 2, ProducerFencedError),
+        ("add offsets", 1, InvalidProducerEpochError),
+        ("add offsets", 2, ProducerFencedError),
+        ("end", 1, InvalidProducerEpochError),
+        ("end", 2, ProducerFencedError),
+    ],
+)
+def test_a_fenced_producer_is_told_in_words_that_its_version_knows(
+    client: Client, name: str, version: int, error: Any
+):
+    client.create("topic")
+    identity = client.call("init_producer_id", "payments", 60.0)
+    client.call("init_producer_id", "payments", 60.0)
+    who = {"producer_id": identity.producer_id, "producer_epoch": identity.epoch}
+    if name == "init":
+        request = InitProducerIdRequest(transactional_id="payments", transaction_timeout_ms=1000, **who)
+        code = ask(client, request, version).error_code
+    elif name == "add partitions":
+        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="topic", partitions=[0])
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="payments",
+            **{f"v3_and_below_{field}": value for field, value in who.items()},
+            v3_and_below_topics=[topic],
+        )
+        (answered,) = ask(client, request, version).results_by_topic_v3_and_below
+        code = answered.results_by_partition[0].partition_error_code
+    elif name == "add offsets":
+        request = AddOffsetsToTxnRequest(transactional_id="payments", group_id="group", **who)
+        code = ask(client, request, version).error_code
+    else:
+        request = EndTxnRequest(transactional_id="payments", committed=True, **who)
+        code = ask(client, request, version).error_code
+    assert code == error.errno
 
 
 def test_a_state_of_transactions_that_does_not_exist_is_told(client: Client):
