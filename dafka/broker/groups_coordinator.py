@@ -231,13 +231,13 @@ class Coordinator(GroupInterface):
 
     def list_groups(self, states: Iterable[str] = ()) -> list[ListedGroup]:
         wanted = {state.lower() for state in states}
-        known = {name: group.describe() for name, group in self._groups.items()}
+        found = {name: (group.protocol_type or "", group.state.value) for name, group in self._groups.items()}
         for name in self._offsets.groups():
-            known.setdefault(name, GroupDescription(None, State.EMPTY.value))
+            found.setdefault(name, ("", State.EMPTY.value))
         return [
-            ListedGroup(name, group.protocol_type, group.state)
-            for name, group in sorted(known.items())
-            if not wanted or group.state.lower() in wanted
+            ListedGroup(name, protocol_type, state)
+            for name, (protocol_type, state) in sorted(found.items())
+            if not wanted or state.lower() in wanted
         ]
 
     def delete_groups(self, groups: Iterable[str]) -> dict[str, Error | None]:

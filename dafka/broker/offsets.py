@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import index
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -164,10 +164,8 @@ class GroupOffsets:
                 continue
             if row is None:
                 continue
-            length, _, rest = key.partition(":")
-            group = rest[: int(length)]
             topic = self._topics.by_id(UUID(hex=key.rpartition("/")[0][-32:]))
-            yield StoredOffset(key, group, None if topic is None else topic.name, row)
+            yield StoredOffset(key, _group_of(key), None if topic is None else topic.name, row)
 
     def rewrite(self, rows: Rows) -> int:
         """Write or delete rows that were looked at just now, none that others are about to write; how many it
@@ -183,17 +181,13 @@ class GroupOffsets:
     def _is_coming(self, key: str) -> bool:
         return key in self._writing or key in self._held
 
-    def groups(self) -> set[str]:
-        """The names of the groups that have committed something."""
-        names = set()
-        for key in self._table.unordered():
-            length, _, rest = key.partition(":")
-            names.add(rest[: int(length)])
-        return names
+    def groups(self) -> Collection[str]:
+        """The names of the groups that have committed something, as it is now."""
+        return list(self._table.kinds(_group_of))
 
     def has_group(self, group: str) -> bool:
         """Whether the group has committed something."""
-        return isinstance(group, str) and any(True for _ in self._table.items(_prefix(group)))
+        return isinstance(group, str) and group in self._table.kinds(_group_of)
 
     def delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
         """Forget a group's offsets for these partitions; waits as a green thread for the commit."""
@@ -246,6 +240,11 @@ class GroupOffsets:
             topic = self._topics.by_id(UUID(hex=topic_id))
             if topic is not None:
                 yield (topic.name, int(number)), CommittedOffset(*row[:3])
+
+
+def _group_of(key: str) -> str:
+    length, _, rest = key.partition(":")
+    return rest[: int(length)]
 
 
 def _prefix(group: str) -> str:

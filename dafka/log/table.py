@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -41,6 +42,7 @@ class Table:
         self._sorted: list[str] | None = None  # made when it is first wanted; since then these
         self._added: list[str] = []  # have come
         self._gone: set[str] = set()  # and these are still in it
+        self._kinds: tuple[Callable[[str], str], Counter[str]] | None = None  # once they are asked for
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of ``key``, each time a fresh object. Raises DamagedError."""
@@ -66,6 +68,15 @@ class Table:
     def unordered(self) -> list[str]:
         """All keys in no order that means anything: the fast way to look at each."""
         return list(self._stored)
+
+    def kinds(self, kind_of: Callable[[str], str]) -> Mapping[str, int]:
+        """How many keys are of which kind: looked at once, and kept up to date from then on.
+
+        ``kind_of(key)`` says a key's, always the same. A table is asked about one sort of kinds only.
+        """
+        if self._kinds is None:
+            self._kinds = kind_of, Counter(map(kind_of, self._stored))
+        return self._kinds[1]
 
     def __contains__(self, key: object) -> bool:
         return key in self._stored
@@ -93,8 +104,11 @@ class Table:
 
     def put_stored(self, key: str, stored: bytes | None) -> None:
         """Note a committed value (None: it is on disk); the log's own."""
-        if self._sorted is not None and key not in self._stored:
-            if key in self._gone:
+        if key not in self._stored:
+            self._count(key, 1)
+            if self._sorted is None:
+                pass
+            elif key in self._gone:
                 self._gone.discard(key)
             else:
                 self._added.append(key)
@@ -105,9 +119,19 @@ class Table:
         """Note a committed deletion; the log's own."""
         if key in self._stored:
             del self._stored[key]
+            self._count(key, -1)
             if self._sorted is not None:
                 self._gone.add(key)
                 self._bound(len(self._gone))
+
+    def _count(self, key: str, change: int) -> None:
+        if self._kinds is None:
+            return
+        kind_of, counts = self._kinds
+        kind = kind_of(key)
+        counts[kind] += change
+        if not counts[kind]:
+            del counts[kind]
 
     def _bound(self, changes: int) -> None:
         """After so many changes the order is made anew, when it is wanted."""

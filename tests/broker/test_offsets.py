@@ -7,6 +7,7 @@ import pytest
 
 from dafka.broker.interface import CommittedOffset
 from dafka.broker.limits import OFFSET_METADATA_MAX_BYTES
+from dafka.log.table import Table
 
 
 def test_what_a_group_committed_last_counts(client):
@@ -27,6 +28,28 @@ def test_groups_do_not_see_each_others_offsets(client):
         assert client.call("commit_offsets", group, {("t", 0): CommittedOffset(number)}) == {("t", 0): None}
     for number, group in enumerate(groups):
         assert client.call("fetch_offsets", group) == {("t", 0): CommittedOffset(number)}
+
+
+def test_groups_are_known_as_long_as_they_have_offsets_without_a_look_at_each(client, monkeypatch):
+    def listed():
+        return [group.group for group in client.call("list_groups")]
+
+    client.create("t", 2)
+    client.create("u")
+    assert listed() == []
+    monkeypatch.setattr(Table, "unordered", lambda table: pytest.fail("each key is looked at"))
+    for group in ("g", "2:g", "h"):
+        client.call("commit_offsets", group, {("t", 0): CommittedOffset(1), ("t", 1): CommittedOffset(1)})
+    client.call("commit_offsets", "h", {("u", 0): CommittedOffset(1)})
+    assert listed() == ["2:g", "g", "h"]
+    client.call("delete_offsets", "g", [("t", 0)])
+    assert listed() == ["2:g", "g", "h"]
+    client.call("delete_offsets", "g", [("t", 1)])
+    assert listed() == ["2:g", "h"]
+    assert client.call("describe_groups", ["g"])["g"].state == "Dead"
+    monkeypatch.undo()
+    client.call("delete_topics", ["t"])
+    assert listed() == ["h"]
 
 
 def test_partitions_without_a_committed_offset_are_left_out(client):

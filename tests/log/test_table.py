@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +78,44 @@ def test_items_may_change_while_they_are_gone_through(folder: Path) -> None:
 @given(st.lists(st.tuples(st.sampled_from(["put", "drop", "look"]), st.text("ab\U0010ffff", max_size=3))))
 def test_keys_come_and_go_in_any_order(steps: list[tuple[str, str]]) -> None:
     table, model = Table("table", lambda table, key: encode_value(key)), set[str]()
+    asked = Table("table", lambda table, key: encode_value(key))
+    kinds = asked.kinds(_length)
     for step, key in steps * 3:
         if step == "put":
             table.put_stored(key, encode_value(key))
+            asked.put_stored(key, None)
             model.add(key)
         elif step == "drop":
             table.drop(key)
+            asked.drop(key)
             model.discard(key)
         else:
             found = sorted(one for one in model if one.startswith(key))
             assert list(table.items(key)) == [(one, one) for one in found]
     assert list(table) == sorted(model) == sorted(table.unordered())
+    assert kinds == table.kinds(_length) == Counter(map(_length, model))
+
+
+def _length(key: str) -> str:
+    return str(len(key))
+
+
+def test_kinds_are_found_once_for_each_key() -> None:
+    looked_at: list[str] = []
+
+    def kind_of(key: str) -> str:
+        looked_at.append(key)
+        return key[0]
+
+    table = Table("table", lambda table, key: encode_value(key))
+    for key in ("a1", "a2", "b1"):
+        table.put_stored(key, None)
+    assert table.kinds(kind_of) == {"a": 2, "b": 1}
+    table.put_stored("a1", None)
+    table.put_stored("c1", None)
+    table.drop("b1")
+    assert table.kinds(kind_of) == {"a": 2, "c": 1}
+    assert looked_at == ["a1", "a2", "b1", "c1", "b1"]
 
 
 def test_many_keys_come_and_go_in_order_and_are_not_remembered() -> None:
