@@ -18,6 +18,7 @@ TOPIC_BYTES = 255  # a topic is a length octet and its bytes on the wire
 TowerLike = Union["Tower", tuple[str, str], Iterable[Union["Tower", tuple[str, str]]], None]
 
 _ADDRESS = re.compile(r"[0-9A-F]{32}")
+_TCP_PORT = re.compile(r"tcp://.*:([0-9]{1,20})")
 _ENDPOINT = re.compile(r"(tcp|ipc|inproc)://.+")
 
 
@@ -82,6 +83,10 @@ def _pair(tower: object) -> tuple[str, str]:
             f"{pair!r} is not a tower: a pair of ZeroMQ addresses, the one nodes publish to and the one "
             f"they subscribe from, as in {DEFAULT_TOWER!r}"
         )
+    for address in pair:
+        port = _TCP_PORT.fullmatch(address)
+        if port is not None and not 0 < int(port[1]) < 65536:  # ZeroMQ would try for ever
+            raise InvalidAddressError(f"{address!r} is no address of a tower: ports are 1 to 65535")
     return str(pair[0]), str(pair[1])
 
 

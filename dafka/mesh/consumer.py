@@ -23,6 +23,7 @@ from dafka.protocol.commands import Command
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.runs import Run
 from dafka.roles.consumer import ConsumerRole
+from dafka.roles.limits import LAST_SEQUENCE
 from dafka.roles.outputs import Deliver, Gap
 
 log = logging.getLogger(__name__)
@@ -153,8 +154,8 @@ class Consumer:
 
 
 def _check_sequence(number: int) -> int:
-    if not isinstance(number, int) or number < 0:
-        raise ValueError(f"a start sequence is an int, 0 or more, not {number!r}")
+    if not isinstance(number, int) or not 0 <= number < LAST_SEQUENCE:
+        raise ValueError(f"a start sequence is an int from 0 to {LAST_SEQUENCE - 1}, not {number!r}")
     return number
 
 

@@ -58,8 +58,10 @@ def mesh_options(
             f"beacon_interval is above 0 and below beacon_timeout, not {beacon_interval!r} s "
             f"with a timeout of {beacon_timeout!r} s"
         )
-    if not isinstance(high_water_mark, int) or high_water_mark < 1:
-        raise ValueError(f"high_water_mark is a number of messages, 1 or more, not {high_water_mark!r}")
+    if not isinstance(high_water_mark, int) or not 0 < high_water_mark < 2**31:
+        raise ValueError(
+            f"high_water_mark is a number of messages from 1 to 2147483647, not {high_water_mark!r}"
+        )
     if not isinstance(advertise, str) or not _HOST.fullmatch(advertise):
         raise ValueError(f"advertise is the name or address of a host, not {advertise!r}")
     return EndpointOptions(
