@@ -57,7 +57,7 @@ def verify_folder(folder: str) -> None:
 def dump(folder: str, topic: str | None, limit: int | None, as_json: bool) -> None:
     """List the partitions in the log DIR; with TOPIC, the records of its partitions.
 
-    Damaged values are named on standard error, and what lies behind them is shown.
+    Damaged values are named on standard error, and what lies behind them is shown; the exit status is 1 then.
     """
     if not os.listdir(folder):
         raise NotALogError(folder, f"{folder} is not a log: there is nothing in it")
@@ -76,7 +76,9 @@ def dump(folder: str, topic: str | None, limit: int | None, as_json: bool) -> No
                 break
             click.echo(json.dumps(row) if as_json else _line(row))
             told = _tell_damage(opened, told)
-        _tell_damage(opened, told)
+        told = _tell_damage(opened, told)
+    if told:
+        sys.exit(1)
 
 
 def _range(partition: LogPartition) -> dict[str, Any]:

@@ -122,3 +122,4 @@ def test_dump_goes_on_behind_damage(filled: Path) -> None:
     shown = run("dump", filled, "raw", "--json")
     assert "damaged: sequences 0 to 2 of topic b'raw'" in shown.output
     assert '"offset": 3' in shown.output
+    assert shown.exit_code == 1  # as that of verify
