@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 import click
@@ -38,7 +42,8 @@ class _Group(click.Group):
             return None
         gc.disable()  # a twentieth of the start would go by in looking for garbage among modules
         try:
-            command: click.Command = getattr(import_module(f"dafka.cli.{_HOMES[cmd_name]}"), cmd_name)
+            with _ended_by_ctrl_c():
+                command: click.Command = getattr(import_module(f"dafka.cli.{_HOMES[cmd_name]}"), cmd_name)
         finally:
             gc.enable()
         gc.freeze()  # nor is there any in them later
@@ -49,8 +54,24 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise  # whoever read our output has gone: click ends quietly
+        except KeyboardInterrupt:
+            raise SystemExit(128 + signal.SIGINT) from None
         except (DafkaError, ValueError, OSError) as error:
             raise click.ClickException(str(error)) from error
+
+
+@contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Ctrl-C ends the process at once and without a word: nothing has begun that needs an end."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # somebody else sees to signals, or the process has been started without them
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @click.group(

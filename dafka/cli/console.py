@@ -6,19 +6,24 @@ import errno
 import os
 import select
 import sys
-from typing import Any, BinaryIO
+import time
+from contextlib import suppress
+from typing import Any, BinaryIO, TextIO
 
 import click
 
-from dafka.cli.options import Seconds, TopicName, ended_by_signal, mesh_arguments
+from dafka.cli.options import PartitionAddress, Seconds, TopicName, ended_by_signal, mesh_arguments
+from dafka.mesh import limits
 from dafka.mesh.consumer import Consumer
-from dafka.mesh.producer import Producer, UnacknowledgedError
+from dafka.mesh.producer import MessageKindError, Producer, RecordTooLargeError, UnacknowledgedError
 from dafka.protocol.batch import CODECS
+from dafka.roles.limits import LAST_SEQUENCE
 
 CODEC_NAMES = [name for name in CODECS if name is not None]
 
 
 PATIENCE = 2.0  # seconds that a producer waits for stores in silence
+SAME_EVENT = 0.5  # seconds in which the end of the input and a signal have one cause
 
 
 class StartAt(click.ParamType):
@@ -29,7 +34,7 @@ class StartAt(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
         if isinstance(value, int) or value in ("earliest", "latest"):
             return value
-        if not value.isdigit():
+        if not (value.isascii() and value.isdigit() and len(value) < 20 and int(value) < LAST_SEQUENCE):
             self.fail(f"{value!r} is neither earliest, latest nor a sequence", param, ctx)
         return int(value)
 
@@ -76,41 +81,95 @@ def produce(
     """
     if compression is not None and not batch:
         raise click.UsageError("--compression is of record batches: give --batch too")
-    producer = Producer(
-        topic,
-        min_stores=stores,
-        head_interval=head_interval / 1000,
-        store_timeout=store_timeout,
-        batch=batch,
-        compression=compression,
-        **mesh,
-    )
+    lines = _octets_of(sys.stdin, "input")
+    producer = None
+    with ended_by_signal():
+        producer = Producer(
+            topic,
+            min_stores=stores,
+            head_interval=head_interval / 1000,
+            store_timeout=store_timeout,
+            batch=batch,
+            compression=compression,
+            **mesh,
+        )
+    if producer is not None:
+        _send_and_wait(producer, lines, 0.0 if terminate_unacked else timeout)
+
+
+def _send_and_wait(producer: Producer, lines: BinaryIO, timeout: float) -> None:
+    """Send all lines and wait for the stores. A first signal ends the input, a second one the wait."""
+    problems, ended = [], None
     try:
-        with ended_by_signal():
-            for line in sys.stdin.buffer:
-                producer.send(line.rstrip(b"\r\n"))
-        _close(producer, 0.0 if terminate_unacked else timeout)
+        while True:
+            try:
+                if ended is None:
+                    problems += _send(producer, lines)
+                    ended = time.monotonic()
+                _wait(producer, timeout)
+                break
+            except KeyboardInterrupt:
+                # Ctrl-C in a pipeline ends the program before us, too: its end and the signal are one.
+                if ended is not None and time.monotonic() - ended > SAME_EVENT:
+                    problems += _interrupted(producer)
+                    break
+                ended = ended or time.monotonic()
     except UnacknowledgedError as error:
-        raise click.ClickException(str(error)) from error
-    except KeyboardInterrupt:  # a second signal ends the wait
-        left = producer.unacknowledged
-        records, were = ("record", "was") if left == 1 else ("records", "were")
-        raise click.ClickException(
-            f"{left} {records} of topic {producer.topic!r}, partition {producer.address}, {were} not "
-            "acknowledged by enough stores when the wait was interrupted"
-        ) from None
+        problems.append(str(error))
+    finally:
+        with suppress(UnacknowledgedError):
+            producer.close(0.0)
+    if problems:
+        raise click.ClickException("\n".join(problems))
 
 
-def _close(producer: Producer, timeout: float) -> None:
+def _send(producer: Producer, lines: BinaryIO) -> list[str]:
+    """Send each line as a record. What kept it from sending all of them, in words."""
+    number = 0
+    try:
+        while line := lines.readline(limits.RECORD_OCTETS + 2):  # a longer one need not be read to its end
+            number += 1
+            producer.send(line.removesuffix(b"\n").removesuffix(b"\r"))
+    except (RecordTooLargeError, MessageKindError) as error:
+        return [f"line {number} and what follows it are not sent: {error}"]
+    except OSError as error:
+        return [f"standard input cannot be read behind line {number}: {error}"]
+    return []
+
+
+def _wait(producer: Producer, timeout: float) -> None:
     """Wait for the stores, and say so if it takes long enough to be wondered at."""
-    if timeout > PATIENCE:
+    try:
+        producer.flush(min(timeout, PATIENCE))
+    except UnacknowledgedError:
+        if timeout <= PATIENCE:
+            raise
+        left = producer.unacknowledged
+        click.echo(f"waiting {timeout:g} s for stores to acknowledge {left} of the records", err=True)
         try:
-            producer.flush(PATIENCE)
-        except UnacknowledgedError:
-            left = producer.unacknowledged
-            click.echo(f"waiting {timeout:g} s for stores to acknowledge {left} of the records", err=True)
-            timeout -= PATIENCE
-    producer.close(timeout)
+            producer.flush(timeout - PATIENCE)
+        except UnacknowledgedError as error:
+            raise UnacknowledgedError(
+                error.topic, error.partition, error.first, error.last, timeout
+            ) from error
+
+
+def _interrupted(producer: Producer) -> list[str]:
+    left = producer.unacknowledged
+    if not left:
+        return []
+    records, were = ("record", "was") if left == 1 else ("records", "were")
+    return [
+        f"{left} {records} of topic {producer.topic!r}, partition {producer.address}, {were} not "
+        "acknowledged by enough stores when the wait was interrupted"
+    ]
+
+
+def _octets_of(stream: TextIO | None, name: str) -> BinaryIO:
+    """The octets of a standard stream; one that is closed has none."""
+    if stream is None:
+        raise click.ClickException(f"standard {name} is closed")
+    return stream.buffer
 
 
 @click.command()
@@ -123,7 +182,9 @@ def _close(producer: Producer, timeout: float) -> None:
     type=StartAt(),
     help="Where to start in partitions not read before; a SEQUENCE goes with --partition.",
 )
-@click.option("--partition", metavar="ADDRESS", help="Only the records of this producer.")
+@click.option(
+    "--partition", type=PartitionAddress(), metavar="ADDRESS", help="Only the records of this producer."
+)
 @click.option("--count", type=click.IntRange(1), help="End after so many records.")
 @mesh_arguments
 def consume(
@@ -138,7 +199,7 @@ def consume(
             )
         starts[partition] = start
     reset = start if isinstance(start, str) else "earliest"
-    output = sys.stdout.buffer
+    output = _octets_of(sys.stdout, "output")
     left = count
     with ended_by_signal(), Consumer([topic], offset_reset=reset, start=starts, **mesh) as consumer:
         while left is None or left > 0:

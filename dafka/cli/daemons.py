@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dafka.cli.options import (
+    check_folder,
     common_options,
     durability_options,
     ended_by_signal,
@@ -73,7 +74,7 @@ def tower(sub: str, pub: str, metrics_port: int | None, metrics_host: str) -> No
 
 
 @click.command()
-@click.argument("folder", default="storedb", type=click.Path(file_okay=False))
+@click.argument("folder", default="storedb", type=click.Path(file_okay=False), callback=check_folder)
 @durability_options
 @retention_options
 @click.option(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dafka.cli.options import TopicName, ended_by_signal, mesh_arguments
+from dafka.cli.options import Seconds, TopicName, ended_by_signal, mesh_arguments
 from dafka.mesh.observer import Observer
 from dafka.protocol.commands import Command, DirectHead, Head
 from dafka.protocol.runs import Run
@@ -18,7 +18,7 @@ _SHOWN = 60  # octets of a content that sniff shows
 
 @click.command(short_help="List partitions with their last sequence.")
 @click.argument("topic", type=TopicName(), required=False)
-@click.option("--seconds", default=2.0, show_default=True, help="How long to listen.")
+@click.option("--seconds", type=Seconds(), default=2.0, show_default=True, help="How long to listen.")
 @mesh_arguments
 def topics(topic: bytes | None, seconds: float, mesh: dict[str, Any]) -> None:
     """List the partitions of TOPIC, or of all topics, with their last sequence.
@@ -39,16 +39,24 @@ def topics(topic: bytes | None, seconds: float, mesh: dict[str, Any]) -> None:
 
 
 @click.command(short_help="Print the commands that pass through the mesh.")
-@click.option("--seconds", type=float, help="End after so long.")
+@click.option("--seconds", type=Seconds(), help="End after so long.")
 @mesh_arguments
 def sniff(seconds: float | None, mesh: dict[str, Any]) -> None:
-    """Print the commands that pass through the mesh, decoded, one a line."""
+    """Print the commands that pass through the mesh, decoded, one a line.
+
+    At the end it says on standard error what it heard that is none, by cause.
+    """
     deadline = None if seconds is None else time.monotonic() + seconds
     with ended_by_signal(), Observer(_ALL, **mesh) as observer:
-        while deadline is None or time.monotonic() < deadline:
-            for when, heard in observer.poll(0.2):
-                for line in _lines(heard):
-                    click.echo(f"{when:.3f} {line}")
+        try:
+            while deadline is None or time.monotonic() < deadline:
+                for when, heard in observer.poll(0.2):
+                    for line in _lines(heard):
+                        click.echo(f"{when:.3f} {line}")
+        finally:
+            causes = ", ".join(f"{count} {cause}" for cause, count in sorted(observer.discarded.items()))
+            if causes:
+                click.echo(f"not decoded: {causes}", err=True)
 
 
 def _lines(heard: Run | Command) -> list[str]:

@@ -17,7 +17,13 @@ import click
 
 from dafka.cli.zpl import ZplError, parse_zpl
 from dafka.mesh import limits
-from dafka.mesh.address import DEFAULT_TOWER, InvalidTopicError, check_topic
+from dafka.mesh.address import (
+    DEFAULT_TOWER,
+    InvalidAddressError,
+    InvalidTopicError,
+    check_address,
+    check_topic,
+)
 from dafka.mesh.retention import CHECK_INTERVAL
 from dafka.protocol.framing import Framing
 
@@ -86,6 +92,18 @@ class TopicName(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+class PartitionAddress(click.ParamType):
+    """The address of a producer, which names its partition."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return check_address(value).decode()
+        except InvalidAddressError as error:
+            self.fail(str(error), param, ctx)
+
+
 class Seconds(click.FloatRange):
     """A length of time that may be waited for: 0 or more, and ``inf``."""
 
@@ -97,6 +115,13 @@ class Seconds(click.FloatRange):
         if math.isnan(seconds):  # which is in no range, and no comparison says so
             self.fail(f"{value} is not a number of seconds", param, ctx)
         return seconds
+
+
+def check_folder(ctx: click.Context, param: click.Parameter, folder: str) -> str:
+    """A callback for options that name a folder."""
+    if not folder:  # as $DATA is where nobody has set it: not the current folder
+        raise click.BadParameter("a folder has a name; the current one is '.'", ctx, param)
+    return folder
 
 
 def common_options(command: Command) -> Command:

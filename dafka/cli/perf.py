@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
-from dafka.cli.options import ended_by_signal, mesh_arguments
+from dafka.cli.options import Seconds, ended_by_signal, mesh_arguments
 from dafka.mesh import limits
 from dafka.mesh.consumer import Consumer
 from dafka.mesh.producer import Producer
 
 COUNT = click.argument("count", type=click.IntRange(1))
 SIZE = click.argument("size", type=click.IntRange(0, limits.RECORD_OCTETS))
+LONGEST = 1e6  # seconds that a process can sleep at a time, and nobody waits for
 BATCH = click.option("--batch", is_flag=True, help="Send record batches in place of raw records.")
 
 
@@ -28,7 +29,7 @@ def perf() -> None:
 @COUNT
 @SIZE
 @click.option("--topic", default="$PRODUCER_PERF", show_default=True)
-@click.option("--hold", type=float, default=0.0, help="Seconds to stay in the mesh afterwards.")
+@click.option("--hold", type=Seconds(), default=0.0, help="Seconds to stay in the mesh afterwards.")
 @BATCH
 @mesh_arguments
 def perf_producer(count: int, size: int, topic: str, hold: float, batch: bool, mesh: dict[str, Any]) -> None:
@@ -40,7 +41,7 @@ def perf_producer(count: int, size: int, topic: str, hold: float, batch: bool, m
             producer.send(value)
         producer.flush()
         _report("published", count, size, started)
-        time.sleep(hold)
+        time.sleep(min(hold, LONGEST))
 
 
 @perf.command("store", short_help="Publish, and wait until a store has everything.")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from cli.tools import DAFKA, environment, mesh, run, running, without_waiting
+from click.testing import CliRunner
 
 from dafka import Consumer, Producer, Store, Tower
+from dafka.cli import main
+from dafka.protocol.batch_writer import encode_batch
 
 
 def test_lines_produced_are_stored_and_consumed_after_the_producer_is_gone(tmp_path: Path) -> None:
@@ -172,3 +176,98 @@ def test_verbose_logs_what_passes_and_who_is_met() -> None:
     assert "connected to the peer at tcp://127.0.0.1:" in done.stderr
     assert "out: GetHeads(topic=b'hello'" in done.stderr
     assert "1 records, 3 octets" in done.stderr
+
+
+def a_batch_in_a_line() -> bytes:
+    batches = (encode_batch([(number, None, b"values", ())]) for number in range(100))
+    return next(batch for batch in batches if b"\n" not in batch)
+
+
+def test_what_came_before_a_line_that_is_no_record_is_still_stored(tmp_path: Path) -> None:
+    with Tower() as tower, Store(tmp_path / "db", tower=tower) as store:
+        done = subprocess.run(
+            [*DAFKA, "produce", "hello", *mesh(tower)],
+            input=b"one\ntwo\n" + a_batch_in_a_line() + b"\nlast\n",
+            capture_output=True,
+            timeout=60,
+            env=environment(),
+        )
+        assert list(store.heads().values()) == [1]
+    said = without_waiting(done.stderr.decode())
+    assert done.returncode == 1
+    assert said.startswith("Error: line 3 and what follows it are not sent: a producer of raw records")
+
+
+def test_only_the_end_of_a_line_is_cut_off() -> None:
+    with Tower() as tower, running("produce", "hello", "--stores", "0", *mesh(tower)) as producer:
+        assert producer.stdin is not None
+        with Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer:
+            producer.stdin.write("one\r\r\n\ntwo\r\n")
+            producer.stdin.flush()
+            assert [next(consumer).value for _ in range(3)] == [b"one\r", b"", b"two"]
+
+
+@pytest.mark.parametrize(("tool", "closed"), [("produce", "input <&-"), ("consume", "output >&-")])
+def test_a_standard_stream_that_is_closed_is_named(tool: str, closed: str) -> None:
+    stream, redirection = closed.split()
+    command = f'exec "$@" {redirection}'
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", *DAFKA, tool, "hello"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env=environment(),
+    )
+    assert (done.returncode, done.stderr) == (1, f"Error: standard {stream} is closed\n")
+
+
+def test_ctrl_c_in_a_pipeline_ends_the_input_and_not_the_wait(tmp_path: Path) -> None:
+    """It ends the program before this one as well, so the input ends in the same moment."""
+    with Tower() as tower, running("produce", "hello", "--timeout", "60", *mesh(tower)) as producer:
+        assert producer.stdin is not None and producer.stderr is not None
+        with Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer:
+            producer.stdin.write("one\n")
+            producer.stdin.flush()
+            assert next(consumer).value == b"one"
+        producer.stdin.close()
+        producer.stdin = None
+        producer.send_signal(signal.SIGINT)
+        with Store(tmp_path / "db", tower=tower):
+            assert producer.wait(30) == 0
+        assert without_waiting(producer.stderr.read()) == ""
+
+
+INTERRUPTED_AT_AN_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path, target=None):
+        if name == "dafka.mesh.store":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from dafka.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_ctrl_c_while_a_tool_is_loaded_ends_it_without_a_word(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT_AN_IMPORT, "store", str(tmp_path / "db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(),
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+def test_ctrl_c_while_options_are_read_ends_a_tool_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dafka.cli.options.parse_zpl", interrupted)
+    done = CliRunner().invoke(main, ["tower", "-c", __file__])
+    assert (done.exit_code, done.output) == (130, "")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from pathlib import Path
 
+import pytest
 from cli.tools import mesh, run, running
 from mesh.peer import ADDRESS, Peer
 
@@ -47,6 +49,27 @@ def test_sniff_prints_what_is_said_and_nothing_that_steers_a_terminal() -> None:
             rf"Record address={address} topic=hello\x1b[31m\n sequence=7 size=6 content=b'value\xff'"
         )
         assert fetch == f"Fetch partition={address} address={address} topic=hello sequence=3 count=5"
+
+
+def test_sniff_says_what_it_could_not_decode() -> None:
+    with Tower() as tower, Peer(tower.addresses) as peer, running("sniff", *mesh(tower)) as sniff:
+        assert sniff.stdout is not None and sniff.stderr is not None
+        peer.meet(b"M", b"H")
+        peer.send_frames([b"Mhello\0\x07"])
+        peer.send_frames([b"Hhello\0\x07"])
+        peer.send(commands.Head(ADDRESS, b"hello", 7))
+        assert "Head address=" in sniff.stdout.readline()
+        sniff.send_signal(signal.SIGINT)
+        assert sniff.wait(20) == 0
+        assert sniff.stderr.read() == "not decoded: 1 frame-count, 1 version\n"
+
+
+@pytest.mark.parametrize("tool", ["topics", "sniff"])
+@pytest.mark.parametrize("seconds", ["nan", "-1", "soon"])
+def test_seconds_that_are_no_length_of_time_are_refused(tool: str, seconds: str) -> None:
+    done = run(tool, "--seconds", seconds)
+    assert done.returncode == 2
+    assert "'--seconds'" in done.stderr
 
 
 def test_sniff_ends_after_the_seconds_asked_for() -> None:

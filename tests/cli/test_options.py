@@ -109,6 +109,32 @@ def test_a_file_that_is_no_zpl_is_named_with_the_line(tmp_path: Path) -> None:
         parse_zpl("= 5")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["store", ""], "'[FOLDER]': a folder has a name"),
+        (["consume", "hello", "--partition", "abc"], "'--partition': 'abc' is not a node address"),
+        (["consume", "hello", "--from", "\u00b2"], "'--from': '\u00b2' is neither earliest"),
+        (["consume", "hello", "--from", str(2**63)], "is neither earliest"),
+        (["perf", "producer", "1", "1", "--hold", "nan"], "'--hold'"),
+        (["consume", "hello", "--high-watermark", str(2**31)], "high_water_mark is a number of messages"),
+        (["consume", "hello", "--pub", "tcp://127.0.0.1:99999"], "'tcp://127.0.0.1:99999' is no address of"),
+    ],
+)
+def test_values_that_cannot_be_are_named_before_anything_starts(arguments: list[str], says: str) -> None:
+    done = run(*arguments)
+    assert done.returncode in (1, 2)
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_store_has_a_folder_with_a_name_in_a_file_too(tmp_path: Path) -> None:
+    config = tmp_path / "store.zpl"
+    config.write_text('store\n    db = ""\n')
+    done = run("store", "-c", str(config))
+    assert (done.returncode, "a folder has a name" in done.stderr) == (2, True)
+
+
 SEVERAL = "the option", "the environment", "the file"
 
 
