@@ -7,6 +7,7 @@ With ``exactlyOnce`` tasks write in transactions, which the driver commits (:mod
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from uuid import uuid4
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from dafka.spark.cluster import cluster, reason
+from dafka.spark.cluster import Cluster, cluster, reason
 from dafka.spark.errors import ColumnError, OptionError, UnknownTopicError, WriteError
 from dafka.spark.options import TopicPartition, WriteOptions
 from dafka.spark.reporting import reason_first
@@ -23,9 +24,10 @@ from dafka.spark.transactions import (
     TaskTransaction,
     abandon,
     begin,
+    check_open,
+    declare_over,
     end,
-    give_up,
-    given_up,
+    is_over,
     transactional_id,
 )
 from dafka.spark.writing import RecordWriter
@@ -40,27 +42,26 @@ _TYPES: dict[str, tuple[str, ...]] = {
 }
 # What Spark says about the query that a task belongs to.
 _QUERY_ID = "sql.streaming.queryId"
+_RUN_ID = "spark.jobGroup.id"
 _BATCH_ID = "streaming.sql.batchId"
 
 
 class Written(WriterCommitMessage):
-    """What a task tells the driver. ``skipped``: its micro-batch had been committed before."""
+    """What a task tells the driver. ``query`` and ``run`` are empty for a batch write."""
 
     def __init__(
         self,
-        query: str,
-        task: int,
         records: int,
         where: TopicPartition | None = None,
         transaction: TaskTransaction | None = None,
-        skipped: bool = False,
+        query: str = "",
+        run: str = "",
     ) -> None:
-        self.query = query
-        self.task = task
         self.records = records
         self.where = where
         self.transaction = transaction
-        self.skipped = skipped
+        self.query = query
+        self.run = run
 
 
 class _Sink:
@@ -72,40 +73,37 @@ class _Sink:
             )
         self._options = options
 
-    def _write(self, rows: Iterator[pa.RecordBatch], job: str, task: int) -> Written:
-        """Write the rows of a task; with exactlyOnce in a transaction that stays open."""
-        options = self._options
-        brokers = cluster(options.access)
-        first = next(rows, None)
-        if first is None:
-            return Written(job, task, 0)
-        name = transactional_id(job, task) if options.exactly_once else None
-        identity = None if name is None else begin(brokers, name, options.transaction_timeout)
-        if name is not None and given_up(brokers, job):
-            raise WriteError("another task failed, and this write was given up")
-        transaction = None if name is None or identity is None else TaskTransaction(name, *identity[1:])
-        with RecordWriter(brokers, options, identity, name) as writer:
+    @property
+    def _brokers(self) -> Cluster:
+        return cluster(self._options.access)
+
+    def _write(self, rows: Iterator[pa.RecordBatch]) -> Written:
+        """Write the rows of a task."""
+        with RecordWriter(self._brokers, self._options) as writer:
+            for batch in rows:
+                writer.write(batch)
+            writer.flush()
+            return Written(writer.records)
+
+    def _write_in_transaction(self, rows: Iterator[pa.RecordBatch], name: str, write: str) -> Written:
+        """Write the rows of a task in a transaction that stays open, unless its write is over."""
+        brokers = self._brokers
+        identity = begin(brokers, name, self._options.transaction_timeout)
+        if is_over(brokers, write):
+            raise WriteError("this write is over: another attempt has succeeded, or another task failed")
+        transaction = TaskTransaction(name, *identity[1:])
+        with RecordWriter(brokers, self._options, identity, name) as writer:
             try:
-                writer.write(first)
                 for batch in rows:
                     writer.write(batch)
                 writer.flush()
             except BaseException:
                 # Left open, it would keep who reads committed records waiting until its time is over.
-                if transaction is not None and writer.places:
+                if writer.places:
                     end(brokers, [transaction], commit=False)
                 raise
             where = min(writer.places, default=None)
-            return Written(job, task, writer.records, where, transaction if writer.places else None)
-
-    def _end(self, messages: Sequence[WriterCommitMessage | None], commit: bool) -> None:
-        transactions = [
-            message.transaction
-            for message in messages
-            if isinstance(message, Written) and message.transaction is not None
-        ]
-        if transactions:
-            end(cluster(self._options.access), transactions, commit)
+            return Written(writer.records, where, transaction if writer.places else None)
 
 
 class BatchSink(_Sink, DataSourceArrowWriter):
@@ -118,19 +116,35 @@ class BatchSink(_Sink, DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """The rows of one task."""
         with reason_first():
-            return self._write(iterator, self._job, _context().partitionId())
+            if not self._options.exactly_once:
+                return self._write(iterator)
+            first = next(iterator, None)
+            if first is None:
+                return Written(0)
+            context = _context()
+            name = transactional_id(self._job, context.partitionId(), context.attemptNumber())
+            return self._write_in_transaction(chain([first], iterator), name, self._job)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks have written."""
         with reason_first():
-            self._end(messages, commit=True)
+            if self._options.exactly_once:
+                transactions = _transactions(messages)
+                self._shut_out(transactions)
+                check_open(self._brokers, transactions)
+                end(self._brokers, transactions, commit=True)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Some task failed for good."""
         with reason_first():
-            self._end(messages, commit=False)
             if self._options.exactly_once:
-                give_up(cluster(self._options.access), self._job, self._options.transaction_timeout)
+                end(self._brokers, _transactions(messages), commit=False)
+                self._shut_out()
+
+    def _shut_out(self, but: Sequence[TaskTransaction] = ()) -> None:
+        """Nothing is written any more: not by what a failed write left running, nor by a slower attempt."""
+        declare_over(self._brokers, self._job, self._options.transaction_timeout)
+        abandon(self._brokers, self._job, self._options.transaction_timeout, begun=True, but=but)
 
 
 class StreamSink(_Sink, DataSourceStreamArrowWriter):
@@ -139,17 +153,28 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """The rows of one task of a micro-batch."""
         with reason_first():
-            context = _context()
-            query, batch = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
             if not self._options.exactly_once:
-                return self._write(iterator, query or "", context.partitionId())
-            if query is None or batch is None:
+                return self._write(iterator)
+            context = _context()
+            said = [context.getLocalProperty(name) for name in (_QUERY_ID, _RUN_ID, _BATCH_ID)]
+            query, run, batch = (value or "" for value in said)
+            if not (query and run and batch):
                 raise WriteError("exactlyOnce: Spark does not say which micro-batch this is")
-            if Notes(cluster(self._options.access), query).last().batch >= int(batch):
+            first = next(iterator, None)
+            notes = Notes(self._brokers, query)
+            # Asked for when there are rows to write, which may take long: an attempt that is late by then
+            # must not begin, for that would abort what another has written.
+            if first is None or notes.last().batch >= int(batch):
                 for _ in iterator:
                     pass
-                return Written(query, context.partitionId(), 0, skipped=True)
-            return self._write(iterator, query, context.partitionId())
+                return Written(0, query=query, run=run)
+            name = transactional_id(query, context.partitionId(), context.attemptNumber())
+            written = self._write_in_transaction(chain([first], iterator), name, run)
+            if written.transaction is not None and notes.last().batch >= int(batch):
+                end(self._brokers, [written.transaction], commit=False)
+                written.transaction = None
+            written.query, written.run = query, run
+            return written
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """All tasks of a micro-batch have written."""
@@ -157,29 +182,39 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
             written = [message for message in messages if isinstance(message, Written)]
             if not self._options.exactly_once or not written:
                 return
-            query = written[0].query
-            notes = Notes(cluster(self._options.access), query)
-            if any(message.skipped for message in written):
+            query, timeout = written[0].query, self._options.transaction_timeout
+            notes, transactions = Notes(self._brokers, query), _transactions(messages)
+            if notes.last().batch >= batchId:
+                end(self._brokers, transactions, commit=False)
                 notes.finish(batchId)
-            else:
-                tasks = [message.task for message in written if message.transaction is not None]
-                places = [message.where for message in written if message.where is not None]
-                if tasks:
-                    notes.decide(batchId, min(places), tasks)
-                    self._end(messages, commit=True)
-            # What is open still, tasks have left that a run before had and this one has not.
-            abandon(cluster(self._options.access), query, self._options.transaction_timeout)
+                abandon(self._brokers, query, timeout)
+                return
+            # What is open else, earlier runs have left, or other attempts at these tasks.
+            abandon(self._brokers, query, timeout, but=transactions)
+            if transactions:
+                check_open(self._brokers, transactions)
+                where = min(message.where for message in written if message.where is not None)
+                notes.decide(batchId, where, transactions)
+                end(self._brokers, transactions, commit=True)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Some task of a micro-batch failed for good, or :meth:`commit` did."""
         with reason_first():
-            if self._options.exactly_once:
-                brokers, timeout = cluster(self._options.access), self._options.transaction_timeout
-                for query in {message.query for message in messages if isinstance(message, Written)}:
-                    # What is decided stays so: the next run of the query commits it.
-                    if Notes(brokers, query).last().batch < batchId:
-                        self._end(messages, commit=False)
-                        abandon(brokers, query, timeout, begun=True)
+            if not self._options.exactly_once:
+                return
+            timeout = self._options.transaction_timeout
+            told = {message.query: message.run for message in messages if isinstance(message, Written)}
+            for query, run in told.items():
+                # What is decided stays so: the next run of the query commits it.
+                if Notes(self._brokers, query).last().batch < batchId:
+                    end(self._brokers, _transactions(messages), commit=False)
+                    declare_over(self._brokers, run, timeout)
+                    abandon(self._brokers, query, timeout, begun=True)
+
+
+def _transactions(messages: Sequence[WriterCommitMessage | None]) -> list[TaskTransaction]:
+    found = (message.transaction for message in messages if isinstance(message, Written))
+    return [transaction for transaction in found if transaction is not None]
 
 
 def check_columns(options: WriteOptions, schema: StructType) -> None:

@@ -1,16 +1,17 @@
 """Exactly once: the transactions in which the tasks of a job or a micro-batch write.
 
-Each task writes in a transaction of its own and leaves it open. When all have written, the driver decides:
-for a streaming query it first notes the number of the micro-batch, durably, as an offset that the query's own
-group has committed at the broker, and then commits the transactions one after the other. A query that died
-before the note starts the micro-batch again, and the transactions of the new attempt abort the old ones: each
-task those of its own number when it begins, and the driver those of numbers that no longer have a task, with
-its first commit. One that died behind it finds the note: its tasks write nothing, and the driver commits what
-is still open. So who reads with ``isolation.level=read_committed`` sees each record of a micro-batch once.
+Each task writes in a transaction of its own and leaves it open; attempts at the same task that may run at the
+same time have different ones. When all have written, the driver aborts what other attempts and earlier runs
+have left open, looks whether all transactions that it is to commit are as their tasks left them, and decides:
+for a streaming query it first notes the number of the micro-batch and its transactions, durably, as an offset
+that the query's own group has committed at the broker, and then commits them one after the other. A query
+that died before the note starts the micro-batch again, and one that died behind it finds the note: its tasks
+write nothing, and the driver commits what is still open. So who reads with ``isolation.level=read_committed``
+sees each record of a micro-batch once.
 
-When a write fails, Spark lets other tasks of it run on for a while. So a batch write is given up: the driver
-notes that at the broker, then aborts what is open and shuts out every task that has begun; one that begins
-later finds the note.
+When a write fails, Spark lets other tasks of it run on for a while, and so it does with the slower of two
+attempts at a task. So the driver notes at the broker that a write is over, then aborts what is open and shuts
+out every task that has begun; one that begins later finds that note.
 
 What it rests on: a query that died between the note and the last commit is started again within the
 transactions' timeout (``kafka.transaction.timeout.ms``). If it is not, the broker has aborted some, and the
@@ -20,7 +21,8 @@ query fails saying so.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from kafka.errors import IncompatibleBrokerVersion, TransactionalIdNotFoundError
@@ -34,7 +36,7 @@ from dafka.spark.options import TopicPartition
 log = logging.getLogger(__name__)
 
 _PREFIX = "dafka-spark"
-_EMPTY, _ONGOING = "Empty", "Ongoing"
+_EMPTY, _ONGOING, _COMMITTED = "Empty", "Ongoing", "CompleteCommit"
 _OPEN = (_ONGOING, "PrepareCommit")
 _NOTE_LIMIT = 4000  # characters that a broker takes beside a committed offset
 
@@ -47,9 +49,9 @@ class TaskTransaction(NamedTuple):
     epoch: int
 
 
-def transactional_id(job: str, task: int) -> str:
-    """The id of a task's transactions: the same for all attempts at it, in all micro-batches."""
-    return f"{_PREFIX}-{job}-{task}"
+def transactional_id(job: str, task: int, attempt: int = 0) -> str:
+    """The id of a task's transactions: the same in all micro-batches and runs of a query."""
+    return f"{_PREFIX}-{job}-{task}" + (f".{attempt}" if attempt else "")
 
 
 def begin(cluster: Cluster, name: str, timeout: float) -> ProducerIdentity:
@@ -72,11 +74,27 @@ def end(cluster: Cluster, transactions: Iterable[TaskTransaction], commit: bool)
             raise WriteError(f"transaction {name} was not committed: {reason(error)}")
 
 
-def abandon(cluster: Cluster, job: str, timeout: float, begun: bool = False) -> None:
-    """Abort what tasks of a job have left open, and shut those out that still run; with ``begun`` also tasks
-    that have a transaction's identity and have not written yet.
+def check_open(cluster: Cluster, transactions: Collection[TaskTransaction]) -> None:
+    """Raises WriteError if a transaction is not as its task left it, and can no longer be committed."""
+    found = _described(cluster, [name for name, _, _ in transactions])
+    if found is None:
+        return
+    for one in transactions:
+        described = found[one.name]
+        if described.state not in _OPEN or (described.producer_id, described.epoch) != one[1:]:
+            raise WriteError(
+                f"transaction {one.name} was aborted before it could be committed: the write took longer "
+                "than kafka.transaction.timeout.ms, or the task has been run once more"
+            )
 
-    The job may also be a streaming query, of which nothing is to be committed at the moment.
+
+def abandon(
+    cluster: Cluster, job: str, timeout: float, begun: bool = False, but: Collection[TaskTransaction] = ()
+) -> None:
+    """Abort what tasks of a job have left open, and shut those out that still run; with ``begun`` also tasks
+    that have a transaction's identity and have not written yet. Transactions in ``but`` stay.
+
+    The job may also be a streaming query, of which nothing else is to be committed at the moment.
     """
     states = [_ONGOING, _EMPTY] if begun else [_ONGOING]
     try:
@@ -84,46 +102,58 @@ def abandon(cluster: Cluster, job: str, timeout: float, begun: bool = False) -> 
     except IncompatibleBrokerVersion:
         log.warning("the broker cannot list transactions; what is open of job %s ends by its timeout", job)
         return
+    kept = {name for name, _, _ in but}
     for name in [one.transactional_id for one in listed]:
-        if name.startswith(f"{_PREFIX}-{job}-"):
+        if name.startswith(f"{_PREFIX}-{job}-") and name not in kept:
             begin(cluster, name, timeout)
 
 
-def give_up(cluster: Cluster, job: str, timeout: float) -> None:
-    """:func:`abandon` a job of which no task shall write any more, not even one that begins only now."""
-    begin(cluster, _mark(job), timeout)
-    abandon(cluster, job, timeout, begun=True)
+def declare_over(cluster: Cluster, write: str, timeout: float) -> None:
+    """Note that no task of a write, or of a run of a query, shall write any more."""
+    begin(cluster, _mark(write), timeout)
 
 
-def given_up(cluster: Cluster, job: str) -> bool:
-    """Whether a job was given up. A task that asks when it has begun is told, or shut out."""
-    mark = _mark(job)
+def is_over(cluster: Cluster, write: str) -> bool:
+    """Whether that was declared. A task that asks when it has begun is told, or shut out by abandon()."""
+    mark = _mark(write)
+    found = _described(cluster, [mark])
+    return found is not None and found[mark].error is not TransactionalIdNotFoundError
+
+
+def _mark(write: str) -> str:
+    """A transactional id that only writes have that are over. Brokers keep such ids for days."""
+    return f"{_PREFIX}-over-{write}"
+
+
+def _described(cluster: Cluster, names: list[str]) -> dict[str, TransactionDescription] | None:
+    """Transactions by their ids; None if the broker cannot describe any."""
+    if not names:
+        return {}
     try:
-        described: dict[str, TransactionDescription] = cluster.settled(
-            "describe_transactions", [mark], errors=lambda answer: [one.error for one in answer.values()]
+        found: dict[str, TransactionDescription] = cluster.settled(
+            "describe_transactions", names, errors=lambda answer: [one.error for one in answer.values()]
         )
     except IncompatibleBrokerVersion:
-        return False
-    return described[mark].error is not TransactionalIdNotFoundError
-
-
-def _mark(job: str) -> str:
-    """A transactional id that only jobs have that were given up. Brokers keep such ids for days."""
-    return f"{_PREFIX}-{job}-given-up"
+        return None
+    return found
 
 
 class Note(NamedTuple):
-    """What was decided last: a micro-batch (-1: none yet), and which of its tasks had a transaction."""
+    """What was decided last: a micro-batch (-1: none yet), and which transactions were to be committed.
+
+    ``names`` are their ids, ``digest`` is of those and of who their producers were.
+    """
 
     batch: int = -1
-    tasks: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    digest: str = ""
 
 
 class Notes:
     """The notes of a streaming query on the broker: which micro-batch was decided to be committed last.
 
     They are offsets that the group ``dafka-spark-QUERY`` has committed for a partition that the query writes
-    to; the offset is the micro-batch's number, the text beside it says which tasks had a transaction.
+    to; the offset is the micro-batch's number, the text beside it says which transactions belong to it.
     """
 
     def __init__(self, cluster: Cluster, query: str) -> None:
@@ -134,15 +164,16 @@ class Notes:
     def last(self) -> Note:
         """What was decided last."""
         found: dict[TopicPartition, CommittedOffset] = self._cluster.call("fetch_offsets", self._group)
-        note = Note()
-        for committed in found.values():
-            if committed.offset > note.batch:
-                note = Note(committed.offset, tuple(_tasks(committed.metadata or "")))
-        return note
+        if not found:
+            return Note()
+        last = max(found.values(), key=lambda committed: committed.offset)
+        tasks, _, digest = (last.metadata or "").partition(" ")
+        return Note(last.offset, tuple(f"{self._group}-{task}" for task in _tasks(tasks)), digest)
 
-    def decide(self, batch: int, where: TopicPartition, tasks: Iterable[int]) -> None:
+    def decide(self, batch: int, where: TopicPartition, transactions: Collection[TaskTransaction]) -> None:
         """Note that a micro-batch is to be committed. Raises WriteError if that is not durable."""
-        text = _text(tasks)
+        tasks = [name.removeprefix(f"{self._group}-") for name, _, _ in transactions]
+        text = f"{_text(tasks)} {_digest(transactions)}"
         if len(text) > _NOTE_LIMIT:
             raise WriteError("exactlyOnce: too many tasks write in one micro-batch; coalesce() the frame")
         answer: dict[TopicPartition, Any] = self._cluster.call(
@@ -154,43 +185,47 @@ class Notes:
     def finish(self, batch: int) -> None:
         """Commit what a query that died had decided to commit. Raises WriteError if some of it is gone."""
         note = self.last()
-        names = [transactional_id(self._query, task) for task in note.tasks if note.batch == batch]
-        if not names:
+        if note.batch != batch or not note.names:
             return
-        found: dict[str, TransactionDescription] = self._cluster.call("describe_transactions", names)
+        found = _described(self._cluster, list(note.names))
+        if found is None:
+            raise WriteError("exactlyOnce: the broker cannot describe transactions, as Kafka can from 3.0 on")
+        problem = f"micro-batch {batch} of query {self._query} was to be committed, and"
         for name, described in found.items():
-            if described.error is TransactionalIdNotFoundError:
-                continue
             if described.error is not None:
-                raise WriteError(f"transaction {name}: {reason(described.error)}")
-            if described.state in _OPEN:
-                end(
-                    self._cluster,
-                    [TaskTransaction(name, described.producer_id, described.epoch)],
-                    commit=True,
-                )
-            elif described.state in ("CompleteAbort", "PrepareAbort", "PrepareEpochFence", "Dead"):
+                raise WriteError(f"{problem} transaction {name} is gone: {reason(described.error)}")
+            if described.state not in (*_OPEN, _COMMITTED):
                 raise WriteError(
-                    f"micro-batch {batch} was to be committed and transaction {name} has been aborted "
-                    "since: the "
-                    "query was away for longer than kafka.transaction.timeout.ms"
+                    f"{problem} transaction {name} has been aborted since: the query was away for longer "
+                    "than kafka.transaction.timeout.ms"
                 )
+        transactions = [TaskTransaction(name, one.producer_id, one.epoch) for name, one in found.items()]
+        if _digest(transactions) != note.digest:
+            raise WriteError(f"{problem} another run of the query has written in its transactions since")
+        end(self._cluster, [one for one in transactions if found[one.name].state in _OPEN], commit=True)
 
 
-def _text(tasks: Iterable[int]) -> str:
-    """Numbers as ranges: 0-3,7."""
+def _digest(transactions: Iterable[TaskTransaction]) -> str:
+    """What tells these transactions from later ones with the same ids."""
+    lines = sorted(f"{name} {producer_id} {epoch}" for name, producer_id, epoch in transactions)
+    return blake2b("\n".join(lines).encode(), digest_size=8).hexdigest()
+
+
+def _text(tasks: Collection[str]) -> str:
+    """First attempts as ranges, others one by one: 0-3,7-7,5.1."""
     pieces: list[list[int]] = []
-    for task in sorted(tasks):
-        if pieces and pieces[-1][1] == task - 1:
-            pieces[-1][1] = task
+    for number in sorted(int(task) for task in tasks if task.isdecimal()):
+        if pieces and pieces[-1][1] == number - 1:
+            pieces[-1][1] = number
         else:
-            pieces.append([task, task])
-    return ",".join(f"{first}-{last}" for first, last in pieces)
+            pieces.append([number, number])
+    others = (task for task in tasks if not task.isdecimal())
+    return ",".join([*(f"{first}-{last}" for first, last in pieces), *others])
 
 
-def _tasks(text: str) -> list[int]:
-    tasks: list[int] = []
+def _tasks(text: str) -> list[str]:
+    tasks: list[str] = []
     for piece in filter(None, text.split(",")):
-        first, last = piece.split("-")
-        tasks.extend(range(int(first), int(last) + 1))
+        first, _, last = piece.partition("-")
+        tasks += map(str, range(int(first), int(last) + 1)) if last else [piece]
     return tasks
