@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+import gevent
 from kafka.errors import InvalidProducerEpochError, InvalidRequestError, ProducerFencedError
 from kafka.protocol.admin.transactions import (
     DescribeProducersResponse,
@@ -25,6 +26,7 @@ from dafka.broker.interface import BrokerInterface, CommittedOffset, Error
 from dafka.broker.transactions_interface import ListedTransaction
 from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import by_topic, code, message, version_of
+from dafka.broker.wire.patterns import Pattern, PatternError
 
 _Added = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _Committed = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
@@ -207,11 +209,12 @@ def list_transactions(broker: BrokerInterface, request: Any, context: Context) -
         listed = broker.list_transactions(known, request.producer_id_filters or ())
     if request.transactional_id_pattern:
         try:
-            pattern = re.compile(request.transactional_id_pattern)
-        except re.error:
+            pattern = Pattern(request.transactional_id_pattern)
+        except PatternError:
             listed, error = (), InvalidRequestError
         else:
-            listed = [one for one in listed if pattern.fullmatch(one.transactional_id)]
+            pause = partial(gevent.sleep, 0)
+            listed = [one for one in listed if pattern.matches(one.transactional_id, pause)]
     if request.duration_filter >= 0:
         listed = _running(broker, listed, request.duration_filter / 1000)
     return ListTransactionsResponse(

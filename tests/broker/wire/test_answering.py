@@ -432,6 +432,7 @@ def test_a_state_of_transactions_that_does_not_exist_is_told(client: Client):
         ({}, ["payments-1", "payments-2"]),
         ({"transactional_id_pattern": "pay.*1"}, ["payments-1"]),
         ({"transactional_id_pattern": "pay"}, []),
+        ({"transactional_id_pattern": "([a-z]+)+-[12]"}, ["payments-1", "payments-2"]),
         ({"duration_filter": 0}, ["payments-2"]),
         ({"duration_filter": 60_000}, []),
         ({"state_filters": ["Ongoing"]}, ["payments-2"]),
@@ -452,3 +453,9 @@ def test_transactions_are_listed_by_what_is_asked_for(
 def test_a_pattern_that_is_none_is_no_request(client: Client):
     response = ask(client, ListTransactionsRequest(transactional_id_pattern="("))
     assert response.error_code == InvalidRequestError.errno
+
+
+def test_a_pattern_that_matches_in_many_ways_does_not_stop_the_broker(client: Client):
+    client.call("init_producer_id", "a" * 5000, 60.0)
+    response = ask(client, ListTransactionsRequest(transactional_id_pattern="(a+)+b"))
+    assert (response.error_code, response.transaction_states) == (0, [])
