@@ -131,13 +131,20 @@ class Planner:
     def ranges(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[OffsetRange]:
-        """The ranges of a micro-batch, cut as options say."""
-        begins = self.with_added(start, end)
-        ranges = [OffsetRange(*place, begins[place], last) for place, last in end.items()]
-        for topic, number, first, last in ranges:
-            if last < first:
-                self.lost((topic, number), last, first, "they were deleted before they were read")
-        return self.cut(ranges)
+        """The ranges of a micro-batch, cut as options say. What partitions that were added have lost at their
+        beginning was never read: it is lost data."""
+        begins = dict(start)
+        added = dict.fromkeys((place for place in end if place not in start), EARLIEST)
+        for place, first in self._cluster.list_offsets(added).items():
+            if first.error is not None:
+                self.lost(place, 0, end[place], "the partition does not exist any more")
+                continue
+            if first.offset:
+                self.lost(place, 0, first.offset, "they were deleted before they were read")
+            begins[place] = first.offset
+        return self.cut(
+            OffsetRange(*place, begins[place], last) for place, last in end.items() if place in begins
+        )
 
     def cut(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         """Ranges cut into pieces for tasks, without the empty ones."""

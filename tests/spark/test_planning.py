@@ -144,6 +144,22 @@ def test_new_partitions_are_read_from_their_beginning(planner):
     assert ranges == [OffsetRange("t", 0, 4, 10), OffsetRange("t", 1, 0, 20)]
 
 
+def test_new_partitions_that_have_lost_their_beginning_are_data_loss(planner, broker):
+    delete(broker, "t", 1, 6)
+    start, end = {("t", 0): 4}, {("t", 0): 10, ("t", 1): 20}
+    with pytest.raises(DataLossError, match=r"data lost in partition 1 of topic 't', offsets from 0 to 6"):
+        planner().ranges(start, end)
+    ranges = planner(failOnDataLoss="false").ranges(start, end)
+    assert ranges == [OffsetRange("t", 0, 4, 10), OffsetRange("t", 1, 6, 20)]
+
+
+def test_new_partitions_that_are_gone_when_their_micro_batch_runs_are_data_loss(planner, broker):
+    start, end = {("t", 0): 4}, {("t", 0): 10, ("gone", 0): 7}
+    with pytest.raises(DataLossError, match="partition 0 of topic 'gone', offsets from 0 to 7"):
+        planner().ranges(start, end)
+    assert planner(failOnDataLoss="false").ranges(start, end) == [OffsetRange("t", 0, 4, 10)]
+
+
 def test_offsets_are_stored_as_sparks_kafka_source_does():
     offsets = {("b", 10): 3, ("a", 0): 1, ("b", 2): 2}
     assert to_json(offsets) == {"a": {"0": 1}, "b": {"2": 2, "10": 3}}
