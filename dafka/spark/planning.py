@@ -58,8 +58,11 @@ def check_batch(options: ReadOptions) -> None:
     first, last = starting and starting.timestamp, ending and ending.timestamp
     if first is not None and last is not None and first > last:
         raise OptionError(f"startingTimestamp ({first}) is after endingTimestamp ({last})")
-    if options.min_offsets_per_trigger is not None:
-        raise OptionError("minOffsetsPerTrigger is for streaming queries; a batch query has no triggers")
+    if options.min_offsets_per_trigger is not None or options.max_offsets_per_trigger is not None:
+        log.warning(
+            "minOffsetsPerTrigger and maxOffsetsPerTrigger are for streaming queries; a batch query has no "
+            "triggers and takes no notice of them"
+        )
 
 
 def check_streaming(options: ReadOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 import pytest
 from spark.frames import create, produce
@@ -179,12 +180,18 @@ def test_offsets_are_stored_as_sparks_kafka_source_does():
             {"startingTimestamp": "5", "endingTimestamp": "4"},
             r"startingTimestamp \(5\) is after endingTimestamp",
         ),
-        ({"minOffsetsPerTrigger": "4"}, "a batch query has no triggers"),
     ],
 )
 def test_what_a_batch_query_cannot_have(options, reason):
     with pytest.raises(OptionError, match=reason):
         check_batch(read_options({"bootstrap.servers": "h:1", "subscribe": "t", **options}))
+
+
+@pytest.mark.parametrize("option", ["minOffsetsPerTrigger", "maxOffsetsPerTrigger"])
+def test_what_a_batch_query_takes_no_notice_of(option, caplog):
+    with caplog.at_level(logging.WARNING):
+        check_batch(read_options({"bootstrap.servers": "h:1", "subscribe": "t", option: "4"}))
+    assert "a batch query has no triggers" in caplog.text
 
 
 @pytest.mark.parametrize("option", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
