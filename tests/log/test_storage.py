@@ -23,6 +23,19 @@ def test_the_database_is_set_up_to_keep_everything(folder: Path) -> None:
     storage.close()
 
 
+def test_a_database_that_was_not_finished_is_made_anew(folder: Path) -> None:
+    Log(folder).close()
+    (folder / "cache.db").rename(folder / "cache.db.new")  # as a power cut may leave it, or worse:
+    with (folder / "cache.db.new").open("r+b") as unfinished:
+        unfinished.truncate(1000)
+    with Log(folder) as log:
+        log.write([(log.partition(b"hello", ADDRESS), [b"1"])])
+    assert not (folder / "cache.db.new").exists()
+    with database(folder) as rows:
+        assert rows.execute("PRAGMA auto_vacuum").fetchall() == [(2,)]
+        assert rows.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
 def test_rows_that_never_expire_are_in_no_index_of_expiry(folder: Path) -> None:
     for _ in range(2):
         with Log(folder) as log:
