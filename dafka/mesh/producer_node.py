@@ -186,7 +186,7 @@ class ProducerNode(Node):
         undisputed = not role.disputed
         outputs = role.receive(time.monotonic(), command)
         if undisputed and role.disputed:
-            log.error(
+            log.warning(
                 "stores have %d records of topic %r, partition %s, and this producer has sent %d: the "
                 "address was another producer's before, and what this one sends is not stored",
                 role.disputed,
