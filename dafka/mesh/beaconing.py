@@ -2,8 +2,8 @@
 
 The role decides (:mod:`dafka.roles.peers`); here are its two sockets, and the connecting. An endpoint that
 a beacon names is somebody else's input: what is no ``tcp://host:port`` is counted and left alone. A host name
-is looked up in a thread of gevent's: ZeroMQ would do it in its only I/O thread, and a name server that does
-not answer would stop every socket of the process.
+is looked up in a thread: ZeroMQ would do it in its only I/O thread, and a name server that does not answer
+would stop every socket of the process. Nothing else runs in these threads, and a look-up ends with its peer.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import socket as sockets
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import gevent
+import gevent.threadpool
 import zmq
 from gevent.lock import BoundedSemaphore
 
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 _ENDPOINT = re.compile(rb"tcp://(?:([0-9.]+)|\[([0-9A-Fa-f:.%\-\w]+)\]|([A-Za-z0-9._\-]+)):([0-9]{1,5})")
 _IPV4 = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}")
 
+_pools: WeakKeyDictionary[Any, gevent.threadpool.ThreadPool] = WeakKeyDictionary()  # by gevent's hub
+
 
 class Beaconing:
     """The beacon sockets of one endpoint. ``subscriber`` is what gets connected to peers."""
@@ -53,6 +57,7 @@ class Beaconing:
         self._subscriber = subscriber
         self._ready = ready
         self._discarded = discarded
+        self._lookups: dict[bytes, gevent.Greenlet] = {}  # by endpoint
         self._looking_up = BoundedSemaphore(limits.RESOLVING)
         self._closed = False
         self._role = PeersRole(
@@ -103,7 +108,9 @@ class Beaconing:
     def close(self) -> None:
         """Stop beaconing; what is connected stays until its socket is closed."""
         self._closed = True
-        self._green.kill(block=False)
+        for green in (self._green, *self._lookups.values()):
+            green.kill(block=False)
+        self._lookups.clear()
         self._out.close(limits.LINGER_MS)
         self._in.close()
 
@@ -127,11 +134,12 @@ class Beaconing:
             self._connect_to(endpoint, endpoint.decode())
         else:
             self.peers[endpoint] = None
-            self._hub.spawn(self._look_up, endpoint, match[3].decode(), int(match[4]))
+            lookup = self._hub.spawn(self._look_up, endpoint, match[3].decode(), int(match[4]))
+            self._lookups[endpoint] = lookup
 
     def _look_up(self, endpoint: bytes, host: str, port: int) -> None:
         """Find out an address, again and again while the peer beacons, and connect to it."""
-        pool = gevent.get_hub().threadpool
+        pool = _resolvers()
         while self._is_looked_up(endpoint):
             try:
                 with self._looking_up:
@@ -143,6 +151,7 @@ class Beaconing:
                 gevent.sleep(limits.LOOKUP_PAUSE)
                 continue
             if self._is_looked_up(endpoint):
+                del self._lookups[endpoint]
                 self._connect_to(endpoint, f"tcp://{found[0][4][0]}:{port}")
 
     def _is_looked_up(self, endpoint: bytes) -> bool:
@@ -160,6 +169,9 @@ class Beaconing:
 
     def _disconnect(self, endpoint: bytes) -> None:
         target = self.peers.pop(endpoint, None)
+        lookup = self._lookups.pop(endpoint, None)
+        if lookup is not None:
+            lookup.kill(block=False)
         if target is None or target in self.peers.values():
             return
         try:
@@ -168,6 +180,13 @@ class Beaconing:
         except zmq.ZMQError:
             self._discarded.add("peer-endpoint")
         self._ready()
+
+
+def _resolvers() -> gevent.threadpool.ThreadPool:
+    hub = gevent.get_hub()
+    if hub not in _pools:
+        _pools[hub] = gevent.threadpool.ThreadPool(limits.RESOLVING, hub)
+    return _pools[hub]
 
 
 def _connect_tower(socket: Socket, address: str) -> None:

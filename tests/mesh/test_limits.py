@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import time
+
+import gevent
 import pytest
 from mesh.children import until
 from mesh.peer import ADDRESS, Peer
@@ -12,6 +17,7 @@ from dafka.mesh.hub import get_hub
 from dafka.mesh.observer import Observer
 from dafka.mesh.producer import RecordTooLargeError, SendTimeoutError
 from dafka.protocol import commands
+from dafka.protocol.beacons import TowerBeacon
 from dafka.roles.limits import DEFAULT_LIMITS
 
 KB = b"x" * 1000
@@ -123,6 +129,34 @@ def test_a_flood_of_unknown_partitions_fills_the_tables_and_no_more(tmp_path):
             until(lambda node=node: node.metrics()["partitions_refused"] > 500)  # some are lost on the way
             assert node.metrics()["partitions"] == 50
         assert len(store.heads()) == 50
+
+
+def test_a_peer_whose_name_changes_all_the_time_is_looked_up_once_at_a_time(monkeypatch):
+    released = threading.Event()
+    monkeypatch.setattr("dafka.mesh.beaconing.sockets.getaddrinfo", lambda *_: released.wait(30) and [])
+    with Tower() as tower, Consumer(["hello"], tower=tower) as consumer:
+        beaconing = consumer._node._endpoint._beaconing
+
+        def beacons() -> int:
+            before = _green_threads()
+            for number in range(200):
+                beacon = TowerBeacon(ADDRESS, b"tcp://host%d.invalid:5" % number)
+                beaconing._carry(beaconing._role.beacon(time.monotonic(), beacon))
+                gevent.sleep(0)
+            gevent.sleep(0.01)
+            return _green_threads() - before
+
+        try:
+            assert get_hub().run(beacons) <= 1
+            assert (
+                get_hub().run(lambda: gevent.get_hub().threadpool.apply(len, ([],))) == 0
+            )  # is free for others
+        finally:
+            released.set()
+
+
+def _green_threads() -> int:
+    return sum(isinstance(thing, gevent.Greenlet) and not thing.dead for thing in gc.get_objects())
 
 
 def test_a_store_queues_a_bounded_number_of_fetches(monkeypatch, tmp_path):
