@@ -55,6 +55,7 @@ class Ending:
             transaction.epoch, transaction.last_epoch = epoch, NO_EPOCH
         decided = before[0] is not State.ONGOING
         pending = dict(transaction.partitions)
+        tried = False
         while True:
             outcomes = self._write(transaction, commit, pending)
             error = next((error for error in outcomes.values() if error is not None), None)
@@ -67,7 +68,9 @@ class Ending:
                 transaction.busy = False
             if not decided or isinstance(error, LogClosedError):
                 return storage_error("ending a transaction", error)
-            log.error("ending transaction %r: %s; trying again", transaction.transactional_id, error)
+            level = logging.DEBUG if tried else logging.ERROR  # the disk may be full for long
+            log.log(level, "ending transaction %r: %s; trying again", transaction.transactional_id, error)
+            tried = True
             pending = {name: partition for name, partition in pending.items() if outcomes[name] is not None}
             gevent.sleep(RETRY_PAUSE)
 

@@ -21,7 +21,8 @@ from dafka.mesh.hub import Hub
 
 log = logging.getLogger(__name__)
 
-PAUSE = 0.05  # seconds until a transaction that is due, and busy or could not be aborted, is looked at again
+PAUSE = 0.05  # seconds until a transaction that is due and busy is looked at again
+FAILED_PAUSE = 5.0  # seconds until one that could not be aborted is: the disk may be full for long
 
 
 class Timeouts:
@@ -89,7 +90,7 @@ class Timeouts:
     def _abort_overdue(self, transaction: Transaction) -> None:
         try:
             if not self._abort(transaction):
-                self._push(self._clock() + PAUSE, transaction)
+                self._push(self._clock() + FAILED_PAUSE, transaction)
         except LogClosedError:
             pass
         except Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from broker.clients import Client, until
 from broker.transactional import Producer, committed, fetch, offset_of
 
 from dafka import Broker
+from dafka.broker import transactions_ending
 from dafka.broker.leader import MARKER_BYTES
 from dafka.broker.transactions import State
 from dafka.log import LogWriteError
@@ -264,6 +266,26 @@ def test_an_end_that_was_torn_apart_is_finished_by_whoever_waits_for_it(client, 
     assert [fetch(client, 0, number).high_watermark for number in range(2)] == [2, 2]
     assert offset_of(client, require_stable=True) == 7
     assert len(client.core.log.table("transactions.open")) == 0
+
+
+def test_an_end_that_cannot_be_finished_for_long_is_told_once(client, producer, monkeypatch, caplog):
+    monkeypatch.setattr(transactions_ending, "RETRY_PAUSE", 0.001)
+    producer.send(b"a")
+    leaders = client.core._transactions._ending._leaders
+    append = leaders.end_transaction
+    failures = [LogWriteError(client.core.log.path, "no space") for _ in range(20)]
+
+    def fail_long(partition, producer_id, epoch, commit, done, check):
+        if failures:
+            done(failures.pop())
+        else:
+            append(partition, producer_id, epoch, commit, done, check)
+
+    monkeypatch.setattr(leaders, "end_transaction", fail_long)
+    with caplog.at_level(logging.INFO, "dafka.broker"):
+        producer.commit()
+    assert committed(client) == [b"a"]
+    assert len([text for text in caplog.messages if "ending transaction 'x'" in text]) == 1
 
 
 def test_calls_while_another_one_for_the_same_id_is_written_are_to_come_again(client, producer):

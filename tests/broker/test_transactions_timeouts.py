@@ -9,6 +9,10 @@ import pytest
 from broker.clients import Client, until
 from broker.transactional import Producer, committed, fetch
 
+from dafka.broker.transactions import State, Transaction
+from dafka.broker.transactions_timeouts import FAILED_PAUSE, Timeouts
+from dafka.mesh.hub import get_hub
+
 
 @pytest.fixture
 def producer(client: Client) -> Producer:
@@ -42,3 +46,32 @@ def test_many_short_transactions_leave_one_deadline_and_the_last_one_has_its_own
     started = client.call("describe_transactions", ["x"])["x"].started
     until(lambda: producer.write(b"?").error is errors.InvalidProducerEpochError)
     assert time.time() - started >= 0.5
+
+
+def test_one_that_cannot_be_aborted_is_left_in_peace_for_a_while():
+    hub = get_hub()
+    now = 100.0
+    tried: list[str] = []
+
+    def abort(transaction: Transaction) -> bool:
+        tried.append(transaction.transactional_id)
+        transaction.busy = False
+        return False
+
+    def begin(name: str) -> None:
+        transaction = Transaction(name)
+        transaction.state, transaction.started = State.ONGOING, now - 1.0
+        hub.run(timeouts.watch, transaction)
+        until(lambda: name in tried)
+
+    timeouts = hub.run(Timeouts, hub, abort, lambda: now)
+    try:
+        begin("a")
+        now += FAILED_PAUSE - 1.0
+        begin("b")
+        assert tried == ["a", "b"]
+        now += 1.0
+        begin("c")
+        until(lambda: sorted(tried) == ["a", "a", "b", "c"])
+    finally:
+        hub.run(timeouts.close)
