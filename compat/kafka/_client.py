@@ -61,6 +61,7 @@ class Client:
         # Also for a client that is dropped without closing it. The sender of a closed producer still has it.
         self._release = weakref.finalize(self, _release, connection, os.getpid())
         self._release.atexit = False
+        self.closed = False
         config["api_version"] = API_VERSION if config["api_version"] is None else config["api_version"]
 
     @property
@@ -72,6 +73,7 @@ class Client:
 
     def close(self) -> None:
         """End the use of the broker: its TCP connections, if nobody else in this process uses them."""
+        self.closed = True
         self._release()
 
     def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -88,6 +90,8 @@ class Client:
 
     def connected(self) -> bool:
         """Whether the broker can still be called."""
+        if self.closed:
+            return False
         try:
             self.hub.check()
             self.call(self.broker.metadata, ())

@@ -256,6 +256,7 @@ def test_a_partitioner_that_chooses_nothing_is_a_value_error(broker: Broker) -> 
 
 def test_a_closed_producer_refuses(our_producer: Any) -> None:
     our_producer.close()
+    assert not our_producer.bootstrap_connected()
     with pytest.raises(IllegalStateError, match="already closed"):
         our_producer.send("t", b"v")
 

@@ -146,6 +146,7 @@ class KafkaConsumer(Reading):
             ensure_valid_topic_name(partition.topic)
 
     def _auto_commit_before_leaving(self) -> None:
+        self._check_open()
         if self._subscription.assignment:
             self._positions.auto_commit_now()
 
@@ -170,6 +171,8 @@ class KafkaConsumer(Reading):
         self._settle()
         timer = Timer(timeout_ms)
         state = self._subscription.assignment[partition]
+        if state.position is None:
+            self._check_open()
         while not self._positions.resolve(_deadline(timer)) and state.position is None and not timer.expired:
             left = timer.timeout_secs
             self._client.pause(IDLE_PAUSE if left is None else min(left, IDLE_PAUSE))
@@ -267,6 +270,7 @@ class KafkaConsumer(Reading):
 
     def _offsets_to_commit(self, offsets: Any) -> Any:
         self._check_group()
+        self._check_open()
         self._settle()
         return self._subscription.all_consumed_offsets() if offsets is None else offsets
 
@@ -283,6 +287,7 @@ class KafkaConsumer(Reading):
         self._check_group()
         if not isinstance(partition, TopicPartition):
             raise TypeError("partition must be a TopicPartition namedtuple")
+        self._check_open()
         found = self._positions.fetch_committed([partition], timeout_ms).get(partition)
         if found is None:
             return None
@@ -299,6 +304,7 @@ class KafkaConsumer(Reading):
         return set(self._all_topics())
 
     def _all_topics(self) -> dict[str, set[int]]:
+        self._check_open()
         look = self._client.broker.metadata
         return partitions_of(self._calls.within(self.config["request_timeout_ms"], look, None))
 
@@ -328,6 +334,7 @@ class KafkaConsumer(Reading):
     def _edge_offsets(
         self, partitions: Any, which: Any, timeout_ms: float | None
     ) -> dict[TopicPartition, int]:
+        self._check_open()
         timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
         found = self._positions.offsets_at(dict.fromkeys(partitions, which), timeout_ms)
         return {partition: offset.offset for partition, offset in found.items() if offset is not None}
@@ -350,6 +357,7 @@ class KafkaConsumer(Reading):
                     f"The target time for partition {partition} is {timestamp}. "
                     "The target time cannot be negative."
                 )
+        self._check_open()
         return self._positions.offsets_at(wanted, timeout_ms)
 
     # -- connection and closing ----------------------------------------------------------------------
@@ -360,6 +368,12 @@ class KafkaConsumer(Reading):
 
     def bootstrap(self, timeout_ms: float | None = None, refresh: bool = False) -> None:
         """Nothing to do: the broker was found when the consumer was made."""
+        self._check_open()
+
+    def _check_open(self) -> None:
+        """Raise IllegalStateError after ``close``; while it closes, listeners may still commit."""
+        if self._client.closed:
+            raise self._client.closed_error("KafkaConsumer is closed")
 
     def metrics(self, raw: bool = False) -> dict[Any, Any] | None:
         """Figures about this consumer, ``{group: {name: value}}``; None if metrics are not enabled."""

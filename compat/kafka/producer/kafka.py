@@ -321,7 +321,7 @@ class KafkaProducer(Choosing, Transactional):
 
     def bootstrap_connected(self) -> bool:
         """Whether the broker can be called."""
-        return self._client.connected()
+        return not self._closed and self._client.connected()
 
     def metrics(self, raw: bool = False) -> dict[Any, Any] | None:
         """Figures about this producer, ``{group: {name: value}}``; None if metrics are not enabled."""

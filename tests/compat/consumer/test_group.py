@@ -306,6 +306,36 @@ def test_a_closed_consumer_says_so(new_consumer: Consumers) -> None:
     assert list(consumer) == []
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda consumer: consumer.commit(),
+        lambda consumer: consumer.commit_async({T0: OffsetAndMetadata(0, "", -1)}),
+        lambda consumer: consumer.committed(T0),
+        lambda consumer: consumer.topics(),
+        lambda consumer: consumer.partitions_for_topic("unknown"),
+        lambda consumer: consumer.beginning_offsets([T0]),
+        lambda consumer: consumer.offsets_for_times({T0: 0}),
+        lambda consumer: consumer.assign([]),
+        lambda consumer: consumer.unsubscribe(),
+        lambda consumer: consumer.bootstrap(),
+        lambda consumer: consumer.position(T0),
+    ],
+)
+def test_a_closed_consumer_asks_the_broker_nothing(
+    producer: KafkaProducer, new_consumer: Consumers, call: Callable[[KafkaConsumer], object]
+) -> None:
+    fill(producer, "t", range(3))
+    consumer = new_consumer(group_id="g")
+    consumer.assign([T0])
+    assert polled(consumer, timeout_ms=1000) == [0, 1, 2]
+    consumer.seek_to_end()
+    consumer.close(autocommit=False)
+    assert not consumer.bootstrap_connected()
+    with pytest.raises(IllegalStateError, match="closed"):
+        call(consumer)
+
+
 @pytest.mark.parametrize("how", ["iterate", "poll"])
 def test_closing_from_another_thread_ends_the_wait(
     producer: KafkaProducer, new_consumer: Consumers, how: str
