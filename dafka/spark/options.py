@@ -68,16 +68,23 @@ _KAFKA_WRITE = (
 )
 _WITHOUT_EFFECT = (
     "allow.auto.create.topics",
+    "auto.include.jmx.reporter",
     "buffer.memory",
     "check.crcs",
     "client.dns.lookup",
     "client.id",
     "client.rack",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.zstd.level",
     "connections.max.idle.ms",
     "enable.idempotence",
+    "enable.metrics.push",
     "fetch.max.wait.ms",
     "fetch.min.bytes",
     "group.id",
+    "group.instance.id",
+    "group.protocol",
     "heartbeat.interval.ms",
     "linger.ms",
     "max.block.ms",
@@ -85,13 +92,24 @@ _WITHOUT_EFFECT = (
     "max.poll.interval.ms",
     "max.poll.records",
     "metadata.max.age.ms",
+    "metadata.max.idle.ms",
+    "metadata.recovery.strategy",
+    "metric.reporters",
+    "metrics.num.samples",
+    "metrics.recording.level",
+    "metrics.sample.window.ms",
+    "partition.assignment.strategy",
+    "partitioner.adaptive.partitioning.enable",
+    "partitioner.availability.timeout.ms",
     "receive.buffer.bytes",
     "reconnect.backoff.max.ms",
     "reconnect.backoff.ms",
     "retries",
+    "retry.backoff.max.ms",
     "retry.backoff.ms",
     "send.buffer.bytes",
     "session.timeout.ms",
+    "socket.connection.setup.timeout.max.ms",
     "socket.connection.setup.timeout.ms",
 )
 # As in Spark's own source, which decides these itself.
@@ -239,7 +257,7 @@ class _Given:
             full = f"kafka.{name}" if name in _WITHOUT_PREFIX else name
             if full in known:
                 if full in self._values and self._values[full] != value:
-                    raise OptionError(f"{name} and kafka.{name} contradict each other")
+                    raise OptionError(f"{full.removeprefix('kafka.')} and {full} contradict each other")
                 self._values[full] = value
             else:
                 _refuse(name, known)
@@ -265,11 +283,11 @@ def _refuse(name: str, known: Mapping[str, str]) -> None:
             raise OptionError(f"option {name} is not to be set: the data source decides it")
         if own.startswith(("sasl.", "ssl.")):
             raise OptionError(f"option {name}: encryption and authentication are not supported")
-    everything = [*known, *(f"kafka.{other}" for other in _WITHOUT_EFFECT)]
-    near = get_close_matches(name, everything, 1, 0.6) or get_close_matches(
-        f"kafka.{name}", everything, 1, 0.6
-    )
-    hint = f"; did you mean {known.get(near[0], near[0])}?" if near else ""
+    # Without the prefix, which would make all that have it alike.
+    everything = {f"kafka.{other}": f"kafka.{other}" for other in _WITHOUT_EFFECT} | dict(known)
+    bare = {lower.removeprefix("kafka."): full for lower, full in everything.items()}
+    near = get_close_matches(name.removeprefix("kafka."), bare, 1, 0.6)
+    hint = f"; did you mean {bare[near[0]]}?" if near else ""
     raise OptionError(f"unknown option {name!r}{hint}")
 
 

@@ -79,6 +79,8 @@ def test_settings_of_kafkas_clients_without_effect_here_are_taken():
         "kafka.client.id": "x",
         "kafka.group.id": "g",
         "kafka.max.poll.records": "7",
+        "kafka.retry.backoff.max.ms": "1000",
+        "kafka.metrics.recording.level": "INFO",
         "groupIdPrefix": "p",
     }
     assert read_options({**READ, **options}) == read_options(READ)
@@ -97,7 +99,8 @@ def test_batches_are_as_large_as_asked_and_no_larger_than_a_request():
         ({"fail.on.dataloss": "x"}, "unknown option 'fail.on.dataloss'; did you mean failOnDataLoss?"),
         ({"kafka.isolation.levle": "x"}, "did you mean kafka.isolation.level?"),
         ({"isolation.level": "x"}, "did you mean kafka.isolation.level?"),
-        ({"qqqqqqqq": "x"}, "unknown option 'qqqqqqqq'"),
+        ({"kafka.subscribe": "x"}, "did you mean subscribe?"),
+        ({"kafka.fail.on.data.loss": "x"}, "did you mean failOnDataLoss?"),
         ({"topic": "x"}, "unknown option 'topic'"),
         ({"kafka.auto.offset.reset": "latest"}, "is not to be set"),
         ({"kafka.sasl.mechanism": "PLAIN"}, "encryption and authentication are not supported"),
@@ -141,6 +144,19 @@ def test_bad_options_of_a_read_are_named(options, reason):
 def test_a_pattern_that_is_none_is_refused():
     with pytest.raises(OptionError, match="is no regular expression"):
         read_options({**SERVERS, "subscribePattern": "("})
+
+
+@pytest.mark.parametrize("name", ["qqqqqqqq", "nonsense", "kafka.nonsense"])
+def test_a_name_that_is_like_no_other_has_no_hint(name):
+    with pytest.raises(OptionError, match=f"unknown option '{name}'$"):
+        read_options({**READ, name: "x"})
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_servers_said_twice_and_not_alike_contradict_each_other(order):
+    servers = {"bootstrap.servers": "a:1", "kafka.bootstrap.servers": "b:1"}
+    with pytest.raises(OptionError, match=r"^bootstrap\.servers and kafka\.bootstrap\.servers contradict"):
+        read_options(dict([*servers.items()][::order]) | {"subscribe": "t"})
 
 
 @pytest.mark.parametrize("missing", ["kafka.bootstrap.servers", "subscribe"])
