@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import ctypes
 import os
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -98,7 +101,10 @@ class Node:
         return self._process.pid
 
     def start(self) -> None:
-        """Returns when it has registered itself and answers clients."""
+        """Returns when it has registered itself and answers clients.
+
+        On Linux it ends with the thread that calls this, also where the process is killed.
+        """
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka", str(self._properties)),
@@ -106,6 +112,7 @@ class Node:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # a Ctrl-C is for who runs this; the node is stopped by it
+                preexec_fn=_end_with_parent,
             )
         give_up = time.monotonic() + START_SECONDS
         while STARTED not in self.log.read_text(errors="replace"):
@@ -179,6 +186,16 @@ def java() -> str:
     if version is None or int(version[1]) < LEAST_JAVA:
         raise UnavailableError(f"{found} is too old; Apache Kafka needs Java {LEAST_JAVA} or newer")
     return found
+
+
+_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+_PARENT_DEATH_SIGNAL = 1
+
+
+def _end_with_parent() -> None:
+    """Runs in the child: nobody else could stop it then."""
+    if _prctl is not None:
+        _prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _free_ports(count: int) -> list[int]:

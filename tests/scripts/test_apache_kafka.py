@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,59 @@ def test_every_jar_has_its_checksum_and_all_kafka_artifacts_one_version() -> Non
     assert all(len(jar.sha256) == 64 for jar in locked)
     assert {jar.version for jar in locked if jar.group == "org.apache.kafka"} == {jars.version()}
     assert len({jar.name for jar in locked}) == len(locked)
+
+
+@pytest.fixture
+def made_up_java(tmp_path: Path) -> dict[str, str]:
+    """The environment of a machine with all jars and a Java that does nothing; its process id is in "pid"."""
+    cache = tmp_path / "cache" / "apache-kafka"
+    cache.mkdir(parents=True)
+    for jar in jars.locked():
+        (cache / jar.name).touch()
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in\n'
+        "-version) echo 'openjdk version \"21\"' >&2 ;;\n"
+        "*StorageTool*) ;;\n"
+        f'*) echo $$ >{tmp_path}/pid; echo "Kafka Server started"; exec sleep 600 ;;\n'
+        "esac\n"
+    )
+    java.chmod(0o755)
+    return {"JAVA_HOME": str(tmp_path), "DAFKA_CACHE": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems do not tell a process that its parent died"
+)
+def test_java_does_not_outlive_who_runs_it(tmp_path: Path, made_up_java: dict[str, str]) -> None:
+    with subprocess.Popen(
+        [COMMAND, "run"],
+        env={**os.environ, "PYTHON": sys.executable, **made_up_java},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"127.0.0.1:")
+        java = int((tmp_path / "pid").read_text())
+        assert _runs(java)
+        process.kill()
+    try:
+        deadline = time.monotonic() + SECONDS
+        while _runs(java):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(java, signal.SIGKILL)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 @pytest.mark.skipif(
