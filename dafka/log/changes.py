@@ -7,15 +7,15 @@ megabytes costs as much as writing them and producers wait for each round. Openi
 by the same rule. *Deleting a partition* likewise replaces the row with its name by one that says that its
 number is dead; that row goes with the last of the values.
 
-*Rewriting* puts one value in the place of neighbours that hold the same sequences and offsets together;
-compaction does it.
+*Rewriting* puts one value, or several with gaps between them, in the place of neighbours that hold the same
+sequences and offsets together; compaction does it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -46,12 +46,27 @@ class Trim(NamedTuple):
 class Rewrite(NamedTuple):
     """Put ``contents`` in the place of the chunks ``old``, neighbours in a partition of record batches.
 
-    The contents must have the sequences (as many messages) and the offsets that the old ones have.
+    The contents must have the sequences (as many messages) and the offsets that the old ones have. None for
+    one leaves a gap where its sequence and offsets were; the first one must be there.
     """
 
     partition: LogPartition
     old: Sequence[tuple[ChunkKey, Chunk]]
-    contents: list[bytes]
+    contents: Sequence[bytes | None]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the contents."""
+        return sum(map(len, filter(None, self.contents)))
+
+    def pieces(self) -> Iterator[tuple[int, list[bytes]]]:
+        """What lies between the gaps: the first one's sequence, and contents."""
+        sequence = self.old[0][0].first
+        for there, some in groupby(self.contents, lambda content: content is not None):
+            piece = list(some)
+            if there:
+                yield sequence, [content for content in piece if content is not None]
+            sequence += len(piece)
 
 
 class Garbage:
@@ -94,7 +109,7 @@ class Changes:
     def __init__(self, drops: Iterable[LogPartition]) -> None:
         self.floors: dict[LogPartition, tuple[int, int]] = {}
         self.drops = [one for one in dict.fromkeys(drops) if one.number >= 0 and not one.dropped]
-        self.rewrites: list[tuple[Rewrite, NewChunk, int]] = []
+        self.rewrites: list[tuple[Rewrite, list[NewChunk]]] = []
         self.collected: list[bytes] = []
 
     def __bool__(self) -> bool:
@@ -118,26 +133,21 @@ class Changes:
         """Raises StaleRewriteError if the old chunks are not what the partition holds."""
         partition, old, contents = rewrite
         index = partition.index
-        position = index.find([key for key, _ in old]) if old and not partition.dropped else -1
-        if position < 0:
+        if not old or partition.dropped or index.find([key for key, _ in old]) < 0:
             raise StaleRewriteError(
                 path, f"values of {partition!r} that were to be rewritten are no longer there as they were"
             )
         first, last = old[0][0], old[-1][0]
-        size = value_size(sum(map(len, contents)), len(contents), 0)
-        time = max(read_header(content).max_timestamp for content in contents)
-        key = ChunkKey(
-            index.number, first.first, last.next, first.base_offset, last.next_offset, time, size, BATCH
-        )
         whole = sum(key.next - key.first for key, _ in old) == last.next - first.first == len(contents)
-        if not whole or index.kind != BATCH:
+        if not whole or contents[0] is None or index.kind != BATCH:
             raise ValueError(f"{len(contents)} messages cannot take the place of {first} to {last}")
-        self.rewrites.append((rewrite, NewChunk(key, contents, []), position))
+        new = [_new_chunk(index.number, sequence, piece) for sequence, piece in rewrite.pieces()]
+        self.rewrites.append((rewrite, new))
 
     @property
     def replaced(self) -> Mapping[bytes, Chunk]:
         """Chunks whose rows a rewriting takes away."""
-        return {key.pack(): chunk for rewrite, _, _ in self.rewrites for key, chunk in rewrite.old}
+        return {key.pack(): chunk for rewrite, _ in self.rewrites for key, chunk in rewrite.old}
 
     def rows(self) -> Rows:
         deleted = list(self.collected)
@@ -152,18 +162,18 @@ class Changes:
             if index.floor_sequence or index.floor_offset:
                 deleted.append(pack_floor(index.number, index.floor_sequence, index.floor_offset))
             stored.append(sealed(new))
-        for _, new_chunk, _ in self.rewrites:
-            row = new_chunk.key.pack()
-            stored.append((row, encode_chunk(row, BATCH, new_chunk.contents, [])))
+        for key, contents, _ in chain.from_iterable(new for _, new in self.rewrites):
+            row = key.pack()
+            stored.append((row, encode_chunk(row, BATCH, contents, [])))
         return deleted, stored
 
     def apply(self, garbage: Garbage) -> list[bytes]:
         """Change the indexes and note garbage after the commit; the rows that no reader needs any more."""
         forgotten: list[ChunkKey] = []
-        for rewrite, new, _ in self.rewrites:
+        for rewrite, new in self.rewrites:
             keys = [key for key, _ in rewrite.old]
             index = rewrite.partition.index
-            index.replace(index.find(keys), len(keys), new.key)
+            index.replace(index.find(keys), len(keys), [chunk.key for chunk in new])
             forgotten += keys
         for partition, (sequence, offset) in self.floors.items():
             index = partition.index
@@ -181,6 +191,16 @@ class Changes:
             forgotten += dropped
         garbage.drop(len(self.collected))
         return [key.pack() for key in forgotten]
+
+
+def _new_chunk(number: int, first: int, contents: list[bytes]) -> NewChunk:
+    """Record batches from sequence ``first`` on as one chunk of partition ``number``."""
+    size = value_size(sum(map(len, contents)), len(contents), 0)
+    time = max(read_header(content).max_timestamp for content in contents)
+    base, end = read_header(contents[0]).base_offset, read_header(contents[-1]).next_offset
+    return NewChunk(
+        ChunkKey(number, first, first + len(contents), base, end, time, size, BATCH), contents, []
+    )
 
 
 def add_dropped(garbage: Garbage, number: int, keys: Iterable[ChunkKey], floor: tuple[int, int]) -> None:

@@ -7,8 +7,9 @@ records that a newer one has overtaken, and puts each run of neighbouring values
 notes how far the partition is clean now. There are as many passes as the bounded map needs.
 
 - Offsets and sequences never change. A batch keeps its base offset and last offset delta; one without
-  records left stays as an empty batch, so that sequences remain consecutive. The records that stay are the
-  same bytes as before.
+  records left stays as an empty batch, so that sequences remain consecutive. Only where there would be very
+  many of them in a row the first one stays and the others leave a gap, as what retention takes does. The
+  records that stay are the same bytes as before.
 - A *tombstone*, the newest record of its key and without a value, stays for ``delete_retention_ms`` after it
   was first compacted: a reader that is no slower than that learns of the deletion. For that a short list of
   (sequence, time, number of tombstones) is kept with the clean sequence.
@@ -27,13 +28,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from dafka.log.changes import Rewrite
 from dafka.log.chunk import ChunkKey
 from dafka.log.errors import StaleRewriteError
 from dafka.log.filtering import Filtered, filter_chunk, newest_offsets
-from dafka.log.limits import COMPACTED_BYTES, COMPACTION_KEYS, COMPACTION_SECTIONS
+from dafka.log.limits import COMPACTED_BYTES, COMPACTION_GAP, COMPACTION_KEYS, COMPACTION_SECTIONS
 from dafka.log.log import Log, TableValues
 from dafka.log.partition import LogPartition
 from dafka.log.table import COMPACTION_TABLE
@@ -265,11 +267,11 @@ class _Compaction:
         """Write what became of neighbouring chunks; False if they are no longer what was read: a merge or
         retention was there first."""
         removed = sum(filtered.removed for filtered in group)
-        if not removed and len(group) < _MERGE:
+        contents = _with_gaps(group, self._partition.first_sequence)
+        if not removed and None not in contents and len(group) < _MERGE:
             return True
         before = self._partition.bytes
         old = [(filtered.key, filtered.chunk) for filtered in group if filtered.chunk is not None]
-        contents = [content for filtered in group for content in filtered.contents]
         try:
             self._write([Rewrite(self._partition, old, contents)], {})
         except StaleRewriteError:
@@ -307,6 +309,22 @@ class _Compaction:
         index = self._partition.index
         position = index.at_sequence(sequence)
         return index[position] if position < len(index) else None
+
+
+def _with_gaps(group: list[Filtered], first: int) -> list[bytes | None]:
+    """What the values of ``group`` hold, without what nobody misses where that is much.
+
+    What is below the sequence ``first`` was trimmed; the partition's first message stays.
+    """
+    contents: list[bytes | None] = [content for filtered in group for content in filtered.contents]
+    idle = [one for filtered in group for one in filtered.idle]
+    position = 0
+    for alike, run in groupby(idle):
+        begin, position = position, position + len(list(run))
+        begin = max(begin, first - group[0].key.first)
+        if alike and position - begin > COMPACTION_GAP:
+            contents[begin + 1 : position] = [None] * (position - begin - 1)
+    return contents
 
 
 def _end(partition: LogPartition, min_lag_ms: int, end_offset: int | None, now_ms: int) -> int:

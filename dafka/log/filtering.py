@@ -24,6 +24,7 @@ from dafka.protocol.batch import (
     BatchHeader,
     read_header,
 )
+from dafka.protocol.batch_control import commits
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.compression import compress, decompress
 from dafka.protocol.varint import decode_varint
@@ -37,6 +38,8 @@ class Filtered(NamedTuple):
     key: ChunkKey
     chunk: Chunk | None
     contents: list[bytes]
+    idle: list[bool]
+    """Of each of the contents whether nobody misses it: it has no records, or says that others count."""
     removed: int
     tombstones: int
     unreadable: bool
@@ -82,7 +85,7 @@ def filter_chunk(
     try:
         chunk = log.load(partition, key)
     except DamagedError:
-        return Filtered(key, None, [], 0, 0, True)
+        return Filtered(key, None, [], [], 0, 0, True)
     contents: list[bytes] = []
     removed = tombstones = 0
     unreadable = False
@@ -120,7 +123,7 @@ def filter_chunk(
             continue
         removed += len(keep) - sum(keep)
         contents.append(_without(content, header, keep, max(selected(times, keep), default=None)))
-    return Filtered(key, chunk, contents, removed, tombstones, unreadable)
+    return Filtered(key, chunk, contents, list(map(_is_idle, contents)), removed, tombstones, unreadable)
 
 
 def _is_aborted(header: BatchHeader, aborted: Sequence[tuple[int, int, int]]) -> bool:
@@ -130,6 +133,17 @@ def _is_aborted(header: BatchHeader, aborted: Sequence[tuple[int, int, int]]) ->
     )
 
 
+def _is_idle(content: bytes) -> bool:
+    if content[_COUNT] == _NO_RECORDS:
+        return True
+    try:
+        return read_header(content).is_control and commits(content)
+    except BatchError:
+        return False
+
+
+_COUNT = slice(HEADER_OCTETS - 4, HEADER_OCTETS)  # of records, in a batch
+_NO_RECORDS = bytes(4)
 _NO_KEY = bytes(_SHORT + 1)  # no key has this name: it is too long for a short one, too short for a digest
 
 

@@ -180,17 +180,18 @@ class ChunkIndex:
             return -1
         return start if all(self[start + number] == key for number, key in enumerate(keys)) else -1
 
-    def replace(self, position: int, count: int, key: ChunkKey) -> None:
-        """Put one chunk in the place of ``count`` that hold the same range together."""
-        self._firsts[position] = key.first
-        self._nexts[position] = key.next
-        self._bases[position] = key.base_offset
-        self._ends[position] = key.next_offset
-        self._times[position] = key.max_timestamp
-        self.bytes += key.size - self._sizes[position]
-        self._sizes[position] = key.size
-        if count > 1:
-            self._drop(position + 1, position + count)
+    def replace(self, position: int, count: int, keys: Sequence[ChunkKey]) -> None:
+        """Put chunks in the place of ``count`` that hold the same range together."""
+        end = position + count
+        self.bytes += sum(key.size for key in keys) - sum(self._sizes[position:end])
+        self._firsts[position:end] = array("Q", [key.first for key in keys])
+        self._nexts[position:end] = array("Q", [key.next for key in keys])
+        self._bases[position:end] = array("q", [key.base_offset for key in keys])
+        self._ends[position:end] = array("q", [key.next_offset for key in keys])
+        self._times[position:end] = self._peaks[position:end] = array(
+            "q", [key.max_timestamp for key in keys]
+        )
+        self._sizes[position:end] = array("I", [key.size for key in keys])
         self._find_peaks(position)
 
     def _drop(self, start: int, end: int) -> None:

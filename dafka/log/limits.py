@@ -62,6 +62,10 @@ COMPACTION_KEYS = 200_000
 COMPACTED_BYTES = 512 * 1024
 """Contents that compaction puts into one value, and writes in one round."""
 
+COMPACTION_GAP = 3000
+"""More batches than that without records in a row become a gap: some 190 KB, below half of COMPACTED_BYTES.
+Not fewer, for consumers and stores on the mesh wait a quarter of a second for one who has what is in it."""
+
 COMPACTION_SECTIONS = 32
 """Stretches of a partition whose time of compaction is remembered for their tombstones."""
 

@@ -228,7 +228,7 @@ class Log:
             changes.add_rewrite(self.path, rewrite)
         if collect_bytes > 0:
             changes.collected = self._garbage.first(collect_bytes, COLLECT_ROWS)
-        fixed = {*changes.drops, *(rewrite.partition for rewrite, _, _ in changes.rewrites)}
+        fixed = {*changes.drops, *(rewrite.partition for rewrite, _ in changes.rewrites)}
         now = int(self._clock() * 1000)
         growths = grow(self.path, appends, fixed, self._next_number, self._reader.load, now)
         if changes.drops:

@@ -76,7 +76,7 @@ class Other(Item):
         self.trim = trim
         self.drops = drops
         self.rewrites = rewrites
-        self.size = sum(len(content) for rewrite in rewrites for content in rewrite.contents)
+        self.size = sum(rewrite.size for rewrite in rewrites)
 
 
 class Numbering(Item):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
 from pathlib import Path
 
 import kafka.errors as errors
@@ -13,6 +14,7 @@ from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from dafka import Broker, Consumer, Producer, Store
 from dafka.broker.admin_interface import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface import EARLIEST, LATEST, TopicSpec
+from dafka.log import Log
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
@@ -358,6 +360,36 @@ def test_batches_that_compaction_has_emptied_are_not_served_one_by_one(client):
     (header,) = map(read_header, client.fetch("t", 1, max_bytes=300).batches)
     assert (header.count, header.base_offset) == (0, 4)
     assert client.values("t", 5) == [b"49", LARGE]
+
+
+def test_every_reader_passes_over_a_gap_that_compaction_leaves(broker, client, tmp_path, monkeypatch):
+    monkeypatch.setattr("dafka.log.compaction.COMPACTION_GAP", 20)
+    create(client, cleanup_policy="compact", min_cleanable_dirty_ratio=0)
+    put(client, (b"old", b"1"))
+    for number in range(50):
+        put(client, (b"key", b"%d" % number))
+    put(client, (b"other", b"2"))
+    put(client, (b"tail", LARGE))
+    (stored,) = client.core.log.partitions()
+    configure(client, min_cleanable_dirty_ratio=0.001)
+    until(lambda: stored.index.at_offset(10) != stored.index.at_offset(1))
+    values = [b"1", b"49", b"2", LARGE]
+    with KafkaConsumer(
+        bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest", consumer_timeout_ms=10_000
+    ) as consumer:
+        consumer.assign([TopicPartition("t", 0)])
+        assert [record.value for record in islice(consumer, 4)] == values
+        consumer.seek(TopicPartition("t", 0), 25)
+        assert [record.value for record in islice(consumer, 3)] == values[1:]
+    with Consumer(["t"], tower=broker.tower, offset_reset="earliest") as native:
+        assert [record.value for record in take(native, 4)] == values
+    with Store(tmp_path / "store", tower=broker.tower) as store:
+        until(lambda: list(store.heads().values()) == [stored.next_sequence - 1])
+    with Log(tmp_path / "store") as log:
+        (copy,) = log.partitions()
+        found = log.read_offsets(copy, 0, max_bytes=10**7)
+        assert [value for _, _, content in found for value in decode_batch(content).values] == values
+        assert len(found) < 10
 
 
 def test_records_younger_than_the_lag_are_not_compacted(client):

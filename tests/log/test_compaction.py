@@ -20,7 +20,9 @@ from dafka.log import (
     tombstones_due,
 )
 from dafka.log.chunk import Chunk, ChunkKey
-from dafka.protocol.batch import TRANSACTIONAL_BIT, BatchError, check_batch, read_header
+from dafka.log.verify import verify
+from dafka.protocol.batch import TRANSACTIONAL_BIT, BatchError, check_batch, read_header, with_offset
+from dafka.protocol.batch_control import commits, encode_marker
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
@@ -294,6 +296,83 @@ def test_a_disk_that_fails_ends_it_and_the_next_run_begins_anew(
         assert [row[0] for row in kept(log, partition)] == [1, 2]
         run(log, partition, now_ms=2050, delete_retention_ms=50)
         assert [row[0] for row in kept(log, partition)] == [2]
+
+
+def messages(log: Log, partition: LogPartition) -> list[tuple[int, int]]:
+    """(sequence, records) of all messages that are there."""
+    found = []
+    sequence = 0
+    while True:
+        first, contents = log.read(partition, sequence, count=9999, max_bytes=EVERYTHING)
+        if not contents:
+            return found
+        found += [(n, check_batch(content).count) for n, content in enumerate(contents, first)]
+        sequence = first + len(contents)
+
+
+def test_of_very_many_batches_without_records_the_first_one_stays(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def place(partition: LogPartition) -> list[int]:
+        firsts = [partition.first_sequence, partition.first_offset]
+        return [*firsts, partition.next_sequence, partition.next_offset]
+
+    monkeypatch.setattr("dafka.log.compaction.COMPACTION_GAP", 3)
+    keys = b"a", b"a", b"b", b"a", b"a", b"a", b"c", b"a", b"a", b"a", b"a", b"a", b"d"
+    with Log(folder) as log:
+        partition = write(log, *[[(key, b"1")] for key in keys], padding=0)
+        write(log, TAIL)
+        before = [row for row in kept(log, partition) if row[0] in (2, 6, 11, 12, 13)]
+        was = place(partition)
+        run(log, partition)
+    for _ in range(2):
+        with Log(folder) as log:
+            partition = log.partition(b"table", ADDRESS)
+            left = [sequence for sequence, _ in messages(log, partition)]
+            assert left == [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13]
+            assert kept(log, partition) == before
+            assert place(partition) == was
+            assert log.read_offsets(partition, 9, max_bytes=1)[0][0] == 11
+            assert log.offset_to_sequence(partition, 9) == 11
+            assert log.offset_for_timestamp(partition, 8) == (11, 11)
+            run(log, partition)
+    *_, seen = verify(folder)
+    assert seen.damages == []
+
+
+@pytest.mark.parametrize("trimmed", [0, 2, 4])
+def test_the_first_message_of_a_partition_stays(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, trimmed: int
+) -> None:
+    monkeypatch.setattr("dafka.log.compaction.COMPACTION_GAP", 3)
+    with Log(folder) as log:
+        partition = write(log, *[[(b"a", b"1")]] * 9, padding=0)
+        write(log, [(b"a", b"2")])
+        write(log, TAIL)
+        log.trim(partition, before_sequence=trimmed)
+        run(log, partition)
+        assert messages(log, partition) == [(trimmed, 0), (9, 1), (10, 1)]
+        assert (partition.first_sequence, partition.first_offset) == (trimmed, trimmed)
+
+
+def test_markers_of_commits_go_where_there_are_many_and_those_of_aborts_stay(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dafka.log.compaction.COMPACTION_GAP", 3)
+    with Log(folder) as log:
+        partition = log.partition(b"table", ADDRESS)
+        for base in range(0, 30, 2):
+            content = encode_batch(
+                [(base, b"a", b"1", ())], base_offset=base, producer_id=7, producer_epoch=0
+            )
+            marker = with_offset(encode_marker(base, 7, 0, commit=base != 18), base + 1)
+            log.write([(partition, [content, marker])])
+        write(log, [(b"a", bytes(9000))])
+        write(log, TAIL)
+        run(log, partition)
+        left = [sequence for sequence, _ in messages(log, partition)]
+        assert left == [0, 19, 20, 30, 31]
+        assert not commits(log.read(partition, 19, count=1, max_bytes=1)[1][0])
 
 
 def test_raw_messages_are_left_alone(folder: Path) -> None:

@@ -71,6 +71,24 @@ def test_a_chunk_that_does_not_come_behind_the_last_is_refused(
         index.extend([key])
 
 
+@pytest.mark.parametrize(
+    "new",
+    [
+        [ChunkKey(4, 10, 13, 100, 106, 40, 20, BATCH)],
+        [ChunkKey(4, 10, 11, 100, 101, 70, 5, BATCH), ChunkKey(4, 12, 13, 105, 106, 10, 6, BATCH)],
+        [ChunkKey(4, at, at + 1, 100 + at, 101 + at, at, 7, BATCH) for at in (10, 11, 12)],
+    ],
+)
+def test_chunks_take_the_place_of_others(index: ChunkIndex, new: list[ChunkKey]) -> None:
+    index.replace(0, 2, new)
+    expected = ChunkIndex(4)
+    expected.extend([*new, KEYS[2]])
+    assert [index[position] for position in range(len(index))] == [*new, KEYS[2]]
+    assert index.bytes == expected.bytes
+    for timestamp in (5, 11, 41, 55, 65, 71):
+        assert index.at_timestamp(timestamp) == expected.at_timestamp(timestamp)
+
+
 @pytest.mark.parametrize(("timestamp", "count"), [(50, 0), (51, 2), (60, 2), (61, 3)])
 def test_the_chunks_that_are_older_than_a_time_as_a_whole(
     index: ChunkIndex, timestamp: int, count: int

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from log.messages import batch
 
-from dafka.log import AppendError, Log, LogWriteError, compact, storage
-from dafka.log.limits import FILE_BYTES
+from dafka.log import AppendError, Log, LogWriteError, compact, compaction, storage
+from dafka.log.limits import COMPACTION_GAP, FILE_BYTES
 from dafka.log.values import ValueDisk
 from dafka.log.verify import verify
 from dafka.protocol.batch import check_batch
@@ -98,6 +98,8 @@ class LogMachine(RuleBasedStateMachine):
         self.log: Log | None = None
         self.files = patch.dict(storage._FILES_FROM)
         self.files.start()
+        self.gaps = patch.object(compaction, "COMPACTION_GAP")
+        self.gaps.start()
 
     def teardown(self) -> None:
         try:
@@ -107,11 +109,17 @@ class LogMachine(RuleBasedStateMachine):
                 assert seen.damages == []
         finally:
             self.files.stop()
+            self.gaps.stop()
             shutil.rmtree(self.folder)
 
-    @initialize(tail_bytes=st.sampled_from((0, 3_000, 2**23)), file_bytes=st.sampled_from((200, FILE_BYTES)))
-    def begin(self, tail_bytes: int, file_bytes: int) -> None:
+    @initialize(
+        tail_bytes=st.sampled_from((0, 3_000, 2**23)),
+        file_bytes=st.sampled_from((200, FILE_BYTES)),
+        gap=st.sampled_from((1, 3, COMPACTION_GAP)),
+    )
+    def begin(self, tail_bytes: int, file_bytes: int, gap: int) -> None:
         storage._FILES_FROM["process"] = file_bytes
+        compaction.COMPACTION_GAP = self.gap = gap
         self.open(tail_bytes)
 
     def open(self, tail_bytes: int) -> None:
@@ -232,8 +240,9 @@ class LogMachine(RuleBasedStateMachine):
         for _ in islice(compact(self.log, partition, max_keys=data.draw(st.integers(1, 3))), steps):
             pass
         before, kept = model.rows, list[tuple[int, int, int, int, bytes]]()
+        by_base = {row[1]: row for row in before}
         for base, time, content in self.log.read_offsets(partition, 0, max_bytes=2**40):
-            sequence, old, end, _, was = before[len(kept)]
+            sequence, old, end, _, was = by_base[base]
             header, columns = check_batch(content), decode_batch(content)
             assert (header.base_offset, header.next_offset, base) == (old, end, old)
             originals = decode_batch(was)
@@ -241,7 +250,8 @@ class LogMachine(RuleBasedStateMachine):
             for offset, value in zip(columns.offsets, columns.values, strict=True):
                 assert values[offset] == value
             kept.append((sequence, base, end, time, content))
-        assert len(kept) == len(before)
+        assert len(before) - len(kept) == 0 or len(before) - len(kept) >= self.gap
+        assert kept[:1] == [] == before or kept[0][:3] == before[0][:3]
         if kept:
             assert decode_batch(kept[-1][4]).offsets[-1:] == [model.next_offset - 1]
         model.rows = kept
