@@ -19,6 +19,7 @@ from dafka.mesh.address import TowerLike, address_name, check_address, check_top
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
 from dafka.mesh.hub import Hub, Waiter, get_hub
 from dafka.mesh.record import BatchError, Record, batch_records, is_batch, raw_records
+from dafka.mesh.watch import Watch
 from dafka.protocol.commands import Command
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.runs import Run
@@ -195,6 +196,7 @@ class ConsumerNode(Node):
         self.gaps: deque[Gap] = deque(maxlen=limits.GAPS_KEPT)
         self._hub = hub
         self._role = role
+        self._watch = Watch(f"the consumer {address_name(role.address)}", role)
         self._inbox: deque[Deliver] = deque()
         self._waiter: Waiter | None = None
         self._records = self._bytes = 0  # in the inbox, or taken and not yet reported back
@@ -270,6 +272,7 @@ class ConsumerNode(Node):
 
     def tick(self, now: float) -> None:
         self._carry(self._role.tick(now))
+        self._watch.tick(now)
 
     def close(self) -> None:
         if self.closed:

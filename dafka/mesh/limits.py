@@ -74,6 +74,11 @@ ROOM_BYTES = 64 * 1024 * 1024
 GAPS_KEPT = 1000
 """The newest gaps that ``Consumer.gaps`` remembers."""
 
+# -- consumer and store -------------------------------------------------------------------------
+
+UNANSWERED_SECONDS = 10.0
+"""How long nobody may send a partition's records before the log says so."""
+
 # -- store --------------------------------------------------------------------------------------
 
 SERVE_RECORDS = 1000

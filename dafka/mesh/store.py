@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
@@ -26,6 +26,7 @@ from dafka.mesh.retention import (
     check_interval,
     check_retention,
 )
+from dafka.mesh.watch import Watch
 from dafka.mesh.writer import Writer
 from dafka.protocol.commands import Command, Trimmed
 from dafka.protocol.runs import Run
@@ -176,8 +177,10 @@ class StoreNode(Node):
             for partition in log.partitions()
         }
         self.role = StoreRole(address, known)
+        self._watch = Watch(f"the store in {log.path}", self.role)
         self._begins: set[tuple[bytes, bytes]] = set()  # partitions whose next append leaves a gap
-        self._requests: deque[Serve] = deque()
+        # Left to serve, by requester and partition: who asks again no longer wants what it asked before.
+        self._requests: dict[tuple[bytes, bytes, bytes], Serve] = {}
         self._wake = gevent.event.Event()
         self._counts: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
         endpoint.publish(self, self.role.start())
@@ -217,6 +220,7 @@ class StoreNode(Node):
 
     def tick(self, now: float) -> None:
         self._carry(self.role.tick(now))
+        self._watch.tick(now)
 
     def lead(self, run: Run) -> None:
         """Publish what this process itself has appended and committed; from now on it is served from here."""
@@ -242,8 +246,9 @@ class StoreNode(Node):
             elif isinstance(output, Begin):
                 self._begins.add((output.topic, output.address))
             elif isinstance(output, Serve):
-                if len(self._requests) < limits.SERVE_REQUESTS:
-                    self._requests.append(output)
+                key = (output.recipient, output.topic, output.address)
+                if key in self._requests or len(self._requests) < limits.SERVE_REQUESTS:
+                    self._requests[key] = output
                     self._wake.set()
                 else:
                     self.endpoint.discarded.add("serve-queue")
@@ -280,7 +285,8 @@ class StoreNode(Node):
             if self.endpoint.congested:  # by nodes of this process
                 gevent.sleep(_PAUSE)
                 continue
-            request = self._requests.popleft()
+            key = next(iter(self._requests))
+            request = self._requests.pop(key)
             try:
                 rest = self._serve_some(request)
             except Exception:
@@ -289,7 +295,9 @@ class StoreNode(Node):
                 self.endpoint.discarded.add("serve-error")
                 rest = None
             if rest is not None:
-                self._requests.append(rest)  # behind the others: a long catch-up does not starve them
+                self._requests.setdefault(
+                    key, rest
+                )  # behind the others: a long catch-up does not starve them
             gevent.sleep(0)
 
     def _serve_some(self, request: Serve) -> Serve | None:

@@ -76,14 +76,20 @@ class CatchUp(Generic[F]):
         self._waiting: deque[F] = deque()
         self._again: deque[F] = deque()  # the same, for those that nobody answered the last time
         self._turns = 0
-        self._paused: dict[F, None] = {}  # in the order in which they came
+        self._paused: dict[F, None] = {}
+        self._unanswered: dict[F, None] = {}  # in the order in which they came; paused, or asked for again
         self._alarms: list[tuple[float, int, F]] = []
         self._serial = count_up()
 
     @property
     def unanswered(self) -> int:
         """Partitions that nobody answers for; they are asked for again at intervals."""
-        return len(self._paused)
+        return len(self._unanswered)
+
+    @property
+    def longest_unanswered(self) -> F | None:
+        """The one of them that has waited longest."""
+        return next(iter(self._unanswered), None)
 
     # -- what arrives -------------------------------------------------------------------------------
 
@@ -185,7 +191,7 @@ class CatchUp(Generic[F]):
         """Somebody who may have the records has turned up."""
         if follower.state is State.PAUSED:
             self._forget_fetch(follower)
-            follower.failures = 0
+            self._answered(follower)
             self._queue(follower)
 
     def encourage_all(self) -> None:
@@ -198,6 +204,7 @@ class CatchUp(Generic[F]):
         for follower in followers:
             self._give_up_ahead(follower)
             self._forget_fetch(follower)
+            self._answered(follower)
             follower.state = State.GONE
         for name in ("_waiting", "_again"):
             kept = (follower for follower in getattr(self, name) if follower.state is State.WAITING)
@@ -332,7 +339,7 @@ class CatchUp(Generic[F]):
 
     def _advanced(self, now: float, follower: F) -> None:
         """``next`` has moved."""
-        follower.failures = 0
+        self._answered(follower)
         follower.hurried = False
         follower.trimmed = 0
         if follower.state is State.PAUSED:
@@ -379,10 +386,15 @@ class CatchUp(Generic[F]):
                 if follower.failures == self._limits.ahead_attempts:
                     self._give_up_ahead(follower)
                 if follower.failures > 1:
+                    self._unanswered[follower] = None
                     pause = self._limits.fetch_timeout * 2 ** min(follower.failures - 2, 30)
                     self._pause(now, follower, min(pause, self._limits.longest_pause))
                     return
         self._queue(follower)
+
+    def _answered(self, follower: F) -> None:
+        follower.failures = 0
+        self._unanswered.pop(follower, None)
 
     def _pause(self, now: float, follower: F, seconds: float) -> None:
         if follower.state is State.IDLE and follower.behind:
@@ -395,7 +407,8 @@ class CatchUp(Generic[F]):
         outputs.append(self._skip(follower, follower.next, follower.trimmed))
         follower.next = follower.trimmed
         follower.end = max(follower.end, follower.next)
-        follower.trimmed = follower.failures = 0
+        follower.trimmed = 0
+        self._answered(follower)
         self._take_ahead(follower, outputs)
         self._queue(follower)
 

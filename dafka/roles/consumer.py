@@ -105,6 +105,12 @@ class ConsumerRole:
         """Partitions with records that are known of and that nobody sends; they are asked for again."""
         return self._catchup.unanswered
 
+    @property
+    def longest_unanswered(self) -> tuple[bytes, bytes, int, int] | None:
+        """Topic, partition, next sequence and known end of that of them which has waited longest."""
+        longest = self._catchup.longest_unanswered
+        return None if longest is None else (longest.topic, longest.address, longest.next, longest.end)
+
     # -- the user -----------------------------------------------------------------------------------
 
     def start(self) -> list[Output]:

@@ -97,6 +97,12 @@ class StoreRole:
         """Partitions with records that are known of and that nobody sends; they are asked for again."""
         return self._catchup.unanswered
 
+    @property
+    def longest_unanswered(self) -> tuple[bytes, bytes, int, int] | None:
+        """Topic, partition, next sequence and known end of that of them which has waited longest."""
+        longest = self._catchup.longest_unanswered
+        return None if longest is None else (longest.topic, longest.address, longest.next, longest.end)
+
     def start(self) -> list[Output]:
         """The subscriptions of a store, and two of ours: T, and E for the heads of other stores."""
         own = [octet + self.address for octet in (b"D", b"W", b"T", b"E")]

@@ -112,7 +112,7 @@ def test_what_the_queue_between_local_nodes_drops_is_repaired(monkeypatch):
         assert largest <= 20_000 + limits.RUN_RECORDS * 100  # a lone run may be larger
 
 
-def test_a_flood_of_unknown_partitions_fills_the_tables_and_no_more(tmp_path):
+def test_a_flood_of_unknown_partitions_fills_the_tables_and_no_more(tmp_path, caplog):
     few = DEFAULT_LIMITS._replace(partitions=50)
     with (
         Tower() as tower,
@@ -129,6 +129,7 @@ def test_a_flood_of_unknown_partitions_fills_the_tables_and_no_more(tmp_path):
             until(lambda node=node: node.metrics()["partitions_refused"] > 500)  # some are lost on the way
             assert node.metrics()["partitions"] == 50
         assert len(store.heads()) == 50
+        until(lambda: caplog.text.count("its table of partitions is full") == 2)
 
 
 def test_a_peer_whose_name_changes_all_the_time_is_looked_up_once_at_a_time(monkeypatch):
@@ -174,13 +175,36 @@ def test_a_store_queues_a_bounded_number_of_fetches(monkeypatch, tmp_path):
         fetch = commands.Fetch(producer.address.encode(), ADDRESS, b"hello", 0, 1)
 
         def flood() -> int:
-            for _ in range(100):
-                node.on_command(fetch)
+            for number in range(100):
+                node.on_command(fetch._replace(address=b"%032X" % number))
             return len(node._requests)
 
         assert get_hub().run(flood) == 5
         assert store.metrics()["discarded"]["serve-queue"] == 95
         until(lambda: store.metrics()["serve_requests"] == 0)
+
+
+def test_a_fetch_that_is_repeated_before_it_was_served_is_served_once(tmp_path):
+    """Else a store that is behind gets further behind with each repetition."""
+    with (
+        Tower() as tower,
+        Peer(tower.addresses) as peer,
+        Store(tmp_path / "db", tower=tower) as store,
+        Producer("hello", tower=tower) as producer,
+    ):
+        for _ in range(10):
+            producer.send(KB)
+        producer.flush(10)
+        peer.meet(b"F")
+        fetch = commands.Fetch(producer.address.encode(), ADDRESS, b"hello", 3, 5)
+
+        def repeat() -> None:
+            for count in [5] * 50 + [2]:
+                store._node.on_command(fetch._replace(count=count))
+
+        get_hub().run(repeat)
+        until(lambda: store.metrics()["serve_requests"] == 0)
+        assert store.metrics()["records_served"] == 2
 
 
 def test_a_store_that_cannot_read_one_partition_goes_on_serving_others(monkeypatch, tmp_path, caplog):

@@ -8,6 +8,7 @@ import pytest
 from mesh.children import until
 
 from dafka import Consumer, Producer, Store, Tower
+from dafka.mesh import limits
 from dafka.mesh import producer as producing
 from dafka.mesh.producer import UnacknowledgedError
 
@@ -32,7 +33,8 @@ def test_a_new_store_takes_the_place_of_a_lost_one_if_the_producer_gives_it_up(t
                 assert [(gap.first, gap.next) for gap in consumer.gaps] == [(0, 3)]
 
 
-def test_otherwise_followers_wait_and_say_so(tmp_path):
+def test_otherwise_followers_wait_and_say_so(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(limits, "UNANSWERED_SECONDS", 0.5)
     with Tower() as tower, Producer("hello", tower=tower, head_interval=0.2) as producer:
         lose_a_store(tower, tmp_path / "lost", producer)
         with (
@@ -42,6 +44,10 @@ def test_otherwise_followers_wait_and_say_so(tmp_path):
             until(lambda: store.metrics()["partitions_unanswered"] == 1)
             until(lambda: consumer.metrics()["partitions_unanswered"] == 1)
             assert (store.metrics()["lag"], consumer.metrics()["lag"]) == (3, 3)
+            where = f"topic 'hello', partition {producer.address}, sequences 0 to 2"
+            for who in (f"the store in {tmp_path / 'new'}", f"the consumer {consumer.address}"):
+                said = f"{who}: nobody sends what 1 partitions are known to have, the first of them {where}"
+                until(lambda said=said: caplog.text.count(said) == 1)
             with Store(tmp_path / "lost", tower=tower):  # it was not lost after all
                 until(lambda: store.metrics()["lag"] == 0)
                 assert [next(consumer).value for _ in range(3)] == [b"0", b"1", b"2"]

@@ -139,6 +139,19 @@ def test_a_store_that_has_records_ends_the_pause():
         assert len(asked(role.receive(4.5, news))) == 1
 
 
+def test_a_partition_that_nobody_answers_for_is_one_while_it_is_asked_for_again():
+    role = consumer()
+    role.receive(0.0, head(99))
+    seen = []
+    for step in range(300):
+        role.tick(step / 10)
+        seen.append(role.unanswered)
+    assert seen == sorted(seen) and seen[-1] == 1
+    assert role.longest_unanswered == (TOPIC, PARTITION, 0, 100)
+    role.receive_run(30.0, direct(0, 2))
+    assert (role.unanswered, role.longest_unanswered) == (0, None)
+
+
 def test_a_store_that_has_nothing_new_does_not_end_the_pause():
     role = consumer()
     role.receive_run(0.0, run(0, 5))

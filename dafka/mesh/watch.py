@@ -1,0 +1,59 @@
+"""What a consumer or a store says of itself in the log, because nobody may be looking at its metrics.
+
+A partition whose records nobody sends is waited for as long as it takes: whoever has them may come back. A
+partition for which the table has no place is not followed at all. Both look like a quiet mesh from outside.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from dafka.mesh import limits
+from dafka.mesh.address import address_name, topic_name
+from dafka.roles.consumer import ConsumerRole
+from dafka.roles.store import StoreRole
+
+log = logging.getLogger(__name__)
+
+
+class Watch:
+    """Looks at a role now and then (:meth:`tick`); ``who`` is the node, in words."""
+
+    def __init__(self, who: str, role: ConsumerRole | StoreRole) -> None:
+        self._who = who
+        self._role = role
+        self._since: float | None = None  # when there began to be partitions that nobody answers for
+        self._told = 0  # how many of them the log knows of
+        self._full = False
+
+    def tick(self, now: float) -> None:
+        """Time has passed."""
+        if self._role.refused and not self._full:
+            self._full = True
+            log.warning(
+                "%s: its table of partitions is full, and what comes of further ones is left out", self._who
+            )
+        unanswered = self._role.unanswered
+        if not unanswered:
+            self._since, self._told = None, 0
+        elif self._since is None:
+            self._since = now
+        elif now - self._since >= limits.UNANSWERED_SECONDS and unanswered >= 2 * self._told:
+            self._told = unanswered
+            self._tell(unanswered)
+
+    def _tell(self, unanswered: int) -> None:
+        longest = self._role.longest_unanswered
+        if longest is None:
+            return
+        topic, address, first, end = longest
+        log.warning(
+            "%s: nobody sends what %d partitions are known to have, the first of them topic %r, "
+            "partition %s, sequences %d to %d; it is asked for again and again",
+            self._who,
+            unanswered,
+            topic_name(topic),
+            address_name(address),
+            first,
+            end - 1,
+        )
