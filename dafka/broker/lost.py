@@ -9,6 +9,8 @@ With durability ``'process'`` a log may come back with partitions that end befor
   refused, and so the transaction is aborted and not committed in part.
 - An aborted transaction that is lost is forgotten: records of its producer that get its offsets would be left
   out for it. One that only lost its marker gets another one, where the partition ends now.
+- A group that has committed a lost offset goes on where the partition ends now, or it would miss what gets
+  the lost offsets until it is back.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from functools import partial
 
 import gevent.event
 
+from dafka.broker.offsets import OFFSETS
 from dafka.broker.producer_state import NO_TRANSACTION, PRODUCERS, ProducerState, row_name, unpack
 from dafka.broker.rows import Rows
 from dafka.broker.topics import Partition, TopicTable
@@ -49,6 +52,12 @@ def _forget(log: Log, writer: Writer, partition: Partition, end: int, rows: Rows
         rest = _without(unpack(stored), end)
         if rest is None or rest.pack() != stored:
             rows[PRODUCERS, key] = None if rest is None else rest.pack()
+    offsets = log.table(OFFSETS)
+    for key in offsets.unordered():
+        if key.endswith("/" + name):
+            offset, *rest = offsets.get(key)
+            if offset > end:
+                rows[OFFSETS, key] = [end, *rest]
     index = AbortedIndex(log, name)
     gone, changed = index.cut(end)
     rows.update(changed)

@@ -11,7 +11,7 @@ from broker.clients import MEGABYTE, Client, batch
 from broker.transactional import Producer, committed, everything, fetch
 
 from dafka import Broker
-from dafka.broker.interface import Produced
+from dafka.broker.interface import CommittedOffset, Produced, TopicSpec
 from dafka.log import LOST_TABLE, Log
 from dafka.log.limits import FILE_BYTES
 from dafka.protocol.batch import with_producer
@@ -88,6 +88,25 @@ def test_a_transaction_that_was_lost_in_part_is_not_committed(tmp_path: Path) ->
         producer.abort()
         client.produce("t", b"after")
         assert committed(client) == [b"after"]
+
+
+def test_a_group_that_had_read_what_was_lost_goes_on_at_the_end_that_is_left(tmp_path: Path) -> None:
+    """Or it would miss what gets the lost offsets before it is back."""
+    with running(tmp_path) as client:
+        client.call("create_topics", {"t": TopicSpec(2)})
+        for value in (b"a", b"b", b"c"):
+            client.produce("t", value + LARGE)
+        for group, offset in (("ahead", 3), ("behind", 1)):
+            offsets = {("t", number): CommittedOffset(offset, "mine") for number in (0, 1)}
+            client.call("commit_offsets", group, offsets)
+    power_cut(tmp_path, 2)
+    with running(tmp_path) as client:
+        for group, offset, other in (("ahead", 2, 3), ("behind", 1, 1)):
+            found = client.call("fetch_offsets", group, [("t", 0), ("t", 1)])
+            assert [(one.offset, one.metadata) for one in found.values()] == [
+                (offset, "mine"),
+                (other, "mine"),
+            ]
 
 
 def test_a_partition_of_which_nothing_is_left_goes_on_at_its_end(tmp_path: Path) -> None:
