@@ -1,11 +1,18 @@
-"""kafka-python's classes over a broker in this process: ``from compat.kafka import KafkaProducer``.
+"""kafka-python's classes over a broker in this process, or over TCP.
+
+    from compat.kafka import KafkaConsumer, KafkaProducer
 
 The names, modules, exceptions and structures are those of the package ``kafka`` (kafka-python 3), which
 is installed beside this one and of which everything but the three clients is used as it is; see
 :mod:`compat.kafka._mirror`. The producer, the consumer and the admin client have kafka-python's methods,
 configuration keys, return types, exceptions and blocking behaviour; underneath they call
-:mod:`dafka.broker` through the hub. Configuration that only concerns a network connection (sockets, TLS,
-SASL, proxies, reconnecting) is accepted and has no effect inside one process.
+:mod:`dafka.broker` through the hub.
+
+``bootstrap_servers`` is a broker of this process (``dafka.Broker().bootstrap_servers``), which is called
+directly, or any other address, which is connected to. With ``DAFKA_EMBEDDED=DIR`` in the environment every
+address means one broker of this process with its data in DIR. Configuration of a network connection's details
+(sockets, proxies, reconnecting) is accepted and has no effect; ``security_protocol`` other than PLAINTEXT is
+refused for an address outside of this process.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""``KafkaAdminClient``: kafka-python's own class over a broker in this process.
+"""``KafkaAdminClient``: kafka-python's own class over a broker in this process, or over TCP.
 
 kafka-python's admin client turns each of its methods into Kafka requests and the responses into the
 dictionaries it returns. All of that is used as it is; what is underneath is
 :class:`~compat.kafka.admin._requests.Requests`. What a method cannot do with this broker it says as it would
 of an Apache Kafka that lacks the feature:
 
-- ACLs (``create_acls``, ``describe_acls``, ``delete_acls``), SCRAM credentials, replica log directories,
-  reassignments, elections, ``update_features`` and the metadata quorum concern what one broker without
+- ACLs (``create_acls``, ``describe_acls``, ``delete_acls``), SCRAM credentials, moving replicas (between
+  brokers or log directories), ``update_features`` and the metadata quorum concern what one broker without
   authorizer and replicas does not have: ``IncompatibleBrokerVersion``.
 - Everything else works: topics, partitions, configurations, groups, group offsets, partition offsets,
-  deleting records, the cluster, its log directories and versions, producers and transactions.
+  deleting records, elections, the cluster, its log directories and versions, producers and transactions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from compat.kafka.admin._requests import Requests
 
 
 class KafkaAdminClient(_TheirAdminClient):
-    """Administers a broker in this process; methods and configuration are kafka-python's.
+    """Administers a broker; methods and configuration are kafka-python's. Addresses: see :mod:`compat.kafka`.
 
     Raises:
         KafkaConfigurationError: unknown configuration keys, or an ``api_version`` that is no tuple.

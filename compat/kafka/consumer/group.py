@@ -1,4 +1,4 @@
-"""``KafkaConsumer``: kafka-python's consumer over a broker in this process.
+"""``KafkaConsumer``: kafka-python's consumer over a broker in this process, or over TCP.
 
 It runs in the caller's thread and is not thread safe, as kafka-python's; only ``close`` may come from
 another thread. Subscription state is kafka-python's ``SubscriptionState``. Batches are fetched by
@@ -40,14 +40,16 @@ log = logging.getLogger(__name__)
 
 
 class KafkaConsumer(Reading):
-    """Reads records of topics of a broker in this process.
+    """Reads records of topics of a broker. For one thread, but for ``close``.
 
-    The configuration keys and their defaults are kafka-python's. Of those that describe a network
-    connection only ``bootstrap_servers`` and ``bootstrap_timeout_ms`` matter here.
+    The configuration keys and their defaults are kafka-python's. Of those that describe a network connection
+    ``bootstrap_servers``, ``bootstrap_timeout_ms``, ``request_timeout_ms`` and ``security_protocol`` matter:
+    see :mod:`compat.kafka`.
 
     Raises:
         KafkaConfigurationError: unknown keys, or settings that contradict each other.
         KafkaTimeoutError: no broker at ``bootstrap_servers``.
+        KafkaConnectionError: the folder of ``DAFKA_EMBEDDED`` cannot be opened, as when it is in use.
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(_theirs.KafkaConsumer.DEFAULT_CONFIG)

@@ -1,4 +1,4 @@
-"""``KafkaProducer``: kafka-python's producer over a broker in this process.
+"""``KafkaProducer``: kafka-python's producer over a broker in this process, or over TCP.
 
 What runs for every record is :meth:`KafkaProducer.send`, in the caller's thread: checks, serializers,
 partition, and one append under the partition's lock. Everything that happens once for a batch is
@@ -7,8 +7,8 @@ hands them to the broker in :mod:`compat.kafka.producer._sender`. Topics that ar
 that are chosen otherwise are in :mod:`compat.kafka.producer._choosing`, the transactional methods in
 :mod:`compat.kafka.producer._transactional`.
 
-Callbacks of futures run on the hub's thread, as kafka-python runs them on its sender's: they must be
-short, may ``send``, and must not wait for records.
+Callbacks of futures run in order in a thread of the producer's own (:mod:`compat.kafka.producer._callbacks`):
+they may ``send``, and may not wait for another record of the same producer.
 """
 
 from __future__ import annotations
@@ -61,16 +61,18 @@ _new_future = object.__new__
 
 
 class KafkaProducer(Choosing, Transactional):
-    """Publishes records to topics of a broker in this process. Safe for use by many threads.
+    """Publishes records to topics of a broker. Safe for use by many threads.
 
-    The configuration keys and their defaults are kafka-python's. Of those that describe a network
-    connection only ``bootstrap_servers`` and ``bootstrap_timeout_ms`` matter here.
+    The configuration keys and their defaults are kafka-python's. Of those that describe a network connection
+    ``bootstrap_servers``, ``bootstrap_timeout_ms``, ``request_timeout_ms`` and ``security_protocol`` matter:
+    see :mod:`compat.kafka`.
 
     Raises:
         ValueError: unknown keys, or an unknown ``compression_type``.
         RuntimeError: the library of the compression type is not installed.
         KafkaConfigurationError: settings that contradict each other.
         KafkaTimeoutError: no broker at ``bootstrap_servers``.
+        KafkaConnectionError: the folder of ``DAFKA_EMBEDDED`` cannot be opened, as when it is in use.
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(_theirs.KafkaProducer.DEFAULT_CONFIG)
