@@ -38,3 +38,19 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         _ = dafka.Zookeeper
     with pytest.raises(ImportError, match="Zookeeper"):
         from dafka import Zookeeper  # noqa: F401
+
+
+@pytest.mark.parametrize("package", ["pyspark", "pyarrow"])
+def test_spark_without_its_packages_names_the_extra_to_install(package):
+    run(f"""
+        sys.modules[{package!r}] = None
+        try:
+            import dafka.spark
+        except ModuleNotFoundError as error:
+            assert error.name == {package!r}
+            assert str(error) == (
+                "dafka.spark runs on Apache Spark; {package} is missing: pip install 'dafka[spark]'"
+            )
+        else:
+            raise AssertionError("imported")
+    """)

@@ -28,7 +28,7 @@ from dafka.mesh.producer_node import (
     UnacknowledgedError,
 )
 from dafka.protocol.batch import CODECS, HEADER_OCTETS, MAGIC, is_batch
-from dafka.protocol.compression import is_available
+from dafka.protocol.compression import LIBRARIES, is_available
 from dafka.protocol.errors import DafkaError
 from dafka.roles.producer import ProducerRole
 
@@ -244,7 +244,8 @@ def _check_batching(batch: bool, compression: str | None, linger: float | None) 
         known = ", ".join(filter(None, CODECS))
         raise ValueError(f"compression is one of {known} or None, not {compression!r}")
     if compression is not None and not is_available(compression):
-        raise ValueError(f"compression {compression!r} needs a library that is not installed here")
+        library = LIBRARIES[compression]
+        raise ValueError(f"compression {compression!r} is not installed: pip install {library}")
     if linger is not None and not 0 <= linger < 3600:
         raise ValueError(f"linger is a time in seconds, 0 or more, not {linger!r}")
 

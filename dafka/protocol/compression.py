@@ -20,7 +20,7 @@ from dafka.protocol.batch import BatchError
 DECOMPRESSED_LIMIT = 256 * 1024 * 1024  # octets that one batch may grow to
 
 _STEP = 1024 * 1024  # octets made at a time, at least
-_LIBRARIES = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}
+LIBRARIES = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}  # to be installed, by codec
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER_OCTETS = 16
 # The densest element of snappy is three octets for a copy of 64, so what claims more growth is no snappy.
@@ -32,7 +32,7 @@ def is_available(name: str) -> bool:
     """Whether kafka-python can write and this module can read the codec here."""
     if name == "gzip":
         return True
-    return name in _LIBRARIES and _library(name) is not None
+    return name in LIBRARIES and _library(name) is not None
 
 
 def compress(name: str, body: bytes) -> bytes:
@@ -75,7 +75,7 @@ def _library(name: str) -> Any:
 
 
 def _unavailable(name: str) -> BatchError:
-    return BatchError("codec", f"{name} is not installed; pip install {_LIBRARIES.get(name, name)}")
+    return BatchError("codec", f"{name} is not installed; pip install {LIBRARIES.get(name, name)}")
 
 
 class _Output:

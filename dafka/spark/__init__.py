@@ -9,7 +9,15 @@
 
 from __future__ import annotations
 
-from dafka.spark.session import session
-from dafka.spark.source import FORMAT, SCHEMA, SCHEMA_WITH_HEADERS, DafkaDataSource, register
+try:
+    from dafka.spark.session import session
+    from dafka.spark.source import FORMAT, SCHEMA, SCHEMA_WITH_HEADERS, DafkaDataSource, register
+except ModuleNotFoundError as error:
+    missing = (error.name or "").partition(".")[0]
+    if missing in ("", "dafka"):
+        raise
+    raise ModuleNotFoundError(
+        f"dafka.spark runs on Apache Spark; {missing} is missing: pip install 'dafka[spark]'", name=missing
+    ) from error
 
 __all__ = ["FORMAT", "SCHEMA", "SCHEMA_WITH_HEADERS", "DafkaDataSource", "register", "session"]

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import NamedTuple, TypeVar
 
 from dafka.protocol.batch import CODECS
-from dafka.protocol.compression import is_available
+from dafka.protocol.compression import LIBRARIES, is_available
 from dafka.spark import option_values as values
 from dafka.spark.errors import OptionError
 from dafka.spark.option_values import TopicPartition
@@ -225,7 +225,9 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     default = WriteOptions(_access(given))
     compression = given.get("kafka.compression.type", values.one_of("none", *filter(None, CODECS)))
     if compression not in (None, "none") and not is_available(compression):
-        raise OptionError(f"kafka.compression.type: the codec {compression} is not installed here")
+        raise OptionError(
+            f"kafka.compression.type: {compression} is not installed: pip install {LIBRARIES[compression]}"
+        )
     most = given.get("kafka.max.request.size", values.positive)
     wanted = max(given.get("kafka.batch.size", values.positive) or 0, default.batch_bytes)
     acks = given.get("kafka.acks", values.one_of("all", "-1", "1", "0"))

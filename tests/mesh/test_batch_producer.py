@@ -125,6 +125,15 @@ def test_batches_are_compressed(stored, compression):
 
 
 @pytest.mark.parametrize(
+    ("codec", "library"), [("snappy", "python-snappy"), ("lz4", "lz4"), ("zstd", "zstandard")]
+)
+def test_a_compression_that_is_not_there_is_refused_with_its_library(tower, codec, library, monkeypatch):
+    monkeypatch.setattr("dafka.mesh.producer.is_available", lambda name: False)
+    with pytest.raises(ValueError, match=f"{codec}' is not installed: pip install {library}$"):
+        Producer("hello", tower=tower, batch=True, compression=codec)
+
+
+@pytest.mark.parametrize(
     ("field", "wrong", "error"),
     [
         ("value", "text", TypeError),

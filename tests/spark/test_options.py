@@ -11,6 +11,15 @@ SERVERS = {"kafka.bootstrap.servers": "host:9092"}
 READ = {**SERVERS, "subscribe": "t"}
 
 
+@pytest.mark.parametrize(
+    ("codec", "library"), [("snappy", "python-snappy"), ("lz4", "lz4"), ("zstd", "zstandard")]
+)
+def test_a_codec_that_is_not_there_is_refused_with_its_library(codec, library, monkeypatch):
+    monkeypatch.setattr("dafka.spark.options.is_available", lambda name: False)
+    with pytest.raises(OptionError, match=f"{codec} is not installed: pip install {library}$"):
+        write_options({**SERVERS, "kafka.compression.type": codec})
+
+
 def test_servers_go_with_and_without_the_prefix():
     for name in ("kafka.bootstrap.servers", "bootstrap.servers", "Kafka.Bootstrap.Servers"):
         assert read_options({name: "a:1, b:2", "subscribe": "t"}).access.servers == "a:1,b:2"
