@@ -22,16 +22,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import gevent
 import gevent.event
-import zmq
 from gevent import monkey
 from gevent._hub_local import get_hub_if_exists
 
 from dafka.mesh import limits
 from dafka.protocol.errors import DafkaError
+
+if TYPE_CHECKING:
+    import zmq
 
 log = logging.getLogger(__name__)
 
@@ -196,6 +198,8 @@ class Hub:
     def context(self) -> zmq.Context[zmq.Socket[bytes]]:
         """The ZeroMQ context of all sockets of this hub."""
         if self._context is None:
+            import zmq  # a broker that is alone has no use for it
+
             self._context = zmq.Context()
             self._context.max_sockets = min(65536, self._context.get(zmq.SOCKET_LIMIT))
         return self._context
@@ -296,7 +300,8 @@ def get_hub() -> Hub:
 @atexit.register  # at import: whoever uses the hub registers later, and so is called before it stops
 def _stop_at_exit() -> None:
     if _hub is not None:
-        _hub.stop()
+        with suppress(KeyboardInterrupt):  # of somebody who does not want to wait for it
+            _hub.stop()
 
 
 def _forget_after_fork() -> None:

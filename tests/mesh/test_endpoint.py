@@ -230,6 +230,22 @@ def test_a_node_that_has_left_says_nothing_any_more(caplog):
     assert caplog.text == ""
 
 
+def test_a_consumer_that_leaves_takes_its_subscriptions_back():
+    with (
+        Tower() as tower,
+        Peer(tower.addresses) as peer,
+        Consumer(["hello", "other"], tower=tower) as staying,
+    ):
+        own = {octet + staying.address.encode() for octet in (b"D", b"E", b"L", b"T")}
+        with Consumer(["hello", "hello2"], tower=tower) as leaving:
+            peer.meet(b"Mhello", b"Hhello", b"Mhello2", b"D" + leaving.address.encode())
+            leaving.unsubscribe("hello2")
+            peer.until(lambda: not peer.subscriptions & {b"Mhello2", b"Hhello2"})
+        peer.until(lambda: peer.subscriptions == own | {b"Mhello", b"Hhello", b"Mother", b"Hother"})
+        staying.unsubscribe("hello")
+        peer.until(lambda: peer.subscriptions == own | {b"Mother", b"Hother"})
+
+
 def test_clocks_end_with_the_nodes_they_are_for():
     with Tower() as tower, Consumer(["hello"], tower=tower) as consumer:
         endpoint = consumer._node._endpoint

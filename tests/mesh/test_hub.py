@@ -12,6 +12,7 @@ import time
 import gevent
 import pytest
 
+from dafka.mesh import hub as hub_module
 from dafka.mesh.hub import get_hub
 
 
@@ -211,6 +212,14 @@ def test_a_producer_of_before_a_fork_refuses_records_in_the_child():
         )
         == "42"
     )
+
+
+def test_ctrl_c_at_the_interpreters_exit_is_no_traceback(monkeypatch):
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(get_hub(), "stop", interrupted)
+    hub_module._stop_at_exit()
 
 
 def test_an_interpreter_with_a_running_hub_ends_quietly():
