@@ -65,12 +65,8 @@ class Written(WriterCommitMessage):
 
 
 class _Sink:
-    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
         check_columns(options, schema)
-        if overwrite:
-            raise OptionError(
-                "topics can only be appended to: say mode('append'), outputMode('append' or 'update')"
-            )
         self._options = options
 
     @property
@@ -110,7 +106,9 @@ class BatchSink(_Sink, DataSourceArrowWriter):
     """One write of a frame. It is pickled, so that tasks and the driver know it by the same number."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
-        super().__init__(options, schema, overwrite)
+        super().__init__(options, schema)
+        if overwrite:
+            raise OptionError("topics can only be appended to: say mode('append')")
         self._job = uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:

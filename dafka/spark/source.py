@@ -112,9 +112,10 @@ class DafkaDataSource(DataSource):
             return sink
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
-        """For ``df.writeStream``."""
+        """For ``df.writeStream``. In ``outputMode("complete")``, which is to overwrite, each micro-batch
+        appends the whole result, as with Spark's own Kafka sink."""
         with reason_first():
-            return StreamSink(write_options(self.options), schema, overwrite)
+            return StreamSink(write_options(self.options), schema)
 
 
 class RangePartition(InputPartition):

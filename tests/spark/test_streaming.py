@@ -161,6 +161,18 @@ def test_a_stream_is_written_to_a_topic(spark, broker, tmp_path):
     assert all(keys[2 * number] == b"%d" % (number % 9) for number in range(100))
 
 
+def test_the_whole_result_is_written_each_time_in_complete_mode(spark, broker, tmp_path):
+    create(broker, "flights", 1)
+    read = stream(spark, broker, subscribe="flights", startingOffsets="earliest")
+    counts = read.groupBy("key").count().selectExpr("key", "cast(count as string) as value")
+    for key in (b"UA", b"AA"):
+        produce(broker, "flights", [b"x"] * 2, key=key)
+        query = write_stream(counts, broker, tmp_path / "checkpoint", topic="counts").outputMode("complete")
+        query.trigger(availableNow=True).start().awaitTermination()
+    found = [(record.key, record.value) for record in records(broker, "counts")]
+    assert sorted(found) == [(b"AA", b"2"), (b"UA", b"2"), (b"UA", b"2")]
+
+
 # -- records that are gone ----------------------------------------------------------------------
 
 

@@ -49,7 +49,7 @@ def sink(brokers):
     options = write_options(
         {"bootstrap.servers": brokers.access.servers, "topic": "t", "exactlyOnce": "true"}
     )
-    return StreamSink(options, StructType([StructField("value", StringType())]), overwrite=False)
+    return StreamSink(options, StructType([StructField("value", StringType())]))
 
 
 def batch_sink(brokers):
