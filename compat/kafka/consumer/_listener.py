@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 from typing import Any
@@ -30,6 +29,8 @@ class Notices:
         method = getattr(self._listener, f"on_partitions_{what}")
         try:
             if inspect.iscoroutinefunction(method):
+                import asyncio  # whoever writes coroutines has it; others would wait for it
+
                 asyncio.run(method(partitions))
             else:
                 method(partitions)
