@@ -105,12 +105,8 @@ class Planner:
         return self._resolve(self._partitions(), starting, at_end=False)
 
     def latest(self, start: Mapping[TopicPartition, int]) -> Offsets:
-        """The end of every partition there is now, and never behind ``start``."""
-        return self.reconciled(start, self.ends(start))
-
-    def ends(self, start: Mapping[TopicPartition, int]) -> Offsets:
-        """The end of every partition there is now, for a query that has read up to ``start``."""
-        return self._ends(self._partitions(known=start))
+        """The end of every partition there is now, and never behind ``start``, up to which was read."""
+        return self.reconciled(start, self._ends(self._partitions(known=start)))
 
     def reconciled(self, start: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> Offsets:
         """``ends``, and never behind ``start``. A partition that was read before and is gone, or has become
@@ -135,7 +131,12 @@ class Planner:
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[OffsetRange]:
         """The ranges of a micro-batch, cut as options say. What partitions that were added have lost at their
-        beginning was never read: it is lost data."""
+        beginning was never read: it is lost data.
+
+        A query that was killed in its very first micro-batch begins anew where options say, with the end that
+        was planned. Where that is in front of the beginning, because the query begins at the latest offsets,
+        the range is empty.
+        """
         begins = dict(start)
         added = dict.fromkeys((place for place in end if place not in start), EARLIEST)
         for place, first in self._cluster.list_offsets(added).items():

@@ -181,6 +181,7 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(options, schema)
         self._holdback = Holdback(self._options.min_offsets_per_trigger, self._options.max_trigger_delay)
+        self._what_is_there_now = False
         self._target: Offsets | None = None
         self._reported: Offsets | None = None
 
@@ -198,9 +199,8 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """From now on, what is there now is all there is."""
-        with reason_first():
-            self._target = self._planner().ends({})
+        """What is there when it is first asked for is all there is."""
+        self._what_is_there_now = True
 
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
         """The end of the next micro-batch."""
@@ -209,11 +209,14 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
             before = from_json(start)
             target = self._target
             latest = planner.latest(before) if target is None else planner.reconciled(before, target)
+            if self._what_is_there_now:
+                self._target = latest
             self._reported = latest
             begin = planner.with_added(before, latest)
             if isinstance(limit, ReadAllAvailable):
                 return to_json(latest)
-            if target is None and self._holdback.holds(available(begin, latest), time.monotonic()):
+            may_wait = not self._what_is_there_now
+            if may_wait and self._holdback.holds(available(begin, latest), time.monotonic()):
                 return start
             most = self._options.max_offsets_per_trigger
             return to_json(latest if most is None else limited(begin, latest, most))

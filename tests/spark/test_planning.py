@@ -10,6 +10,7 @@ from spark.frames import create, produce
 
 from compat.kafka import KafkaAdminClient
 from dafka.broker import connect
+from dafka.spark import SCHEMA, DafkaDataSource
 from dafka.spark.cluster import Cluster
 from dafka.spark.errors import DataLossError, OffsetError, OptionError, UnknownTopicError, UnreachableError
 from dafka.spark.options import read_options
@@ -159,6 +160,30 @@ def test_new_partitions_that_are_gone_when_their_micro_batch_runs_are_data_loss(
     with pytest.raises(DataLossError, match="partition 0 of topic 'gone', offsets from 0 to 7"):
         planner().ranges(start, end)
     assert planner(failOnDataLoss="false").ranges(start, end) == [OffsetRange("t", 0, 4, 10)]
+
+
+def test_a_first_micro_batch_that_was_planned_before_its_query_was_killed_can_be_run(planner):
+    """Spark asks a query that begins at the end for its first offsets once more."""
+    planned = {("t", 0): 7, ("t", 1): 20}
+    assert planner().ranges(planner().initial(), planned) == []
+
+
+def test_what_is_there_now_may_be_without_topics_that_were_deleted(planner, broker):
+    """Trigger.AvailableNow: what has been read, and is gone, is a warning."""
+    create(broker, "u", 1)
+    options = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "subscribe": "t,u",
+        "failOnDataLoss": "false",
+        "maxOffsetsPerTrigger": "12",
+    }
+    reader = DafkaDataSource(options).streamReader(SCHEMA)
+    drop(broker, "u")
+    reader.prepareForTriggerAvailableNow()
+    limit = reader.getDefaultReadLimit()
+    first = reader.latestOffset({"t": {"0": 4, "1": 20}, "u": {"0": 3}}, limit)
+    produce(broker, "t", [b"x"] * 10, partition=1)
+    assert first == reader.latestOffset(first, limit) == {"t": {"0": 10, "1": 20}}
 
 
 def test_offsets_are_stored_as_sparks_kafka_source_does():
