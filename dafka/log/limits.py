@@ -32,6 +32,12 @@ CHECKPOINT_BYTES = 8 * 1024 * 1024
 FILE_BYTES = 128 * 1024
 """Values from this size on are files of their own, with durability ``'process'``."""
 
+RESERVE_BYTES = 4 * 1024 * 1024
+"""Space on the disk that no message gets: deleting takes some, too, before it gives any back."""
+
+RESERVE_SHARE = 16
+"""Of a small disk it is this share."""
+
 REMOVABLE_FILES = 64
 """So many files of deleted values wait for a checkpoint before one is due."""
 

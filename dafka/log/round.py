@@ -62,6 +62,10 @@ class WriteRound:
                 folder, f"a round of the log {folder} was committed or dropped; begin another"
             )
         deleted, stored = self._value_rows
+        if self.growths:
+            self._storage.keep_reserve(
+                sum(chunk.key.size for growth in self.growths for chunk in growth.added)
+            )
         if self.growths or deleted or stored or self.changes:
             self.attempted = True
             gone, new = self.changes.rows()

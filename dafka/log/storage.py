@@ -24,6 +24,7 @@ Only here and in :mod:`dafka.log.values` is diskcache used. Facts about it that 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import sys
@@ -49,6 +50,8 @@ from dafka.log.limits import (
     LAYOUT,
     LOST_SECONDS,
     REMOVABLE_FILES,
+    RESERVE_BYTES,
+    RESERVE_SHARE,
     VACUUM_BYTES,
 )
 from dafka.log.values import ValueDisk
@@ -158,12 +161,20 @@ class Storage:
                     files.unlink(name)
             self.close()
             if isinstance(error, _FAILURES):
-                raise LogWriteError(
-                    self.folder,
-                    f"a round could not be written to the log {self.folder}: {cause_of(error)}; nothing of "
-                    "it was stored. Free disk space or repair the folder, and append again",
-                ) from error
+                raise self._not_written(cause_of(error)) from error
             raise
+
+    def keep_reserve(self, appended: int) -> None:
+        """Raise LogWriteError if appending so many bytes would take the last space on the disk.
+
+        That is kept for the next checkpoint and for deleting, which takes space before it gives any back.
+        """
+        if self._is_short(appended, 0):
+            spare = self.free_bytes()[0]
+            if self._is_short(appended, spare):
+                self.checkpoint()
+                if self._is_short(appended, spare):
+                    raise self._not_written(f"{os.strerror(errno.ENOSPC)}, but what is kept for deleting")
 
     @property
     def checkpoint_due(self) -> bool:
@@ -242,6 +253,15 @@ class Storage:
             with contextlib.suppress(sqlite3.Error, OSError):
                 self._sweep()
 
+    def _is_short(self, appended: int, spare: int) -> bool:
+        try:
+            disk = os.statvfs(self.folder)
+        except OSError:
+            return False  # what is wrong shows when the round is written
+        reserve = min(RESERVE_BYTES, disk.f_blocks * disk.f_frsize // RESERVE_SHARE)
+        grows = max(0, self.wal_bytes + appended - spare)  # the database, with the next checkpoint
+        return disk.f_bavail * disk.f_frsize < appended + grows + reserve
+
     def _take_back_doubtful(self) -> None:
         """Remove the files of a round that failed in its COMMIT, unless it is there after all."""
         for key, name in self._doubtful:
@@ -265,6 +285,13 @@ class Storage:
             self._cache.close()
         except sqlite3.Error as error:
             raise LogWriteError(self.folder, f"the log {self.folder} could not be closed: {error}") from error
+
+    def _not_written(self, cause: str) -> LogWriteError:
+        return LogWriteError(
+            self.folder,
+            f"a round could not be written to the log {self.folder}: {cause}; nothing of it was stored. "
+            "Free disk space or repair the folder, and append again",
+        )
 
     def _reading(self, error: Exception, place: str) -> LogReadError | DamagedError:
         if isinstance(error, sqlite3.OperationalError | OSError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from types import SimpleNamespace
 
 import kafka.errors as errors
 import pytest
@@ -11,7 +13,7 @@ from log.messages import chunk_rows, database
 
 from compat.kafka import KafkaConsumer
 from dafka import Broker
-from dafka.broker.interface import EARLIEST, TopicSpec
+from dafka.broker.interface import EARLIEST, CommittedOffset, TopicSpec
 from dafka.log import LogWriteError
 
 LARGE = bytes(100_000)
@@ -108,3 +110,22 @@ def test_the_records_of_a_deleted_topic_go_when_the_disk_works_again(monkeypatch
             assert len(log.partitions()) == 1
         until(lambda: not log.partitions())
         assert client.call("create_topics", {"t": TopicSpec()}) == {"t": None}
+
+
+def test_on_a_full_disk_nothing_is_stored_and_whatever_makes_room_can_be_done(client, monkeypatch):
+    for topic in ("t", "other"):
+        client.create(topic)
+        for _ in range(5):
+            client.produce(topic, LARGE)
+    full = SimpleNamespace(f_bavail=1_000_000, f_frsize=1, f_blocks=10**9)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "statvfs", lambda path: full)
+        assert client.produce("t", b"more").error is errors.KafkaStorageError
+        offsets = {("t", 0): CommittedOffset(3)}
+        assert client.call("commit_offsets", "g", offsets) == {("t", 0): None}
+        assert client.call("delete_records", {("t", 0): 3})["t", 0] == (None, 3)
+        assert client.call("delete_topics", ["other"]) == {"other": None}
+        until(lambda: len(client.core.log.partitions()) == 1 and not client.core.log.garbage_bytes)
+        assert client.produce("t", b"more").error is errors.KafkaStorageError
+        assert len(client.values("t", 3)) == 2
+    assert client.produce("t", b"more").error is None

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import diskcache
@@ -196,6 +197,38 @@ def test_a_full_disk_refuses_rounds_and_what_was_acknowledged_stays(folder: Path
         assert (first, contents[-1]) == (1, b"room again")
         assert log.table("t").get("next") == acknowledged - 1
     assert not [damage for seen in verify(folder) for damage in seen.damages]
+
+
+@pytest.mark.parametrize("size", [500, 20_000, 200_000])
+def test_the_last_space_on_a_disk_is_kept_for_deleting(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Or nothing could be deleted when the disk is full: that takes space before it gives any back."""
+    capacity, share = 8_000_000, 8_000_000 // 16
+
+    def free() -> int:
+        return max(0, capacity - sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
+
+    monkeypatch.setattr(
+        os, "statvfs", lambda path: SimpleNamespace(f_bavail=free(), f_blocks=capacity, f_frsize=1)
+    )
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        contents = numbered(0, 20, size // 20)
+        with pytest.raises(LogWriteError, match="No space left"):
+            for _ in range(100_000):
+                log.write([(partition, contents)])
+        full = partition.bytes
+        assert full > 0.2 * capacity
+        assert free() > share
+        log.write([], {("t", "k"): 1})
+        log.trim(partition, before_sequence=partition.next_sequence // 2)
+        while log.garbage_bytes:
+            log.write([], collect_bytes=1_000_000)
+            assert free() > share / 2
+        log.checkpoint()
+        while partition.bytes < 0.9 * full:
+            log.write([(partition, contents)])
 
 
 def test_writers_that_are_killed_on_a_full_disk_leave_a_good_log(folder: Path) -> None:
