@@ -11,7 +11,6 @@ import contextlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 
 from dafka.log.chunk import ChunkKey
 
@@ -164,7 +163,7 @@ class ChunkIndex:
         dropped = [self[position] for position in range(count)]
         if count > 0:
             self._drop(0, count)
-            self._find_peaks(0)
+            self._find_peaks(0, 0)
         return dropped
 
     def clear(self) -> list[ChunkKey]:
@@ -192,7 +191,7 @@ class ChunkIndex:
             "q", [key.max_timestamp for key in keys]
         )
         self._sizes[position:end] = array("I", [key.size for key in keys])
-        self._find_peaks(position)
+        self._find_peaks(position, position + len(keys))
 
     def _drop(self, start: int, end: int) -> None:
         self.bytes -= sum(self._sizes[start:end])
@@ -201,6 +200,12 @@ class ChunkIndex:
         ):  # fmt: skip
             del column[start:end]
 
-    def _find_peaks(self, start: int) -> None:
-        before = self._peaks[start - 1 : start] if start else array("q")
-        self._peaks[start:] = array("q", accumulate([*before, *self._times[start:]], max))[len(before) :]
+    def _find_peaks(self, start: int, end: int) -> None:
+        """Find the running maxima anew from ``start`` on: to ``end``, and then to the first that is right."""
+        peaks, times = self._peaks, self._times
+        peak = peaks[start - 1] if start else times[0]
+        for position in range(start, len(times)):
+            peak = max(peak, times[position])
+            if position >= end and peaks[position] == peak:
+                return
+            peaks[position] = peak

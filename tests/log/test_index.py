@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import time
+
 import pytest
 
 from dafka.log.chunk import BATCH, ChunkKey
@@ -87,6 +90,47 @@ def test_chunks_take_the_place_of_others(index: ChunkIndex, new: list[ChunkKey])
     assert index.bytes == expected.bytes
     for timestamp in (5, 11, 41, 55, 65, 71):
         assert index.at_timestamp(timestamp) == expected.at_timestamp(timestamp)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_places_by_timestamp_stay_right_whatever_goes_or_is_replaced(seed: int) -> None:
+    chance = random.Random(seed)
+    times = [chance.randrange(30) + chance.choice((0, 0, number)) for number in range(60)]
+    keys = [ChunkKey(4, n, n + 1, n, n + 1, time, 10, BATCH) for n, time in enumerate(times)]
+    index = ChunkIndex(4)
+    index.extend(keys)
+    for _ in range(20):
+        if chance.random() < 0.3:
+            index.floor_sequence = index.floor_offset = index.first_sequence + chance.randrange(3)
+            index.drop_trimmed()
+        else:
+            start = chance.randrange(len(index))
+            count = min(chance.randrange(1, 4), len(index) - start)
+            old = [index[position] for position in range(start, start + count)]
+            merged = old[0]._replace(
+                next=old[-1].next, next_offset=old[-1].next_offset, max_timestamp=chance.randrange(60)
+            )
+            index.replace(start, count, chance.choice(([merged], old)))
+        expected = ChunkIndex(4)
+        expected.extend([index[position] for position in range(len(index))])
+        found = [index.at_timestamp(time) for time in range(100)]
+        assert found == [expected.at_timestamp(time) for time in range(100)]
+
+
+def test_a_change_at_the_front_does_not_go_through_the_whole_partition() -> None:
+    def seconds(count: int) -> float:
+        index = ChunkIndex(4)
+        index.extend(ChunkKey(4, n, n + 1, n, n + 1, n, 10, BATCH) for n in range(count))
+        best = 1.0
+        for changes in range(20):
+            begin = time.perf_counter()
+            index.replace(5, 1, [index[5]])
+            index.floor_sequence = index.floor_offset = index.first_sequence + 1 + changes % 2
+            index.drop_trimmed()
+            best = min(best, time.perf_counter() - begin)
+        return best
+
+    assert seconds(200_000) < 500 * seconds(200)  # moving the arrays alone takes 30 times as long
 
 
 @pytest.mark.parametrize(("timestamp", "count"), [(50, 0), (51, 2), (60, 2), (61, 3)])
