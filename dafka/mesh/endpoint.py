@@ -118,6 +118,8 @@ class Endpoint:
         self._subscriber = Socket(context, zmq.SUB, self._ready.set, water_mark)
         try:
             self._publisher.set(zmq.XPUB_VERBOSE, 1)
+            # A peer that is stopped, or whose link is cut, would have its queue filled until TCP gives up.
+            self._publisher.set(zmq.TCP_MAXRT, round(options.beacon_timeout * 1000))
             self._publisher.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)  # of what comes in: subscriptions
             self._subscriber.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
             port = self._bind(options.bind)

@@ -150,7 +150,7 @@ def _consume(options: argparse.Namespace, mesh: dict[str, object]) -> None:
     with Consumer([options.name], offset_reset="earliest", start=start, **mesh) as consumer:
         while True:
             for record in consumer.poll(1.0):
-                print("record", record.partition, record.sequence, record.value.decode())
+                print("record", record.partition, record.sequence, record.value.decode().rstrip())
             sys.stdout.flush()
 
 

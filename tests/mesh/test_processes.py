@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from mesh.children import MESH, TIMEOUT, Child, Children, until
 
-from dafka import Consumer, Store, Tower
+from dafka import Consumer, Producer, Store, Tower
 from dafka.log import Log
 
 COUNT = 1000
@@ -114,6 +114,21 @@ def test_a_producer_stopped_for_longer_than_the_beacon_timeout_is_followed_again
         assert [int(next(consumer).value) for _ in range(COUNT)] == list(range(COUNT))
         assert store.end() == 0
         assert stored(folder) == {producer.says("producer"): numbers(COUNT)}
+
+
+def test_what_is_queued_for_a_stopped_consumer_is_given_up_and_fetched_later(children):
+    """Else a producer of large records keeps as many as the water mark says, until TCP gives up."""
+    with Tower() as tower, Producer("hello", tower=tower, min_stores=0, **MESH) as producer:
+        consumer = children.node("consumer", [tower.addresses], "hello")
+        producer.send(b"0")
+        until(lambda: consumed(consumer) == [0])
+        assert producer.metrics()["endpoint_heard_subscriptions"] > 0
+        consumer.send(signal.SIGSTOP)
+        for number in range(1, 300):  # more than the system keeps for both ends
+            producer.send(b"%-100000d" % number)
+        until(lambda: producer.metrics()["endpoint_heard_subscriptions"] == 0)
+        consumer.send(signal.SIGCONT)
+        until(lambda: consumed(consumer) == list(range(300)))
 
 
 def test_a_stopped_store_catches_up_with_what_was_published_meanwhile(children, tmp_path):
