@@ -87,7 +87,7 @@ class Beaconing:
     def read(self) -> bool:
         """Read what the towers say; whether there was something."""
         messages = self._in.receive(limits.ROUND_MESSAGES)
-        now = time.monotonic()
+        now, refused = time.monotonic(), self._role.refused
         for frames in messages:
             if frames == [WELCOME]:
                 self._carry(self._role.start(now))
@@ -103,6 +103,8 @@ class Beaconing:
                 self._discarded.add("peer-endpoint")
             else:
                 self._carry(self._role.beacon(now, beacon))
+        if self._role.refused > refused:
+            self._discarded.add("peer-table", self._role.refused - refused)
         return bool(messages)
 
     def close(self) -> None:

@@ -38,6 +38,8 @@ class PeersRole:
         timeout: float = 4.0,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
+        self.refused = 0
+        """Beacons of peers that the table had no place for."""
         self._beacon = NodeBeacon(address, host, port)
         self._interval = interval
         self._timeout = timeout
@@ -66,6 +68,7 @@ class PeersRole:
             return []
         known = self._peers.pop(beacon.address, None)
         if known is None and len(self._peers) >= self._limits.peers:
+            self.refused += 1
             return []
         self._peers[beacon.address] = (beacon.endpoint, now)
         if known is None:

@@ -132,6 +132,14 @@ def test_a_flood_of_unknown_partitions_fills_the_tables_and_no_more(tmp_path, ca
         until(lambda: caplog.text.count("its table of partitions is full") == 2)
 
 
+def test_beacons_of_peers_that_have_no_place_in_the_table_are_counted():
+    with Tower() as tower, Consumer(["hello"], tower=tower) as consumer, Peer(tower.addresses) as peer:
+        role = consumer._node._endpoint._beaconing._role
+        role._limits = DEFAULT_LIMITS._replace(peers=0)
+        peer.until(lambda: consumer.metrics()["discarded"].get("peer-table", 0) > 1)
+        assert consumer.metrics()["endpoint_peers"] == 0
+
+
 def test_a_peer_whose_name_changes_all_the_time_is_looked_up_once_at_a_time(monkeypatch):
     released = threading.Event()
     monkeypatch.setattr("dafka.mesh.beaconing.sockets.getaddrinfo", lambda *_: released.wait(30) and [])
