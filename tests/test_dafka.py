@@ -33,6 +33,14 @@ def test_importing_the_package_loads_neither_gevent_nor_zmq():
     """)
 
 
+def test_importing_the_facade_loads_neither_zmq_nor_asyncio():
+    run("""
+        import compat.kafka
+        assert "kafka" in sys.modules
+        assert not {"asyncio", "zmq"} & sys.modules.keys()
+    """)
+
+
 def test_a_name_that_is_not_there_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'dafka' has no attribute 'Zookeeper'"):
         _ = dafka.Zookeeper

@@ -28,13 +28,14 @@ from dafka.broker.wire.listener import bind as bind_listener
 from dafka.broker.wire.listener import close as close_listener
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
-from dafka.mesh.endpoint import EndpointOptions
 from dafka.mesh.hub import Hub, get_hub
+from dafka.mesh.options import EndpointOptions
 from dafka.mesh.retention import CHECK_INTERVAL, check_choice, check_interval, check_retention
-from dafka.mesh.tower import Tower
 
 if TYPE_CHECKING:
     from socket import socket
+
+    from dafka.mesh.tower import Tower
 
 _socket = monkey.get_original("socket", "socket")
 
@@ -43,7 +44,8 @@ class Broker:
     """A broker in this process. ``with Broker() as broker:`` starts and stops it.
 
     ``path``: its folder, created if missing, one process at a time; None is a temporary folder that goes
-    with the broker. ``tower``: the mesh to join, as for :class:`dafka.Producer`; None is a tower of its own.
+    with the broker. ``tower``: the mesh to join, as for :class:`dafka.Producer`; None is a tower of its own,
+    which is there from when :attr:`tower` is first asked for.
     ``default_partitions``: partitions of a topic that is created without saying how many.
     ``auto_create_topics``: whether clients create a topic by using it. ``durability``: what an acknowledged
     record survives, ``"process"`` (the death of this process) or ``"power"`` (a power cut).
@@ -138,16 +140,18 @@ class Broker:
     @property
     def tower(self) -> TowerLike:
         """The tower that other nodes take to join the broker's mesh."""
-        return self._tower if self._tower is not None else self._state().tower
+        if self._tower is not None:
+            return self._tower
+        state = self._state()
+        _ = state.core.node  # has it join the mesh
+        return state.tower
 
     def metrics(self) -> dict[str, Any]:
         """What the broker does, as names and numbers: its node on the mesh, and its listener. See
         :mod:`dafka.mesh.metrics`."""
         state = self._state()
         listener = {} if state.listener is None else state.listener.metrics()
-        return self._hub.run(
-            lambda: {**state.core.node.metrics(), **listener, "discarded": self.discarded}
-        )
+        return self._hub.run(lambda: {**state.core.node.metrics(), **listener, "discarded": self.discarded})
 
     @property
     def discarded(self) -> dict[str, int]:
@@ -195,17 +199,16 @@ class Broker:
                 registry.add(self, state.core, state.path)
 
     def _open(self) -> _Running:
-        state = _Running(self._last_port, self._listen)
+        state = _Running(self._last_port, self._listen, self._tower)
         try:
             state.path = self._path or state.make_folder()
-            if self._tower is None:
-                state.tower = Tower()
             state.core = EmbeddedBroker(
                 self._hub,
                 state.path,
-                EndpointOptions(tower_addresses(self._tower or state.tower)),
+                state.mesh,
                 state.host,
                 state.port,
+                alone=self._tower is None,
                 default_partitions=self._default_partitions,
                 auto_create_topics=self._auto_create_topics,
                 durability=self._durability,
@@ -238,8 +241,9 @@ class _Running:
 
     core: EmbeddedBroker
 
-    def __init__(self, wanted_port: int, listen: Listen | None) -> None:
+    def __init__(self, wanted_port: int, listen: Listen | None, tower: TowerLike) -> None:
         self.path = ""
+        self._given_tower = tower
         self.tower: Tower | None = None
         self._folder: str | None = None
         self.listener: Listener | None = None
@@ -254,6 +258,17 @@ class _Running:
         """A temporary folder, which :meth:`release` removes."""
         self._folder = tempfile.mkdtemp(prefix="dafka-")
         return self._folder
+
+    def mesh(self) -> EndpointOptions:
+        """Where the broker joins the mesh: at the tower it was given, or at one of its own from now on."""
+        tower = self._given_tower
+        if tower is None:
+            from dafka.mesh.tower import Tower  # brings ZeroMQ along
+
+            if self.tower is None:
+                self.tower = Tower()
+            tower = self.tower
+        return EndpointOptions(tower_addresses(tower))
 
     def start_listening(self, hub: Hub) -> None:
         """Let Kafka's clients in, if there is an address for them."""

@@ -14,6 +14,7 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import gevent
 import gevent.event
@@ -40,9 +41,9 @@ from dafka.broker.limits import (
     OFFSETS_RETENTION,
 )
 from dafka.broker.lost import forget_lost
-from dafka.broker.node import BrokerNode
 from dafka.broker.offsets import GroupOffsets
 from dafka.broker.offsets_expiry import OffsetExpiry
+from dafka.broker.presence import Presence
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.records_calls import RecordCalls
 from dafka.broker.retention import Upkeep
@@ -51,10 +52,13 @@ from dafka.broker.topics_calls import TopicCalls
 from dafka.broker.transactions_coordinator import TransactionCoordinator
 from dafka.log import Durability, Log, LogClosedError, LogError, LogPartition, OnDamage
 from dafka.mesh.address import new_address
-from dafka.mesh.endpoint import Endpoint, EndpointOptions
 from dafka.mesh.hub import Hub
+from dafka.mesh.options import EndpointOptions
 from dafka.mesh.retention import CHECK_INTERVAL, NO_RETENTION, Retention
 from dafka.mesh.writer import Writer
+
+if TYPE_CHECKING:
+    from dafka.broker.node import BrokerNode
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +67,11 @@ IDENTITY = "broker"  # the table of what this broker is called
 
 
 class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, BrokerInterface):
-    """A broker on the folder ``path``, on the mesh that ``options`` name, running from construction on.
+    """A broker on the folder ``path``, running from construction on.
 
-    ``host`` and ``port`` are what clients are told. Raises the log's errors; see :class:`dafka.Broker`.
+    ``mesh`` says where it joins the mesh, which it does now or, if it is ``alone`` there, when :attr:`node`
+    is first asked for. ``host`` and ``port`` are what clients are told. Raises the log's errors; see
+    :class:`dafka.Broker`.
     """
 
     _node_id = NODE_ID
@@ -74,10 +80,11 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
         self,
         hub: Hub,
         path: str | os.PathLike[str],
-        options: EndpointOptions,
+        mesh: Callable[[], EndpointOptions],
         host: str,
         port: int,
         *,
+        alone: bool = False,
         default_partitions: int = 1,
         auto_create_topics: bool = True,
         durability: Durability = "process",
@@ -120,10 +127,10 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
             self._groups = Coordinator(hub, self._offsets, times, self._stopped_error)
             self._writer.on_commit(self._committed)
             self._topics.adopt(self.log.partitions())
-            self.node = BrokerNode(
-                hub, Endpoint.shared(hub, options), self.log, self._writer, address, self._topics
-            )
-            undo.callback(self.node.close)
+            self._presence = Presence(lambda: self._new_node(mesh, address))
+            undo.callback(self._presence.close)
+            if not alone:
+                self._presence.join()
             forget_lost(self.log, self._writer, self._topics)
             self._producers = ProducerStates(self.log, self._writer)
             self._transactions = TransactionCoordinator(
@@ -136,7 +143,7 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
                 self._groups,
             )
             self._leaders = Leaders(
-                self._writer, self.node, self._producers, self._transactions.check_write, self._settled
+                self._writer, self._presence, self._producers, self._transactions.check_write, self._settled
             )
             self._transactions.start(self._leaders)
             undo.callback(self._transactions.close)
@@ -146,12 +153,26 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
                 self._writer,
                 self._topics,
                 self._configs,
-                self.node,
+                self._presence,
                 self._producers,
                 retention_check_interval,
             )
             self._expiry = Expiry(hub, self._searches(times, offsets_retention))
             undo.pop_all()  # it runs
+
+    @property
+    def node(self) -> BrokerNode:
+        """Its node on the mesh, which it joins now at the latest. From any thread; raises OSError."""
+        return self.hub.run(self._presence.join)
+
+    def _new_node(self, mesh: Callable[[], EndpointOptions], address: bytes) -> BrokerNode:
+        # Here, because they bring ZeroMQ along.
+        from dafka.broker.node import BrokerNode
+        from dafka.mesh.endpoint import Endpoint
+
+        self._check()
+        endpoint = Endpoint.shared(self.hub, mesh())
+        return BrokerNode(self.hub, endpoint, self.log, self._writer, address, self._topics)
 
     def _identity(self) -> tuple[str, bytes]:
         """The cluster's id and the store's address, which are the same each time the folder is opened."""
@@ -206,7 +227,7 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
                 self._less_pending.clear()
                 self._less_pending.wait()
         finally:  # also if the caller is interrupted: the folder must not stay locked
-            self.node.close()
+            self._presence.close()
             self._upkeep.close()
             self._writer.close()
             self.log.close()

@@ -33,7 +33,7 @@ from kafka.errors import (
 
 from dafka.broker.interface import Produced
 from dafka.broker.limits import BATCH_MAX_BYTES
-from dafka.broker.node import BrokerNode
+from dafka.broker.presence import Presence
 from dafka.broker.producer_state import ProducerStates, RefusedBatchError
 from dafka.broker.rows import Rows
 from dafka.broker.topics import Partition
@@ -135,13 +135,13 @@ class Leaders:
     def __init__(
         self,
         writer: Writer,
-        node: BrokerNode,
+        presence: Presence,
         producers: ProducerStates,
         check_write: Callable[[Partition, BatchHeader, str | None], None],
         settled: Callable[[int], None],
     ) -> None:
         self._writer = writer
-        self._node = node
+        self._presence = presence
         self._producers = producers
         self._check_write = check_write
         self._settled = settled
@@ -264,7 +264,7 @@ class Leaders:
 
     def _publish(self, partition: Partition, first: int, contents: list[bytes], records: int) -> None:
         try:
-            self._node.publish_committed(partition, first, contents, records)
+            self._presence.publish_committed(partition, first, contents, records)
         except Exception:  # the client's records are safe, whatever happened to the mesh
             log.exception("publishing %d batches of %r failed", len(contents), partition.topic.name)
 

@@ -53,11 +53,15 @@ class BrokerNode(StoreNode):
         self, partition: Partition, first: int, contents: list[bytes], records: int
     ) -> None:
         """Publish what a leader has committed, from sequence ``first`` on: ``records`` of clients."""
-        self._counts["records_in"] += records
-        self._counts["bytes_in"] += sum(map(len, contents))
+        self.count(records, sum(map(len, contents)))
         if not first:
             self._heading.append(partition)
         self.lead(Run(None, partition.address, partition.topic.octets, first, contents))
+
+    def count(self, records: int, octets: int) -> None:
+        """Records of clients that were committed, for the metrics."""
+        self._counts["records_in"] += records
+        self._counts["bytes_in"] += octets
 
     def forget(self, topic: Topic) -> None:
         """A topic was deleted: no more HEADs for it, and a FETCH is told that the records are gone."""

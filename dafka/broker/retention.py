@@ -14,7 +14,7 @@ import gevent.event
 from dafka.broker.config_table import ConfigTable
 from dafka.broker.configs import TopicSettings
 from dafka.broker.deleted import FOR_GOOD
-from dafka.broker.node import BrokerNode
+from dafka.broker.presence import Presence
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
 from dafka.log import Log, LogClosedError, LogError, LogPartition
@@ -41,7 +41,7 @@ class Upkeep:
         writer: Writer,
         topics: TopicTable,
         configs: ConfigTable,
-        node: BrokerNode,
+        presence: Presence,
         producers: ProducerStates,
         interval: float,
     ) -> None:
@@ -49,7 +49,7 @@ class Upkeep:
         self._writer = writer
         self._topics = topics
         self._configs = configs
-        self._node = node
+        self._presence = presence
         self._producers = producers
         self._closed = False
         self._cleaner = Cleaner(hub, log, writer, self._rules, self.trimmed, interval)
@@ -70,7 +70,7 @@ class Upkeep:
 
     def trimmed(self, stored: LogPartition) -> None:
         """The beginning of a partition has moved: whoever follows or waits for it is told."""
-        self._node.trimmed(stored)
+        self._presence.trimmed(stored)
         partition = self._topics.of_log(stored)
         if partition is not None:
             partition.wake()

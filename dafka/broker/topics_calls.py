@@ -25,8 +25,8 @@ from dafka.broker.interface import (
     TopicSpec,
 )
 from dafka.broker.limits import PARTITIONS_KEPT, PARTITIONS_PER_TOPIC
-from dafka.broker.node import BrokerNode
 from dafka.broker.offsets import GroupOffsets
+from dafka.broker.presence import Presence
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.retention import Upkeep
 from dafka.broker.rows import Rows
@@ -48,9 +48,9 @@ class TopicCalls(BrokerInterface):
     host: str
     port: int
     cluster_id: str
-    node: BrokerNode
     _node_id: int
     _auto_create: bool
+    _presence: Presence
     _topics: TopicTable
     _offsets: GroupOffsets
     _producers: ProducerStates
@@ -147,7 +147,7 @@ class TopicCalls(BrokerInterface):
             return UnknownTopicOrPartitionError
         self._producers.forget(topic)
         self._transactions.forget(topic)
-        self.node.forget(topic)
+        self._presence.forget(topic)
         self._upkeep.deleted(topic.partitions)
         for partition in topic.partitions:
             partition.wake()

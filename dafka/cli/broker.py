@@ -12,7 +12,7 @@ deferred_packages.defer()
 
 from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find them deferred)
 from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
-from dafka.cli.daemons import metrics_options, serve_metrics  # noqa: E402
+from dafka.cli.metrics import metrics_options, serve_metrics  # noqa: E402
 from dafka.cli.options import (  # noqa: E402
     check_folder,
     common_options,

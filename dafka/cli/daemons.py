@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from dafka.cli.metrics import metrics_options, serve_metrics
 from dafka.cli.options import (
     check_folder,
     common_options,
@@ -18,29 +18,9 @@ from dafka.cli.options import (
     wait_for_signal,
 )
 from dafka.mesh.address import check_topic
-from dafka.mesh.prometheus import MetricsServer, check_available
 from dafka.mesh.retention import Retention, check_retention
 from dafka.mesh.store import Store
 from dafka.mesh.tower import Tower
-
-
-def metrics_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--metrics-port`` and ``--metrics-host``."""
-    command = click.option(
-        "--metrics-host", default="127.0.0.1", show_default=True, help="Interface for --metrics-port."
-    )(command)
-    return click.option(
-        "--metrics-port",
-        type=click.IntRange(0, 65535),
-        callback=_check_metrics,
-        help="Serve metrics for Prometheus on this port (0: any). Needs the extra 'metrics'.",
-    )(command)
-
-
-def _check_metrics(ctx: click.Context, param: click.Parameter, port: int | None) -> int | None:
-    if port is not None:
-        check_available()  # before anything has started
-    return port
 
 
 class TopicBounds(click.ParamType):
@@ -100,16 +80,3 @@ def store(
         click.echo(f"store: {running.address} in {folder}", err=True)
         with serve_metrics("store", running.metrics, metrics_port, metrics_host):
             wait_for_signal()
-
-
-@contextmanager
-def serve_metrics(
-    kind: str, read: Callable[[], Mapping[str, Any]], port: int | None, host: str
-) -> Iterator[None]:
-    """Serve metrics for the block, if there is a port for them."""
-    if port is None:
-        yield
-        return
-    with MetricsServer(kind, read, port, host) as server:
-        click.echo(f"metrics: http://{host}:{server.port}/metrics", err=True)
-        yield

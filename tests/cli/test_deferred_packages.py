@@ -26,6 +26,8 @@ UNWANTED = {
     "kafka.protocol.consumer.group",
     "kafka.protocol.producer.transaction",
     "ssl",
+    "stringprep",
+    "zmq",
 }
 DEFERRED = "import sys; from dafka.cli import deferred_packages; deferred_packages.defer(); "
 

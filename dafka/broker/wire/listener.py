@@ -166,9 +166,10 @@ def bind(host: str, port: int) -> Any:
 
 def _resolved(host: str | None, port: int) -> Any:
     passive = sockets.AI_PASSIVE
-    try:  # numbers need no resolver, and no thread to wait for it in
-        return _getaddrinfo(host, port, type=sockets.SOCK_STREAM, flags=passive | sockets.AI_NUMERICHOST)[0]
-    except OSError:
+    try:  # numbers need no resolver, no thread to wait for it in, and as octets no IDNA
+        octets = None if host is None else host.encode("ascii")
+        return _getaddrinfo(octets, port, type=sockets.SOCK_STREAM, flags=passive | sockets.AI_NUMERICHOST)[0]
+    except (OSError, UnicodeEncodeError):
         return gevent.socket.getaddrinfo(host, port, type=sockets.SOCK_STREAM, flags=passive)[0]
 
 
