@@ -121,7 +121,7 @@ class Node:
                 raise StartError(
                     f"Apache Kafka did not start:\n{self.log.read_text(errors='replace')[-4000:]}"
                 )
-            time.sleep(0.02)
+            time.sleep(0.005)
 
     def stop(self) -> None:
         """In an orderly way; killed when that takes too long."""
