@@ -173,7 +173,10 @@ def mesh_arguments(command: Command) -> Command:
         "--beacon-timeout", default=4000, show_default=True, help="Milliseconds until a peer is lost."
     )
     @click.option(
-        "--high-watermark", default=limits.HIGH_WATER_MARK, show_default=True, help="Messages queued a peer."
+        "--high-watermark",
+        default=limits.HIGH_WATER_MARK,
+        show_default=True,
+        help="Messages queued a peer; lower it for large records.",
     )
     @click.option(
         "--framing",
@@ -278,7 +281,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None)
     if value is None:
         return
     try:
-        values = parse_zpl(value.read_text())
+        values = parse_zpl(value.read_text("utf-8-sig"))  # with the mark that some editors put before it
     except (ZplError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{value}: {error}", ctx, param) from error
     paths = _PATHS.get(ctx.info_name or "", _NODE_PATHS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 HIGH_WATER_MARK = 100_000
 """Messages that a socket queues for one peer before it drops, unless the user says otherwise. They may be of
-any size: where records are large, a lower mark bounds the memory they take until a peer that hangs is given up."""
+any size: where records are large, a lower mark bounds their memory until a peer that hangs is given up."""
 TOWER_HIGH_WATER_MARK = 10_000
 """The same for a tower's beacons."""
 LINGER_MS = 1000

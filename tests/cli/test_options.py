@@ -99,6 +99,14 @@ def test_the_command_line_goes_before_the_environment_and_that_before_the_file(t
     assert "of-the-line" in both.stderr
 
 
+def test_a_file_is_utf_8_with_a_mark_or_without_whatever_the_locale(tmp_path: Path) -> None:
+    config = tmp_path / "t.zpl"
+    for mark in (b"", b"\xef\xbb\xbf"):
+        config.write_bytes(mark + "tower\n    sub_address = t\u00fcrm\n".encode())
+        said = run("tower", "-c", str(config), PYTHONUTF8="0", LC_ALL="C", PYTHONCOERCECLOCALE="0").stderr
+        assert "a tower cannot bind 't\u00fcrm'" in said
+
+
 def test_a_file_that_is_no_zpl_is_named_with_the_line(tmp_path: Path) -> None:
     config = tmp_path / "c.zpl"
     config.write_text("tower\n   odd = 1\n")
