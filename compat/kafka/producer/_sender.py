@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 LARGEST_BATCH = 1_000_000  # octets; below the broker's message.max.bytes
 ROUND_BYTES = 4 * 1024 * 1024  # octets after which no further batch joins a call of broker.produce
+FINISH_SLICE = 0.1  # seconds between two looks for callbacks that nobody else can run
 
 
 class Sender:
@@ -64,7 +65,7 @@ class Sender:
         self._new_queue_args = (min(config["batch_size"], LARGEST_BATCH), config["compression_type"])
         self.topics = Topics(self._new_queue)
         self.incomplete: dict[Batch, None] = {}  # batches with records, until their outcome is known
-        self.callbacks = CallbackThread()
+        self.callbacks = CallbackThread(self._hub)
         self.ready: deque[PartitionQueue] = deque()
         self.asleep = False
         self.closing = False
@@ -147,6 +148,25 @@ class Sender:
                         )
         finally:
             self._flushes.remove(token)
+
+    def finish(self, timeout: float) -> None:
+        """:meth:`flush` at the interpreter's end, when callbacks may have to run here.
+
+        Raises:
+            KafkaTimeoutError: not every outcome was known within ``timeout`` seconds.
+        """
+        ends = monotonic() + timeout
+        batches = list(self.incomplete)
+        while not all(batch.finished for batch in batches):
+            left = ends - monotonic()
+            try:
+                self.flush(min(max(left, 0.0), FINISH_SLICE))
+            except KafkaTimeoutError:
+                if left <= 0:
+                    raise
+            self.callbacks.run_here()
+            if left <= 0:
+                return
 
     def close(self) -> None:
         """End when everything is sent; does not wait."""

@@ -349,7 +349,7 @@ def _finish_at_exit(sender: Sender, pid: int) -> Any:
         if os.getpid() != pid:
             return
         try:
-            sender.flush(EXIT_TIMEOUT)
+            sender.finish(EXIT_TIMEOUT)
         except Exception as error:
             log.warning("records were lost at exit: %s", error)
 
