@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from itertools import chain, combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.datasource import (
     EqualNullSafe,
     EqualTo,
@@ -101,3 +104,83 @@ def test_filters_hold_together():
     )
     assert read == [("cat", 0, 4, 8), ("cat", 1, 5, 8)]
     assert rest == [EqualTo(VALUE, b"x")]
+
+
+# -- whatever the filters are, no row is lost and none is read that Spark does not look at again ------
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+ROWS = [
+    (offsets.topic, offsets.partition, offset, EPOCH + timedelta(milliseconds=offset * 7919 % 30))
+    for offsets in RANGES
+    for offset in range(offsets.start, offsets.end)
+]
+FIELDS = ("topic", "partition", "offset", "timestamp")
+COMPARISONS = (EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
+
+
+def holds(one, row):
+    """A filter as SQL has it: True, False, or None for unknown. No column of a row is null."""
+    if isinstance(one, Not):
+        child = holds(one.child, row)
+        return None if child is None else not child
+    mine = row[FIELDS.index(one.attribute[0])]
+    if isinstance(one, (IsNull, IsNotNull)):
+        return isinstance(one, IsNotNull)
+    if isinstance(one, In):
+        return True if mine in one.value else None if None in one.value else False
+    if one.value is None:
+        return False if isinstance(one, EqualNullSafe) else None
+    return {
+        EqualTo: lambda: mine == one.value,
+        EqualNullSafe: lambda: mine == one.value,
+        GreaterThan: lambda: mine > one.value,
+        GreaterThanOrEqual: lambda: mine >= one.value,
+        LessThan: lambda: mine < one.value,
+        LessThanOrEqual: lambda: mine <= one.value,
+        StringStartsWith: lambda: mine.startswith(one.value),
+        StringEndsWith: lambda: mine.endswith(one.value),
+        StringContains: lambda: one.value in mine,
+    }[type(one)]()
+
+
+def filters_on(field, values, *others):
+    values = [*values, None]
+    plain = [kind((field,), value) for kind in COMPARISONS + others for value in values]
+    plain += [In((field,), some) for some in combinations(values, 2)]
+    plain += [IsNull((field,)), IsNotNull((field,))]
+    return [*plain, *map(Not, plain)]
+
+
+FILTERS = [
+    filters_on("topic", ["cat", "dog", "c", "", "g"], StringStartsWith, StringEndsWith, StringContains),
+    filters_on("partition", [-1, 0, 1, 2]),
+    filters_on("offset", [-1, 0, 4, 5, 7, 19, 20, 30]),
+    filters_on("timestamp", [EPOCH + timedelta(microseconds=us) for us in (-1, 0, 7000, 7001, 18999, 19000)]),
+]
+
+
+def check(filters):
+    pushed = Pushed()
+    rest = pushed.take(filters)
+    assert all(any(one is other for other in filters) for one in rest)
+    ranges = pushed.apply(RANGES)
+    oldest = None if pushed.min_timestamp is None else EPOCH + timedelta(milliseconds=pushed.min_timestamp)
+    read = [
+        row
+        for row in ROWS
+        if any(row[:2] == place[:2] and place.start <= row[2] < place.end for place in ranges)
+        and (oldest is None or row[3] >= oldest)  # at most so much is passed over
+    ]
+    assert [row for row in read if all(holds(one, row) is True for one in rest)] == [
+        row for row in ROWS if all(holds(one, row) is True for one in filters)
+    ]
+
+
+def test_what_is_read_and_then_filtered_is_what_a_filter_says():
+    for one in chain.from_iterable(FILTERS):
+        check([one])
+
+
+@given(st.lists(st.sampled_from(FILTERS).flatmap(st.sampled_from), min_size=2, max_size=4))
+def test_and_what_filters_say_together(filters):
+    check(filters)
