@@ -83,6 +83,7 @@ def name(text: str) -> str:
 
 
 def pattern(text: str) -> str:
+    text = text.strip()
     try:
         re.compile(text)
     except re.error as error:

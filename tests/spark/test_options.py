@@ -39,7 +39,7 @@ def test_defaults_are_sparks():
     ("options", "subscription"),
     [
         ({"subscribe": "a,b , a"}, Subscription(topics=("a", "b"))),
-        ({"subscribePattern": "a.*"}, Subscription(pattern="a.*")),
+        ({"subscribePattern": " a.* "}, Subscription(pattern="a.*")),
         ({"assign": '{"a": [1, 0], "b": [2]}'}, Subscription(partitions=(("a", 1), ("a", 0), ("b", 2)))),
     ],
 )
