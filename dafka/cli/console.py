@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, TextIO
 
 import click
 
+from dafka.cli.metrics import metrics_options, serve_metrics
 from dafka.cli.options import PartitionAddress, Seconds, TopicName, ended_by_signal, mesh_arguments
 from dafka.mesh import limits
 from dafka.mesh.consumer import Consumer
@@ -62,6 +63,7 @@ class StartAt(click.ParamType):
     "--batch", is_flag=True, help="Send Kafka record batches: faster, and not for C and Java nodes."
 )
 @click.option("--compression", type=click.Choice(CODEC_NAMES), help="Of batches.")
+@metrics_options
 @mesh_arguments
 def produce(
     topic: bytes,
@@ -72,6 +74,8 @@ def produce(
     terminate_unacked: bool,
     batch: bool,
     compression: str | None,
+    metrics_port: int | None,
+    metrics_host: str,
     mesh: dict[str, Any],
 ) -> None:
     """Publish each line of standard input as a record of TOPIC.
@@ -94,7 +98,8 @@ def produce(
             **mesh,
         )
     if producer is not None:
-        _send_and_wait(producer, lines, 0.0 if terminate_unacked else timeout)
+        with serve_metrics("producer", producer.metrics, metrics_port, metrics_host):
+            _send_and_wait(producer, lines, 0.0 if terminate_unacked else timeout)
 
 
 def _send_and_wait(producer: Producer, lines: BinaryIO, timeout: float) -> None:
@@ -186,9 +191,16 @@ def _octets_of(stream: TextIO | None, name: str) -> BinaryIO:
     "--partition", type=PartitionAddress(), metavar="ADDRESS", help="Only the records of this producer."
 )
 @click.option("--count", type=click.IntRange(1), help="End after so many records.")
+@metrics_options
 @mesh_arguments
 def consume(
-    topic: bytes, start: str | int, partition: str | None, count: int | None, mesh: dict[str, Any]
+    topic: bytes,
+    start: str | int,
+    partition: str | None,
+    count: int | None,
+    metrics_port: int | None,
+    metrics_host: str,
+    mesh: dict[str, Any],
 ) -> None:
     """Print the records of TOPIC, one a line."""
     starts: dict[str, int] = {}
@@ -201,7 +213,11 @@ def consume(
     reset = start if isinstance(start, str) else "earliest"
     output = _octets_of(sys.stdout, "output")
     left = count
-    with ended_by_signal(), Consumer([topic], offset_reset=reset, start=starts, **mesh) as consumer:
+    with (
+        ended_by_signal(),
+        Consumer([topic], offset_reset=reset, start=starts, **mesh) as consumer,
+        serve_metrics("consumer", consumer.metrics, metrics_port, metrics_host),
+    ):
         while left is None or left > 0:
             records = consumer.poll(timeout=1.0, max_records=min(1000, left or 1000))
             wanted = [record for record in records if partition in (None, record.partition)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 import sys
 import urllib.request
 
 import pytest
-from cli.tools import mesh, running
+from cli.tools import mesh, run, running
 from mesh.children import until
 from mesh.peer import Peer
 
@@ -57,6 +58,47 @@ def test_without_prometheus_client_the_error_names_the_extra(monkeypatch):
         prometheus.MetricsServer("store", dict, 0)
 
 
+@pytest.mark.parametrize(
+    ("tool", "sample"),
+    [
+        (["produce", "other"], "dafka_producer_unacknowledged 1.0"),
+        (["consume", "hello", "--from", "earliest"], "dafka_consumer_records_in_total 1.0"),
+    ],
+)
+def test_console_tools_serve_their_metrics_to_prometheus(tool, sample):
+    pytest.importorskip("prometheus_client")
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0) as producer,
+        running(*tool, "--metrics-port", "0", *mesh(tower)) as process,
+    ):
+        producer.send(b"value")
+        url = re.search(r"http://127\.0\.0\.1:\d+/metrics", process.stderr.readline())[0]
+        process.stdin.write("value\n")
+        process.stdin.flush()
+        until(lambda: sample in read(url))
+
+
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.read().decode()
+
+
+@pytest.mark.parametrize("tool", [["store", "db"], ["produce", "hello"], ["consume", "hello"], ["tower"]])
+def test_a_port_for_metrics_that_is_taken_is_named(tool, tmp_path):
+    pytest.importorskip("prometheus_client")
+    with socket.create_server(("127.0.0.1", 0)) as taken, Tower() as tower:
+        port = str(taken.getsockname()[1])
+        where = (
+            mesh(tower) if tool != ["tower"] else ["--sub", "tcp://127.0.0.1:*", "--pub", "tcp://127.0.0.1:*"]
+        )
+        tool = [tool[0], str(tmp_path / "db")] if tool[0] == "store" else tool
+        done = run(*tool, "--metrics-port", port, *where)
+    assert done.returncode == 1
+    assert f"Error: metrics cannot be served on 127.0.0.1:{port}: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_daemons_serve_their_metrics_to_prometheus(tmp_path):
     pytest.importorskip("prometheus_client")
     with Tower() as tower:
@@ -74,5 +116,4 @@ def test_daemons_serve_their_metrics_to_prometheus(tmp_path):
             ):
                 process.stderr.readline()
                 url = re.search(r"http://127\.0\.0\.1:\d+/metrics", process.stderr.readline())[0]
-                with urllib.request.urlopen(url, timeout=10) as answer:
-                    assert sample in answer.read().decode()
+                assert sample in read(url)
