@@ -203,14 +203,14 @@ def consume(
     mesh: dict[str, Any],
 ) -> None:
     """Print the records of TOPIC, one a line."""
-    starts: dict[str, int] = {}
-    if isinstance(start, int):
-        if partition is None:
-            raise click.UsageError(
-                "--from SEQUENCE says where to start in one partition: give --partition too"
-            )
-        starts[partition] = start
-    reset = start if isinstance(start, str) else "earliest"
+    reset, starts = str(start), {}
+    if partition is not None:
+        # Of the others nothing is wanted, so none of them is fetched from its beginning.
+        reset = "latest"
+        if start != "latest":
+            starts = {partition: 0 if start == "earliest" else int(start)}
+    elif isinstance(start, int):
+        raise click.UsageError("--from SEQUENCE says where to start in one partition: give --partition too")
     output = _octets_of(sys.stdout, "output")
     left = count
     with (

@@ -128,6 +128,21 @@ def test_a_sequence_to_start_at_goes_with_a_partition() -> None:
         assert run("consume", "hello", *where, *mesh(tower)).stdout == "3\n4\n"
 
 
+def test_other_partitions_than_the_one_asked_for_are_not_fetched(tmp_path: Path) -> None:
+    with Tower() as tower, Store(tmp_path / "db", tower=tower):
+        producers = [Producer("hello", tower=tower) for _ in range(2)]
+        for producer in producers:
+            for number in range(5):
+                producer.send(b"%d" % number)
+            producer.close()
+        wanted, other = (producer.address for producer in producers)
+        where = ["--from", "earliest", "--partition", wanted, "--count", "5", "-v"]
+        done = run("consume", "hello", *where, *mesh(tower))
+    assert done.stdout == "0\n1\n2\n3\n4\n"
+    assert f"out: Fetch(partition=b'{wanted}'" in done.stderr
+    assert f"out: Fetch(partition=b'{other}'" not in done.stderr
+
+
 def test_a_reader_that_goes_away_is_noticed_when_there_is_nothing_to_write() -> None:
     """As in `dafka consume hello | head -1`."""
     with (
