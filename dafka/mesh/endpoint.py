@@ -119,7 +119,7 @@ class Endpoint:
         try:
             self._publisher.set(zmq.XPUB_VERBOSE, 1)
             # A peer that is stopped, or whose link is cut, would have its queue filled until TCP gives up.
-            self._publisher.set(zmq.TCP_MAXRT, round(options.beacon_timeout * 1000))
+            self._publisher.set(zmq.TCP_MAXRT, int(min(options.beacon_timeout * 1000, 2**31 - 1)))
             self._publisher.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)  # of what comes in: subscriptions
             self._subscriber.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
             port = self._bind(options.bind)

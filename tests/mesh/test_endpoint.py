@@ -185,6 +185,16 @@ def test_a_start_that_is_no_sequence_is_refused(number):
         Consumer(["hello"], tower=tower, start={"A" * 32: number})
 
 
+def test_peers_may_be_silent_for_ever():
+    with (
+        Tower() as tower,
+        Producer("hello", tower=tower, min_stores=0, beacon_timeout=float("inf")) as producer,
+        Consumer(["hello"], tower=tower, offset_reset="earliest", beacon_timeout=1e12) as consumer,
+    ):
+        producer.send(b"value")
+        assert consumer.poll(20)[0].value == b"value"
+
+
 def test_a_tower_whose_address_is_taken_says_which():
     with Tower() as tower, pytest.raises(TowerBindError, match=tower.addresses[0]):
         Tower(tower.addresses[0])
