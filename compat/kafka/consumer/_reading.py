@@ -56,9 +56,15 @@ class Reading:
         for record in self._chunk:  # the quickest way to take one, or to find that there is none
             self._last = record
             return record
-        return self._next_of_next_chunk()
+        self._begin_next_chunk()
+        # Once more, and without a call: Ctrl-C is noticed after calls, and would lose what one has taken.
+        for record in self._chunk:
+            self._last = record
+            return record
+        raise AssertionError("a chunk without records")
 
-    def _next_of_next_chunk(self) -> ConsumerRecord:
+    def _begin_next_chunk(self) -> None:
+        """Have records at hand; raises StopIteration if there are none in time."""
         self._settle()
         if self._closed:
             self._client.hub.check()  # in a forked child: an error, and not the end of the records
@@ -71,8 +77,7 @@ class Reading:
                 partition, records = taken
                 self._chunk_state = self._subscription.assignment[partition]
                 self._chunk = iter(records)
-                self._last = next(self._chunk)
-                return self._last
+                return
             if self._closed or monotonic() >= deadline:
                 raise StopIteration()
 
@@ -157,9 +162,11 @@ class Reading:
 
     def _settle(self) -> None:
         """Bring the position of the partition that is being iterated up to date."""
-        last, self._last = self._last, None
-        if last is not None and self._chunk_state.has_valid_position:
-            self._chunk_state.position = _behind(last)
+        last = self._last
+        if last is not None:
+            if self._chunk_state.has_valid_position:
+                self._chunk_state.position = _behind(last)
+            self._last = None
 
     def _drop_chunk(self) -> None:
         self._settle()

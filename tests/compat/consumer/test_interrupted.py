@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -60,6 +62,69 @@ def test_an_interrupted_iteration_goes_on_where_it_was(
             seen.append(record.value)
     seen += [record.value for record in consumer]
     assert seen == [b"%d" % number for number in range(10)]
+
+
+class InterruptedCall:
+    """A profiler in which one of the calls that are made while a program reads meets Ctrl-C when it ends.
+
+    That is where Python looks for signals. ``interrupted`` says whether there were so many calls.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+        self.interrupted = False
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> None:
+        handed_out = event == "return" and frame.f_code in HANDING_OUT
+        if event not in ("return", "c_return") or frame.f_code.co_filename != READING or handed_out:
+            return
+        self.left -= 1
+        if not self.left:
+            self.interrupted = True
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+
+READING = KafkaConsumer.poll.__code__.co_filename
+HANDING_OUT = (KafkaConsumer.poll.__code__, KafkaConsumer.__next__.__code__)
+
+
+def iterate(consumer: KafkaConsumer, seen: list[Any]) -> None:
+    for record in consumer:
+        seen.append(record.value)
+        if len(seen) == 9:
+            break
+
+
+def poll(consumer: KafkaConsumer, seen: list[Any]) -> None:
+    while len(seen) < 9:
+        for records in consumer.poll(1000).values():
+            seen += [record.value for record in records]
+
+
+@pytest.mark.parametrize("read", [iterate, poll])
+def test_whichever_call_is_interrupted_each_record_comes_once(
+    dafka_broker: TestBroker, kafka_consumer_factory: Consumers, read: Callable[..., None]
+) -> None:
+    for batch in range(3):
+        dafka_broker.preload("t", [b"%d" % number for number in range(3 * batch, 3 * batch + 3)])
+    for number in count(1):
+        consumer = kafka_consumer_factory(max_poll_records=2)
+        consumer.assign([TopicPartition("t", 0)])
+        seen: list[Any] = []
+        interruption = InterruptedCall(number)
+        sys.setprofile(interruption)
+        try:
+            read(consumer, seen)
+        except KeyboardInterrupt:
+            read(consumer, seen)
+        finally:
+            sys.setprofile(None)
+        consumer.close()
+        assert seen == [b"%d" % value for value in range(9)]
+        if not interruption.interrupted:
+            break
+    assert number > 20
 
 
 @pytest.mark.skipif(
