@@ -64,10 +64,15 @@ def mesh_options(
         )
     if not isinstance(advertise, str) or not _HOST.fullmatch(advertise):
         raise ValueError(f"advertise is the name or address of a host, not {advertise!r}")
+    try:
+        framing = Framing(framing)
+    except ValueError:
+        known = " or ".join(repr(one.value) for one in Framing)
+        raise ValueError(f"framing is {known}, not {framing!r}") from None
     return EndpointOptions(
         tower_addresses(tower),
         bind,
-        Framing(framing),
+        framing,
         beacon_interval,
         beacon_timeout,
         high_water_mark,

@@ -244,9 +244,11 @@ def test_ctrl_c_in_a_pipeline_ends_the_input_and_not_the_wait(tmp_path: Path) ->
             producer.stdin.write("one\n")
             producer.stdin.flush()
             assert next(consumer).value == b"one"
+        producer.send_signal(signal.SIGSTOP)  # so that it finds both
         producer.stdin.close()
         producer.stdin = None
         producer.send_signal(signal.SIGINT)
+        producer.send_signal(signal.SIGCONT)
         with Store(tmp_path / "db", tower=tower):
             assert producer.wait(30) == 0
         assert without_waiting(producer.stderr.read()) == ""

@@ -185,6 +185,11 @@ def test_a_start_that_is_no_sequence_is_refused(number):
         Consumer(["hello"], tower=tower, start={"A" * 32: number})
 
 
+def test_a_framing_that_is_none_is_named():
+    with Tower() as tower, pytest.raises(ValueError, match="framing is 'libdafka' or 'rfc46', not 'rfc'"):
+        Consumer(["hello"], tower=tower, framing="rfc")
+
+
 def test_peers_may_be_silent_for_ever():
     with (
         Tower() as tower,
