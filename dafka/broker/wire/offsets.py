@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.errors import UnknownLeaderEpochError
+from kafka.errors import UnknownLeaderEpochError, UnsupportedVersionError
 from kafka.protocol.admin.topics import DeleteRecordsResponse
 from kafka.protocol.consumer.offsets import IsolationLevel, ListOffsetsResponse, OffsetForLeaderEpochResponse
 
 from dafka.broker.interface import (
     EARLIEST,
     LATEST,
+    MAX_TIMESTAMP,
     NO_OFFSET,
     BrokerInterface,
     ListedOffset,
@@ -18,9 +19,11 @@ from dafka.broker.interface import (
 )
 from dafka.broker.wire.context import Context
 from dafka.broker.wire.metadata import LEADER_EPOCH
-from dafka.broker.wire.naming import by_topic, code
+from dafka.broker.wire.naming import by_topic, code, version_of
 
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6  # of tiered storage, which is not here
+# The versions that special timestamps came with: who asks for them in an older one is told so.
+_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 _Listed = ListOffsetsResponse.ListOffsetsTopicResponse
 _Ended = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
@@ -30,11 +33,14 @@ _Deleted = DeleteRecordsResponse.DeleteRecordsTopicResult
 def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any:
     wanted: dict[TopicPartition, int] = {}
     answers: dict[TopicPartition, ListedOffset] = {}
+    version = version_of(request)
     for topic in request.topics:
         for one in topic.partitions:
             key = topic.name, one.partition_index
             if one.current_leader_epoch > LEADER_EPOCH:
                 answers[key] = ListedOffset(UnknownLeaderEpochError)
+            elif version < _SINCE.get(one.timestamp, 0):
+                answers[key] = ListedOffset(UnsupportedVersionError)
             elif one.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
                 answers[key] = ListedOffset(None)  # nothing was ever moved to a remote storage
             else:

@@ -271,6 +271,18 @@ def test_offsets_by_timestamp(client: Client, timestamp: int, offset: int):
     assert (answered.partitions[0].error_code, answered.partitions[0].offset) == (0, offset)
 
 
+@pytest.mark.parametrize(("timestamp", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11)])
+def test_a_special_timestamp_has_a_version_that_it_came_with(client: Client, timestamp: int, since: int):
+    client.create("topic")
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    wanted = [topic.ListOffsetsPartition(partition_index=0, timestamp=timestamp)]
+    codes = {}
+    for version in range(1, 12):
+        request = ListOffsetsRequest(topics=[topic(name="topic", partitions=wanted)])
+        codes[version] = ask(client, request, version).topics[0].partitions[0].error_code
+    assert codes == {v: 0 if v >= since else UnsupportedVersionError.errno for v in codes}
+
+
 @pytest.mark.parametrize(("current", "error"), [(-1, None), (0, None), (1, UnknownLeaderEpochError)])
 def test_the_one_epoch_ends_where_the_partition_ends(client: Client, current: int, error):
     client.create("topic")
