@@ -55,9 +55,8 @@ def check_batch(options: ReadOptions) -> None:
                 "endingOffsets=earliest: a batch query would read nothing; say latest or offsets"
             )
         _refuse_offset(ending, EARLIEST, "earliest (-2)", "end")
-    first, last = starting and starting.timestamp, ending and ending.timestamp
-    if first is not None and last is not None and first > last:
-        raise OptionError(f"startingTimestamp ({first}) is after endingTimestamp ({last})")
+    if starting is not None and ending is not None:
+        _refuse_going_back(starting, ending)
     if options.min_offsets_per_trigger is not None or options.max_offsets_per_trigger is not None:
         log.warning(
             "minOffsetsPerTrigger and maxOffsetsPerTrigger are for streaming queries; a batch query has no "
@@ -246,6 +245,18 @@ def report_loss(place: TopicPartition, start: int, end: int | None, why: str, fa
     if fail:
         raise DataLossError(f"{message}; with failOnDataLoss=false the query goes on without them")
     log.warning("%s", message)
+
+
+def _refuse_going_back(starting: Position, ending: Position) -> None:
+    named = {*(starting.timestamps or ()), *(ending.timestamps or ())}
+    for place in sorted(named) or [None]:
+        first, last = (
+            position.timestamp if position.timestamps is None else position.timestamps.get(place)
+            for position in (starting, ending)
+        )
+        if first is not None and last is not None and first > last:
+            where = "" if place is None else f", partition {place[1]} of topic {place[0]!r}"
+            raise OptionError(f"{starting.option} ({first}) is after {ending.option} ({last}){where}")
 
 
 def _refuse_offset(position: Position, offset: int, name: str, side: str) -> None:

@@ -205,6 +205,17 @@ def test_offsets_are_stored_as_sparks_kafka_source_does():
             {"startingTimestamp": "5", "endingTimestamp": "4"},
             r"startingTimestamp \(5\) is after endingTimestamp",
         ),
+        (
+            {
+                "startingOffsetsByTimestamp": '{"t": {"0": 4, "1": 6}}',
+                "endingOffsetsByTimestamp": '{"t": {"0": 5, "1": 5}}',
+            },
+            r"startingOffsetsByTimestamp \(6\) is after endingOffsetsByTimestamp \(5\), partition 1 of",
+        ),
+        (
+            {"startingTimestamp": "6", "endingOffsetsByTimestamp": '{"t": {"0": 7, "1": 5}}'},
+            r"startingTimestamp \(6\) is after endingOffsetsByTimestamp \(5\), partition 1 of topic 't'",
+        ),
     ],
 )
 def test_what_a_batch_query_cannot_have(options, reason):
