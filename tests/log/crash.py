@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ from log import killed_writer as writer  # noqa: E402
 from log.expecting import Loss, Survived, expect, expect_undamaged  # noqa: E402
 from log.messages import EVERYTHING  # noqa: E402
 
-from dafka.log import Log  # noqa: E402
+from dafka.log import Log, LogPartition  # noqa: E402
 from dafka.protocol.batch_reader import decode_batch  # noqa: E402
 
 
@@ -82,28 +82,42 @@ def check(folder: Path, said: dict[str, Any]) -> Survived:
             least = said["first"][number]
             expect(least <= first <= max(least, end - writer.KEPT), f"{partition} begins at {first}")
             at, contents = log.read(partition, 0, count=EVERYTHING, max_bytes=EVERYTHING)
-            expect(len(contents) == end - first, f"{partition} has {len(contents)} messages")
             expect(not contents or at == first, f"{partition} is read from {at} on")
-            total += len(contents)
             if number == writer.COMPACTED:
-                check_compacted(contents)
+                total += check_compacted(over_gaps(log, partition), end)
                 continue
+            expect(len(contents) == end - first, f"{partition} has {len(contents)} messages")
+            total += len(contents)
             expected = [writer.content(number, sequence, generation) for sequence in range(first, end)]
             expect(contents == expected, f"{partition} has other contents than were written")
     expect_undamaged(folder)
     return Survived(rounds, total)
 
 
-def check_compacted(contents: list[bytes]) -> None:
+def over_gaps(log: Log, partition: LogPartition) -> Iterator[tuple[int, bytes]]:
+    """All messages with their sequences; compaction leaves gaps, and none that is short."""
+    sequence = partition.first_sequence
+    while sequence < partition.next_sequence:
+        first, contents = log.read(partition, sequence, count=EVERYTHING, max_bytes=EVERYTHING)
+        expect(first == sequence or first - sequence >= writer.GAP, f"{sequence} to {first - 1} is a gap")
+        expect(bool(contents), f"{partition} ends at {sequence}")
+        yield from enumerate(contents, first)
+        sequence = first + len(contents)
+
+
+def check_compacted(messages: Iterable[tuple[int, bytes]], end: int) -> int:
+    """How many messages there are up to the sequence ``end``."""
     kept: dict[bytes, int] = {}
-    for sequence, content in enumerate(contents):
+    count = 0
+    for sequence, content in messages:
+        count += 1
         columns = decode_batch(content)
         base = writer.RECORDS * sequence
         for offset, time_, key, value in zip(*columns[:4], strict=True):
             expect(base <= offset < base + writer.RECORDS, f"offset {offset} in message {sequence}")
             expect((key, value) == writer.keyed(offset) and time_ == sequence, f"offset {offset} has changed")
             kept[key] = offset
-    newest = {writer.keyed(offset)[0]: offset for offset in range(writer.RECORDS * len(contents))}
+    newest = {writer.keyed(offset)[0]: offset for offset in range(writer.RECORDS * end)}
     for key, offset in newest.items():
         if writer.keyed(offset)[1] is not None:  # a tombstone may have gone
             expect(kept.get(key) == offset, f"{key!r} should be at {offset} and is at {kept.get(key)}")
@@ -112,6 +126,7 @@ def check_compacted(contents: list[bytes]) -> None:
     for key, offset in kept.items():
         # a tombstone that has gone must not bring an older record to light
         expect(offset == newest[key], f"{key!r} is back at {offset} though {newest[key]} was written")
+    return count
 
 
 class Subject(NamedTuple):

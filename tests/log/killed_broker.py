@@ -18,12 +18,14 @@ from typing import Any
 from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.interface import EARLIEST, LATEST, CommittedOffset, TopicSpec
+from dafka.log import compaction
 from dafka.protocol.batch_writer import encode_batch
 
 PLAIN, COMPACTED, TEMPORARY = "plain", "compacted", "temporary"
 PARTITIONS = [(PLAIN, 0), (PLAIN, 1), (COMPACTED, 0)]
 GROUP = "group"
 KEYS = 20
+GAP = 20  # batches without records that compaction leaves one after the other
 RETENTION_BYTES = 300_000
 RECORD_BYTES = 1000
 CONFIGS = {
@@ -52,6 +54,7 @@ def offsets(call: Any, timestamp: int) -> list[int]:
 
 def main(folder: str, seed: str, durability: str) -> None:
     choice = random.Random(seed)
+    compaction.COMPACTION_GAP = GAP
     with open_broker(folder, durability) as broker:
         call = connect(broker.bootstrap_servers).call
         for topic, partitions in ((PLAIN, 2), (COMPACTED, 1)):

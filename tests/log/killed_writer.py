@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from dafka.log import Log, LogPartition, Trim, compact
+from dafka.log import Log, LogPartition, Trim, compact, compaction
 from dafka.log.limits import FILE_BYTES
 from dafka.protocol.batch_writer import encode_batch
 
@@ -27,6 +27,7 @@ KEPT = 40  # messages that trimming leaves at least
 KEYS = 30
 RECORDS = 4  # in each batch of the compacted partition
 DELETE_RETENTION_MS = 50
+GAP = 20  # batches without records that compaction leaves one after the other
 
 
 def content(number: int, sequence: int, generation: int = 0) -> bytes:
@@ -56,6 +57,7 @@ def partitions(log: Log) -> list[LogPartition]:
 
 def main(folder: str, seed: str, durability: str) -> None:
     choice = random.Random(seed)
+    compaction.COMPACTION_GAP = GAP
     log = Log(folder, durability=durability)  # type: ignore[arg-type]
     rounds = log.table("rounds").get("count", 0)
     generation = log.table("rounds").get("generation", 0)
