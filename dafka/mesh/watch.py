@@ -7,11 +7,14 @@ partition for which the table has no place is not followed at all. Both look lik
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from dafka.mesh import limits
 from dafka.mesh.address import address_name, topic_name
-from dafka.roles.consumer import ConsumerRole
-from dafka.roles.store import StoreRole
+
+if TYPE_CHECKING:
+    from dafka.roles.consumer import ConsumerRole
+    from dafka.roles.store import StoreRole
 
 log = logging.getLogger(__name__)
 

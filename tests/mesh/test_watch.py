@@ -1,0 +1,76 @@
+"""What a node says in the log about partitions that nobody sends, or that it has no place for."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from dafka.mesh import limits
+from dafka.mesh.watch import Watch
+
+
+class Role:
+    refused = 0
+    unanswered = 0
+    longest_unanswered = (b"hello", b"A" * 32, 3, 8)
+
+
+@pytest.fixture
+def role() -> Role:
+    return Role()
+
+
+@pytest.fixture
+def said(role, caplog):
+    """Let a time come; what the log says then."""
+    watch = Watch("the store", role)
+
+    def at(now: float) -> list[str]:
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            watch.tick(now)
+        return caplog.messages
+
+    return at
+
+
+LATER = limits.UNANSWERED_SECONDS
+
+
+def test_that_nobody_sends_a_partition_is_said_after_a_while_and_once(role, said):
+    assert said(0.0) == []
+    role.unanswered = 1
+    assert said(1.0) == []
+    assert said(LATER) == []
+    (line,) = said(1.0 + LATER)
+    assert line.startswith("the store: nobody sends what 1 partitions are known to have")
+    assert "topic 'hello', partition " + "A" * 32 + ", sequences 3 to 7" in line
+    assert said(100 * LATER) == []
+
+
+def test_it_is_said_again_when_there_are_twice_as_many(role, said):
+    role.unanswered = 2
+    assert [len(said(now)) for now in (0.0, LATER)] == [0, 1]
+    role.unanswered = 3
+    assert said(2 * LATER) == []
+    role.unanswered = 4
+    assert len(said(3 * LATER)) == 1
+
+
+def test_it_is_said_anew_when_all_had_been_answered(role, said):
+    role.unanswered = 1
+    assert [len(said(now)) for now in (0.0, LATER)] == [0, 1]
+    role.unanswered = 0
+    assert said(2 * LATER) == []
+    role.unanswered = 1
+    assert [len(said(now)) for now in (3 * LATER, 3.5 * LATER, 4 * LATER)] == [0, 0, 1]
+
+
+def test_that_the_table_is_full_is_said_once(role, said):
+    role.refused = 1
+    assert said(0.0) == [
+        "the store: its table of partitions is full, and what comes of further ones is left out"
+    ]
+    role.refused = 100
+    assert said(1000.0) == []
