@@ -95,13 +95,18 @@ def opening_error(folder: str, error: BaseException) -> LogOpenError | NotALogEr
             return NotALogError(folder, f"{folder} is not a log: its {DATABASE} is not a SQLite database")
         return DamagedError(folder, f"the database of the log {folder} is damaged: {error}", "the database")
     cause = cause_of(error)
-    full = "disk is full" in cause or getattr(error, "errno", None) == errno.ENOSPC
-    hint = (
-        "free some space on its disk, a few megabytes will do"
-        if full
-        else "check that the folder exists or can be made, and that this user may write to it"
-    )
-    return LogOpenError(folder, f"the log {folder} cannot be opened: {cause}; {hint}")
+    return LogOpenError(folder, f"the log {folder} cannot be opened: {cause}{_hint(error, cause)}")
+
+
+def _hint(error: BaseException, cause: str) -> str:
+    number = getattr(error, "errno", None)
+    if number == errno.ENOSPC or "disk is full" in cause:
+        return "; free some space on its disk, a few megabytes will do"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "; let the process have more of them (ulimit -n)"
+    if number == errno.EIO or "disk I/O error" in cause:
+        return ""  # the rights are not what is wrong
+    return "; check that the folder exists or can be made, and that this user may write to it"
 
 
 def cause_of(error: BaseException) -> str:

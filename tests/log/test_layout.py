@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from pathlib import Path
@@ -146,7 +147,7 @@ def test_a_disk_that_fails_is_named_with_the_folder(folder: Path, monkeypatch: p
 
     with monkeypatch.context() as patch:
         patch.setattr("dafka.log.storage._Database", fail)
-        with pytest.raises(LogOpenError, match="disk I/O error") as caught:
+        with pytest.raises(LogOpenError, match=r"disk I/O error$") as caught:
             Log(folder)
     assert caught.value.path == str(folder)
     Log(folder).close()
@@ -158,6 +159,17 @@ def test_a_full_disk_is_told_from_a_lack_of_rights(folder: Path, monkeypatch: py
 
     monkeypatch.setattr("dafka.log.storage._Database", full)
     with pytest.raises(LogOpenError, match="disk is full; free some space"):
+        Log(folder)
+
+
+def test_too_many_open_files_are_told_from_a_lack_of_rights(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("dafka.log.storage._Database", refuse)
+    with pytest.raises(LogOpenError, match=r"Too many open files; let the process have more"):
         Log(folder)
 
 
