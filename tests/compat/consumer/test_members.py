@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from compat.kafka import KafkaConsumer, KafkaProducer
 from compat.kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from compat.kafka.coordinator.assignors.range import RangePartitionAssignor
 from compat.kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -21,82 +21,15 @@ from compat.kafka.errors import (
     InconsistentGroupProtocolError,
     InvalidSessionTimeoutError,
     KafkaConfigurationError,
-    KafkaError,
     RebalanceInProgressError,
 )
 from compat.kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from dafka import Broker
+from tests.compat.consumer.members import PARTITIONS, Members, T, join, produce
 from tests.compat.consumer.readers import Reader, Recorder, settled, silence, until
 
 EAGER = [RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor]
-PARTITIONS = 12
-T = [TopicPartition("t", number) for number in range(PARTITIONS)]
 QUICK = {"session_timeout_ms": 400, "heartbeat_interval_ms": 50}
-
-Members = Callable[..., KafkaConsumer]
-
-
-@pytest.fixture(autouse=True)
-def topic(broker: Broker) -> None:
-    """The topic "t"."""
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
-        admin.create_topics({"t": {"num_partitions": PARTITIONS}})
-
-
-@pytest.fixture
-def new_member(broker: Broker) -> Iterator[Members]:
-    """Makes consumers of the group "g"; those that do not say what they read subscribe to "t"."""
-    made: list[KafkaConsumer] = []
-
-    def make(*, listener: Any = None, subscribe: bool = True, **config: Any) -> KafkaConsumer:
-        options = {
-            "group_id": "g",
-            "auto_offset_reset": "earliest",
-            "enable_auto_commit": False,
-            "heartbeat_interval_ms": 500,
-            **config,
-        }
-        consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, **options)
-        if subscribe:
-            consumer.subscribe(["t"], listener=listener)
-        made.append(consumer)
-        return consumer
-
-    yield make
-    for consumer in made:
-        consumer.close(autocommit=False)
-
-
-@pytest.fixture
-def new_reader(new_member: Members) -> Iterator[Callable[..., Reader]]:
-    """Makes consumers of the group "g" that are polled by threads."""
-    made: list[Reader] = []
-
-    def make(delay: float = 0.0, **config: Any) -> Reader:
-        made.append(Reader(new_member(**config), delay))
-        return made[-1]
-
-    yield make
-    for reader in made:
-        reader.stop()
-
-
-def produce(producer: KafkaProducer, first: int, count: int) -> range:
-    for number in range(first, first + count):
-        producer.send("t", b"%d" % number, partition=number % PARTITIONS)
-    producer.flush(10)
-    return range(first, first + count)
-
-
-def join(*consumers: KafkaConsumer) -> None:
-    """Poll these in turn until they are all members of one generation."""
-
-    def polled() -> bool:
-        for consumer in consumers:
-            consumer.poll(5, max_records=1, update_offsets=False)
-        return settled(list(consumers), PARTITIONS)
-
-    until(polled)
 
 
 # -- every record once ----------------------------------------------------------------------------
@@ -183,90 +116,6 @@ def test_polls_that_do_not_wait_get_there_as_well(producer: KafkaProducer, new_m
     assert consumer.poll(0) == {}
     assert time.monotonic() - start < 1
     assert until(lambda: consumer.poll(0))
-
-
-# -- listeners ------------------------------------------------------------------------------------
-
-
-def test_eager_members_revoke_everything_before_anyone_is_assigned_anything(new_member: Members) -> None:
-    calls: list[Any] = []
-    one, two = Recorder(calls, "one"), Recorder(calls, "two")
-    first = new_member(listener=one)
-    join(first)
-    second = new_member(listener=two)
-    join(first, second)
-    everything = set(range(PARTITIONS))
-    half = {partition.partition for partition in first.assignment()}
-    assert one.told() == [
-        ("revoked", set()),
-        ("assigned", everything),
-        ("revoked", everything),
-        ("assigned", half),
-    ]
-    assert two.told() == [("revoked", set()), ("assigned", everything - half)]
-    after_join = [call[1] for call in calls[2:]]
-    assert after_join.index("assigned") > max(
-        place for place, what in enumerate(after_join) if what == "revoked"
-    )
-    assert {thread for *_, thread in calls} == {threading.get_ident()}
-
-
-def test_cooperative_members_give_up_only_what_moves(new_member: Members) -> None:
-    calls: list[Any] = []
-    one, two = Recorder(calls, "one"), Recorder(calls, "two")
-    config = {"partition_assignment_strategy": [CooperativeStickyAssignor]}
-    first = new_member(listener=one, **config)
-    join(first)
-    second = new_member(listener=two, **config)
-    join(first, second)
-    everything = set(range(PARTITIONS))
-    kept = {partition.partition for partition in first.assignment()}
-    assert len(kept) == PARTITIONS / 2
-    assert one.told() == [("assigned", everything), ("revoked", everything - kept)]
-    assert two.told() == [("assigned", everything - kept)]
-    assert calls[-1][0] == "two"
-
-
-def test_a_listener_may_commit_what_is_revoked(producer: KafkaProducer, new_member: Members) -> None:
-    produce(producer, 0, PARTITIONS)
-
-    class Committing(Recorder):
-        def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
-            super().on_partitions_revoked(revoked)
-            if revoked:
-                first.commit()
-
-    first = new_member(listener=Committing())
-    until(lambda: first.poll(100) == {} and first.assignment())
-    second = new_member()
-    join(first, second)
-    assert {second.committed(partition) for partition in second.assignment()} == {1}
-
-
-def test_positions_are_committed_before_partitions_are_revoked(
-    producer: KafkaProducer, new_member: Members
-) -> None:
-    produce(producer, 0, PARTITIONS)
-    first = new_member(enable_auto_commit=True, auto_commit_interval_ms=60_000)
-    until(lambda: first.poll(100) == {} and first.assignment())
-    assert first.committed(T[0]) is None
-    second = new_member()
-    join(first, second)
-    assert second.poll(100) == {}
-    assert {second.committed(partition) for partition in T} == {1}
-
-
-def test_closing_gives_the_partitions_to_the_others_at_once(new_member: Members) -> None:
-    listener = Recorder()
-    first, second = new_member(listener=listener), new_member()
-    join(first, second)
-    owned = {partition.partition for partition in first.assignment()}
-    first.close()
-    assert listener.told()[-1] == ("revoked", owned)
-    start = time.monotonic()
-    join(second)
-    assert time.monotonic() - start < 5  # far less than the session timeout
-    assert second.assignment() == set(T)
 
 
 # -- dying, stalling, being lost ------------------------------------------------------------------
@@ -366,107 +215,6 @@ def test_a_consumer_that_is_dropped_leaves(new_member: Members, broker: Broker) 
     assert time.monotonic() - start < 10  # far less than the session timeout
 
 
-# -- subscriptions --------------------------------------------------------------------------------
-
-
-def test_new_partitions_are_noticed_and_shared(new_member: Members, broker: Broker) -> None:
-    first, second = new_member(), new_member()
-    join(first, second)
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
-        admin.create_partitions({"t": PARTITIONS + 4})
-    until(lambda: (first.poll(10), second.poll(10)) and settled([first, second], PARTITIONS + 4))
-    assert len(first.assignment()) == len(second.assignment()) == (PARTITIONS + 4) / 2
-
-
-@pytest.mark.parametrize("assignor", [RangePartitionAssignor, CooperativeStickyAssignor])
-def test_members_may_change_what_they_subscribe_to(
-    new_member: Members, broker: Broker, assignor: Any
-) -> None:
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
-        admin.create_topics({"u": {"num_partitions": 2}})
-    config = {"partition_assignment_strategy": [assignor]}
-    first, second = new_member(**config), new_member(**config)
-    join(first, second)
-    first.subscribe(["t", "u"])
-    until(lambda: (first.poll(10), second.poll(10)) and settled([first, second], PARTITIONS + 2))
-    assert {partition.topic for partition in second.assignment()} == {"t"}
-    first.subscribe(["u"])
-    wanted = ({TopicPartition("u", 0), TopicPartition("u", 1)}, set(T))
-    until(lambda: (first.poll(10), second.poll(10)) and (first.assignment(), second.assignment()) == wanted)
-
-
-def test_a_pattern_takes_in_topics_that_come_later(new_member: Members, broker: Broker) -> None:
-    consumer = new_member(subscribe=False)
-    consumer.subscribe(pattern="^log-")
-    assert consumer.poll(200) == {}
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
-        admin.create_topics({"log-a": {"num_partitions": 1}, "other": {"num_partitions": 1}})
-    until(lambda: consumer.poll(10) or consumer.assignment())
-    assert consumer.assignment() == {TopicPartition("log-a", 0)}
-    assert consumer.subscription() == {"log-a"}
-
-
-def test_a_pattern_rebalances_the_group_when_topics_come_and_go(new_member: Members, broker: Broker) -> None:
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
-        admin.create_topics({"log-a": {"num_partitions": 2}})
-        members = [new_member(subscribe=False) for _ in range(2)]
-        for member in members:
-            member.subscribe(pattern="^log-")
-
-        def shared(partitions: int) -> bool:
-            for member in members:
-                member.poll(10)
-            return settled(members, partitions)
-
-        until(lambda: shared(2))
-        admin.create_topics({"log-b": {"num_partitions": 2}, "other": {"num_partitions": 2}})
-        until(lambda: shared(4))
-        assert [len(member.assignment()) for member in members] == [2, 2]
-        admin.delete_topics(["log-a"])
-        until(lambda: shared(2))
-        topics = {partition.topic for member in members for partition in member.assignment()}
-        assert topics == {"log-b"} == members[0].subscription()
-
-
-def test_a_rebalance_does_not_wait_for_offsets_of_partitions_that_are_gone(broker: Broker) -> None:
-    with (
-        KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin,
-        KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer,
-        KafkaConsumer(
-            "fewer",
-            bootstrap_servers=broker.bootstrap_servers,
-            group_id="automatic",
-            auto_offset_reset="earliest",
-            metadata_max_age_ms=100,
-            request_timeout_ms=120_000,  # how long a commit is repeated
-        ) as consumer,
-    ):
-        values: list[bytes] = []
-
-        def has_read(value: bytes) -> bool:
-            values.extend(row.value for rows in consumer.poll(100).values() for row in rows)
-            return value in values
-
-        admin.create_topics({"fewer": {"num_partitions": 2}})
-        producer.send("fewer", b"old", partition=1).get(10)
-        until(lambda: has_read(b"old"))
-        admin.delete_topics(["fewer"])
-        admin.create_topics({"fewer": {"num_partitions": 1}})
-        with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as another:
-            another.send("fewer", b"new", partition=0).get(10)
-        until(lambda: has_read(b"new") and consumer.assignment() == {TopicPartition("fewer", 0)})
-
-
-def test_unsubscribing_leaves_and_subscribing_joins_again(new_member: Members) -> None:
-    first, second = new_member(), new_member()
-    join(first, second)
-    first.unsubscribe()
-    join(second)
-    assert first.assignment() == set()
-    first.subscribe(["t"])
-    join(first, second)
-
-
 # -- static members -------------------------------------------------------------------------------
 
 
@@ -537,22 +285,6 @@ def test_an_assignor_that_fails_is_the_leaders_error(new_member: Members) -> Non
         consumer.poll(1000)
     assignor.fails = False
     join(consumer)
-
-
-def test_a_listener_that_fails_while_revoking_is_reported(new_member: Members) -> None:
-    class Failing(Recorder):
-        def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
-            if revoked:
-                raise ZeroDivisionError
-
-    first = new_member(listener=Failing())
-    join(first)
-    new_member().poll(10)
-    with pytest.raises(KafkaError, match="rebalance callback"):
-        until(lambda: first.poll(50))
-    with pytest.raises(KafkaError, match="rebalance callback"):
-        first.close()
-    assert first.group_metadata().member_id == ""
 
 
 # -- the rest -------------------------------------------------------------------------------------
