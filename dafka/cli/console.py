@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import select
 import sys
 import time
 from contextlib import suppress
@@ -13,7 +10,14 @@ from typing import Any, BinaryIO, TextIO
 import click
 
 from dafka.cli.metrics import metrics_options, serve_metrics
-from dafka.cli.options import PartitionAddress, Seconds, TopicName, ended_by_signal, mesh_arguments
+from dafka.cli.options import (
+    PartitionAddress,
+    Seconds,
+    TopicName,
+    check_reader,
+    ended_by_signal,
+    mesh_arguments,
+)
 from dafka.mesh import limits
 from dafka.mesh.consumer import Consumer
 from dafka.mesh.producer import MessageKindError, Producer, RecordTooLargeError, UnacknowledgedError
@@ -223,16 +227,7 @@ def consume(
             wanted = [record for record in records if partition in (None, record.partition)]
             output.write(b"".join((record.value or b"") + b"\n" for record in wanted))
             output.flush()
-            if not wanted and _reader_is_gone(output):
-                raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))  # click ends quietly
+            if not wanted:
+                check_reader(output)
             if left is not None:
                 left -= len(wanted)
-
-
-def _reader_is_gone(output: BinaryIO) -> bool:
-    """Whether nobody reads our pipe any more, as `head` that has what it wanted."""
-    if not hasattr(select, "poll"):
-        return False
-    poll = select.poll()
-    poll.register(output.fileno(), 0)
-    return any(events & select.POLLERR for _, events in poll.poll(0))

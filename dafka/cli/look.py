@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
 import click
 
-from dafka.cli.options import Seconds, TopicName, ended_by_signal, mesh_arguments
+from dafka.cli.options import Seconds, TopicName, check_reader, ended_by_signal, mesh_arguments
 from dafka.mesh.observer import Observer
 from dafka.protocol.commands import Command, DirectHead, Head
 from dafka.protocol.runs import Run
@@ -50,7 +51,10 @@ def sniff(seconds: float | None, mesh: dict[str, Any]) -> None:
     with ended_by_signal(), Observer(_ALL, **mesh) as observer:
         try:
             while deadline is None or time.monotonic() < deadline:
-                for when, heard in observer.poll(0.2):
+                commands = observer.poll(0.2)
+                if not commands and sys.stdout is not None:
+                    check_reader(sys.stdout)
+                for when, heard in commands:
                     for line in _lines(heard):
                         click.echo(f"{when:.3f} {line}")
         finally:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
+import os
+import select
 import signal
 import sys
 import time
@@ -11,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -275,6 +278,19 @@ def wait_for_signal() -> None:
     """Wait until a signal raises, in short sleeps: one just before a long one would be slept over."""
     while True:
         time.sleep(0.2)
+
+
+def check_reader(output: IO[Any]) -> None:
+    """Raise BrokenPipeError, upon which click ends quietly, when nobody reads our pipe any more.
+
+    As `head` that has what it wanted. Who has something to write is told so anyway.
+    """
+    if not hasattr(select, "poll"):
+        return
+    poll = select.poll()
+    poll.register(output.fileno(), 0)
+    if any(events & select.POLLERR for _, events in poll.poll(0)):
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
