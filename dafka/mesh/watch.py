@@ -51,10 +51,10 @@ class Watch:
             return
         topic, address, first, end = longest
         log.warning(
-            "%s: nobody sends what %d partitions are known to have, the first of them topic %r, "
-            "partition %s, sequences %d to %d; it is asked for again and again",
+            "%s: %s known to have records that nobody sends, the first of them topic %r, partition %s, "
+            "sequences %d to %d; they are asked for again and again",
             self._who,
-            unanswered,
+            "1 partition is" if unanswered == 1 else f"{unanswered} partitions are",
             topic_name(topic),
             address_name(address),
             first,

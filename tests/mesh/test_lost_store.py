@@ -46,8 +46,8 @@ def test_otherwise_followers_wait_and_say_so(tmp_path, monkeypatch, caplog):
             assert (store.metrics()["lag"], consumer.metrics()["lag"]) == (3, 3)
             where = f"topic 'hello', partition {producer.address}, sequences 0 to 2"
             for who in (f"the store in {tmp_path / 'new'}", f"the consumer {consumer.address}"):
-                said = f"{who}: nobody sends what 1 partitions are known to have, the first of them {where}"
-                until(lambda said=said: caplog.text.count(said) == 1)
+                said = f"{who}: 1 partition is known to have records that nobody sends, the first of them "
+                until(lambda said=said: caplog.text.count(said + where) == 1)
             with Store(tmp_path / "lost", tower=tower):  # it was not lost after all
                 until(lambda: store.metrics()["lag"] == 0)
                 assert [next(consumer).value for _ in range(3)] == [b"0", b"1", b"2"]
