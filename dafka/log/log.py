@@ -86,7 +86,7 @@ class Log(Space):
         self._clock = clock
         self._closed: type[LogClosedError] | None = None
         self._round: WriteRound | None = None
-        self._doubtful: bytes | None = None
+        self._doubtful: tuple[bytes, bool] | None = None  # of a round that failed, see :meth:`_doubt`
         self._lock = take_folder(self.path)
         try:
             self._storage = Storage(self.path, durability)
@@ -252,7 +252,8 @@ class Log(Space):
         if self._doubtful is not None:
             # A commit can fail after its bytes have reached the file (a sync that fails), and come back to
             # life when SQLite recovers the file. Writing on would then store the same sequences twice.
-            if self._storage.holds(self._doubtful):
+            row, there = self._doubtful
+            if self._storage.holds(row) is there:
                 raise LogWriteError(
                     self.path,
                     f"a round of the log {self.path} that was reported as failed is on disk after all; "
@@ -260,12 +261,20 @@ class Log(Space):
                 )
             self._doubtful = None
 
+    def _doubt(self, round_: WriteRound) -> tuple[bytes, bool] | None:
+        """A row, and whether it is there if and only if the round is on disk; None if it does not matter."""
+        if round_.doubt is not None:
+            return round_.doubt, True
+        deleted = (place for place, value in round_.values.items() if value is None)
+        gone = next((place for place in deleted if place[1] in self.table(place[0])), None)
+        return None if gone is None else (pack_key(*gone), False)
+
     def _finish(self, round_: WriteRound) -> None:
         self._round = None
         self._reader.replaced = {}
         if not round_.committed:
             if round_.attempted:
-                self._doubtful = round_.doubt
+                self._doubtful = self._doubt(round_)
                 for table, key in round_.values:
                     self.table(table).forget_value(key)
             return

@@ -125,6 +125,26 @@ def test_trimming_and_deleting_that_fail_change_nothing_here(
             assert found.first_sequence == (3 if (what, when) == ("trim", "after") else 0)
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_deleting_values_that_fails_deletes_none_or_has_the_log_opened_again(
+    folder: Path, disk: Disk, when: str
+) -> None:
+    with Log(folder) as log:
+        log.write([], {("t", "a"): 1, ("t", "b"): 2})
+        disk.fault = failing("COMMIT", when)
+        with pytest.raises(LogWriteError, match="disk I/O error"):
+            log.write([], {("t", "none"): None, ("t", "a"): None})
+        disk.fault = lambda statement: ""
+        if when == "after":
+            with pytest.raises(LogWriteError, match="open it again"):
+                log.write([], {("t", "b"): 3})
+        else:
+            log.write([], {("t", "b"): 3})
+            assert log.table("t").get("a") == 1
+    with Log(folder) as log:
+        assert dict(log.table("t").items()) == ({"b": 2} if when == "after" else {"a": 1, "b": 3})
+
+
 @pytest.mark.parametrize("word", ["PRAGMA wal_checkpoint", "PRAGMA incremental_vacuum"])
 def test_tidying_up_that_fails_is_a_named_error_and_the_log_goes_on(
     folder: Path, disk: Disk, word: str
