@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from dafka.spark.errors import OptionError
+from dafka.spark.options import write_options
 from dafka.spark.pipelines.archive import RECORDS, SCHEMA
 from dafka.spark.pipelines.running import pipeline
 
@@ -40,6 +41,13 @@ def replay_records(
     records = records.select(*columns)
     if rate is not None:
         records = throttled(records, rate)
+        options = write_options(target)
+        if options.exactly_once and counted / rate > options.transaction_timeout:
+            raise OptionError(
+                f"{counted} records at {rate:g} a second take {counted / rate:.0f} s, longer than a "
+                f"transaction may ({options.transaction_timeout:g} s): a higher rate, fewer records, or at "
+                "least once"
+            )
     records.write.format("dafka").mode("append").options(includeTimestamp="true", **target).save()
     return counted
 

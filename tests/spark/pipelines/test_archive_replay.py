@@ -98,6 +98,17 @@ def test_a_condition_and_a_rate_limit_the_replay(spark, broker, flights, tmp_pat
     assert len(records(broker, "again")) == 3000
 
 
+def test_a_rate_at_which_transactions_would_be_over_before_the_end_is_refused(
+    spark, broker, flights, tmp_path
+):
+    folder = str(tmp_path / "archive")
+    archive_topics(spark, source(broker, subscribe=flights), folder)
+    once = target(broker, topic="again", exactlyOnce="true")
+    with pytest.raises(OptionError, match=r"120 records at 0\.1 a second take 1200 s, longer than .*900 s"):
+        replay_records(spark, folder, once, rate=0.1)
+    assert replay_records(spark, folder, once, rate=10_000) == 120
+
+
 def test_a_rate_of_nothing_is_refused(spark, broker, flights, tmp_path):
     folder = str(tmp_path / "archive")
     archive_topics(spark, source(broker, subscribe=flights), folder)
