@@ -233,8 +233,6 @@ class GroupMember:
     def _complete(self, synced: Synced) -> None:
         """Take the assignment over."""
         subscription = self._subscription
-        self._prepared = self._rejoin = False
-        self._stable = True
         assignor = self._assignors[str(synced.protocol)]
         assignment = (
             ConsumerProtocolAssignment.decode(synced.assignment)
@@ -242,22 +240,28 @@ class GroupMember:
             else ConsumerProtocolAssignment(0, [], b"")
         )
         owned, wanted = subscription.assigned_partitions(), set(assignment.partitions())
+        rejected: ValueError | None = None
         try:
             subscription.assign_from_subscribed(sorted(wanted))
         except ValueError as error:
-            log.warning("assignment rejected, joining again: %s", error)
-            self._rejoin = True
+            rejected = error
+        else:
+            assignor.on_assignment(assignment, self.session.generation)
+        # Not before: who is interrupted (Ctrl-C) until here joins again.
+        self._stable = True
+        self._prepared = False
+        if rejected is not None:
+            log.warning("assignment rejected, joining again: %s", rejected)
             return
-        assignor.on_assignment(assignment, self.session.generation)
+        revoked, added = owned - wanted, wanted - owned
+        self._rejoin = self._cooperative and bool(revoked)  # so that the others can have them
         log.info("group %s assigns %s", self._group_id, wanted)
         notices = Notices(subscription.rebalance_listener)
         if not self._cooperative:
             notices.tell("assigned", wanted)
         else:
-            revoked, added = owned - wanted, wanted - owned
             if revoked:
                 notices.tell("revoked", revoked)
-                self._rejoin = True  # so that the others can have them
             if added:
                 notices.tell("assigned", added)
         notices.report()

@@ -158,6 +158,7 @@ class Session:
     # -- in the hub -----------------------------------------------------------------------------
 
     def _begin(self, attendance: Attendance, protocols: Protocols, assignments: Any) -> None:
+        self._end_attendance()  # one that an interrupted program does not know of
         self._attendance = attendance
         attendance.green = self._client.hub.spawn(
             attendance.run, lambda: self._attend(protocols, assignments)
@@ -295,11 +296,14 @@ class Session:
         if heart is not None:
             heart.kill(block=False)
 
-    def _leave(self) -> None:
-        self._stop_heart()
+    def _end_attendance(self) -> None:
         attendance, self._attendance = self._attendance, None
         if attendance is not None and attendance.green is not None:
             attendance.green.kill(block=False)
+
+    def _leave(self) -> None:
+        self._stop_heart()
+        self._end_attendance()
         member_id, self.member_id = self.member_id, ""
         self.generation, self.protocol, self.verdict = NO_GENERATION, None, None
         if member_id and self.instance_id is None:
