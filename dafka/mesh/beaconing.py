@@ -60,6 +60,9 @@ class Beaconing:
         self._lookups: dict[bytes, gevent.Greenlet] = {}  # by endpoint
         self._looking_up = BoundedSemaphore(limits.RESOLVING)
         self._closed = False
+        self._towers = options.towers
+        self._patience = options.beacon_timeout
+        self._heard = False  # anything, from any tower, ever
         self._role = PeersRole(
             new_address(),
             options.host,
@@ -87,6 +90,7 @@ class Beaconing:
     def read(self) -> bool:
         """Read what the towers say; whether there was something."""
         messages = self._in.receive(limits.ROUND_MESSAGES)
+        self._heard = self._heard or bool(messages)
         now, refused = time.monotonic(), self._role.refused
         for frames in messages:
             if frames == [WELCOME]:
@@ -117,9 +121,16 @@ class Beaconing:
         self._in.close()
 
     def _tick(self) -> None:
+        patience_ends = time.monotonic() + self._patience
         while not self._closed:
             gevent.sleep(self._pause)
-            self._carry(self._role.tick(time.monotonic()))
+            now = time.monotonic()
+            self._carry(self._role.tick(now))
+            if now > patience_ends:
+                patience_ends = float("inf")
+                if not self._heard:  # a tower greets who connects, and tells a node its own beacon
+                    addresses = ", ".join(subscribe_from for _, subscribe_from in self._towers)
+                    log.warning("nothing is heard from a tower at %s: is one running there?", addresses)
 
     def _carry(self, outputs: Iterable[Any]) -> None:
         for output in outputs:

@@ -280,6 +280,22 @@ def test_a_peer_may_be_named_by_its_host():
         assert any(b"localhost" in peer for peer in consumer._node._endpoint.peers)
 
 
+def test_a_tower_that_is_not_there_is_said_in_the_log_once(caplog):
+    with Tower() as gone:
+        addresses = gone.addresses
+    with Consumer(["hello"], tower=addresses, beacon_interval=0.05, beacon_timeout=0.2) as consumer:
+        until(lambda: "nothing is heard from a tower" in caplog.text)
+        assert consumer.poll(0.5) == []
+    assert caplog.text.count(f"nothing is heard from a tower at {addresses[1]}: is one running there?") == 1
+
+
+def test_a_tower_that_is_there_is_not_asked_about(caplog):
+    mesh = {"beacon_interval": 0.1, "beacon_timeout": 1.0}
+    with Tower() as tower, Consumer(["hello"], tower=tower, **mesh) as consumer:
+        assert consumer.poll(1.5) == []
+    assert "nothing is heard" not in caplog.text
+
+
 def test_an_error_in_a_node_is_logged_and_others_go_on(caplog, monkeypatch):
     with (
         Tower() as tower,
