@@ -40,7 +40,7 @@ from dafka.broker.interface import Joined, Synced
 
 log = logging.getLogger(__name__)
 
-WAIT_SLICE = 1.0  # seconds that one wait for others takes at most; in between the program is seen to be alive
+WAIT_SLICE = 1.0  # seconds that one wait takes at most; in between the program is seen to be alive
 
 
 class Candidate(NamedTuple):
@@ -73,6 +73,7 @@ class GroupMember:
         self._cooperative = max(common) == RebalanceProtocol.COOPERATIVE
         self._topics = Topics(calls, subscription, config["allow_auto_create_topics"])
         self.session = Session(client, calls, config, wake_caller)
+        self.wait_slice = min(WAIT_SLICE, config["max_poll_interval_ms"] / 3000)
         self._rejoin = True
         self._prepared = False  # the listener knows that a rebalance is under way
         self._attendance: Attendance | None = None
@@ -127,7 +128,7 @@ class GroupMember:
         return True
 
     def _wait(self, attendance: Attendance, deadline: float) -> bool:
-        while not attendance.wait(min(deadline - monotonic(), WAIT_SLICE)):
+        while not attendance.wait(min(deadline - monotonic(), self.wait_slice)):
             now = self.session.last_poll = monotonic()
             if now >= deadline or self._interrupted:
                 return False

@@ -92,6 +92,8 @@ class Topics:
 class Sole:
     """A consumer without a group."""
 
+    wait_slice = float("inf")  # nobody has to see that its program is alive
+
     def __init__(self, calls: Calls, subscription: SubscriptionState, config: dict[str, Any]) -> None:
         self._subscription = subscription
         self._topics = Topics(calls, subscription, config["allow_auto_create_topics"])

@@ -154,7 +154,7 @@ class Reading:
             return taken
         self._positions.resolve(deadline)
         seconds = max(deadline - monotonic(), 0.0)
-        if self._fetches.fetch(seconds):
+        if self._fetches.fetch(min(seconds, self._member.wait_slice)):
             return self._fetches.take(limit)
         if seconds > 0 and not self._closed:
             self._client.pause(min(seconds, IDLE_PAUSE))

@@ -155,6 +155,14 @@ def test_a_program_that_does_not_poll_loses_its_partitions(
     slow.commit()
 
 
+def test_a_program_that_waits_in_a_poll_is_not_taken_for_one_that_does_not_poll(new_member: Members) -> None:
+    consumer = new_member(max_poll_interval_ms=500, heartbeat_interval_ms=50, fetch_max_wait_ms=2000)
+    join(consumer)
+    before = consumer.group_metadata()
+    assert consumer.poll(1500) == {}
+    assert consumer.group_metadata() == before
+
+
 def test_a_member_that_was_taken_for_dead_finds_out(producer: KafkaProducer, new_member: Members) -> None:
     produce(producer, 0, PARTITIONS)
     listener = Recorder()
