@@ -19,10 +19,12 @@ from typing import Any
 from uuid import UUID
 
 import gevent
-from kafka.errors import LeaderNotAvailableError, for_code
+from kafka.errors import LeaderNotAvailableError, OffsetOutOfRangeError, for_code
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from dafka.broker.interface import (
+    EARLIEST,
+    LATEST,
     MAX_TIMESTAMP,
     BrokerInterface,
     Fetched,
@@ -142,7 +144,25 @@ class Remote(RemoteGroups, RemoteAdmin, RemoteTransactions, BrokerInterface):
         read_committed: bool = False,
     ) -> dict[TopicPartition, Fetched]:
         """See the interface; ``max_bytes`` counts for each of the brokers that are asked."""
-        return self._fetching.fetch(partitions, max_wait, min_bytes, max_bytes, read_committed)
+        found = self._fetching.fetch(partitions, max_wait, min_bytes, max_bytes, read_committed)
+        return self._with_limits(found)
+
+    def _with_limits(self, found: dict[TopicPartition, Fetched]) -> dict[TopicPartition, Fetched]:
+        """Both limits added where an offset is out of range: Apache Kafka does not say them."""
+        unknown = [
+            key
+            for key, one in found.items()
+            if one.error is OffsetOutOfRangeError and min(one.log_start_offset, one.high_watermark) < 0
+        ]
+        if not unknown:
+            return found
+        starts = self.list_offsets(dict.fromkeys(unknown, EARLIEST))
+        ends = self.list_offsets(dict.fromkeys(unknown, LATEST))
+        limits = {}
+        for key in unknown:
+            error = starts[key].error or ends[key].error or OffsetOutOfRangeError
+            limits[key] = Fetched(error, ends[key].offset, starts[key].offset, [])
+        return {**found, **limits}
 
     def list_offsets(
         self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False

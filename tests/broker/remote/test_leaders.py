@@ -16,12 +16,13 @@ from kafka.errors import (
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
+from kafka.protocol.consumer import ListOffsetsResponse
 
-from dafka.broker.interface import FetchFrom
+from dafka.broker.interface import EARLIEST, LATEST, FetchFrom
 from dafka.broker.remote import limits
 from dafka.protocol.batch_writer import encode_batch
 
-PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
 NOT_LEADER, OUT_OF_RANGE = 6, 1
 BATCH = encode_batch([(1000, None, b"v", ())])
 ALL = {("t", 0): [BATCH], ("t", 1): [BATCH], ("t", 2): [BATCH]}
@@ -199,6 +200,53 @@ def test_an_error_of_one_partition_ends_the_fetch(trio, remote_to):
     trio.brokers[1].answers[FETCH] = parked
     found = fetch(remote_to(trio.addresses), 0, 1)
     assert {partition: one.error for partition, one in found.items()} == {("t", 0): OffsetOutOfRangeError}
+
+
+def out_of_range_as_kafka_says_it(request):
+    response = fetched(request, code=OUT_OF_RANGE)
+    for topic in response.responses:
+        for one in topic.partitions:
+            one.high_watermark = one.last_stable_offset = one.log_start_offset = -1
+    return response
+
+
+def listed(request):
+    """The partition has the offsets 5 to 8."""
+    topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
+    return ListOffsetsResponse(
+        throttle_time_ms=0,
+        topics=[
+            topic_class(
+                name=topic.name,
+                partitions=[
+                    topic_class.ListOffsetsPartitionResponse(
+                        partition_index=one.partition_index,
+                        error_code=0,
+                        timestamp=-1,
+                        offset={EARLIEST: 5, LATEST: 9}[one.timestamp],
+                        leader_epoch=0,
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def test_the_limits_of_a_partition_are_told_with_an_offset_out_of_range(fake, remote_to):
+    broker = fake.brokers[0]
+    broker.answers[FETCH] = out_of_range_as_kafka_says_it
+    broker.answers[LIST_OFFSETS] = listed
+    found = fetch(remote_to(fake.addresses), 0)["t", 0]
+    assert (found.error, found.log_start_offset, found.high_watermark) == (OffsetOutOfRangeError, 5, 9)
+
+
+def test_limits_that_cannot_be_learned_are_a_retriable_error(fake, remote_to):
+    broker = fake.brokers[0]
+    broker.answers[FETCH] = out_of_range_as_kafka_says_it
+    broker.answers[LIST_OFFSETS] = lambda request: CLOSE
+    assert fetch(remote_to(fake.addresses), 0)["t", 0].error is NetworkExceptionError
 
 
 def test_a_leader_that_goes_away_is_a_retriable_error(trio, remote_to):
