@@ -79,6 +79,11 @@ class BrokerNode(StoreNode):
     def on_command(self, command: Command) -> None:
         if isinstance(command, (Head, Trimmed)) and self._topics.leads(command.topic, command.address):
             self.discarded["leader-address"] += 1
+        elif isinstance(command, DirectHead) and self._topics.leads(command.topic, command.address):
+            # Other stores tell what they have of it; none has more than its leader, and none is asked for it.
+            stored = self.log.find(command.topic, command.address)
+            if stored is None or command.sequence >= stored.next_sequence:
+                self.discarded["leader-address"] += 1
         elif isinstance(command, Fetch):
             end = self._end_of_deleted(command)
             if command.sequence < end:

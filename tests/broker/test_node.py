@@ -9,7 +9,7 @@ from broker.clients import Client, batch, until
 
 from dafka import Broker, Consumer, Store
 from dafka.mesh.endpoint import Node
-from dafka.protocol.commands import Fetch, Head, Trimmed
+from dafka.protocol.commands import DirectHead, Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
 from dafka.roles.outputs import Subscribe
 
@@ -154,6 +154,10 @@ def test_records_and_heads_under_a_leaders_address_are_dropped_and_counted(broke
     impostor = Listener(client, b"other")
     impostor.publish(Run(None, address, b"t", 1, [batch(b"forged"), b"raw"]), Head(address, b"t", 100))
     until(lambda: broker.discarded.get("leader-address") == 3)
+    me = client.core.node.role.address
+    impostor.publish(DirectHead(me, address, b"t", 0), DirectHead(me, address, b"t", 100))
+    until(lambda: broker.discarded.get("leader-address") == 4)  # the first of them is what a store may say
+    assert client.core.node.metrics()["lag"] == 0
     assert client.values("t") == [b"a"]
     assert client.produce("t", b"b").base_offset == 1
 
