@@ -34,6 +34,7 @@ from dafka.protocol.commands import (
     StoreHello,
     Trimmed,
 )
+from dafka.protocol.framing import STRINGS_LIMIT
 from dafka.protocol.runs import Run
 from dafka.roles.catchup import CatchUp
 from dafka.roles.follower import Follower
@@ -238,7 +239,9 @@ class ConsumerRole:
         if not self._topics:
             return []
         of_use = not self._latest or self._offsets or self._followed
-        return [ConsumerHello(store, self.address, tuple(self._topics) if of_use else ())]
+        topics = tuple(self._topics) if of_use else ()
+        pieces = range(0, max(len(topics), 1), STRINGS_LIMIT)
+        return [ConsumerHello(store, self.address, topics[at : at + STRINGS_LIMIT]) for at in pieces]
 
     def _ask_for_heads(self, now: float, topic: bytes, interval: float) -> None:
         self._serial += 1

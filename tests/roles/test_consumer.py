@@ -15,6 +15,7 @@ from dafka.protocol.commands import (
     StoreHello,
     Trimmed,
 )
+from dafka.protocol.framing import STRINGS_LIMIT, decode, encode
 from dafka.protocol.runs import Run
 from dafka.roles.consumer import ConsumerRole
 from dafka.roles.limits import LAST_SEQUENCE, Limits
@@ -88,6 +89,17 @@ def test_a_store_that_says_hello_is_told_the_topics():
     assert role.receive(1.0, StoreHello(OTHER, STORE)) == []
     assert role.peer_subscribed(1.0, b"W") == []
     assert role.peer_subscribed(1.0, b"Mhello") == []
+
+
+def test_more_topics_than_a_hello_may_have_are_told_in_several():
+    role = consumer()
+    names = [b"%d" % number for number in range(STRINGS_LIMIT + 1)]
+    for name in names:
+        role.subscribe(0.0, name)
+    hellos = role.receive(0.0, StoreHello(ME, STORE))
+    for hello in hellos:
+        assert decode(encode(hello)) == hello
+    assert [topic for hello in hellos for topic in hello.topics] == role.topics
 
 
 def test_a_consumer_without_topics_does_not_say_hello():
