@@ -26,7 +26,6 @@ from dafka.broker.interface import BrokerInterface, CommittedOffset, Error
 from dafka.broker.transactions_interface import ListedTransaction
 from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import by_topic, code, message, version_of
-from dafka.broker.wire.patterns import Pattern, PatternError
 
 _Added = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _Committed = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
@@ -208,6 +207,9 @@ def list_transactions(broker: BrokerInterface, request: Any, context: Context) -
     if known or not states:
         listed = broker.list_transactions(known, request.producer_id_filters or ())
     if request.transactional_id_pattern:
+        # Compiles expressions of its own, for which a broker that starts has no time.
+        from dafka.broker.wire.patterns import Pattern, PatternError
+
         try:
             pattern = Pattern(request.transactional_id_pattern)
         except PatternError:
