@@ -14,7 +14,7 @@ import gevent.event
 
 from dafka.log import Durability, Log, LogPartition, OnDamage
 from dafka.mesh import limits
-from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address
+from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
 from dafka.mesh.hub import Hub, get_hub
 from dafka.mesh.retention import (
@@ -244,7 +244,7 @@ class StoreNode(Node):
             if isinstance(output, Append):
                 self._append(output)
             elif isinstance(output, Begin):
-                self._begins.add((output.topic, output.address))
+                self._begin(output)
             elif isinstance(output, Serve):
                 key = (output.recipient, output.topic, output.address)
                 if key in self._requests or len(self._requests) < limits.SERVE_REQUESTS:
@@ -256,6 +256,20 @@ class StoreNode(Node):
                 to_publish.append(output)
         if to_publish:
             self.endpoint.publish(self, to_publish)
+
+    def _begin(self, begin: Begin) -> None:
+        key = (begin.topic, begin.address)
+        partition = self.log.find(*key)
+        if key not in self._begins and partition is not None and partition.next_sequence:
+            logger.warning(
+                "the store in %s: topic %r partition %s: nobody has records %d to %d any more",
+                self.log.path,
+                topic_name(begin.topic),
+                address_name(begin.address),
+                partition.next_sequence,
+                begin.first - 1,
+            )
+        self._begins.add(key)
 
     def _append(self, append: Append) -> None:
         partition = self.log.partition(append.topic, append.address)

@@ -54,7 +54,7 @@ def test_otherwise_followers_wait_and_say_so(tmp_path, monkeypatch, caplog):
             assert consumer.gaps == []
 
 
-def test_a_store_that_comes_back_without_its_last_records_goes_on_behind_them(tmp_path):
+def test_a_store_that_comes_back_without_its_last_records_goes_on_behind_them(tmp_path, caplog):
     """As after a power cut, or from a copy of the folder."""
     with Tower() as tower, Producer("hello", tower=tower, head_interval=0.2) as producer:
         producer.send(b"0")
@@ -73,6 +73,8 @@ def test_a_store_that_comes_back_without_its_last_records_goes_on_behind_them(tm
             assert store.heads() == {(b"hello", producer.address): 2}
             assert [next(consumer).value for _ in range(2)] == [b"0", b"2"]
             assert [(gap.first, gap.next) for gap in consumer.gaps] == [(1, 2)]
+    lost = f"topic 'hello' partition {producer.address}: nobody has records 1 to 1 any more"
+    assert caplog.text.count(lost) == 1
 
 
 @pytest.mark.parametrize("wrong", [0, 29.9, -1])
