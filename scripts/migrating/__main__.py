@@ -9,8 +9,8 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 
 from kafka.errors import KafkaError
 from tqdm import tqdm
@@ -51,6 +51,7 @@ def main() -> int:
 
 
 def _migrate(options: argparse.Namespace, path: str, stack: ExitStack) -> int:
+    stop = stack.enter_context(_Signals())
     source = stack.enter_context(opened(options.source))
     destination = stack.enter_context(opened(options.destination, create=True))
     if source.cluster_id == destination.cluster_id:
@@ -63,8 +64,8 @@ def _migrate(options: argparse.Namespace, path: str, stack: ExitStack) -> int:
     if before:
         print(f"{before:,} records were copied before, according to {path}")
 
-    stop = stack.enter_context(_Signals())
-    _copy(options, source, destination, checkpoint, partitions, stop)
+    with stop.copying():
+        _copy(options, source, destination, checkpoint, partitions, stop)
     count = sum(one.count for one in partitions.values())
     print(
         f"{count:,} records of {len(partitions)} partitions of {len(topics)} topics are in {destination.name}"
@@ -73,7 +74,7 @@ def _migrate(options: argparse.Namespace, path: str, stack: ExitStack) -> int:
     if options.group:
         copied = copy_groups(source, destination, partitions, options.group)
         print(f"{sum(copied.values())} offsets of {len(copied)} groups are translated")
-    different = _verified(options.jobs, source, destination, partitions) if options.verify else 0
+    different = _verified(options.jobs, source, destination, partitions, stop) if options.verify else 0
     for problem in finish(source, destination, checkpoint, topics):
         print(f"migrate_topics: settings not taken over: {problem}", file=sys.stderr)
     return DIFFERENT if different else 0
@@ -140,13 +141,19 @@ def _read_line(then: Callable[[], object]) -> None:
 
 
 def _verified(
-    jobs: int, source: Side, destination: Side, partitions: Mapping[TopicPartition, Progress]
+    jobs: int,
+    source: Side,
+    destination: Side,
+    partitions: Mapping[TopicPartition, Progress],
+    stop: _Signals,
 ) -> int:
     """Prints what was compared; the number of partitions that differ."""
     with _bar(2 * sum(one.count for one in partitions.values()), "verifying") as bar:
         lock = threading.Lock()
 
         def read(count: int) -> None:
+            if stop.interrupted:
+                raise Interrupted  # in the threads that read, too
             with lock:
                 bar.update(count)
 
@@ -177,12 +184,22 @@ def _combined(digests: Sequence[str]) -> str:
 
 
 class _Signals:
-    """Ctrl-C and SIGTERM end the copy after the batches under way; SIGUSR1 ends the following."""
+    """Ctrl-C and SIGTERM end the copy after the batches under way, and all else at once; SIGUSR1 ends the
+    following."""
 
     def __init__(self) -> None:
         self.interrupted = False
+        self._copying = False
         self._stop: Callable[[], object] = lambda: None
         self._switch: Callable[[], object] = lambda: None
+
+    @contextmanager
+    def copying(self) -> Iterator[None]:
+        self._copying = True
+        try:
+            yield
+        finally:
+            self._copying = False
 
     def then(self, stop: Callable[[], object]) -> None:
         self._stop = stop
@@ -206,7 +223,8 @@ class _Signals:
     def _received(self, number: int, frame: object) -> None:
         if number == signal.SIGUSR1:
             self._switch()
-        elif self.interrupted:
+        elif self.interrupted or not self._copying:
+            self.interrupted = True
             raise Interrupted
         else:
             self.interrupted = True

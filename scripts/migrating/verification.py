@@ -63,7 +63,11 @@ def verify(
         return Verified(progress.topic, progress.number, theirs, ours)
 
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
-        return list(pool.map(one, partitions))
+        try:
+            return list(pool.map(one, partitions))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def checksum(

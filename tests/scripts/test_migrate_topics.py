@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -291,6 +292,17 @@ def test_interrupted_it_says_how_to_go_on(source: str, destination: str, tmp_pat
     assert process.returncode == 130
     assert "the same command goes on, with migration-" in error
     assert "verified orders: 10 records" in migrate(tmp_path, source, destination)
+
+
+def test_interrupted_before_a_broker_answers_it_ends_at_once(source: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(SECONDS)
+        process = start(tmp_path, source, f"127.0.0.1:{silent.getsockname()[1]}")
+        silent.accept()[0].close()
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert error.startswith("migrate_topics: interrupted") and error.count("\n") == 1
 
 
 def test_records_of_others_in_the_destination_are_an_error(
