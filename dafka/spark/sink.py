@@ -190,9 +190,13 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
             # What is open else, earlier runs have left, or other attempts at these tasks.
             abandon(self._brokers, query, timeout, but=transactions)
             if transactions:
-                check_open(self._brokers, transactions)
                 where = min(message.where for message in written if message.where is not None)
                 notes.decide(batchId, where, transactions)
+                try:
+                    check_open(self._brokers, transactions)
+                except WriteError:
+                    notes.take_back(batchId, where)
+                    raise
                 end(self._brokers, transactions, commit=True)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

@@ -2,12 +2,15 @@
 
 Each task writes in a transaction of its own and leaves it open; attempts at the same task that may run at the
 same time have different ones. When all have written, the driver aborts what other attempts and earlier runs
-have left open, looks whether all transactions that it is to commit are as their tasks left them, and decides:
-for a streaming query it first notes the number of the micro-batch and its transactions, durably, as an offset
-that the query's own group has committed at the broker, and then commits them one after the other. A query
-that died before the note starts the micro-batch again, and one that died behind it finds the note: its tasks
-write nothing, and the driver commits what is still open. So who reads with ``isolation.level=read_committed``
-sees each record of a micro-batch once.
+have left open and decides: for a streaming query it first notes the number of the micro-batch and its
+transactions, durably, as an offset that the query's own group has committed at the broker, looks whether
+all transactions are as their tasks left them, and then commits them one after the other. A query that died
+before the note starts the micro-batch again, and one that died behind it finds the note: its tasks write
+nothing, and the driver commits what is still open. So who reads with ``isolation.level=read_committed`` sees
+each record of a micro-batch once.
+
+A task of a run that was taken for dead may come late, and abort what the new run has written under the same
+id. In front of the note the driver takes the note back when it looks; behind it, the task finds the note.
 
 When a write fails, Spark lets other tasks of it run on for a while, and so it does with the slower of two
 attempts at a task. So the driver notes at the broker that a write is over, then aborts what is open and shuts
@@ -153,7 +156,8 @@ class Notes:
     """The notes of a streaming query on the broker: which micro-batch was decided to be committed last.
 
     They are offsets that the group ``dafka-spark-QUERY`` has committed for a partition that the query writes
-    to; the offset is the micro-batch's number, the text beside it says which transactions belong to it.
+    to; the offset is the number of the next micro-batch, the text beside it says which transactions belong to
+    the one before.
     """
 
     def __init__(self, cluster: Cluster, query: str) -> None:
@@ -168,7 +172,7 @@ class Notes:
             return Note()
         last = max(found.values(), key=lambda committed: committed.offset)
         tasks, _, digest = (last.metadata or "").partition(" ")
-        return Note(last.offset, tuple(f"{self._group}-{task}" for task in _tasks(tasks)), digest)
+        return Note(last.offset - 1, tuple(f"{self._group}-{task}" for task in _tasks(tasks)), digest)
 
     def decide(self, batch: int, where: TopicPartition, transactions: Collection[TaskTransaction]) -> None:
         """Note that a micro-batch is to be committed. Raises WriteError if that is not durable."""
@@ -177,10 +181,14 @@ class Notes:
         if len(text) > _NOTE_LIMIT:
             raise WriteError("exactlyOnce: too many tasks write in one micro-batch; coalesce() the frame")
         answer: dict[TopicPartition, Any] = self._cluster.call(
-            "commit_offsets", self._group, {where: CommittedOffset(batch, text)}
+            "commit_offsets", self._group, {where: CommittedOffset(batch + 1, text)}
         )
         if (error := answer[where]) is not None:
             raise WriteError(f"micro-batch {batch} of query {self._query} cannot be noted: {reason(error)}")
+
+    def take_back(self, batch: int, where: TopicPartition) -> None:
+        """A micro-batch is not to be committed, and nothing of it has been. Raises WriteError."""
+        self.decide(batch - 1, where, ())
 
     def finish(self, batch: int) -> None:
         """Commit what a query that died had decided to commit. Raises WriteError if some of it is gone."""
