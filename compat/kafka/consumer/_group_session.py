@@ -47,6 +47,7 @@ from dafka.mesh.hub import Hub
 log = logging.getLogger(__name__)
 
 NO_GENERATION = -1
+SHORTEST_INTERVAL = 0.005  # seconds between heartbeats, whatever is configured: the hub has more to do
 
 Protocols = Sequence[tuple[str, bytes]]
 
@@ -94,7 +95,7 @@ class Session:
         self._group = config["group_id"]
         self._client_id = config["client_id"] or ""
         self._session_timeout = config["session_timeout_ms"] / 1000
-        self._interval = config["heartbeat_interval_ms"] / 1000
+        self._interval = max(config["heartbeat_interval_ms"] / 1000, SHORTEST_INTERVAL)
         self._poll_interval = config["max_poll_interval_ms"] / 1000
         self._backoff = config["retry_backoff_ms"] / 1000
         self.instance_id = config["group_instance_id"]

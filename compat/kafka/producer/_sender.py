@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 LARGEST_BATCH = 1_000_000  # octets; below the broker's message.max.bytes
 ROUND_BYTES = 4 * 1024 * 1024  # octets after which no further batch joins a call of broker.produce
+SHORTEST_AGE = 0.1  # seconds between looks at the metadata, whatever is configured: the hub has more to do
 FINISH_SLICE = 0.1  # seconds between two looks for callbacks that nobody else can run
 
 
@@ -60,7 +61,7 @@ class Sender:
         self._retries = config["retries"]
         self._retry_backoff = config["retry_backoff_ms"] / 1000
         self._delivery_timeout = config["delivery_timeout_ms"] / 1000
-        self._metadata_max_age = config["metadata_max_age_ms"] / 1000
+        self._metadata_max_age = max(config["metadata_max_age_ms"] / 1000, SHORTEST_AGE)
         # A batch that the broker would refuse as too large takes all its records with it.
         self._new_queue_args = (min(config["batch_size"], LARGEST_BATCH), config["compression_type"])
         self.topics = Topics(self._new_queue)

@@ -138,6 +138,14 @@ def test_heartbeats_go_on_while_the_program_computes(new_member: Members) -> Non
     assert consumer.group_metadata() == before
 
 
+@pytest.mark.parametrize("interval", [0, -1])
+def test_heartbeats_without_an_interval_leave_the_hub_its_time(new_member: Members, interval: int) -> None:
+    consumer = new_member(heartbeat_interval_ms=interval)
+    join(consumer)
+    assert consumer.poll(100) == {}
+    assert consumer.assignment() == set(T)
+
+
 def test_a_program_that_does_not_poll_loses_its_partitions(
     producer: KafkaProducer, new_member: Members
 ) -> None:
