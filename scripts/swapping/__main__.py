@@ -72,8 +72,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--back", action="store_true", help="from compat.kafka to kafka")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a file would change")
     parser.add_argument("--diff", action="store_true", help="write nothing; show what would change")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes to use")
+    cores = os.cpu_count() or 1
+    parser.add_argument("--jobs", type=_jobs, default=cores, metavar="N", help="processes to use")
     return parser
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 64:
+        raise argparse.ArgumentTypeError(f"a number from 1 to 64, not {text!r}")
+    return int(text)
 
 
 def sources(root: Path) -> Iterator[Path]:
@@ -162,4 +169,10 @@ def _diff(path: Path, before: bytes, after: bytes) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the differences has gone, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    sys.exit(status)

@@ -347,6 +347,26 @@ def test_a_missing_path_is_an_error():
     assert "no such file" in run("/no/such/folder", expect=2).stderr
 
 
+@pytest.mark.parametrize("jobs", ["0", "-1", "many", "65"])
+def test_a_number_of_processes_that_is_none_is_an_error(tree, jobs):
+    assert "a number from 1 to 64" in run("--jobs", jobs, tree, expect=2).stderr
+
+
+def test_it_ends_quietly_when_nobody_reads_the_differences_any_more(tmp_path):
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text("import kafka\n" * 5000)  # more than a pipe holds
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "scripts" / "swapping", "--diff", tmp_path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline().startswith("--- ")
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(60) == 1
+
+
 @pytest.mark.skipif(os.name == "nt", reason="a shell script")
 def test_the_script_runs_where_it_is_called(tree):
     done = subprocess.run(
