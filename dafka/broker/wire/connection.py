@@ -161,7 +161,7 @@ class Connection:
         while self._slots or self._writing:
             self._wait_for_room()
         self._fetching = frame.is_fetch
-        response = respond(self._broker, self._sessions, frame, self._peer, self._budget.share())
+        response = respond(self._broker, self._sessions, frame, self._peer, self._budget.promised)
         self._fetching = False
         self._write(response)
 
@@ -173,7 +173,7 @@ class Connection:
 
     def _produce(self, slot: _Slot, frame: Frame) -> None:
         try:
-            slot.response = respond(self._broker, self._sessions, frame, self._peer, 0)
+            slot.response = respond(self._broker, self._sessions, frame, self._peer, self._budget.promised)
             self._flush()
         except BadRequestError as error:
             self.refuse(error.cause, str(error))

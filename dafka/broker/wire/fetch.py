@@ -7,7 +7,8 @@ every partition it names; an incremental one with those of its session that have
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 from uuid import UUID
 
@@ -49,6 +50,10 @@ _ABORTED = struct.Struct(">qq")
 _ANSWER = struct.Struct(">ihqqq")  # number, error, high watermark, last stable offset, log start
 
 
+Room = Callable[[], AbstractContextManager[int]]
+"""Gives the bytes of batches that a response may have, which are held for it within a ``with`` block."""
+
+
 class FetchAnswer(NamedTuple):
     """What is answered: an error of the whole request, or the session and partitions."""
 
@@ -58,9 +63,9 @@ class FetchAnswer(NamedTuple):
 
 
 def fetch(
-    broker: BrokerInterface, sessions: FetchSessions, request: FetchRequest, version: int, room: int
+    broker: BrokerInterface, sessions: FetchSessions, request: FetchRequest, version: int, room: Room
 ) -> FetchAnswer:
-    """Read from the broker, at most ``room`` bytes; waits as the request says."""
+    """Read from the broker, at most what ``room`` gives; waits as the request says."""
     by_id = version >= BY_ID
     if request.session_epoch in (INITIAL, FINAL):
         sessions.close(request.session_id)
@@ -88,7 +93,7 @@ def _read(
     asked: Collection[Asked],
     request: FetchRequest,
     version: int,
-    room: int,
+    room: Room,
     every: bool,
 ) -> Answers:
     """The answers, of partitions that have nothing to say only if ``every``; what is refused comes first."""
@@ -111,7 +116,7 @@ def _read(
             wanted[key] = from_
             if topic is not name:
                 by_id[key] = place
-    found = _fetch(broker, request, wanted, min(request.max_bytes, room), not answers, every)
+    found = _fetch(broker, request, wanted, room, not answers, every)
     if version < ZSTD:
         found = {key: _without_zstd(one) for key, one in found.items()}
     if by_id:
@@ -125,26 +130,39 @@ def _fetch(
     broker: BrokerInterface,
     request: FetchRequest,
     wanted: dict[TopicPartition, FetchFrom],
-    max_bytes: int,
+    room: Room,
     wait: bool,
     every: bool,
 ) -> dict[TopicPartition, Fetched]:
     if not wanted:
         return {}
     options = {"read_committed": True} if request.read_committed else {}
-    found = broker.fetch(
-        wanted,
-        max_wait=request.max_wait if wait else 0.0,
-        min_bytes=request.min_bytes,
-        max_bytes=max_bytes,
-        **options,
-    )
+
+    def read(max_wait: float) -> dict[TopicPartition, Fetched]:
+        return broker.fetch(
+            wanted, max_wait=max_wait, min_bytes=request.min_bytes, max_bytes=max_bytes, **options
+        )
+
+    # What is there is read from the log, while others do the same. What is waited for is new, and the same
+    # bytes for all; nobody could say when to stop holding room for it.
+    with room() as most:
+        max_bytes = min(request.max_bytes, most)
+        found = read(0.0)
+    if wait and request.max_wait > 0 and not _is_enough(found, request.min_bytes, max_bytes):
+        found = read(request.max_wait)
     if every and len(found) < len(wanted):
         # The others come with their limits, and without the batch that a fetch has whatever its size.
         others = {key: from_._replace(max_bytes=0) for key, from_ in wanted.items() if key not in found}
         for key, one in broker.fetch(others, max_wait=0.0, min_bytes=0, max_bytes=0, **options).items():
             found[key] = one._replace(batches=[], aborted=())
     return found
+
+
+def _is_enough(found: dict[TopicPartition, Fetched], min_bytes: int, max_bytes: int) -> bool:
+    size = sum(len(batch) for one in found.values() for batch in one.batches)
+    return (
+        size >= min_bytes or size >= max(max_bytes, 1) or any(one.error is not None for one in found.values())
+    )
 
 
 def _refused(error: Error) -> Fetched:

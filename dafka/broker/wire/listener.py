@@ -10,6 +10,8 @@ import errno
 import logging
 import os
 import socket as sockets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import gevent
@@ -56,9 +58,18 @@ class Budget:
             self._room.clear()
             self._room.wait()
 
-    def share(self) -> int:
-        """How much one response may have: never nothing, or slow readers would stop the fast ones."""
-        return min(max((self.limit - self.used) // 4, SMALLEST_SHARE), limits.RESPONSE_MAX_BYTES)
+    @contextmanager
+    def promised(self) -> Iterator[int]:
+        """How much one response may have: never nothing, or slow readers would stop the fast ones.
+
+        It counts as held for the ``with`` block, so that what others are promised meanwhile is less.
+        """
+        share = min(max((self.limit - self.used) // 4, SMALLEST_SHARE), limits.RESPONSE_MAX_BYTES)
+        self.take(share)
+        try:
+            yield share
+        finally:
+            self.give(share)
 
 
 class Listener:

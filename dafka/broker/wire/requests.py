@@ -53,10 +53,12 @@ def read_frame(data: memoryview) -> Frame:
     return Frame(data, header, BY_KEY.get(header.key))
 
 
-def respond(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, peer: Peer, room: int) -> Buffers:
+def respond(
+    broker: BrokerInterface, sessions: FetchSessions, frame: Frame, peer: Peer, room: fetch.Room
+) -> Buffers:
     """The response; none for a Produce that wants none. Waits as a green thread.
 
-    ``sessions``: the listener's. ``room``: how many bytes of batches a Fetch may have. Raises
+    ``sessions``: the listener's. ``room``: promises a Fetch its bytes of batches. Raises
     BadRequestError, and what the broker raises.
     """
     data, header, api = frame
@@ -97,7 +99,7 @@ def _produce(broker: BrokerInterface, frame: Frame) -> Buffers:
     return framed(header.correlation, flexible, [produce.write_produce(answers, header.version)])
 
 
-def _fetch(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, room: int) -> Buffers:
+def _fetch(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, room: fetch.Room) -> Buffers:
     data, header, _ = frame
     flexible = header.version >= FLEXIBLE
     request = read_fetch(data, body_of(data, header, flexible), header.version)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
-from broker.clients import Client, batch
+from broker.clients import Client, batch, until
 from broker.wire.client import WireClient
 from broker.wire.samples import fetch
 from kafka.errors import (
@@ -19,6 +20,7 @@ from kafka.errors import (
 )
 
 from dafka import Broker
+from dafka.broker.wire import limits
 from dafka.protocol.batch import split_batches
 from dafka.protocol.batch_reader import decode_batch
 
@@ -156,3 +158,30 @@ def test_one_batch_comes_whatever_its_size_and_no_second_one(client: Client, wir
     first, second = partition(response), partition(response, 1)
     assert values(first) == [b"a" * 1000]
     assert (second.error_code, second.high_watermark, second.records) == (0, 1, b"")
+
+
+def test_those_that_read_at_the_same_time_share_what_responses_may_take(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "TOTAL_BYTES", 8 * 1024 * 1024)
+    monkeypatch.setattr("dafka.broker.fetching.YIELD_BYTES", 1)  # none reads all of its bytes in one go
+    clients, size = 16, 100_000
+    with Broker(listen="127.0.0.1:0") as broker, ExitStack() as stack:
+        client = Client(broker)
+        client.create("topic")
+        for _ in range(30):
+            client.produce("topic", bytes(size))
+        wires = [stack.enter_context(WireClient(broker)) for _ in range(clients)]
+        request = fetch("topic", 0)
+        request.max_bytes = request.topics[0].partitions[0].partition_max_bytes = 2**31 - 1
+        all_have_asked = threading.Event()
+        hub = client.connection.hub
+        held = threading.Thread(target=hub.run, args=(all_have_asked.wait, 20.0))  # the hub itself waits
+        held.start()
+        for wire in wires:
+            wire.send(request, NEWEST_BY_NAME)
+        all_have_asked.set()
+        held.join()
+        answers = [partition(wire.receive(request, NEWEST_BY_NAME, 1)) for wire in wires]
+        until(lambda: broker.metrics()["listener_held_bytes"] == 0)
+    sizes = [len(answer.records) for answer in answers]
+    assert min(sizes) >= size  # a batch comes in any case
+    assert sum(sizes) <= limits.TOTAL_BYTES + clients * 2 * size
