@@ -17,6 +17,7 @@ import kafka
 import pytest
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.net.selector import NetworkSelector
 
 import compat.kafka
 from compat.kafka import (
@@ -38,6 +39,23 @@ from dafka import Broker
 from dafka.testing import TestBroker
 
 NOWHERE = {"bootstrap_servers": "127.0.0.1:1", "api_version": (2, 6)}
+
+
+@pytest.fixture(autouse=True)
+def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A client of kafka-python that is refused leaves its thread behind, which says for ever in the log that
+    there is no broker."""
+    started: list[NetworkSelector] = []
+    start = NetworkSelector.start
+
+    def noted(selector: NetworkSelector) -> None:
+        start(selector)
+        started.append(selector)
+
+    monkeypatch.setattr(NetworkSelector, "start", noted)
+    yield
+    for selector in started:
+        selector.stop(10_000)
 
 
 def outcome(action: Callable[[], Any]) -> BaseException | None:
