@@ -11,7 +11,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from dafka.mesh import limits
@@ -85,8 +85,10 @@ class Consumer:
         self._hub.run(self._node.unsubscribe, check_topic(topic))
 
     def __iter__(self) -> Iterator[Record]:
-        while self._more(None):
+        while True:  # what an earlier iteration, next() or poll() has left comes first
             yield from self._records
+            if not self._more(None):
+                return
 
     def __next__(self) -> Record:
         while True:
@@ -122,6 +124,7 @@ class Consumer:
         """Leave the mesh. Iterations end; records not yet taken are dropped. Closing twice is allowed."""
         if not self._node.closed:
             self._hub.run(self._node.close)
+            self._records = iter(())
 
     def __enter__(self) -> Consumer:
         return self
@@ -144,7 +147,8 @@ class Consumer:
         while not node.closed:
             run = node.take()
             if run is not None:
-                self._records = _records_of(run)
+                # A chain, because an iteration that is left would close a generator, and its rest be lost.
+                self._records = chain(_records_of(run))
                 return True
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
