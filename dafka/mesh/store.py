@@ -309,9 +309,8 @@ class StoreNode(Node):
                 self.endpoint.discarded.add("serve-error")
                 rest = None
             if rest is not None:
-                self._requests.setdefault(
-                    key, rest
-                )  # behind the others: a long catch-up does not starve them
+                # Behind the others: a long catch-up does not starve them.
+                self._requests.setdefault(key, rest)
             gevent.sleep(0)
 
     def _serve_some(self, request: Serve) -> Serve | None:

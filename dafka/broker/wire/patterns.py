@@ -1,9 +1,10 @@
 """Regular expressions of clients, matched in a time that the lengths of text and expression bound.
 
-Python's own ``re`` goes back and tries again where an expression can match in several ways: ``(a+)+b`` takes
-Python's ``re`` goes back and tries again where an expression can match in several ways: ``(a+)+b`` takes
-follows all ways at the same time, and so does this: an expression becomes a network of states, and each
-character of a text leads from one set of states to the next. What was found out about sets is remembered.
+Python's ``re`` goes back and tries again where an expression can match in several ways: ``(a+)+b`` takes it
+twice as long for each further ``a`` of a text without a ``b``, and nothing else runs meanwhile. Kafka's
+broker has RE2, which follows all ways at the same time, and so does this: an expression becomes a network of
+states, and each character of a text leads from one set of states to the next. What was found out about sets
+is remembered.
 
 Understood is what both ``re`` and RE2 understand: characters, ``.``, classes, escapes, groups, alternatives,
 quantifiers, ``^`` and ``$``. Single characters are left to ``re``.
