@@ -7,5 +7,5 @@ from kafka.errors import KafkaError
 from dafka.protocol.errors import DafkaError
 
 
-class BrokerStoppedError(DafkaError, KafkaError):  # type: ignore[misc] # kafka-python has no types
+class BrokerStoppedError(DafkaError, KafkaError):
     """The broker has been stopped, or was not started yet. A KafkaError, and not one to try again after."""

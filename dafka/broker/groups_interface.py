@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from kafka.errors import BrokerResponseError
 
 TopicPartition = tuple[str, int]
-Error = Any  # a class of kafka.errors, which has no types
+Error = type[BrokerResponseError]
 
 NO_GENERATION = -1
 NO_MEMBER = ""

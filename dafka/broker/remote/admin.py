@@ -7,6 +7,7 @@ from typing import Any
 
 import gevent
 from kafka.errors import (
+    BrokerResponseError,
     KafkaError,
     NetworkExceptionError,
     NotControllerError,
@@ -290,4 +291,6 @@ def _entry(config: Any) -> ConfigEntry:
 
 
 def _failed(error: KafkaError) -> Error:
-    return NetworkExceptionError if isinstance(error, LOST) else type(error)
+    if isinstance(error, BrokerResponseError) and not isinstance(error, LOST):
+        return type(error)
+    return NetworkExceptionError

@@ -7,6 +7,7 @@ from typing import Any
 
 import gevent
 from kafka.errors import (
+    BrokerResponseError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     KafkaError,
@@ -66,5 +67,4 @@ def partition_errors(response: Any) -> list[int]:
 
 def unavailable(error: KafkaError) -> Error:
     """What a caller is told when a coordinator could not be asked."""
-    kind = type(error)
-    return kind if getattr(kind, "errno", None) is not None else CoordinatorNotAvailableError
+    return type(error) if isinstance(error, BrokerResponseError) else CoordinatorNotAvailableError

@@ -15,7 +15,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.interface import Produced, TopicPartition
+from dafka.broker.interface import Error, Produced, TopicPartition
 from dafka.broker.remote.cluster import LOST, Cluster
 from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import PRODUCE, Node
@@ -119,7 +119,7 @@ class Producing:
         return {one: outcomes.get(one, missing) for one in batches}
 
     def _lost(
-        self, batches: dict[TopicPartition, bytes], error: type[KafkaError], cause: KafkaError
+        self, batches: dict[TopicPartition, bytes], error: Error, cause: KafkaError
     ) -> dict[TopicPartition, Produced]:
         self._cluster.forget_leaders({topic for topic, _ in batches})
         return dict.fromkeys(batches, Produced(error, detail=f"perhaps written: {cause}"))
