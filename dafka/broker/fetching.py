@@ -12,6 +12,10 @@ Who reads committed records only gets batches below the last stable offset, wher
 is still open begins, and the aborted transactions in what was read. A marker that moves that offset is a
 batch, too, so its commit wakes the fetches that wait.
 
+The first batch of an answer comes whatever its size, so that every reader gets on. Every further one fits
+into the limits of its partition and of the whole answer, or is left for the next fetch: clients such as
+librdkafka refuse a response that is larger than they asked for.
+
 Of batches that compaction has emptied only the last one of an answer is served, for they may be many.
 
 Where the log passes over values that are damaged (``on_damage="skip"``) and nothing readable lies behind
@@ -22,8 +26,9 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 
 import gevent
@@ -39,13 +44,16 @@ from dafka.broker.interface import NO_OFFSET, Error, Fetched, FetchFrom, TopicPa
 from dafka.broker.limits import YIELD_BYTES
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
-from dafka.log import DamagedError, Log, LogClosedError, LogError
+from dafka.log import DamagedError, Log, LogClosedError, LogError, LogPartition
 from dafka.protocol.batch import HEADER_OCTETS, read_header
 from dafka.protocol.batch_empty import encode_empty
 from dafka.protocol.batch_writer import encode_batch
 
 RAW_MESSAGES = 10_000  # messages of a native producer read at a time; they may be empty and weigh nothing
 RAW_RECORDS = 1000  # of these put into one batch at most
+RAW_OVERHEAD = HEADER_OCTETS + 16  # octets that a message takes at most in a batch, besides its own
+
+MISFITS = 16  # partitions whose next batch is too long for what is left, until no further one is looked at
 
 MESSAGES_KEPT = 100  # of each partition, so that each is logged once
 
@@ -111,6 +119,7 @@ class Fetch:
         self._taken = 0
         self._since_yield = 0
         self._failed = False
+        self._misfits = 0  # partitions that have more than there was room for, and gave nothing
         self._paused = False  # whether other green threads had their turn while it read
         self._readings = {
             key: _Reading(topics.partition(key[0], key[1]), from_) for key, from_ in wanted.items()
@@ -145,7 +154,8 @@ class Fetch:
 
     @property
     def _enough(self) -> bool:
-        return self._failed or self._taken >= self._min_bytes or (self._left <= 0 < self._taken)
+        full = self._left <= 0 or self._misfits > 0
+        return self._failed or self._taken >= self._min_bytes or (full and self._taken > 0)
 
     def _wait(self, deadline: float) -> None:
         by_partition: dict[Partition, list[_Reading]] = {}
@@ -172,7 +182,7 @@ class Fetch:
     def _read(self, readings: Iterable[_Reading]) -> None:
         for reading in readings:
             error = _check(reading)
-            room = self._left > 0 and (reading.limit > 0 or not reading.batches)
+            room = self._left > 0 and reading.limit > 0 and self._misfits < MISFITS
             if error is None and (room or not self._taken):
                 try:
                     self._read_on(reading)
@@ -201,9 +211,9 @@ class Fetch:
             return
         limit = min(reading.limit, self._left)
         if stored.kind == "raw":
-            _, some = self._log.read(stored, reading.offset, count=RAW_MESSAGES, max_bytes=limit)
-            limit = sum(map(len, some))
-        messages = self._log.read_offsets(stored, reading.offset, max_bytes=limit)
+            messages = self._read_raw(stored, reading.offset, limit)
+        else:
+            messages = self._log.read_offsets(stored, reading.offset, max_bytes=limit)
         if end < stored.next_offset:
             messages = [message for message in messages if message[0] < end]
         if not messages:
@@ -212,13 +222,23 @@ class Fetch:
             batches = _in_batches(messages)
         else:
             batches = list(map(_content, messages))
-        reading.offset = read_header(batches[-1]).next_offset
         size = sum(map(len, batches))
+        if size > limit and self._taken:
+            self._misfits += not reading.batches
+            return
+        reading.offset = read_header(batches[-1]).next_offset
         reading.batches += _without_empty(batches)
         reading.limit -= size
         self._left -= size
         self._taken += size
         self._since_yield += size
+
+    def _read_raw(self, stored: LogPartition, offset: int, limit: int) -> list[tuple[int, int, bytes]]:
+        """Messages of a native producer that take no more than ``limit`` as batches, but one at least."""
+        _, some = self._log.read(stored, offset, count=RAW_MESSAGES, max_bytes=limit)
+        sizes = list(map(len, some))
+        fitting = bisect_right(list(accumulate(size + RAW_OVERHEAD for size in sizes)), limit) or 1
+        return self._log.read_offsets(stored, offset, max_bytes=sum(sizes[:fitting]))[:fitting]
 
 
 def _tell(partition: Partition | None, failure: LogError) -> None:

@@ -123,7 +123,7 @@ class Produced(NamedTuple):
 
 
 class FetchFrom(NamedTuple):
-    """Where to read on, and how many bytes of batches at most; one batch comes whatever its size."""
+    """Where to read on, and how many bytes of batches at most (but for the first batch of a fetch)."""
 
     offset: int
     max_bytes: int

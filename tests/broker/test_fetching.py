@@ -93,9 +93,58 @@ def test_the_limit_of_the_whole_fetch_counts_over_partitions_in_their_order(clie
         return [(number, len(answer.batches)) for (_, number), answer in answers.items()]
 
     assert counts(1) == [(2, 1)]
+    assert counts(len(content) * 3 // 2) == [(2, 1)]
     assert counts(2 * len(content)) == [(2, 2)]
+    assert counts(3 * len(content) - 1) == [(2, 2)]
+    assert counts(3 * len(content)) == [(2, 2), (0, 1)]
     assert counts(4 * len(content)) == [(2, 2), (0, 2)]
     assert counts(100 * len(content)) == [(2, 2), (0, 2), (1, 2)]
+
+
+def test_only_the_first_batch_of_all_partitions_may_exceed_a_limit(client):
+    client.create("t", 4)
+    large, small = batch(b"x" * 900), batch(b"y" * 100)
+    for number, content in enumerate([large, large, small, large]):
+        client.call("produce", {("t", number): [content]})
+
+    def read(max_bytes, each, order=(0, 1, 2, 3)):
+        wanted = {("t", number): FetchFrom(0, each) for number in order}
+        answers = client.call("fetch", wanted, max_wait=0, min_bytes=1, max_bytes=max_bytes)
+        return [number for (_, number), answer in answers.items() if answer.batches]
+
+    assert read(1, MEGABYTE) == [0]
+    assert read(len(large) + len(small), MEGABYTE) == [0, 2]
+    assert read(MEGABYTE, len(small)) == [0, 2]
+    assert read(MEGABYTE, 0, (3, 2, 1, 0)) == [3]
+    assert read(3 * len(large) + len(small), len(large)) == [0, 1, 2, 3]
+
+
+def test_a_fetch_that_has_no_room_for_the_next_partition_does_not_wait_for_more(client):
+    client.create("t", 2)
+    content = batch(b"x" * 1000)
+    client.call("produce", {("t", number): [content] for number in range(2)})
+    wanted = {("t", number): FetchFrom(0, MEGABYTE) for number in range(2)}
+    enough = len(content) + 1
+    began = time.monotonic()
+    answers = client.call("fetch", wanted, max_wait=20.0, min_bytes=enough, max_bytes=enough)
+    assert time.monotonic() - began < 10
+    assert {key: len(answer.batches) for key, answer in answers.items()} == {("t", 0): 1}
+
+
+def test_many_partitions_without_room_are_not_all_read(client, monkeypatch):
+    client.create("t", 100)
+    content = batch(b"x" * 1000)
+    client.call("produce", {("t", number): [content] for number in range(100)})
+    log, read, reads = client.core.log, client.core.log.read_offsets, []
+
+    def read_offsets(stored, *args, **kwargs):
+        reads.append(stored)
+        return read(stored, *args, **kwargs)
+
+    monkeypatch.setattr(log, "read_offsets", read_offsets)
+    wanted = {("t", number): FetchFrom(0, MEGABYTE) for number in range(100)}
+    client.call("fetch", wanted, max_wait=0, min_bytes=1, max_bytes=len(content) + 1)
+    assert len(reads) == 1 + fetching.MISFITS
 
 
 @pytest.mark.parametrize(
@@ -264,6 +313,30 @@ def test_empty_native_messages_do_not_make_a_fetch_without_bounds(broker, client
         assert 0 < len(offsets) < 500
         seen += offsets
     assert seen == list(range(500))
+
+
+def test_native_messages_take_no_more_than_the_limits_as_batches(broker, client):
+    client.create("t")
+    content = batch(b"x" * 1000)
+    client.call("produce", {("t", 0): [content]})
+    with Producer("n", tower=broker.tower) as producer:
+        for number in range(2000):
+            producer.send(b"%d" % number)
+            if number % 100 == 0:
+                producer.flush(10)
+    until(lambda: len(client.partitions("n")) == 2)
+    position = 0
+    for limit in range(1, 20_000, 1700):
+        wanted = {("t", 0): FetchFrom(0, MEGABYTE), ("n", 1): FetchFrom(position, MEGABYTE)}
+        most = len(content) + limit
+        answers = client.call("fetch", wanted, max_wait=0, min_bytes=1, max_bytes=most)
+        batches = answers["n", 1].batches if ("n", 1) in answers else []
+        assert sum(map(len, batches)) <= limit
+        assert bool(batches) == (limit > 100)
+        for one in batches:
+            assert read_header(one).base_offset == position
+            position = read_header(one).next_offset
+    assert client.fetch("n", partition=1, max_bytes=1).batches
 
 
 def test_a_fetch_that_waits_is_woken_by_a_native_producer(broker, client):

@@ -17,6 +17,7 @@ from kafka.errors import MessageSizeTooLargeError
 from kafka.structs import OffsetAndMetadata
 
 from dafka import Broker
+from dafka import Producer as NativeProducer
 
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 SECONDS = 30.0
@@ -114,6 +115,35 @@ def test_what_confluent_kafka_writes_kafka_python_reads(broker: Broker, client: 
     assert [record.value for record in records] == VALUES
     assert [record.offset for record in records] == list(range(100))
     assert records[0].headers == [("h", b"1")]
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["kafka", "native"])
+def test_a_consumer_that_bounds_its_responses_reads_all_of_many_partitions(
+    broker: Broker, client: Client, native: bool
+):
+    """librdkafka refuses a response that is longer than receive.message.max.bytes."""
+    sent = [bytes([number]) * 900_000 for number in range(12)]
+    if native:
+        for number in range(4):
+            with NativeProducer("topic", tower=broker.tower) as producer:
+                for value in sent[number::4]:
+                    producer.send(value)
+                producer.flush(SECONDS)
+        until(lambda: len(client.partitions("topic")) == 5)
+    else:
+        client.create("topic", 4)
+        for number, value in enumerate(sent):
+            assert client.produce("topic", value, partition=number % 4).error is None
+    problems: list[Any] = []
+    bounds = {
+        "fetch.max.bytes": 1_000_000,
+        "receive.message.max.bytes": 1_000_512,
+        "error_cb": problems.append,
+    }
+    with subscribed(broker, "topic", "bounded", **bounds) as consumer:
+        records = read(consumer, len(sent))
+    assert sorted(record.value() for record in records) == sent
+    assert problems == []
 
 
 def test_members_of_different_clients_share_a_group(broker: Broker, client: Client):
