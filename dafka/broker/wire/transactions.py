@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
-import gevent
-from kafka.errors import InvalidProducerEpochError, InvalidRequestError, ProducerFencedError
+from kafka.errors import InvalidProducerEpochError, ProducerFencedError, UnsupportedVersionError
 from kafka.protocol.admin.transactions import (
     DescribeProducersResponse,
     DescribeTransactionsResponse,
@@ -26,6 +25,9 @@ from dafka.broker.interface import BrokerInterface, CommittedOffset, Error
 from dafka.broker.transactions_interface import ListedTransaction
 from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import by_topic, code, message, version_of
+from dafka.broker.wire.patterns import InvalidRegularExpressionError, matching
+
+log = logging.getLogger(__name__)
 
 _Added = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _Committed = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
@@ -203,20 +205,17 @@ def list_transactions(broker: BrokerInterface, request: Any, context: Context) -
     states = request.state_filters or ()
     known = [state for state in states if state in STATES]
     listed: Sequence[ListedTransaction] = ()
-    error = None
+    error: Error | None = None
     if known or not states:
         listed = broker.list_transactions(known, request.producer_id_filters or ())
     if request.transactional_id_pattern:
-        # Compiles expressions of its own, for which a broker that starts has no time.
-        from dafka.broker.wire.patterns import Pattern, PatternError
-
         try:
-            pattern = Pattern(request.transactional_id_pattern)
-        except PatternError:
-            listed, error = (), InvalidRequestError
-        else:
-            pause = partial(gevent.sleep, 0)
-            listed = [one for one in listed if pattern.matches(one.transactional_id, pause)]
+            names = {one.transactional_id for one in listed}
+            names = set(matching(request.transactional_id_pattern, names))
+            listed = [one for one in listed if one.transactional_id in names]
+        except (InvalidRegularExpressionError, UnsupportedVersionError) as refused:
+            log.warning("ListTransactions is refused: %s", refused)
+            listed, error = (), type(refused)
     if request.duration_filter >= 0:
         listed = _running(broker, listed, request.duration_filter / 1000)
     return ListTransactionsResponse(

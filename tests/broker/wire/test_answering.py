@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 from uuid import uuid4
 
@@ -462,9 +463,19 @@ def test_transactions_are_listed_by_what_is_asked_for(
     assert sorted(one.transactional_id for one in response.transaction_states) == found
 
 
-def test_a_pattern_that_is_none_is_no_request(client: Client):
-    response = ask(client, ListTransactionsRequest(transactional_id_pattern="("))
-    assert response.error_code == InvalidRequestError.errno
+@pytest.mark.parametrize("pattern", ["(", "(?=a)", "a" * 1001, "((a{100}){100}){100}"])
+def test_an_invalid_or_huge_pattern_is_refused(client: Client, pattern: str):
+    response = ask(client, ListTransactionsRequest(transactional_id_pattern=pattern))
+    assert (response.error_code, response.transaction_states) == (128, [])
+
+
+def test_a_pattern_is_refused_where_the_library_for_it_is_missing(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setitem(sys.modules, "re2", None)
+    response = ask(client, ListTransactionsRequest(transactional_id_pattern="a"))
+    assert response.error_code == UnsupportedVersionError.errno
+    assert "pip install 'dafka[re2]'" in caplog.text
 
 
 def test_a_pattern_that_matches_in_many_ways_does_not_stop_the_broker(client: Client):
