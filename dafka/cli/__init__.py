@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from importlib import import_module
 import click
 
 import dafka
+from dafka.cli.keys import check_variables
 from dafka.protocol.errors import DafkaError
 
 _HOMES = {
@@ -24,6 +26,7 @@ _HOMES = {
     "sniff": "look",
     "perf": "perf",
     "log": "log",
+    "config": "config",
     "pipeline": "pipeline",
 }
 
@@ -48,6 +51,15 @@ class _Group(click.Group):
             gc.enable()
         gc.freeze()  # nor is there any in them later
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        helps = set(ctx.help_option_names) & set(rest)
+        if name is not None and command is not None and name != "config" and not helps:
+            check_variables(os.environ, name, command, _HOMES)
+        return name, command, rest
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -77,10 +89,11 @@ def _ended_by_ctrl_c() -> Iterator[None]:
 @click.group(
     cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DAFKA"}
 )
-@click.version_option(dafka.__version__, message="%(prog)s %(version)s")
+@click.version_option(dafka.__version__, message="%(prog)s %(version)s", allow_from_autoenv=False)
 def main() -> None:
     """Dafka: decentralised streaming on ZeroMQ.
 
     An option can also be set in the environment (DAFKA_STORE_PUB is --pub of `dafka store`) or in a
-    configuration file; the command line goes first, then the environment, then the file.
+    configuration file; the command line goes first, then the environment, then the file. `dafka config` lists
+    the names. One that no option has is an error.
     """

@@ -54,7 +54,13 @@ def tower(sub: str, pub: str, metrics_port: int | None, metrics_host: str) -> No
 
 
 @click.command()
-@click.argument("folder", default="storedb", type=click.Path(file_okay=False), callback=check_folder)
+@click.argument(
+    "folder",
+    default="storedb",
+    type=click.Path(file_okay=False),
+    callback=check_folder,
+    envvar="DAFKA_STORE_FOLDER",
+)
 @durability_options
 @retention_options
 @click.option(

@@ -20,6 +20,7 @@ from typing import Any
 PACKAGES: dict[str, dict[str, str]] = {
     "crc32c": {"crc32c": "crc32c._crc32c"},
     "kafka": {},
+    "kafka.net": {},  # kafka.cluster needs a module of it, and its manager needs kafka.cluster
     "kafka.protocol.admin": {},
     "kafka.protocol.consumer": {},
     "kafka.protocol.metadata": {},
@@ -34,6 +35,8 @@ class _Package(ModuleType):
         home = PACKAGES[self.__name__].get(name)
         if home is not None and find_spec(home) is not None:
             return getattr(import_module(home), name)
+        if find_spec(f"{self.__name__}.{name}") is not None:  # from package import submodule
+            return import_module(f"{self.__name__}.{name}")
         self.__class__ = ModuleType  # type: ignore[assignment]
         assert self.__spec__ is not None and self.__spec__.loader is not None
         self.__spec__.loader.exec_module(self)

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import click
 
+from dafka.cli import keys
 from dafka.cli.zpl import ZplError, parse_zpl
 from dafka.mesh import limits
 from dafka.mesh.address import (
@@ -31,56 +32,6 @@ from dafka.mesh.retention import CHECK_INTERVAL
 from dafka.protocol.framing import Framing
 
 Command = Callable[..., Any]
-
-# The options that a ZPL file sets, by the path that the C daemons read (wire/README).
-_NODE_PATHS = {
-    "pub": "beacon/pub_address",
-    "sub": "beacon/sub_address",
-    "beacon_interval": "beacon/interval",
-    "beacon_timeout": "beacon/timeout",
-    "advertise": "beacon/address",
-    "verbose": "beacon/verbose",
-}
-_PATHS: dict[str, dict[str, str]] = {
-    "tower": {"pub": "tower/pub_address", "sub": "tower/sub_address", "verbose": "tower/verbose"},
-    "store": {
-        **_NODE_PATHS,
-        "folder": "store/db",
-        "high_watermark": "store/high_watermark",
-        "verbose": "store/verbose",
-    },
-    "broker": {
-        "sub": "beacon/sub_address",
-        "pub": "beacon/pub_address",
-        "listen": "broker/listen",
-        "advertised": "broker/advertised",
-        "data": "broker/db",
-        "default_partitions": "broker/default_partitions",
-        "auto_create_topics": "broker/auto_create_topics",
-        "durability": "broker/durability",
-        "on_damage": "broker/on_damage",
-        "retention_ms": "broker/retention_ms",
-        "retention_bytes": "broker/retention_bytes",
-        "retention_check_interval": "broker/retention_check_interval",
-        "offsets_retention": "broker/offsets_retention",
-        "metrics_port": "broker/metrics_port",
-        "metrics_host": "broker/metrics_host",
-        "verbose": "broker/verbose",
-    },
-    "produce": {
-        **_NODE_PATHS,
-        "head_interval": "producer/head_interval",
-        "high_watermark": "producer/high_watermark",
-        "terminate_unacked": "producer/terminate_unacked",
-        "verbose": "producer/verbose",
-    },
-    "consume": {
-        **_NODE_PATHS,
-        "start": "consumer/offset/reset",
-        "high_watermark": "consumer/high_watermark",
-        "verbose": "consumer/verbose",
-    },
-}
 
 
 class TopicName(click.ParamType):
@@ -137,7 +88,7 @@ def common_options(command: Command) -> Command:
         is_eager=True,
         expose_value=False,
         callback=_read_config,
-        help="A configuration file in ZPL, as the C daemons take it.",
+        help="A configuration file in ZPL, as the C daemons take it; `dafka config` lists its keys.",
     )
     @click.option("-v", "--verbose", is_flag=True, help="Log what happens to standard error.")
     @wraps(command)
@@ -300,6 +251,34 @@ def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None)
         values = parse_zpl(value.read_text("utf-8-sig"))  # with the mark that some editors put before it
     except (ZplError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{value}: {error}", ctx, param) from error
-    paths = _PATHS.get(ctx.info_name or "", _NODE_PATHS)
-    found = {option: values[path] for option, path in paths.items() if path in values}
+    path = _path(ctx)
+    keys.check_keys(str(value), values, path, *_commands(ctx))
+    found: dict[str, Any] = {}
+    for one in keys.settings(ctx.command, path):
+        if one.key not in values:
+            continue
+        text = values[one.key]
+        if text is None:
+            raise click.BadParameter(f"{value}: {one.key} has no value", ctx, param)
+        several = one.parameter.multiple
+        found[str(one.parameter.name)] = one.parameter.type.split_envvar_value(text) if several else text
     ctx.default_map = {**(ctx.default_map or {}), **found}
+
+
+def _path(ctx: click.Context) -> tuple[str, ...]:
+    """The names of a command from the program's on: perf, store."""
+    names = []
+    here: click.Context | None = ctx
+    while here is not None and (here.parent is not None or not names):
+        names.append(here.info_name or "")
+        here = here.parent
+    return tuple(reversed(names))
+
+
+def _commands(ctx: click.Context) -> tuple[list[str], Callable[[str], click.Command | None]]:
+    """The names of all commands, and how one is had."""
+    root = ctx.find_root()
+    group = root.command
+    if isinstance(group, click.Group):
+        return group.list_commands(root), lambda name: group.get_command(root, name)
+    return [ctx.info_name or ""], lambda name: ctx.command

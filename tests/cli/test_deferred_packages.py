@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def run(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
@@ -20,7 +22,7 @@ UNWANTED = {
     "email",
     "importlib.metadata",
     "kafka.consumer",
-    "kafka.net",
+    "kafka.net.manager",
     "kafka.producer",
     "kafka.protocol.admin.acl",
     "kafka.protocol.consumer.group",
@@ -41,6 +43,12 @@ def test_a_name_of_the_package_is_there_when_it_is_asked_for():
     assert run(DEFERRED + program) == "kafka.consumer.group\n"
 
 
+@pytest.mark.parametrize("module", ["kafka.cluster", "kafka.net.manager", "kafka.admin.client"])
+def test_any_module_of_it_can_be_the_first(module: str):
+    said = run(DEFERRED + f"import {module}; import kafka; print(kafka.KafkaProducer.__module__)")
+    assert said == "kafka.producer.kafka\n"
+
+
 def test_the_package_is_afterwards_what_it_is_without_this():
     program = "import kafka; kafka.KafkaProducer; print(sorted(vars(kafka)), type(kafka), kafka.__version__)"
     assert run(DEFERRED + "import kafka.errors, kafka.protocol.consumer;" + program) == run(program)
@@ -59,7 +67,7 @@ def test_an_imported_package_stays_as_it_is():
 def test_the_broker_command_loads_no_clients():
     program = (
         "import sys; from dafka.cli import main; main(['broker', '--help'], standalone_mode=False);"
-        "print([name for name in sys.modules if name.startswith(('kafka.net', 'kafka.consumer'))])"
+        "print([name for name in sys.modules if name.startswith(('kafka.net.', 'kafka.consumer'))])"
     )
     assert run(program).splitlines()[-1] == "[]"
 

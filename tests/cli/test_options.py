@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 from cli.tools import mesh, run, running, without_waiting
 
 from dafka import Store, Tower
-from dafka.cli import options
+from dafka.cli import keys, main
 from dafka.cli.zpl import ZplError, parse_zpl
 
 # Every path of the C daemons' files (wire/README), by the commands that read it.
@@ -35,7 +36,9 @@ C_PATHS = {
 
 @pytest.mark.parametrize("path", C_PATHS)
 def test_each_path_of_a_c_daemons_file_is_read(path: str) -> None:
-    assert all(path in options._PATHS[command].values() for command in C_PATHS[path])
+    for name in C_PATHS[path]:
+        command = main.get_command(click.Context(main), name)  # type: ignore[attr-defined]
+        assert path in [one.key for one in keys.settings(command, (name,))]
 
 
 def test_a_store_takes_all_it_needs_from_a_file(tmp_path: Path) -> None:
@@ -78,8 +81,6 @@ def test_verbose_comes_from_a_file_too(tmp_path: Path, value: str, lines: bool) 
     before, level = root.handlers[:], root.level
     try:
         root.handlers.clear()
-        from dafka.cli import main
-
         # --from SEQUENCE without --partition ends it before there is any node, behind the set-up.
         done = CliRunner().invoke(main, ["consume", "hello", "-c", str(config), "--from", "5"])
         assert done.exit_code == 2
