@@ -1,9 +1,10 @@
 """A transactional id: who its producer is, and what its transaction has touched.
 
 A row of the log's table ``transactions`` holds identity and state. While a transaction is open, rows of the
-table ``transactions.open`` say what it has touched: partitions, groups, and the offsets that become a group's
-when it commits. They begin with the producer's id, so a transaction finds its own, and they go in the same
-commit that ends it. Only that table is read in full when a broker starts.
+table ``transactions.open`` say whose it is and what it has touched: partitions, groups, and the offsets that
+become a group's when it commits. They begin with the producer's id, so a transaction finds its own, and they
+go in the same commit that ends it. Only that table is read in full when a broker starts, so the row with the
+transactional id stays whatever becomes of the topics that the transaction has touched.
 
 States are Kafka's: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort.
 """
@@ -103,6 +104,10 @@ class Transaction:
         """How its rows in OPEN begin."""
         return f"{self.producer_id}/"
 
+    def open_row(self) -> Rows:
+        """The row that says that the transaction is open, for as long as it is."""
+        return {(OPEN, f"{self.prefix}t/{self.transactional_id}"): True}
+
     def partition_row(self, name: str) -> Rows:
         """The row that notes a partition."""
         return {(OPEN, f"{self.prefix}p/{name}"): True}
@@ -124,12 +129,12 @@ class Transaction:
                 self.partitions[rest] = partition
         elif kind == "g":
             self.groups.add(rest)
-        else:
+        elif kind == "o":
             self.offsets[rest] = value
 
     def rows_without(self) -> Rows:
-        """What deletes all that it has touched."""
-        rows: Rows = {}
+        """What deletes its rows in OPEN."""
+        rows: Rows = dict.fromkeys(self.open_row())
         for name in self.partitions:
             rows.update(dict.fromkeys(self.partition_row(name)))
         for group in self.groups:

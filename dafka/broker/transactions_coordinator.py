@@ -239,7 +239,7 @@ class TransactionCoordinator(TransactionInterface):
             return self._table.write(transaction, rows) if rows else None
         now = self._clock()
         begun = {"state": State.ONGOING, "started": now, "updated": now}
-        error = self._table.write(transaction, {**rows, **transaction.row(**begun)})
+        error = self._table.write(transaction, {**rows, **transaction.open_row(), **transaction.row(**begun)})
         if error is None:
             transaction.state = State.ONGOING
             transaction.started = transaction.updated = now

@@ -32,10 +32,17 @@ class TransactionTable:
         self._open = log.table(OPEN)
         self._known: dict[str, Transaction] = {}
         self._by_producer: dict[int, Transaction] = {}
-        open_producers = {int(key.partition("/")[0]) for key in self._open}
-        if open_producers:
+        touched = set()
+        for key in self._open:
+            producer_id, kind, rest = key.split("/", 2)
+            if kind == "t":
+                self.get(rest)
+            else:
+                touched.add(int(producer_id))
+        nameless = touched - self._by_producer.keys()
+        if nameless:  # rows of a transaction that an earlier version began, without its transactional id
             for transactional_id, row in self._table.items():
-                if row["producer_id"] in open_producers:
+                if row["producer_id"] in nameless:
                     self.get(transactional_id)
 
     def get(self, transactional_id: str) -> Transaction | None:

@@ -2,7 +2,8 @@
 
 One green thread sleeps until the first transaction is due, by a heap of deadlines. One that has ended before
 its deadline is found out when the deadline comes, and so is the next one of the same id: it is not pushed
-while an earlier time is there.
+while an earlier time is there. One that is just being ended is looked at again, for an end that cannot be
+written leaves it open.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from math import inf
 import gevent
 import gevent.event
 
-from dafka.broker.transactions import State, Transaction
+from dafka.broker.transactions import Transaction
 from dafka.log import LogClosedError
 from dafka.mesh.hub import Hub
 
@@ -67,7 +68,7 @@ class Timeouts:
                 if self._due_at.get(transaction) != at:
                     continue
                 del self._due_at[transaction]
-                if transaction.state is not State.ONGOING:
+                if not transaction.state.is_open:
                     continue
                 if transaction.deadline <= now:
                     self._overdue(transaction, now)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 
+import gevent
 import kafka.errors as errors
 import pytest
 from broker.clients import Client, until
-from broker.transactional import Producer, committed, fetch
+from broker.transactional import Producer, committed, fetch, state_of
 
+from dafka import Broker
 from dafka.broker.transactions import State, Transaction
 from dafka.broker.transactions_timeouts import FAILED_PAUSE, Timeouts
+from dafka.log import LogWriteError
 from dafka.mesh.hub import get_hub
 
 
@@ -46,6 +49,42 @@ def test_many_short_transactions_leave_one_deadline_and_the_last_one_has_its_own
     started = client.call("describe_transactions", ["x"])["x"].started
     until(lambda: producer.write(b"?").error is errors.InvalidProducerEpochError)
     assert time.time() - started >= 0.5
+
+
+def test_one_whose_only_topic_was_deleted_is_aborted_in_its_time_after_a_restart(tmp_path):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        producer = Producer(client, timeout=1.0)
+        producer.send(b"a")
+        client.call("delete_topics", ["t"])
+    with Broker(tmp_path) as broker:
+        producer.client = client = Client(broker)
+        until(lambda: state_of(client) == "CompleteAbort")
+        assert producer.end(True) is errors.ProducerFencedError
+        assert len(client.core.log.table("transactions.open")) == 0
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["EndTxn", "InitProducerId"])
+def test_one_whose_deadline_passes_during_an_end_that_fails_is_aborted(client, monkeypatch, again):
+    client.create("t")
+    producer = Producer(client, timeout=0.3)
+    producer.send(b"a")
+    storage = client.core.log._storage
+
+    def fail_late(*rows: object) -> None:
+        gevent.sleep(0.5)
+        raise LogWriteError(client.core.log.path, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "commit", fail_late)
+        if again:
+            assert client.call("init_producer_id", "x", 0.3).error is errors.KafkaStorageError
+        else:
+            assert producer.end(True) is errors.KafkaStorageError
+    until(lambda: state_of(client) == "CompleteAbort")
+    assert fetch(client).last_stable_offset == 2
+    assert committed(client) == []
 
 
 def test_one_that_cannot_be_aborted_is_left_in_peace_for_a_while():

@@ -110,6 +110,10 @@ def everything(client: Client, partition: int = 0) -> list[bytes | None]:
     ]
 
 
+def state_of(client: Client, transactional_id: str = "x") -> str:
+    return client.call("describe_transactions", [transactional_id])[transactional_id].state
+
+
 def offset_of(client: Client, group: str = "g", **options: object) -> int | None:
     found = client.call("fetch_offsets", group, [("t", 0)], **options)
     return found["t", 0].offset if found else None
