@@ -9,8 +9,9 @@ Batches are served as they lie in the log, as the same objects. Messages of a na
 as timestamp.
 
 Who reads committed records only gets batches below the last stable offset, where the first transaction that
-is still open begins, and the aborted transactions in what was read. A marker that moves that offset is a
-batch, too, so its commit wakes the fetches that wait.
+is still open begins, and the aborted transactions in what was read. These are looked up with the reading:
+while a fetch waits for more, records can be deleted, and what was known of their transactions with them. A
+marker that moves that offset is a batch, too, so its commit wakes the fetches that wait.
 
 The first batch of an answer comes whatever its size, so that every reader gets on. Every further one fits
 into the limits of its partition and of the whole answer, or is left for the next fetch: clients such as
@@ -69,32 +70,27 @@ _content = itemgetter(2)
 class _Reading:
     """How far a fetch has come in one partition."""
 
-    __slots__ = ("batches", "error", "limit", "offset", "partition", "start")
+    __slots__ = ("aborted", "batches", "error", "limit", "offset", "partition")
 
     def __init__(self, partition: Partition | None, wanted: FetchFrom) -> None:
         self.partition = partition
-        self.start = self.offset = wanted.offset
+        self.offset = wanted.offset
         self.limit = wanted.max_bytes
         self.batches: list[bytes] = []
+        self.aborted: dict[tuple[int, int], None] = {}  # in their order
         self.error: Error | None = None
 
-    def answer(self, producers: ProducerStates, read_committed: bool) -> Fetched:
+    def answer(self, producers: ProducerStates) -> Fetched:
         partition = self.partition
         if partition is None:
             return Fetched(self.error, NO_OFFSET, NO_OFFSET, [])
-        aborted: list[tuple[int, int]] = []
-        if read_committed and self.batches:
-            aborted = [
-                (found.producer_id, found.first)
-                for found in producers.aborted(partition, self.start, self.offset)
-            ]
         return Fetched(
             self.error,
             partition.high_watermark,
             partition.log_start,
             self.batches,
             producers.last_stable_offset(partition),
-            tuple(aborted),
+            tuple(self.aborted),
         )
 
 
@@ -133,11 +129,11 @@ class Fetch:
         self._read(readings.values())
         if not self._enough and max_wait > 0:
             self._wait(time.monotonic() + max_wait)
-        producers, committed = self._producers, self._read_committed
+        producers = self._producers
         if not self._enough or self._min_bytes <= 0:
-            return {key: reading.answer(producers, committed) for key, reading in readings.items()}
+            return {key: reading.answer(producers) for key, reading in readings.items()}
         return {
-            key: reading.answer(producers, committed)
+            key: reading.answer(producers)
             for key, reading in readings.items()
             if reading.batches or reading.error is not None
         }
@@ -226,7 +222,10 @@ class Fetch:
         if size > limit and self._taken:
             self._misfits += not reading.batches
             return
-        reading.offset = read_header(batches[-1]).next_offset
+        begin, reading.offset = reading.offset, read_header(batches[-1]).next_offset
+        if self._read_committed:
+            for found in self._producers.aborted(partition, begin, reading.offset):
+                reading.aborted[found.producer_id, found.first] = None
         reading.batches += _without_empty(batches)
         reading.limit -= size
         self._left -= size

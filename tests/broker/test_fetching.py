@@ -22,12 +22,17 @@ from dafka.protocol.batch_reader import decode_batch
 from dafka.testing import TestBroker
 
 
-def spawn_fetch(client, wanted, *, max_wait=10.0, min_bytes=1, max_bytes=50 * MEGABYTE):
+def spawn_fetch(client, wanted, *, max_wait=10.0, min_bytes=1, max_bytes=50 * MEGABYTE, **options):
     """A fetch under way as a green thread of the hub, parked if there is nothing; ``get()`` it in the hub."""
 
     def start():
         green = gevent.spawn(
-            client.core.fetch, wanted, max_wait=max_wait, min_bytes=min_bytes, max_bytes=max_bytes
+            client.core.fetch,
+            wanted,
+            max_wait=max_wait,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            **options,
         )
         gevent.sleep(0)
         return green
@@ -253,6 +258,36 @@ def test_a_waiting_fetch_leaves_nothing_behind(client):
     client.connection.hub.run(green.kill)
     assert client.core._fetches == set()
     assert client.core._topics.partition("t", 0).fetches == set()
+
+
+def test_what_a_waiting_fetch_has_read_stays_aborted_when_the_records_are_deleted(client, monkeypatch):
+    """And what was known of their transactions with them."""
+    monkeypatch.setattr("dafka.broker.transactions_index.ABORTED_BLOCK", 1)
+    client.create("t")
+    producer = transactional.Producer(client)
+    producer.send(b"aborted")
+    producer.abort()
+    client.produce("t", b"a")
+    green = spawn_fetch(client, {("t", 0): FetchFrom(0, MEGABYTE)}, min_bytes=1000, read_committed=True)
+    assert client.call("delete_records", {("t", 0): 3})["t", 0].low_watermark == 3
+    client.connection.hub.run(client.core._producers.forget_old, gevent.sleep)
+    assert len(client.core.log.table("aborted")) == 0
+    client.produce("t", bytes(1000))
+    fetched = outcome(client, green)["t", 0]
+    assert transactional.visible(fetched) == [b"a", bytes(1000)]
+
+
+def test_an_aborted_transaction_is_named_once_however_often_a_fetch_has_read_on_in_it(client):
+    client.create("t")
+    producer = transactional.Producer(client)
+    for letter in (b"a", b"b"):
+        producer.send(letter)
+    producer.abort()
+    size = len(batch(b"a"))
+    wanted = {("t", 0): FetchFrom(0, size)}
+    answers = client.call("fetch", wanted, max_wait=0, min_bytes=1, max_bytes=MEGABYTE, read_committed=True)
+    assert [answers["t", 0].aborted, len(answers["t", 0].batches)] == [((producer.producer_id, 0),), 1]
+    assert transactional.fetch(client, 1).aborted == ((producer.producer_id, 0),)
 
 
 def test_deleting_a_topic_wakes_its_fetches(client):
