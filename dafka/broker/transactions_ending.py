@@ -110,7 +110,8 @@ class Ending:
         if commit:
             rows.update(transaction.offset_rows())
         rows.update(transaction.row(state=ended, updated=now, started=-1.0))
-        self._writer.put(rows, told(_END), check)
+        markers = [partition.stored for partition in pending.values()]
+        self._writer.put(rows, told(_END), check, behind=markers)
         ready.wait()
         if not failures:
             transaction.state, transaction.updated, transaction.started = ended, now, -1.0

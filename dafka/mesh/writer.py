@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -131,13 +131,15 @@ class Writer:
         values: Mapping[tuple[str, str], object],
         done: Done,
         check: Callable[[], None] | None = None,
+        behind: Collection[LogPartition] = (),
     ) -> None:
         """Have table values written (``{(table, key): value}``, None deletes) in the next round.
 
         ``check()`` is called when the round is put together, so what was handed over before and is in an
-        earlier round has its outcome; if it raises, nothing is written and ``done`` gets that error.
+        earlier round has its outcome; if it raises, nothing is written and ``done`` gets that error. So it is
+        if the same round cannot append to one of the partitions ``behind`` which the values come.
         """
-        self._add(Other(done, values=values, check=check))
+        self._add(Other(done, values=values, check=check, behind=behind))
 
     def put_and_wait(self, values: Mapping[tuple[str, str], object]) -> None:
         """:meth:`put`, and wait as a green thread for the commit; raises what the log raised."""
@@ -285,7 +287,7 @@ class Writer:
             taken.append(item)
         failed = self._commit(growing, taken, rest)
         for item in taken:
-            self._tell(item, failed.get(item.partition))
+            self._tell(item, item.failure(failed))
         grown = {partition for partition in growing if partition not in failed}
         if grown:
             for listener in self._listeners:
@@ -309,7 +311,7 @@ class Writer:
             chunks = [chunk for partition, growth in left.items() for chunk in growth.chunks(partition)]
             values: dict[tuple[str, str], object] = {}
             for item in taken:  # in the order of the hand-over: the last one counts
-                if item.values and item.partition not in failed:
+                if item.values and item.failure(failed) is None:
                     values.update(item.values)
             try:
                 self._write(chunks, values, rest)

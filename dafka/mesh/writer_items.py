@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate, chain
 from types import MappingProxyType
 from typing import NamedTuple
@@ -36,6 +36,7 @@ class Item:
 
     partition: LogPartition | None = None  # None: nothing is appended
     values: Mapping[tuple[str, str], object] = MappingProxyType({})
+    behind: Collection[LogPartition] = ()  # what the round appends to these has to work, or this fails, too
     trim: Trim | None = None
     drops: Sequence[LogPartition] = ()
     rewrites: Sequence[Rewrite] = ()
@@ -53,6 +54,14 @@ class Item:
     def number(self, sequence: int, offset: int) -> Numbered:
         return Numbered(sequence, [], offset)
 
+    def failure(self, failed: Mapping[LogPartition | None, Exception]) -> Exception | None:
+        """What became of it in a round that has failed for these partitions (None: for all that appends
+        nothing)."""
+        found = failed.get(self.partition)
+        if found is None and self.behind:
+            found = next((failed[partition] for partition in self.behind if partition in failed), None)
+        return found
+
     def split(self) -> Sequence[Item]:
         """The same in pieces, if some may be right where the whole is not."""
         return ()
@@ -68,8 +77,10 @@ class Other(Item):
         drops: Sequence[LogPartition] = (),
         rewrites: Sequence[Rewrite] = (),
         check: Callable[[], None] | None = None,
+        behind: Collection[LogPartition] = (),
     ) -> None:
         self.dones = [done]
+        self.behind = behind
         if check is not None:
             self.check = check  # type: ignore[method-assign]
         self.values = values or {}

@@ -14,13 +14,13 @@ import gevent
 import kafka.errors as errors
 import pytest
 from broker.clients import Client, until
-from broker.transactional import Producer, committed, fetch, offset_of
+from broker.transactional import Producer, committed, fetch, offset_of, state_of
 
 from dafka import Broker
 from dafka.broker import transactions_ending
 from dafka.broker.leader import MARKER_BYTES
 from dafka.broker.transactions import State
-from dafka.log import LogWriteError
+from dafka.log import AppendError, LogPartition, LogWriteError
 from dafka.mesh import writer
 
 
@@ -50,10 +50,6 @@ def test_an_end_that_cannot_be_written_leaves_the_transaction_open(client, produ
     producer.commit()
     assert committed(client) == [b"a"]
     assert offset_of(client) == 7
-
-
-def state_of(client: Client) -> str:
-    return client.call("describe_transactions", ["x"])["x"].state
 
 
 class TornRounds:
@@ -104,6 +100,42 @@ def test_a_crash_between_the_rounds_of_an_end_leaves_nothing_half_done(tmp_path,
                 assert committed(client, number) == expected
                 fetched = fetch(client, 0, number)
                 assert fetched.last_stable_offset == fetched.high_watermark > 1
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_is_not_written_without_a_marker_that_the_log_has_refused(tmp_path, monkeypatch, commit):
+    """The round goes on with its other partitions, and the broker dies before the marker is tried again."""
+    with Broker(tmp_path / "broker") as broker:
+        client = Client(broker)
+        client.create("t", 3)
+        producer = Producer(client)
+        for number in range(3):
+            producer.send(b"a", ("t", number))
+        producer.send_offset(7)
+        data = client.core.log
+        begin, refused = data.begin, []
+
+        def refuse_once(chunks: list[tuple[LogPartition, list[bytes], int]], *rest: object, **more: object):
+            if len(chunks) == 3 and not refused:
+                partition = chunks[1][0]
+                refused.append(partition)
+                raise AppendError(data.path, "refused", partition.topic, partition.address, 0)
+            if refused and len(chunks) == 1 and not (tmp_path / "crashed").exists():
+                shutil.copytree(broker.path, tmp_path / "crashed")
+            return begin(chunks, *rest, **more)
+
+        monkeypatch.setattr(data, "begin", refuse_once)
+        assert producer.end(commit) is None
+        assert refused
+        monkeypatch.undo()
+    for folder in ("broker", "crashed"):
+        with Broker(tmp_path / folder) as broker:
+            client = Client(broker)
+            until(lambda client=client: state_of(client).startswith("Complete"))
+            assert [committed(client, number) for number in range(3)] == [[b"a"] if commit else []] * 3
+            for fetched in (fetch(client, 0, number) for number in range(3)):
+                assert fetched.last_stable_offset == fetched.high_watermark > 1
+            assert offset_of(client, require_stable=True) == (7 if commit else None)
 
 
 def test_a_decision_that_is_on_disk_is_not_taken_back(client, producer, monkeypatch):
