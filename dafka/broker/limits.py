@@ -74,8 +74,16 @@ KNOWN_APPENDS = 5
 PRODUCER_ID_EXPIRATION = 24 * 3600.0
 """producer.id.expiration.ms, in seconds: how long a partition knows a producer that does not write."""
 
-PRODUCERS_KEPT = 100_000
-"""Producers that all partitions together know; beyond, the longest silent ones are forgotten."""
+PRODUCER_RETRIES = 3600.0
+"""Seconds for which a partition knows a silent producer however many there are. Clients send a batch again
+within their delivery.timeout.ms or message.timeout.ms, two to five minutes unless they are told otherwise."""
+
+PRODUCERS_KEPT = 1_000_000
+"""Producers that all partitions together know, about 0.25 kB each; beyond, those that have been silent for
+PRODUCER_RETRIES are forgotten, the longest silent ones first."""
+
+PRODUCERS_MAX = 2_000_000
+"""Beyond as many no partition takes a batch of an idempotent producer that it does not know."""
 
 PRODUCER_IDS = 1000
 """Producer ids that one commit sets aside."""

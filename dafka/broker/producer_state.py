@@ -12,6 +12,9 @@ of it, because batches are checked when their round is put together (:mod:`dafka
 duplicate of a batch that is still under way either meets it in its round and shares its outcome, or finds
 what became of it.
 
+A row is forgotten by age, as with Kafka's ``producer.id.expiration.ms``. However many rows there are, none
+goes that a batch under way might still need: what is forgotten too early is stored a second time.
+
 One append here is what one call brought for a partition, for a client on the wire one batch. Callers in this
 process bring many at once and may have to bring them all again.
 """
@@ -24,10 +27,21 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kafka.errors import InvalidProducerEpochError, InvalidRecordError, OutOfOrderSequenceNumberError
+from kafka.errors import (
+    InvalidProducerEpochError,
+    InvalidRecordError,
+    OutOfOrderSequenceNumberError,
+    PolicyViolationError,
+)
 
 from dafka.broker.interface import Error
-from dafka.broker.limits import KNOWN_APPENDS, PRODUCER_ID_EXPIRATION, PRODUCERS_KEPT
+from dafka.broker.limits import (
+    KNOWN_APPENDS,
+    PRODUCER_ID_EXPIRATION,
+    PRODUCER_RETRIES,
+    PRODUCERS_KEPT,
+    PRODUCERS_MAX,
+)
 from dafka.broker.rows import Rows
 from dafka.broker.topics import Partition, Topic
 from dafka.broker.transactions_index import AbortedIndex, AbortedTransaction
@@ -39,6 +53,9 @@ from dafka.protocol.errors import DafkaError
 
 PRODUCERS = "producers"
 NO_TRANSACTION = -1
+
+_MINUTE = 60_000  # ms
+_ROWS = 1000  # looked at before other green threads have their turn, and deleted in one round
 
 _HEAD = struct.Struct(">hqq")
 _APPEND = struct.Struct(">iiq")
@@ -103,14 +120,20 @@ def unpack(stored: bytes) -> ProducerState:
 class ProducerStates:
     """The producers of all partitions of one log. Hub side."""
 
-    def __init__(self, log: Log, writer: Writer) -> None:
+    def __init__(self, log: Log, writer: Writer, clock: Callable[[], float] = time.time) -> None:
         self._log = log
         self._writer = writer
+        self._clock = clock
+        self._began = self.now()  # nobody could send a batch again before
         self._table = log.table(PRODUCERS)
         self._staged: dict[str, ProducerState] = {}  # what the round under way makes of rows
         self._waiting: Counter[str] = Counter()  # appends on their way to a round, by row
         self._open: dict[Partition, dict[int, int]] = {}  # where open transactions begin, by producer id
         self._aborted: dict[Partition, AbortedIndex] = {}
+
+    def now(self) -> int:
+        """Milliseconds since 1970."""
+        return int(self._clock() * 1000)
 
     def get(self, partition: Partition, producer_id: int) -> ProducerState:
         """What the partition knows of a producer."""
@@ -185,39 +208,61 @@ class ProducerStates:
         """Whether there are more rows than are kept."""
         return len(self._table) > PRODUCERS_KEPT
 
-    def forget_old(self, pause: Callable[[], object], now: float | None = None) -> int:
-        """Delete the state of producers that have not written for PRODUCER_ID_EXPIRATION, and of the longest
-        silent ones beyond PRODUCERS_KEPT, but none with an open transaction; how many.
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for further ones."""
+        return len(self._table) >= PRODUCERS_MAX
+
+    def forget_old(self, pause: Callable[[], object]) -> int:
+        """Delete the state of producers that have not written for PRODUCER_ID_EXPIRATION, and beyond
+        PRODUCERS_KEPT of the longest silent ones, if that is PRODUCER_RETRIES; none with an open transaction.
+        How many.
 
         Calls ``pause`` now and then, and waits as a green thread for its commits.
         """
-        oldest = int(((time.time() if now is None else now) - PRODUCER_ID_EXPIRATION) * 1000)
-        silent: list[tuple[int, str]] = []
-        for count, key in enumerate(self._table.unordered()):
-            if not count % 1000:
-                pause()
-            state = self._state(key)
-            if state.transaction_start == NO_TRANSACTION and state.epoch != NO_EPOCH:
-                silent.append((state.time, key))
-        silent.sort()
-        # A tenth more than needed, so that the next producer does not bring the next search.
-        surplus = len(self._table) - PRODUCERS_KEPT * 9 // 10 if self.crowded else 0
-        due = [one for count, one in enumerate(silent) if one[0] < oldest or count < surplus]
-        for begin in range(0, len(due), 1000):
+        due = self._due(pause)
+        for begin in range(0, len(due), _ROWS):
             # Rows that were written meanwhile, or that a batch under way will write again, stay.
             rows: Rows = {
                 (PRODUCERS, key): None
-                for at, key in due[begin : begin + 1000]
+                for at, key in due[begin : begin + _ROWS]
                 if not self._waiting[key] and self._state(key).time == at
             }
             self._writer.put_and_wait(rows)
             pause()
+        self._forget_aborted()
+        return len(due)
+
+    def _due(self, pause: Callable[[], object]) -> list[tuple[int, str]]:
+        """Time and key of the rows that are to go."""
+        now = self.now()
+        oldest = now - int(PRODUCER_ID_EXPIRATION * 1000)
+        silent = now - int(PRODUCER_RETRIES * 1000)
+        # A tenth more than needed, so that the next producer does not bring the next search.
+        surplus = len(self._table) - PRODUCERS_KEPT * 9 // 10 if self.crowded else 0
+        due: list[tuple[int, str]] = []
+        others: dict[int, list[tuple[int, str]]] = {}  # those that may go, by minutes: nothing is sorted
+        for count, key in enumerate(self._table.unordered()):
+            if not count % _ROWS:
+                pause()
+            state = self._state(key)
+            if state.transaction_start != NO_TRANSACTION or state.epoch == NO_EPOCH:
+                continue
+            if state.time < oldest:
+                due.append((state.time, key))
+            elif surplus > 0 and max(state.time, self._began) < silent:
+                others.setdefault(state.time // _MINUTE, []).append((state.time, key))
+        for minute in sorted(others):
+            due += others[minute][: max(surplus - len(due), 0)]
+        return due
+
+    def _forget_aborted(self) -> None:
+        """Delete the rows of aborted transactions whose records are gone."""
         for partition, index in list(self._aborted.items()):
             below = index.rows_below(partition.log_start)
             if below:
                 self._writer.put_and_wait(below)
                 index.drop(len(below))
-        return len(due)
 
     def rows_without(self, topic: Topic) -> Rows:
         """The rows that delete what is known of the producers of a topic's partitions."""
@@ -274,12 +319,17 @@ class Staging:
                 OutOfOrderSequenceNumberError,
                 f"{who}: the next sequence is {expected}, not {header.base_sequence}",
             )
+        if state is UNKNOWN and self._states.full:
+            raise RefusedBatchError(
+                PolicyViolationError,
+                f"{who} is not known, and {PRODUCERS_MAX} are: use a producer for more than a few records",
+            )
         start = state.transaction_start
         if header.is_transactional and start == NO_TRANSACTION:
             start = offset
             self._opened[producer_id] = offset
         appends = state.appends if epoch == state.epoch else ()
-        now = int(time.time() * 1000)
+        now = self._states.now()
         self._changed[key] = ProducerState(epoch, now, start, self._appends(key, appends, header, offset))
         return None
 
@@ -297,7 +347,7 @@ class Staging:
         """Count the marker that ends the producer's transaction and gets ``offset``."""
         key = _key(self._partition, producer_id)
         state = self._states._state(key)
-        now = int(time.time() * 1000)
+        now = self._states.now()
         appends = state.appends if epoch == state.epoch else ()
         self._changed[key] = ProducerState(max(epoch, state.epoch), now, NO_TRANSACTION, appends)
         if state.transaction_start == NO_TRANSACTION:

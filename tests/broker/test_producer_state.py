@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import gevent
 import kafka.errors as errors
 import pytest
@@ -12,6 +10,7 @@ from broker.clients import Client, batch, until
 from dafka import Broker
 from dafka.broker import limits, producer_state
 from dafka.broker.interface import Produced
+from dafka.broker.producer_state import ProducerStates
 from dafka.log import LogWriteError
 from dafka.mesh import writer
 from dafka.protocol.batch import with_producer
@@ -42,6 +41,21 @@ class Producer:
 def producer(client: Client) -> Producer:
     client.create("t")
     return Producer(client)
+
+
+def later(states: ProducerStates, seconds: float) -> None:
+    """Have so many seconds pass."""
+    before = states._clock
+    states._clock = lambda: before() + seconds
+
+
+def forget_old(client: Client) -> int:
+    return client.connection.hub.run(client.core._producers.forget_old, gevent.sleep)
+
+
+def known_producers(client: Client) -> list[int]:
+    answers = client.call("describe_producers", [("t", 0)])
+    return [one.producer_id for one in answers["t", 0].producers]
 
 
 def test_batches_that_continue_each_other_are_appended(client, producer):
@@ -227,29 +241,68 @@ def test_what_is_known_of_producers_survives_a_restart(tmp_path):
 def test_producers_that_have_been_silent_for_too_long_are_forgotten(client, producer):
     producer.send(0, b"a")
     states = client.core._producers
-    forget = client.connection.hub.run
-    assert forget(states.forget_old, gevent.sleep) == 0
+    assert forget_old(client) == 0
     assert producer.send(2, b"c").error is errors.OutOfOrderSequenceNumberError
-    assert forget(states.forget_old, gevent.sleep, time.time() + limits.PRODUCER_ID_EXPIRATION + 60) == 1
+    later(states, limits.PRODUCER_ID_EXPIRATION + 60)
+    assert forget_old(client) == 1
     assert producer.send(2, b"c").base_offset == 1
 
 
 def test_beyond_their_number_the_longest_silent_ones_are_forgotten(client, producer, monkeypatch):
+    states = client.core._producers
     for producer_id in range(20):
         Producer(client, producer_id=producer_id).send(0, b"a")
-        time.sleep(0.002)  # another millisecond
+        later(states, 60.0)
+    monkeypatch.setattr(producer_state, "PRODUCERS_KEPT", 10)
+    assert states.crowded
+    later(states, limits.PRODUCER_RETRIES)
+    assert forget_old(client) == 11
+    assert known_producers(client) == list(range(11, 20))
+
+
+def test_however_many_there_are_none_is_forgotten_whose_batch_may_come_again(client, producer, monkeypatch):
     monkeypatch.setattr(producer_state, "PRODUCERS_KEPT", 10)
     states = client.core._producers
+    for producer_id in range(20):
+        Producer(client, producer_id=producer_id).send(0, b"a")
+    later(states, limits.PRODUCER_RETRIES - 60)
     assert states.crowded
-    client.connection.hub.run(states.forget_old, gevent.sleep)
-    left = client.call("describe_producers", [("t", 0)])["t", 0].producers
-    assert [one.producer_id for one in left] == list(range(11, 20))
+    assert forget_old(client) == 0
+    answers = [Producer(client, producer_id=producer_id).send(0, b"a") for producer_id in range(20)]
+    assert [answer.base_offset for answer in answers] == list(range(20))
+    assert len(client.values("t")) == 20
+
+
+def test_a_broker_that_was_down_for_long_still_knows_the_batches_that_come_again(tmp_path, monkeypatch):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        monkeypatch.setattr(producer_state, "PRODUCERS_KEPT", 1)
+        later(client.core._producers, -2 * limits.PRODUCER_RETRIES)
+        for producer_id in range(3):
+            Producer(client, producer_id=producer_id).send(0, b"a")
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        assert client.core._producers.crowded
+        assert forget_old(client) == 0
+        assert Producer(client, producer_id=0).send(0, b"a").base_offset == 0
+        later(client.core._producers, limits.PRODUCER_RETRIES + 60)
+        assert forget_old(client) == 3
+
+
+def test_where_there_is_no_room_a_producer_that_is_not_known_is_refused(client, producer, monkeypatch):
+    producer.send(0, b"a")
+    monkeypatch.setattr(producer_state, "PRODUCERS_MAX", 1)
+    refused = Producer(client, producer_id=8).send(0, b"x")
+    assert refused.error is errors.PolicyViolationError
+    assert "producer 8" in refused.detail
+    assert producer.send(1, b"b").base_offset == 1
+    assert client.produce("t", b"of a producer without an id").error is None
 
 
 def test_a_producer_that_writes_while_old_ones_are_looked_for_is_not_forgotten(client, producer):
     producer.send(0, b"a")
     states = client.core._producers
-    later = time.time() + limits.PRODUCER_ID_EXPIRATION + 60
     silent = [0]
 
     def write() -> None:
@@ -262,7 +315,8 @@ def test_a_producer_that_writes_while_old_ones_are_looked_for_is_not_forgotten(c
 
     for producer_id in range(100, 1100):  # so many that there are two pauses, and two rounds
         Producer(client, producer_id=producer_id).send(0, b"x")
-    client.connection.hub.run(states.forget_old, write, later)
+    later(states, limits.PRODUCER_ID_EXPIRATION + 60)
+    client.connection.hub.run(states.forget_old, write)
     assert len(silent) == 3
     assert producer.send(3, b"?").error is errors.OutOfOrderSequenceNumberError
     assert producer.send(2, b"c").error is None
