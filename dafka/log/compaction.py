@@ -19,6 +19,8 @@ notes how far the partition is clean now. There are as many passes as the bounde
   record of their key may hide in it. When all can be read again, the partition counts as not compacted at
   all: what is in such a batch has not overtaken anything yet.
 - The last value of the partition is the tail; it is not touched. Raw messages have no keys: nothing happens.
+- A run ends before a sequence that it chooses when it begins, and not before a value: small values are merged
+  meanwhile, and a merged one may hold both what the run is about and what is too young or not decided yet.
 - Each rewriting is one small round. What was written before a crash is in place, the rest is done by the
   next run, which begins its pass anew: leaving out overtaken records twice is the same as once.
 """
@@ -209,7 +211,7 @@ class _Compaction:
             if key is None or key.first >= end:
                 self._mapped = end  # a gap reaches up to the tail
                 break
-            found = self._run(newest_offsets, self._log, self._partition, key, self._aborted_in(key))
+            found = self._run(newest_offsets, self._log, self._partition, key, end, self._aborted_in(key))
             if found is None:
                 if self._key_at(cursor) != key:
                     continue  # it was merged or trimmed meanwhile
@@ -218,7 +220,7 @@ class _Compaction:
                 offsets, whole = found
                 newest.update(offsets)
                 self._readable = self._readable and whole
-            self._mapped = cursor = key.next
+            self._mapped = cursor = min(key.next, end)
             yield self._done
 
     def _rewrite(
@@ -233,13 +235,14 @@ class _Compaction:
                 break
             aborted = self._aborted_in(key)
             filtered: Filtered = self._run(
-                filter_chunk, self._log, self._partition, key, newest, horizon, aborted
+                filter_chunk, self._log, self._partition, key, newest, end, horizon, aborted
             )
             if filtered.chunk is None and self._key_at(cursor) != key:
                 continue
             cursor = key.next
-            tombstones.append((key.first, filtered.tombstones))
-            apart = filtered.chunk is None or bool(group and group[-1].key.next != key.first)
+            tombstones += filtered.tombstones
+            apart = filtered.chunk is None or key.next > end
+            apart = apart or bool(group and group[-1].key.next != key.first)
             if group and (apart or size + key.size > COMPACTED_BYTES):
                 if not self._put_back(group):
                     cursor = self._again(group, tombstones)

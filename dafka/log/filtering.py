@@ -41,24 +41,23 @@ class Filtered(NamedTuple):
     idle: list[bool]
     """Of each of the contents whether nobody misses it: it has no records, or says that others count."""
     removed: int
-    tombstones: int
+    tombstones: list[tuple[int, int]]
+    """(sequence, number) of those that stay."""
     unreadable: bool
 
 
 def newest_offsets(
-    log: Log, partition: LogPartition, key: ChunkKey, aborted: Sequence[tuple[int, int, int]]
+    log: Log, partition: LogPartition, key: ChunkKey, end: int, aborted: Sequence[tuple[int, int, int]]
 ) -> tuple[dict[bytes, int], bool] | None:
-    """The newest offset of each key in a chunk, and whether all of it could be read; None: it is damaged.
-
-    Raises LogReadError.
-    """
+    """The newest offset of each key in a chunk, below the sequence ``end``, and whether all of it could be
+    read; None: it is damaged. Raises LogReadError."""
     try:
         chunk = log.load(partition, key)
     except DamagedError:
         return None
     newest: dict[bytes, int] = {}
     whole = True
-    for content in chunk.contents:
+    for content in chunk.contents[: max(0, end - chunk.first)]:
         header = read_header(content)
         if header.is_control or not header.count or _is_aborted(header, aborted):
             continue
@@ -77,21 +76,24 @@ def filter_chunk(
     partition: LogPartition,
     key: ChunkKey,
     newest: dict[bytes, int],
+    end: int,
     horizon: int,
     aborted: Sequence[tuple[int, int, int]],
 ) -> Filtered:
-    """What stays of a chunk: records that are in ``newest`` with their offset or a higher one, or not at all,
-    and tombstones unless they lie below the sequence ``horizon``. Raises LogReadError."""
+    """What stays of a chunk: everything from the sequence ``end`` on, and below it records that are in
+    ``newest`` with their offset or a higher one, or not at all, and tombstones unless they lie below the
+    sequence ``horizon``. Raises LogReadError."""
     try:
         chunk = log.load(partition, key)
     except DamagedError:
-        return Filtered(key, None, [], [], 0, 0, True)
+        return Filtered(key, None, [], [], 0, [], True)
     contents: list[bytes] = []
-    removed = tombstones = 0
+    tombstones: list[tuple[int, int]] = []
+    removed = 0
     unreadable = False
     for sequence, content in enumerate(chunk.contents, chunk.first):
         header = read_header(content)
-        if header.is_control or not header.count:
+        if sequence >= end or header.is_control or not header.count:
             contents.append(content)
             continue
         if _is_aborted(header, aborted):
@@ -116,14 +118,16 @@ def filter_chunk(
             gone = [value is None and name is not _NO_KEY for value, name in zip(values, keys, strict=True)]
             if sequence < horizon:
                 keep = [stays and not dead for stays, dead in zip(keep, gone, strict=True)]
-            else:
-                tombstones += sum(selected(gone, keep))
+            elif stay := sum(selected(gone, keep)):
+                tombstones.append((sequence, stay))
         if all(keep):
             contents.append(content)
             continue
         removed += len(keep) - sum(keep)
         contents.append(_without(content, header, keep, max(selected(times, keep), default=None)))
-    return Filtered(key, chunk, contents, list(map(_is_idle, contents)), removed, tombstones, unreadable)
+    idle = [_is_idle(content) for content in contents[: max(0, end - chunk.first)]]
+    idle += [False] * (len(contents) - len(idle))
+    return Filtered(key, chunk, contents, idle, removed, tombstones, unreadable)
 
 
 def _is_aborted(header: BatchHeader, aborted: Sequence[tuple[int, int, int]]) -> bool:

@@ -444,6 +444,45 @@ def test_values_that_are_too_young_or_not_decided_are_left_alone(folder: Path) -
         assert [offset for offset, _, _ in kept(log, partition)] == [3, 4]
 
 
+@pytest.mark.parametrize("options", [{"end_offset": 10}, {"min_lag_ms": 100, "now_ms": 110}])
+@pytest.mark.parametrize("after", (1, 2, 9))
+def test_what_merging_brings_into_a_value_behind_the_end_overtakes_nothing(
+    folder: Path, options: dict[str, int], after: int
+) -> None:
+    """It is too young, or its transaction may be aborted later."""
+    with Log(folder) as log:
+        partition = write(log, *[[(b"a", b"%d" % n)] for n in range(13)], padding=0)
+        steps = compact(log, partition, **options)
+        for _ in range(after):
+            next(steps)
+        before = len(partition.index)
+        write(log, *[[(b"a", b"%d" % n)] for n in range(13, 20)], padding=0)
+        assert len(partition.index) < before
+        for _ in steps:
+            pass
+        assert [offset for offset, _, _ in kept(log, partition)] == list(range(9, 20))
+        assert dirty_bytes(log, partition, **options)[0] == 0
+        write(log, TAIL)
+        run(log, partition)
+        assert [offset for offset, _, _ in kept(log, partition)] == [19, 20]
+
+
+def test_tombstones_in_a_value_of_two_runs_go_when_each_has_stayed_for_long_enough(folder: Path) -> None:
+    with Log(folder) as log:
+        write(log, *[[(b"%d" % n, None)] for n in range(10)], TAIL, padding=0)
+        run(log, log.partition(b"table", ADDRESS), now_ms=1000)
+        partition = write(log, *[[(b"%d" % n, None)] for n in range(10, 20)], TAIL, padding=0)
+        run(log, partition, now_ms=2000)
+        assert partition.index[0].next > 12
+        run(log, partition, now_ms=2049, delete_retention_ms=1000)
+        assert [offset for offset, _, _ in kept(log, partition)] == list(range(10, 22))
+        assert not tombstones_due(log, partition, 1000, 2999)
+        assert tombstones_due(log, partition, 1000, 3000)
+        run(log, partition, now_ms=3000, delete_retention_ms=1000)
+        assert [key for _, key, _ in kept(log, partition)] == [b"tail", b"tail"]
+        assert not tombstones_due(log, partition, 1000, 10**15)
+
+
 def test_it_is_known_when_tombstones_may_go(folder: Path) -> None:
     with Log(folder) as log:
         partition = write(log, [(b"a", b"1")], [(b"a", None)], TAIL)
