@@ -181,7 +181,7 @@ class _Compaction:
             yield from self._map(clean, end, newest)
             mapped, readable = self._mapped, self._readable
             through = max(mapped, horizon)
-            tombstones: list[tuple[int, int]] = []
+            tombstones: dict[int, int] = {}
             if state.get("unreadable") or not readable:
                 horizon = 0
             self._readable = True
@@ -190,7 +190,7 @@ class _Compaction:
                 return
             self._readable = self._readable and readable
             if self._readable and state.get("unreadable"):
-                state, mapped, tombstones = dict(_NOTHING), 0, []
+                state, mapped, tombstones = dict(_NOTHING), 0, {}
             self._note(state, mapped, tombstones)
             self._done = self._done._replace(sequence=mapped)
             yield self._done
@@ -224,47 +224,37 @@ class _Compaction:
             yield self._done
 
     def _rewrite(
-        self, end: int, newest: dict[bytes, int], horizon: int, tombstones: list[tuple[int, int]]
+        self, end: int, newest: dict[bytes, int], horizon: int, tombstones: dict[int, int]
     ) -> Iterator[Compacted]:
-        """Leave out what is overtaken below ``end``; notes (sequence, number) of tombstones that stay."""
+        """Leave out what is overtaken below ``end``; notes how many tombstones stay, by their sequences."""
         group: list[Filtered] = []
         size, cursor = 0, self._partition.first_sequence
-        while cursor < end and not self._partition.dropped:
-            key = self._key_at(cursor)
-            if key is None or key.first >= end:
-                break
-            aborted = self._aborted_in(key)
-            filtered: Filtered = self._run(
-                filter_chunk, self._log, self._partition, key, newest, end, horizon, aborted
-            )
-            if filtered.chunk is None and self._key_at(cursor) != key:
-                continue
-            cursor = key.next
-            tombstones += filtered.tombstones
-            apart = filtered.chunk is None or key.next > end
-            apart = apart or bool(group and group[-1].key.next != key.first)
-            if group and (apart or size + key.size > COMPACTED_BYTES):
+        while not self._partition.dropped:
+            key = self._key_at(cursor) if cursor < end else None
+            filtered: Filtered | None = None
+            if key is not None and key.first < end:
+                aborted = self._aborted_in(key)
+                filtered = self._run(
+                    filter_chunk, self._log, self._partition, key, newest, end, horizon, aborted
+                )
+                if filtered.chunk is None and self._key_at(cursor) != key:
+                    continue
+            if group and (filtered is None or _apart(group, filtered, size, end)):
                 if not self._put_back(group):
-                    cursor = self._again(group, tombstones)
+                    cursor = max(group[0].key.first, self._partition.first_sequence)
                     group, size = [], 0
                     yield self._done
                     continue
                 group, size = [], 0
+            if filtered is None:
+                return
+            cursor = filtered.key.next
+            tombstones.update(filtered.tombstones)
             self._readable = self._readable and not filtered.unreadable
             if filtered.chunk is not None:
                 group.append(filtered)
                 size += sum(map(len, filtered.contents))
             yield self._done
-            after = self._key_at(cursor)
-            if group and (after is None or after.first >= end) and not self._put_back(group):
-                cursor = self._again(group, tombstones)
-                group, size = [], 0
-
-    def _again(self, group: list[Filtered], tombstones: list[tuple[int, int]]) -> int:
-        """Forget what was found out from ``group`` on; the sequence to go on at."""
-        start = group[0].key.first
-        tombstones[:] = [noted for noted in tombstones if noted[0] < start]
-        return max(start, self._partition.first_sequence)
 
     def _put_back(self, group: list[Filtered]) -> bool:
         """Write what became of neighbouring chunks; False if they are no longer what was read: a merge or
@@ -284,13 +274,13 @@ class _Compaction:
         self._done = self._done._replace(records=records + removed, bytes=size + saved)
         return True
 
-    def _note(self, state: dict[str, Any], clean: int, tombstones: list[tuple[int, int]]) -> None:
+    def _note(self, state: dict[str, Any], clean: int, tombstones: dict[int, int]) -> None:
         sections = [[sequence, when, 0] for sequence, when, _ in state["sections"]]
         if clean > state["clean"]:
             sections.append([clean, self._now, 0])
         position = 0
-        for first, count in tombstones:
-            while position < len(sections) and first >= sections[position][0]:
+        for sequence, count in sorted(tombstones.items()):
+            while position < len(sections) and sequence >= sections[position][0]:
                 position += 1
             if position < len(sections):
                 sections[position][2] += count
@@ -312,6 +302,14 @@ class _Compaction:
         index = self._partition.index
         position = index.at_sequence(sequence)
         return index[position] if position < len(index) else None
+
+
+def _apart(group: list[Filtered], filtered: Filtered, size: int, end: int) -> bool:
+    """Whether a chunk does not become one with the group before it, which has ``size`` bytes: one with
+    messages behind ``end`` would have them all be what the next run leaves alone."""
+    key = filtered.key
+    is_next = filtered.chunk is not None and group[-1].key.next == key.first
+    return not is_next or key.next > end or size + key.size > COMPACTED_BYTES
 
 
 def _with_gaps(group: list[Filtered], first: int) -> list[bytes | None]:
