@@ -33,6 +33,7 @@ from kafka.errors import (
 from dafka.broker.configs import TopicSettings
 from dafka.broker.interface import Produced
 from dafka.broker.leader import Share
+from dafka.broker.record_errors import LAST_TIMESTAMP, refusal, timestamp_error
 from dafka.mesh.pool import run_in
 from dafka.protocol.batch import (
     CODECS,
@@ -50,7 +51,6 @@ from dafka.protocol.batch import (
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.compression import compress, decompress
 
-_UNBOUNDED = _LAST_TIMESTAMP = 2**63 - 1
 _INLINE_BYTES = 4096  # a batch up to this is compressed in the hub itself
 
 
@@ -69,14 +69,14 @@ def admit(settings: TopicSettings, share: Share, acks: int) -> Produced | None:
             largest = _largest_timestamp(header, content)
             wrong = _time_error(settings, header, largest, content, now)
             if wrong:
-                return Produced(InvalidTimestampError, detail=wrong)
+                otherwise = Produced(InvalidTimestampError, detail=wrong)
+                return refusal(settings, share.batches, now, otherwise)
             if largest != header.max_timestamp or largest < 0:
                 dated = header._replace(max_timestamp=largest if largest >= 0 else now)
                 share.batches = [*share.batches]
                 share.batches[position] = _packed(dated, content[HEADER_OCTETS:])
         if settings.compacted and _lacks_key(content):
-            detail = "a record without a key, and the topic is compacted (cleanup.policy)"
-            return Produced(InvalidRecordError, detail=detail)
+            return refusal(settings, share.batches, now, Produced(InvalidRecordError))
     if settings.compression != "producer":
         try:
             share.batches = [_recompressed(settings.compression, content) for content in share.batches]
@@ -148,24 +148,14 @@ def _largest_timestamp(header: BatchHeader, content: bytes) -> int:
 def _time_error(settings: TopicSettings, header: BatchHeader, largest: int, content: bytes, now: int) -> str:
     if header.timestamp_type:
         return "the producer says LogAppendTime, and message.timestamp.type is CreateTime"
-    latest = min(now + settings.timestamp_after_max_ms, _LAST_TIMESTAMP)
-    if largest > latest:
-        return (
-            f"timestamp {largest} is {largest - now} ms from now, "
-            f"message.timestamp.after.max.ms is {settings.timestamp_after_max_ms}"
-        )
-    if settings.timestamp_before_max_ms == _UNBOUNDED:
-        return ""
+    wrong = timestamp_error(settings, largest, now)
+    if wrong or settings.timestamp_before_max_ms == LAST_TIMESTAMP:
+        return wrong
     try:
         oldest = min(decode_batch(content).timestamps)
     except BatchError:
         oldest = header.base_timestamp
-    if 0 <= oldest < now - settings.timestamp_before_max_ms:
-        return (
-            f"timestamp {oldest} is {now - oldest} ms ago, "
-            f"message.timestamp.before.max.ms is {settings.timestamp_before_max_ms}"
-        )
-    return ""
+    return timestamp_error(settings, oldest, now)
 
 
 def _lacks_key(content: bytes) -> bool:

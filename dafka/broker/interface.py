@@ -55,6 +55,7 @@ __all__ = [
     "Metadata",
     "PartitionMetadata",
     "Produced",
+    "RecordError",
     "Synced",
     "TopicMetadata",
     "TopicPartition",
@@ -104,6 +105,13 @@ class TopicSpec(NamedTuple):
     configs: Mapping[str, str] = {}
 
 
+class RecordError(NamedTuple):
+    """What is wrong with one record of a refused batch. 0 is the first record that was refused."""
+
+    batch_index: int
+    message: str
+
+
 class Produced(NamedTuple):
     """The outcome for one partition of a produce.
 
@@ -111,7 +119,8 @@ class Produced(NamedTuple):
     that their producer gave them; ``detail`` says in words what is wrong. ``base_offsets`` are there only
     where the batches do not stand one behind the other, because some of them had come before or because
     they were taken one at a time (by a remote broker); with an error, they are those of the batches that
-    were taken before the first that was not.
+    were taken before the first that was not. ``record_errors`` are the records because of which the others
+    were refused with them, if that is known.
     """
 
     error: Error | None
@@ -120,6 +129,7 @@ class Produced(NamedTuple):
     log_start_offset: int = NO_OFFSET
     detail: str = ""
     base_offsets: Sequence[int] = ()
+    record_errors: Sequence[RecordError] = ()
 
 
 class FetchFrom(NamedTuple):
@@ -216,9 +226,10 @@ class BrokerInterface(GroupInterface, AdminInterface, TransactionInterface):
         Batches of idempotent producers (with a producer id) are appended once: one that comes again, also
         while the first is under way, gets the offset that the first has. Transactional ones need their
         partition added to the open transaction of ``transactional_id``. Errors: UnknownTopicOrPartitionError,
-        PolicyViolationError (a native producer's), CorruptRecordError, InvalidRecordError (no batch, or an
-        empty one), MessageSizeTooLargeError, InvalidRequiredAcksError, KafkaStorageError (not written);
-        OutOfOrderSequenceNumberError, InvalidProducerEpochError, InvalidTxnStateError,
+        PolicyViolationError (a native producer's), CorruptRecordError, InvalidRecordError (no batch, an empty
+        one, a record without a key for a compacted topic), InvalidTimestampError, MessageSizeTooLargeError,
+        InvalidRequiredAcksError, KafkaStorageError (not written); OutOfOrderSequenceNumberError,
+        InvalidProducerEpochError, InvalidTxnStateError,
         InvalidProducerIdMappingError.
         """
 

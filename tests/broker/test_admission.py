@@ -12,6 +12,7 @@ from broker.clients import Client, batch, timed
 
 from compat.kafka import KafkaConsumer, KafkaProducer
 from dafka import Broker
+from dafka.broker import record_errors
 from dafka.broker.admission import Turns
 from dafka.broker.interface import Produced, TopicSpec
 from dafka.mesh.hub import get_hub
@@ -72,8 +73,33 @@ def test_a_compacted_topic_takes_no_records_without_a_key(client, policy):
         outcome = produce(client, mixed)
         assert outcome.error is errors.InvalidRecordError
         assert "without a key" in outcome.detail
+        assert [one.batch_index for one in outcome.record_errors] == [1]
     assert produce(client, encode_batch([(1, b"k", b"c", ()), (1, b"", None, ())])).error is None
     assert client.values("t") == [b"c", None]
+
+
+def test_every_record_that_is_wrong_is_named_with_its_reason(client):
+    now = int(time.time() * 1000)
+    create(client, cleanup_policy="compact", message_timestamp_before_max_ms=3_600_000)
+    first = encode_batch([(now, b"k", b"0", ()), (now, None, b"1", ()), (5, b"k", b"2", ())])
+    second = encode_batch([(now, b"k", b"3", ()), (5, None, b"4", ()), (now + 7_200_000, b"k", b"5", ())])
+    outcome = produce(client, first, second)
+    wrong = dict(outcome.record_errors)
+    assert list(wrong) == [1, 2, 4, 5]
+    assert all("without a key" in wrong[index] for index in (1, 4))
+    assert "message.timestamp.before.max.ms" in wrong[2]
+    assert "message.timestamp.after.max.ms" in wrong[5]
+    assert outcome.error is errors.InvalidTimestampError  # as in Kafka, if one of them is
+    assert "4 of 6 records" in outcome.detail
+    assert client.values("t") == []
+
+
+def test_only_so_many_wrong_records_are_named(client, monkeypatch):
+    monkeypatch.setattr(record_errors, "RECORD_ERRORS", 3)
+    create(client, cleanup_policy="compact")
+    outcome = produce(client, batch(*[b"x"] * 10))
+    assert [one.batch_index for one in outcome.record_errors] == [0, 1, 2]
+    assert "3 or more of 10 records" in outcome.detail
 
 
 def test_a_topic_that_is_not_compacted_takes_records_without_a_key(client):

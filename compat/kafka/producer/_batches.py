@@ -27,7 +27,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from gevent import monkey
-from kafka.errors import IllegalStateError, UnsupportedCodecError
+from kafka.errors import IllegalStateError, InvalidRecordError, KafkaError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
 from dafka.mesh.hub import Hub, Waiter
@@ -65,6 +65,7 @@ class Batch:
         "identity",
         "parts",
         "queue",
+        "record_errors",
         "records",
         "room",
         "sequence",
@@ -90,6 +91,7 @@ class Batch:
         self.done = False  # the outcome is known
         self.finished = False  # ... and all callbacks have been called
         self.error: BaseException | None = None
+        self.record_errors: dict[int, str] = {}  # what is wrong with which of its records, if that is known
         self.base_offset = -1
         self.timestamp = -1  # the broker's, or -1 if each record keeps its own
         self.waiters: list[Waiter] | None = None
@@ -128,6 +130,21 @@ class Batch:
                     break
                 index -= part.count
         return batch, index
+
+    def error_of(self, index: int) -> BaseException | None:
+        """Why record ``index`` failed, or None.
+
+        As in kafka-python: a record that the broker finds wrong has its reason, and the others of its batch
+        were only with it.
+        """
+        batch, index = self.part(index)
+        error, wrong = batch.error, batch.record_errors
+        if error is None or not wrong:
+            return error
+        if index not in wrong:
+            return KafkaError("the record is refused because of others in its batch that are wrong")
+        kind = type(error) if len(wrong) == 1 else InvalidRecordError
+        return kind(wrong[index] or str(error))
 
     def wait(self, timeout: float | None) -> bool:
         """Wait for the outcome and its callbacks, at most ``timeout`` seconds; whether it is known.
@@ -202,7 +219,7 @@ class Batch:
     def _finish(self, callbacks: Collection[Any]) -> None:
         try:
             for index, future, on_success, on_error in sorted(callbacks, key=_index):
-                error = self.part(index)[0].error
+                error = self.error_of(index)
                 if error is None:
                     run_callback(on_success, future.value, "callback")
                 else:

@@ -43,7 +43,7 @@ class RecordFuture(FutureRecordMetadata):
     def exception(self) -> BaseException | None:
         """Why it failed, or None."""
         batch = self._produce_future
-        return batch.part(self.args[0])[0].error if batch.done else None
+        return batch.error_of(self.args[0]) if batch.done else None
 
     @property
     def value(self) -> RecordMetadata | None:
@@ -77,10 +77,10 @@ class RecordFuture(FutureRecordMetadata):
         batch = self._produce_future
         if not batch.done and not batch.wait(timeout):
             raise KafkaTimeoutError(f"Timeout after waiting for {timeout} secs.")
-        if batch.parts is not None:
-            batch, _ = batch.part(self.args[0])
-        if batch.error is not None:
-            raise batch.error
+        if batch.error is not None or batch.parts is not None:
+            error = batch.error_of(self.args[0])
+            if error is not None:
+                raise error
         return self.value
 
     def add_callback(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordFuture:

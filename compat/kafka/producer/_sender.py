@@ -317,7 +317,10 @@ class Sender:
                 # A broker in another process takes batches one at a time, up to the first it refuses.
                 for batch, offset in zip(batches, answer.base_offsets, strict=False):
                     self._resolve(batch, offset, answer.timestamp, None)
-                self._fail(queue, batches[len(answer.base_offsets) :], refusal)
+                refused = batches[len(answer.base_offsets) :]
+                for batch in refused:
+                    batch.record_errors = dict(answer.record_errors) if len(refused) == 1 else {}
+                self._fail(queue, refused, refusal)
             elif answer is None or self._acks == 0:
                 for batch in batches:
                     self._resolve(batch, -1, -1, None)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from kafka.errors import for_code
 
-from dafka.broker.interface import Produced, TopicPartition
+from dafka.broker.interface import Produced, RecordError, TopicPartition
 from dafka.broker.wire.framing import array_size, compact_string, string
 from dafka.broker.wire.reader import read_compact_string, read_size, read_string, skip_tags
 
@@ -63,29 +63,35 @@ def decode_produce(answer: memoryview, version: int) -> dict[TopicPartition, Pro
             number, code, base_offset, append_time = _OUTCOME.unpack_from(answer, position)
             position += _OUTCOME.size
             log_start, detail = -1, None
+            wrong: tuple[RecordError, ...] = ()
             if version >= 5:
                 log_start = _LONG.unpack_from(answer, position)[0]
                 position += 8
             if version >= 8:
-                detail, position = _record_errors(answer, position, flexible)
+                wrong, detail, position = _record_errors(answer, position, flexible)
             if flexible:
                 position = skip_tags(answer, position)
             error = for_code(code) if code else None
-            outcomes[topic or "", number] = Produced(error, base_offset, append_time, log_start, detail or "")
+            outcomes[topic or "", number] = Produced(
+                error, base_offset, append_time, log_start, detail or "", record_errors=wrong
+            )
         if flexible:
             position = skip_tags(answer, position)
     return outcomes
 
 
-def _record_errors(answer: memoryview, position: int, flexible: bool) -> tuple[str | None, int]:
-    """What is wrong in words: about the first record that is named, or about the batch."""
+def _record_errors(
+    answer: memoryview, position: int, flexible: bool
+) -> tuple[tuple[RecordError, ...], str | None, int]:
+    """The records that are wrong, what is wrong with the batch in words, and the position behind them."""
     read_text = read_compact_string if flexible else read_string
-    first = None
+    wrong = []
     count, position = read_size(answer, position, flexible)
     for _ in range(count):
-        message, position = read_text(answer, position + 4)
-        first = first or message
+        (index,) = _INT.unpack_from(answer, position)
+        message, position = read_text(answer, position + _INT.size)
+        wrong.append(RecordError(index, message or ""))
         if flexible:
             position = skip_tags(answer, position)
     detail, position = read_text(answer, position)
-    return first or detail, position
+    return tuple(wrong), detail or (wrong[0].message if wrong else None), position

@@ -144,10 +144,10 @@ def _has_zstd(batches: list[bytes]) -> bool:
 def write_produce(answers: Answers, version: int) -> bytes:
     """The body of the response."""
     flexible = version >= FLEXIBLE
-    name_of = compact_string if flexible else string
+    text = compact_string if flexible else string
     out = bytearray(array_size(len(answers), flexible))
     for topic, partitions in answers.items():
-        out += topic.bytes if isinstance(topic, UUID) else name_of(topic)
+        out += topic.bytes if isinstance(topic, UUID) else text(topic)
         out += array_size(len(partitions), flexible)
         for number, one in partitions:
             fixed = _PARTITION.pack(
@@ -155,8 +155,12 @@ def write_produce(answers: Answers, version: int) -> bytes:
             )
             out += fixed if version >= 5 else fixed[:22] if version >= 2 else fixed[:14]
             if version >= 8:
-                text = message(one.error, one.detail)
-                out += b"\1" + compact_string(text) if flexible else b"\0\0\0\0" + string(text)
+                out += array_size(len(one.record_errors), flexible)
+                for index, wrong in one.record_errors:
+                    out += _INT32.pack(index) + text(wrong)
+                    if flexible:
+                        out += b"\0"
+                out += text(message(one.error, one.detail))
             if flexible:
                 out += b"\0"
         if flexible:

@@ -25,6 +25,7 @@ from dafka import Broker
 from dafka.broker.admin_interface import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface import TopicSpec
 from dafka.broker.wire.limits import CONNECTION_REQUESTS
+from dafka.protocol.batch_writer import encode_batch
 
 NEWEST_BY_NAME = 12
 VERSIONS = range(3, NEWEST_BY_NAME + 1)
@@ -98,6 +99,19 @@ def test_records_that_are_wrong_get_kafkas_error_and_say_what_it_is(
     assert partition(response).error_message
     assert partition(response, 1).error_code == 0
     assert client.values("topic", partition=1) == [b"good"]
+
+
+@pytest.mark.parametrize("version", [7, 8, NEWEST_BY_NAME])
+def test_the_records_that_are_wrong_are_named_since_version_8(client: Client, wire: WireClient, version: int):
+    client.call("create_topics", {"topic": TopicSpec(1, {"cleanup.policy": "compact"})})
+    records = encode_batch([(1, key, b"v", ()) for key in (b"a", None, b"b", None)])
+    answer = partition(wire.ask(produce("topic", records), version))
+    assert answer.error_code == InvalidRecordError.errno
+    if version < 8:
+        return
+    assert [one.batch_index for one in answer.record_errors] == [1, 3]
+    assert all("without a key" in one.batch_index_error_message for one in answer.record_errors)
+    assert "2 of 4 records" in answer.error_message
 
 
 def test_a_partition_that_is_not_there(client: Client, wire: WireClient):
