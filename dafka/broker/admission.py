@@ -15,12 +15,8 @@ order in which they came, or a small batch would overtake a large one before it.
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import gevent
-import gevent.event
 from crc32c import crc32c
 from kafka.errors import (
     InvalidRecordError,
@@ -96,43 +92,6 @@ def admit(settings: TopicSettings, share: Share, acks: int) -> Produced | None:
 def recompresses(settings: TopicSettings) -> bool:
     """Whether :func:`admit` may take its time."""
     return settings.compression != "producer"
-
-
-class Turns:
-    """Lets one green thread at a time through, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._taken = False
-        self._waiting: deque[gevent.event.Event] = deque()
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wait for it, and have it for a ``with`` block."""
-        if self._taken:
-            self._wait()
-        self._taken = True
-        try:
-            yield
-        finally:
-            self._pass_on()
-
-    def _wait(self) -> None:
-        mine = gevent.event.Event()
-        self._waiting.append(mine)
-        try:
-            mine.wait()
-        except BaseException:
-            if mine.is_set():
-                self._pass_on()
-            else:
-                self._waiting.remove(mine)
-            raise
-
-    def _pass_on(self) -> None:
-        if self._waiting:
-            self._waiting.popleft().set()
-        else:
-            self._taken = False
 
 
 def _largest_timestamp(header: BatchHeader, content: bytes) -> int:

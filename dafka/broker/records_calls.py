@@ -15,7 +15,7 @@ from kafka.errors import (
     UnsupportedVersionError,
 )
 
-from dafka.broker.admission import Turns, admit, recompresses
+from dafka.broker.admission import admit, recompresses
 from dafka.broker.config_table import ConfigTable
 from dafka.broker.fetching import Fetch
 from dafka.broker.interface import (
@@ -34,6 +34,7 @@ from dafka.broker.leader import Leaders, Request, Share, check_batches
 from dafka.broker.limits import PENDING_BYTES
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
+from dafka.broker.turns import Turns
 from dafka.log import DamagedError, Log, LogError
 
 _LAST_TIMESTAMP = 2**63 - 1

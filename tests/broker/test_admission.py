@@ -13,9 +13,7 @@ from broker.clients import Client, batch, timed
 from compat.kafka import KafkaConsumer, KafkaProducer
 from dafka import Broker
 from dafka.broker import record_errors
-from dafka.broker.admission import Turns
 from dafka.broker.interface import Produced, TopicSpec
-from dafka.mesh.hub import get_hub
 from dafka.protocol.batch import check_batch
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
@@ -259,26 +257,6 @@ def test_a_batch_that_cannot_be_unpacked_is_refused(client):
     assert outcome.error in (errors.UnsupportedCompressionTypeError, errors.CorruptRecordError)
     assert outcome.detail
     assert client.values("t") == []
-
-
-def test_turns_are_taken_in_the_order_of_asking_also_when_one_is_given_up():
-    def take_turns() -> list[int]:
-        turns, order = Turns(), []
-
-        def take(number: int) -> None:
-            with turns.turn():
-                gevent.sleep(0.01)
-                order.append(number)
-
-        greens = [gevent.spawn(take, number) for number in range(6)]
-        gevent.sleep(0.005)
-        greens[2].kill()
-        gevent.joinall(greens)
-        with turns.turn():
-            order.append(99)
-        return order
-
-    assert get_hub().run(take_turns) == [0, 1, 3, 4, 5, 99]
 
 
 def test_a_codec_that_is_not_there_any_more_is_named_and_batches_stay_as_they_come(

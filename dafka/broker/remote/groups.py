@@ -55,6 +55,7 @@ from dafka.broker.remote.coordinators import ask_coordinator, partition_errors, 
 from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
 from dafka.broker.remote.limits import HEARTBEAT_PAUSE, JOIN_MARGIN
 from dafka.broker.remote.responses import error_of
+from dafka.broker.turns import KeyedTurns
 
 _SYNC_WAIT = 300.0  # seconds that a leader may take to assign; the coordinator ends it much earlier
 
@@ -63,6 +64,9 @@ class RemoteGroups(GroupInterface):
     """Groups of a cluster; its class has a ``cluster``."""
 
     cluster: Cluster
+
+    def __init__(self) -> None:
+        self._committing = KeyedTurns()
 
     def join_group(self, group: str, request: JoinRequest) -> Joined:
         join = JoinGroupRequest(
@@ -275,7 +279,12 @@ class RemoteGroups(GroupInterface):
             retention_time_ms=-1,
             topics=committed_topics(topic_class, topic_class.OffsetCommitRequestPartition, offsets),
         )
-        return ask_by_partition(self.cluster, group, request, offsets, lowest=1 if instance_id is None else 7)
+        # One commit of a member after the other: one that is repeated, because the coordinator has moved,
+        # would overwrite what the member has committed since.
+        with self._committing.turn((group, member_id)):
+            return ask_by_partition(
+                self.cluster, group, request, offsets, lowest=1 if instance_id is None else 7
+            )
 
     def fetch_offsets(
         self,

@@ -66,6 +66,7 @@ class Remote(RemoteGroups, RemoteAdmin, RemoteTransactions, BrokerInterface):
         request_timeout: float = REQUEST_TIMEOUT,
         connect_timeout: float = CONNECT_TIMEOUT,
     ) -> None:
+        super().__init__()
         self.hub = hub
         self.addresses = tuple(addresses)
         self.cluster = Cluster(self.addresses, request_timeout, min(connect_timeout, request_timeout))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import gevent
 import pytest
 from broker.remote.fake_broker import CLOSE, HANG, after, once
 from kafka.errors import (
@@ -168,6 +169,53 @@ def test_errors_of_partitions_make_the_coordinator_be_looked_for(trio, remote_to
     offsets = {("t", 0): CommittedOffset(1)}
     outcome = remote_to(trio.addresses).commit_offsets("g", offsets, generation=1, member_id="m")
     assert outcome == {("t", 0): IllegalGenerationError}
+
+
+def test_a_commit_that_is_repeated_does_not_overwrite_a_later_one_of_its_member(trio, remote_to):
+    topic_class = OffsetCommitResponse.OffsetCommitResponseTopic
+    stored: list[int] = []
+
+    def answer(error: int) -> OffsetCommitResponse:
+        partition = topic_class.OffsetCommitResponsePartition(partition_index=0, error_code=error)
+        return OffsetCommitResponse(
+            throttle_time_ms=0, topics=[topic_class(name="t", partitions=[partition])]
+        )
+
+    def moved(request):
+        trio.coordinator = 1
+        return answer(NotCoordinatorError.errno)
+
+    def committed(request):
+        stored.append(request.topics[0].partitions[0].committed_offset)
+        return answer(0)
+
+    trio.brokers[0].answers[COMMIT] = moved
+    trio.brokers[1].answers[COMMIT] = committed
+    remote = remote_to(trio.addresses)
+
+    def commit_all(*offsets: int) -> list[object]:
+        """Each is sent before the one before it is answered, as ``commit_async`` does."""
+        commit = remote.remote.commit_offsets
+        commits = [
+            gevent.spawn(commit, "g", {("t", 0): CommittedOffset(offset)}, member_id="m")
+            for offset in offsets
+        ]
+        gevent.joinall(commits, raise_error=True)
+        return [commit.value["t", 0] for commit in commits]
+
+    def later() -> list[object]:
+        first = gevent.spawn(commit_all, 1)
+        with gevent.Timeout(10):
+            while not trio.brokers[0].counts[COMMIT]:
+                gevent.sleep(0.001)
+        gevent.sleep(limits.RETRY_BACKOFF / 2)
+        remote.remote.cluster.coordinator(0, "g")  # somebody has found the new one
+        second = commit_all(2, 3)
+        return [*first.get(), *second]
+
+    assert remote.hub.run(later) == [None, None, None]
+    assert stored == [1, 2, 3]
+    assert len(remote.remote._committing) == 0
 
 
 def test_a_sync_hands_the_assignments_in_and_brings_the_own_one(fake, remote_to):
