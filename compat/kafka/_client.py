@@ -58,6 +58,7 @@ class Client:
             raise KafkaConnectionError(f"no broker on the folder of {EMBEDDED}: {error}") from error
         self.hub = connection.hub
         self._broker = connection.broker
+        self._owner = connection.owner  # a broker of this process runs as long as a client of it has it
         # Also for a client that is dropped without closing it. The sender of a closed producer still has it.
         self._release = weakref.finalize(self, _release, connection, os.getpid())
         self._release.atexit = False
@@ -68,12 +69,13 @@ class Client:
     def broker(self) -> BrokerInterface:
         """The broker; after it was stopped and started again at its address, the one that runs now."""
         if not getattr(self._broker, "running", True):
-            self._broker = successor(self._broker)
+            self._broker, self._owner = successor(self._broker)
         return self._broker
 
     def close(self) -> None:
         """End the use of the broker: its TCP connections, if nobody else in this process uses them."""
         self.closed = True
+        self._owner = None
         self._release()
 
     def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -12,6 +12,7 @@ import os
 import shutil
 import socket as sockets
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, get_args
@@ -28,6 +29,7 @@ from dafka.broker.wire.listener import bind as bind_listener
 from dafka.broker.wire.listener import close as close_listener
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
+from dafka.mesh.dropped import when_dropped
 from dafka.mesh.hub import Hub, get_hub
 from dafka.mesh.options import EndpointOptions
 from dafka.mesh.retention import CHECK_INTERVAL, check_choice, check_interval, check_retention
@@ -62,6 +64,9 @@ class Broker:
     ``listen``: ``"HOST:PORT"`` (PORT 0: any) where Kafka's clients of other processes connect; None is no
     listener. ``advertised``: ``"HOST"`` or ``"HOST:PORT"``, the address that clients are told, needed for a
     HOST that is every interface (``0.0.0.0``).
+
+    The broker runs until :meth:`stop`. One that neither the program nor a client in it has any more is
+    stopped, with a ResourceWarning.
 
     :meth:`start` raises the log's errors: :class:`dafka.log.LogLockedError`,
     :class:`dafka.log.LogVersionError`, :class:`dafka.log.NotALogError`, :class:`dafka.log.LogOpenError`; and
@@ -106,6 +111,7 @@ class Broker:
         self._listen = None if listen is None else parse_listen(listen, advertised)
         self._hub = get_hub()
         self._running: _Running | None = None
+        self._not_dropped: Callable[[], object] = lambda: None
         self._last_port = 0
 
     def start(self) -> Broker:
@@ -124,7 +130,8 @@ class Broker:
     @property
     def running(self) -> bool:
         """Whether the broker is started."""
-        return self._running is not None
+        state = self._running
+        return state is not None and not state.stopped
 
     @property
     def bootstrap_servers(self) -> str:
@@ -172,31 +179,33 @@ class Broker:
 
     def __repr__(self) -> str:
         state = self._running
-        return f"<Broker {state.address} on {state.path!r}>" if state else f"<Broker {self._path!r}, stopped>"
+        return state.name if state and not state.stopped else f"<Broker {self._path!r}, stopped>"
 
     # -- in the hub -----------------------------------------------------------------------------
 
     def _state(self) -> _Running:
         self._hub.check()
         state = self._running
-        if state is None:
+        if state is None or state.stopped:
             folder = self._path or "a temporary folder"
             raise BrokerStoppedError(f"the broker on {folder} is not running; start() it")
         return state
 
     def _start(self) -> None:
         with registry.changing:
-            if self._running is None:
-                state = self._open()
-                try:
-                    state.start_listening(self._hub)
-                except BaseException:
-                    state.core.stop()
-                    state.release()
-                    raise
-                self._running = state
-                self._last_port = state.bound_port
-                registry.add(self, state.core, state.path)
+            if self.running:
+                return
+            state = self._open()
+            try:
+                state.start_listening(self._hub)
+            except BaseException:
+                state.core.stop()
+                state.release()
+                raise
+            self._running = state
+            self._last_port = state.bound_port
+            registry.add(self, state.core, state.path, state.stop)
+            self._not_dropped = when_dropped(self, self._hub, state.name, "stop()", state.stop)
 
     def _open(self) -> _Running:
         state = _Running(self._last_port, self._listen, self._tower)
@@ -224,25 +233,20 @@ class Broker:
 
     def _stop(self) -> None:
         with registry.changing:
-            state = self._running
-            if state is None:
-                return
-            try:
-                state.stop_listening()
-                state.core.stop()
-            finally:
-                self._running = None
-                registry.remove(self)
-                state.release()
+            self._not_dropped()
+            state, self._running = self._running, None
+            if state is not None:
+                state.stop()
 
 
 class _Running:
-    """What a broker has while it runs."""
+    """What a broker has while it runs. Nothing here refers to the :class:`Broker`, which may be dropped."""
 
     core: EmbeddedBroker
 
     def __init__(self, wanted_port: int, listen: Listen | None, tower: TowerLike) -> None:
         self.path = ""
+        self.stopped = False
         self._given_tower = tower
         self.tower: Tower | None = None
         self._folder: str | None = None
@@ -253,6 +257,10 @@ class _Running:
         self.host: str = bound_host if listen is None else client_host(listen, bound_host)
         self.port: int = (listen.advertised_port if listen else 0) or self.bound_port
         self.address = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def name(self) -> str:
+        return f"<Broker {self.address} on {self.path!r}>"
 
     def make_folder(self) -> str:
         """A temporary folder, which :meth:`release` removes."""
@@ -275,10 +283,19 @@ class _Running:
         if self._listens:
             self.listener = Listener(hub, self.core, self._port)
 
-    def stop_listening(self) -> None:
-        """Send them away."""
-        if self.listener is not None:
-            self.listener.close()
+    def stop(self) -> None:
+        """Send clients away, commit what has been accepted and give everything back."""
+        with registry.changing:
+            if self.stopped:
+                return
+            self.stopped = True
+            try:
+                if self.listener is not None:
+                    self.listener.close()
+                self.core.stop()
+            finally:
+                registry.remove(self.core)
+                self.release()
 
     def release(self) -> None:
         """Give everything back; the core is stopped, or was never there."""

@@ -5,7 +5,8 @@ process that name the same addresses share the connections, which are closed whe
 
 Everything here is touched in the hub only, so there is nothing to lock. A broker is known from its start to
 its stop; those that still run when the interpreter exits are stopped then, so that their folders are left
-in order and temporary ones go away. A forked child starts with none: the hub did not come along.
+in order and temporary ones go away. Being known keeps no broker alive, a client's connection does. A forked
+child starts with none: the hub did not come along.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import atexit
 import logging
 import os
 import time
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gevent
@@ -48,6 +50,7 @@ class Connection(NamedTuple):
 
     hub: Hub
     broker: BrokerInterface
+    owner: Broker | None = None  # of a broker of this process, which is stopped when nobody has it any more
 
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the broker's interface from any thread and wait for its result."""
@@ -60,8 +63,11 @@ class Connection(NamedTuple):
 
 
 class _Known(NamedTuple):
-    core: EmbeddedBroker
+    """A broker that runs, as long as :meth:`owner` still has it."""
+
     path: str
+    stop: Callable[[], None]
+    owner: Callable[[], Broker | None]
 
 
 class _Shared:
@@ -74,7 +80,8 @@ class _Shared:
 
 _Key = tuple[tuple[tuple[str, int], ...], float]
 
-_brokers: dict[Broker, _Known] = {}
+_brokers: dict[EmbeddedBroker, _Known] = {}
+_embedded: dict[str, Broker] = {}  # those of DAFKA_EMBEDDED, which nobody else has
 _remotes: dict[_Key, _Shared] = {}
 _started = gevent.event.Event()
 changing = RLock()  # held while a broker starts or stops
@@ -121,31 +128,40 @@ def connect(
             f"{elsewhere}. Start a dafka.Broker and use its bootstrap_servers, or set the environment "
             f"variable {EMBEDDED} to a folder, and every address means a broker on it"
         ) from search.failure
-    return Connection(hub, broker)
+    return Connection(hub, broker, search.owner)
 
 
-def successor(broker: BrokerInterface) -> BrokerInterface:
-    """The broker that runs now at the address of one that was stopped; that one itself if there is none."""
+def successor(broker: BrokerInterface) -> tuple[BrokerInterface, Broker | None]:
+    """The broker that runs now at the address of one that was stopped, with its owner.
+
+    If there is none, that one itself.
+    """
     address = getattr(broker, "host", None), getattr(broker, "port", None)
-    for core, _ in list(_brokers.values()):
-        if core.running and (core.host, core.port) == address:
-            return core
-    return broker
+    for core, owner in _running():
+        if (core.host, core.port) == address:
+            return core, owner
+    return broker, None
 
 
-def add(broker: Broker, core: EmbeddedBroker, path: str) -> None:
-    """Note a broker that has started."""
+def add(broker: Broker, core: EmbeddedBroker, path: str, stop: Callable[[], None]) -> None:
+    """Note a broker that has started; ``stop`` stops it and does not refer to ``broker``."""
     if not _brokers:
         # Exit handlers run last in, first out: registered now, this one runs before the hub's own.
         atexit.unregister(_stop_all)
         atexit.register(_stop_all)
-    _brokers[broker] = _Known(core, os.path.realpath(path))
+    _brokers[core] = _Known(os.path.realpath(path), stop, weakref.ref(broker))
     _started.set()
 
 
-def remove(broker: Broker) -> None:
+def remove(core: EmbeddedBroker) -> None:
     """Forget a broker that has stopped."""
-    _brokers.pop(broker, None)
+    _brokers.pop(core, None)
+
+
+def _running() -> list[tuple[EmbeddedBroker, Broker]]:
+    """The brokers that run and are not about to be stopped, because nobody has them any more."""
+    owned = ((core, known.owner()) for core, known in list(_brokers.items()) if core.running)
+    return [(core, owner) for core, owner in owned if owner is not None]
 
 
 def _host(host: str) -> str:
@@ -171,6 +187,7 @@ class _Search:
         self._security_protocol = security_protocol
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self.failure: KafkaConnectionError | TimeoutError | None = None
+        self.owner: Broker | None = None  # of the broker that was found
 
     def run(self, folder: str | None) -> BrokerInterface | None:
         """The broker; None when the time is over."""
@@ -180,7 +197,8 @@ class _Search:
             if core is not None:
                 return core
             if folder:
-                return _embedded(folder)
+                self.owner, core = _start_embedded(folder)
+                return core
             _started.clear()
             if self._left is not None and self._left <= 0:
                 return None
@@ -196,10 +214,11 @@ class _Search:
         return None if self._deadline is None else self._deadline - time.monotonic()
 
     def _here(self) -> EmbeddedBroker | None:
-        by_address = {(_host(core.host), core.port): core for core, _ in _brokers.values() if core.running}
+        by_address = {(_host(core.host), core.port): (core, owner) for core, owner in _running()}
         for host, port in self._addresses:
-            core = by_address.get((_host(host), port))
-            if core is not None:
+            found = by_address.get((_host(host), port))
+            if found is not None:
+                core, self.owner = found
                 return core
         return None
 
@@ -220,7 +239,7 @@ class _Search:
             with gevent.Timeout(self._left, TimeoutError("no answer in time")):
                 cluster_id = shared.remote.metadata(()).cluster_id
             with changing:  # a broker of this process that was starting is known now
-                core = self._here() or _of_cluster(cluster_id)
+                core = self._here() or self._of_cluster(cluster_id)
             found = core is None
             return shared.remote if core is None else core
         except (KafkaConnectionError, TimeoutError) as error:
@@ -231,6 +250,14 @@ class _Search:
             if not found:
                 _release(shared.remote)
 
+    def _of_cluster(self, cluster_id: str) -> EmbeddedBroker | None:
+        """The broker of this process that has answered by TCP under an address that is not its own."""
+        for core, owner in _running():
+            if core.cluster_id == cluster_id:
+                self.owner = owner
+                return core
+        return None
+
     def _new_remote(self) -> Remote:
         # Brings a client of the protocol along, which a broker by itself has no use for.
         from dafka.broker.remote.remote import Remote
@@ -239,14 +266,6 @@ class _Search:
         if self._timeout is not None:  # one address that does not answer leaves time for the others
             connect_timeout = min(connect_timeout, max(self._timeout / (len(self._addresses) + 1), 0.1))
         return Remote(self._hub, self._addresses, self._request_timeout, connect_timeout)
-
-
-def _of_cluster(cluster_id: str) -> EmbeddedBroker | None:
-    """The broker of this process that has answered by TCP, under an address it does not know as its own."""
-    for core, _ in _brokers.values():
-        if core.running and core.cluster_id == cluster_id:
-            return core
-    return None
 
 
 def _release(remote: BrokerInterface) -> None:
@@ -267,30 +286,32 @@ def _close_unused(shared: _Shared) -> None:
     shared.remote.close()
 
 
-def _embedded(folder: str) -> EmbeddedBroker:
+def _start_embedded(folder: str) -> tuple[Broker, EmbeddedBroker]:
+    """The broker on a folder: the one that runs already, or one that runs until the interpreter exits."""
     from dafka.broker.broker import Broker
 
     folder = os.path.join(_STARTED_IN, os.path.expanduser(folder))
     path = os.path.realpath(folder)
     with changing:
-        for known in _brokers.values():
-            if known.path == path and known.core.running:
-                return known.core
-        broker = Broker(folder).start()
-        return _brokers[broker].core
+        broker = next((owner for core, owner in _running() if _brokers[core].path == path), None)
+        if broker is None:
+            broker = _embedded[path] = Broker(folder).start()
+        return broker, next(core for core, owner in _running() if owner is broker)
 
 
 def _stop_all() -> None:
-    for broker in list(_brokers):
+    hub = get_hub()
+    for core, known in list(_brokers.items()):
         try:
-            broker.stop()
+            hub.run(known.stop)
         except Exception:
-            log.exception("stopping %r at exit failed", broker)
+            log.exception("stopping %r at exit failed", core)
 
 
 def _forget_after_fork() -> None:
     global _started, changing
     _brokers.clear()
+    _embedded.clear()
     # Closing the parent's sockets would need its hub: they stay as they are, unused.
     _left_by_parent.append(dict(_remotes))
     _remotes.clear()

@@ -32,7 +32,7 @@ from dafka.mesh.beaconing import Beaconing
 from dafka.mesh.counting import Discards
 from dafka.mesh.heard import HeardPrefixes
 from dafka.mesh.hub import Hub
-from dafka.mesh.options import EndpointOptions, mesh_options
+from dafka.mesh.options import EndpointOptions, node_options
 from dafka.mesh.sockets import Socket
 from dafka.protocol.commands import Command, Fetch
 from dafka.protocol.errors import DafkaError
@@ -42,7 +42,7 @@ from dafka.roles.outputs import Subscribe, Unsubscribe
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Endpoint", "EndpointBindError", "EndpointOptions", "Node", "mesh_options", "run_topic"]
+__all__ = ["Endpoint", "EndpointBindError", "EndpointOptions", "Node", "node_options", "run_topic"]
 
 _COUNTED = (
     *("records_in", "bytes_in", "records_out", "bytes_out"),

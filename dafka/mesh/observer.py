@@ -10,7 +10,7 @@ from typing import Any
 
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, new_address
-from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
+from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
 from dafka.mesh.hub import Hub, Waiter, get_hub
 from dafka.protocol.commands import Command, GetHeads
 from dafka.protocol.runs import Run
@@ -28,7 +28,7 @@ class Observer:
     def __init__(self, prefixes: Iterable[bytes], *, tower: TowerLike = None, **mesh: Any) -> None:
         self._hub = get_hub()
         self.address = new_address()
-        options = mesh_options(tower, **mesh)
+        options = node_options(self, tower, mesh)
         self._node = self._hub.run(_ObserverNode, self._hub, options, self.address, list(prefixes))
 
     def ask_heads(self, topic: bytes = b"") -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
 
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, tower_addresses
@@ -35,6 +37,17 @@ class EndpointOptions(NamedTuple):
         if self.advertise:
             return self.advertise.encode()
         return b"" if self.bind in ("*", "0.0.0.0") else self.bind.encode()
+
+
+def node_options(node: object, tower: TowerLike, settings: Mapping[str, Any]) -> EndpointOptions:
+    """:func:`mesh_options` for the keywords that a user gave to ``node``. TypeError for one that is none."""
+    known = [name for name in EndpointOptions._fields if name != "towers"]
+    for name in settings:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            meant = f". Did you mean {near[0]!r}?" if near else f"; those of the mesh are {', '.join(known)}"
+            raise TypeError(f"{type(node).__name__}() got an unexpected keyword argument {name!r}{meant}")
+    return mesh_options(tower, **settings)
 
 
 def mesh_options(

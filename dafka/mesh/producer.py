@@ -18,7 +18,7 @@ from gevent import monkey
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name
 from dafka.mesh.batch_producer import BatchProducerNode
-from dafka.mesh.endpoint import mesh_options
+from dafka.mesh.endpoint import node_options
 from dafka.mesh.hub import get_hub
 from dafka.mesh.producer_node import (
     ProducerClosedError,
@@ -63,7 +63,7 @@ class Producer:
     """A producer on the mesh (46/DAFKA). Thread safe.
 
     ``topic``: str or bytes of 1 to 255 octets. ``tower`` and further keywords (``bind``, ``framing``,
-    ``beacon_interval``, ...): see :func:`dafka.mesh.endpoint.mesh_options`. ``address``: the partition's
+    ``beacon_interval``, ...): see :func:`dafka.mesh.options.mesh_options`. ``address``: the partition's
     name, a fresh UUID unless given; only one producer may ever use it. ``min_stores``: distinct stores that
     must have acknowledged a record before it is forgotten; 0 asks for none and keeps what memory allows for
     consumers. ``head_interval``: seconds between HEADs. ``store_timeout``: seconds after which a store that
@@ -104,7 +104,8 @@ class Producer:
                 f"not {store_timeout!r}"
             )
         _check_batching(batch, compression, linger)
-        options = mesh_options(tower, **mesh)
+        options = node_options(self, tower, mesh)
+        self._tower = tower  # one that nobody else has runs as long as this node
         name = check_address(address) if address is not None else new_address()
         self.topic = topic_name(octets)
         self.address = name.decode()

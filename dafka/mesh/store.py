@@ -15,7 +15,8 @@ import gevent.event
 from dafka.log import Durability, Log, LogPartition, OnDamage
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address, topic_name
-from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, mesh_options
+from dafka.mesh.dropped import when_dropped
+from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
 from dafka.mesh.hub import Hub, get_hub
 from dafka.mesh.retention import (
     CHECK_INTERVAL,
@@ -83,7 +84,8 @@ class Store:
         interval = check_interval(retention_check_interval)
         self._hub = get_hub()
         octets = None if address is None else check_address(address)
-        options = mesh_options(tower, **mesh)
+        options = node_options(self, tower, mesh)
+        self._tower = tower  # one that nobody else has runs as long as this node
         self.path = os.fspath(path)
 
         def start() -> tuple[StoreNode, Cleaner]:
@@ -92,6 +94,9 @@ class Store:
 
         self._node, self._cleaner = self._hub.run(start)
         self.address = self._node.role.address.decode()
+        self._not_dropped = when_dropped(
+            self, self._hub, repr(self), "close()", _close, self._node, self._cleaner
+        )
 
     def heads(self) -> dict[tuple[bytes, str], int]:
         """The last committed sequence of every partition, by (topic, producer's address)."""
@@ -104,6 +109,7 @@ class Store:
 
     def close(self) -> None:
         """Commit what has arrived, leave the mesh and close the folder."""
+        self._not_dropped()
         self._hub.run(_close, self._node, self._cleaner)
 
     def __enter__(self) -> Store:

@@ -18,6 +18,7 @@ import zmq
 
 from dafka.mesh import limits
 from dafka.mesh.counting import Discards
+from dafka.mesh.dropped import when_dropped
 from dafka.mesh.hub import get_hub
 from dafka.mesh.sockets import Socket
 from dafka.protocol.beacons import WELCOME, NodeBeacon, decode_beacon, encode_beacon
@@ -46,6 +47,7 @@ class Tower:
     ) -> None:
         self._hub = get_hub()
         self._node = self._hub.run(_TowerNode, publish_to, subscribe_from)
+        self._not_dropped = when_dropped(self, self._hub, repr(self), "close()", self._node.close)
 
     @property
     def addresses(self) -> tuple[str, str]:
@@ -63,6 +65,7 @@ class Tower:
 
     def close(self) -> None:
         """Stop; nodes keep the connections they have and can find no new ones here."""
+        self._not_dropped()
         self._hub.run(self._node.close)
 
     def __enter__(self) -> Tower:

@@ -196,9 +196,10 @@ def test_a_running_broker_is_stopped_when_the_interpreter_exits(tmp_path):
         from broker.clients import Client, batch
         from dafka import Broker
 
-        forgotten = Broker().start().path
-        print(forgotten)
-        client = Client(Broker({str(tmp_path)!r}).start())
+        forgotten = Broker().start()
+        print(forgotten.path)
+        other = Broker({str(tmp_path)!r}).start()
+        client = Client(other)
         client.create("t")
         client.call("produce", {{("t", 0): [batch(b"a")]}}, acks=0)
     """

@@ -86,7 +86,8 @@ KILLED = textwrap.dedent(
     from broker.clients import Client
     from dafka import Broker
 
-    client = Client(Broker({folder!r}).start())
+    broker = Broker({folder!r}).start()
+    client = Client(broker)
     client.create("t")
     for number in range(100_000):
         assert client.produce("t", b"%d" % number).base_offset == number
