@@ -231,6 +231,7 @@ class StoreNode(Node):
     def lead(self, run: Run) -> None:
         """Publish what this process itself has appended and committed; from now on it is served from here."""
         now = time.monotonic()
+        self.role.lead(run.topic, run.address)
         self.role.stored(now, run.topic, run.address, run.next)  # nobody waits for the ACK
         self.endpoint.publish(self, (run,))
 

@@ -16,7 +16,8 @@ class Limits(NamedTuple):
 
     # -- receiving: consumers and stores ---------------------------------------------------------
     partitions: int = 65_536
-    """Partitions that a consumer or a store knows; records of further ones are ignored."""
+    """Partitions that a consumer or a store knows; records of further ones are ignored. Partitions that a
+    broker leads come on top."""
     fetches: int = 1000
     """Fetches under way at once; a store queues about as many."""
     first_window: int = 500

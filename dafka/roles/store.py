@@ -68,6 +68,7 @@ class StoreRole:
         """Times something came of a partition that the table had no place for."""
         self._limits = limits
         self._partitions: dict[tuple[bytes, bytes], _Stored] = {}
+        self._led: set[tuple[bytes, bytes]] = set()  # those of them that this process itself leads
         self._topics: dict[bytes, list[_Stored]] = {}
         self._catchup: CatchUp[_Stored] = CatchUp(address, _append, _begin, limits)
         self._catchup.set_room(limits.uncommitted_records, limits.uncommitted_bytes)
@@ -110,6 +111,13 @@ class StoreRole:
 
     # -- the log ------------------------------------------------------------------------------------
 
+    def lead(self, topic: bytes, address: bytes) -> None:
+        """This process itself numbers the partition's records. It takes no place of what the mesh brings."""
+        if (topic, address) not in self._led:
+            self._led.add((topic, address))
+            if (topic, address) not in self._partitions:
+                self._add(topic, address, 0, 0)
+
     def stored(self, now: float, topic: bytes, address: bytes, end: int) -> list[Output]:
         """The log has committed the partition up to, not including, ``end``.
 
@@ -149,7 +157,9 @@ class StoreRole:
 
     def forget(self, topic: bytes, addresses: Iterable[bytes]) -> None:
         """These partitions were deleted for good: nothing of them is told or asked for any more."""
-        known = (self._partitions.pop((topic, address), None) for address in addresses)
+        keys = [(topic, address) for address in addresses]
+        self._led.difference_update(keys)
+        known = (self._partitions.pop(key, None) for key in keys)
         gone = {stored for stored in known if stored is not None}
         if not gone:
             return
@@ -241,7 +251,7 @@ class StoreRole:
     def _partition(self, topic: bytes, address: bytes) -> _Stored | None:
         stored = self._partitions.get((topic, address))
         if stored is None:
-            if len(self._partitions) >= self._limits.partitions or not topic or not address:
+            if len(self._partitions) - len(self._led) >= self._limits.partitions or not topic or not address:
                 self.refused += 1
                 return None
             stored = self._add(topic, address, 0, 0)

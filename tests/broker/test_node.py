@@ -7,7 +7,7 @@ import time
 import gevent
 from broker.clients import Client, batch, until
 
-from dafka import Broker, Consumer, Store
+from dafka import Broker, Consumer, Producer, Store
 from dafka.mesh.endpoint import Node
 from dafka.protocol.commands import DirectHead, Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
@@ -104,6 +104,34 @@ def test_another_store_of_the_mesh_gets_the_leaders_partitions(broker, client, t
     with Store(tmp_path / "store", tower=broker.tower) as store:
         client.produce("t", b"b")
         until(lambda: store.heads() == {(b"t", address): 1})
+
+
+def test_leaders_beyond_the_partitions_that_a_store_takes_from_the_mesh_are_served(tmp_path):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t", 5)
+        role = client.core.node.role
+        role._limits = role._limits._replace(partitions=2)
+        for number in range(5):
+            client.produce("t", b"%d" % number, partition=number)
+        with Consumer(["t"], tower=broker.tower, offset_reset="earliest") as consumer:
+            assert sorted(record.value for record in take(consumer, 5)) == [b"0", b"1", b"2", b"3", b"4"]
+        with Store(tmp_path / "store", tower=broker.tower) as store:
+            until(lambda: len(store.heads()) == 5)
+
+
+def test_leaders_take_no_place_of_native_partitions_after_a_restart_either(tmp_path):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t", 5)
+        for number in range(5):
+            client.produce("t", b"%d" % number, partition=number)
+    with Broker(tmp_path) as broker:
+        role = Client(broker).core.node.role
+        role._limits = role._limits._replace(partitions=2)
+        with Producer("u", tower=broker.tower) as producer:
+            producer.send(b"x")
+            producer.flush(20)
 
 
 def test_every_leader_with_records_says_its_head_about_once_in_an_interval(client):

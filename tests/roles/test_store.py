@@ -340,6 +340,22 @@ def test_the_table_of_partitions_is_bounded():
     assert role.refused == 17
 
 
+def test_partitions_that_this_process_leads_are_served_beyond_the_bound_and_take_no_place_of_others():
+    role = store(limits=Limits(partitions=3))
+    for number in range(10):
+        role.lead(TOPIC, b"%032d" % number)
+        role.stored(1.0, TOPIC, b"%032d" % number, 2)
+    for number in range(100, 105):
+        role.receive_run(1.0, live(0, b"0", address=b"%032d" % number))
+    assert (len(role.positions), role.refused) == (13, 2)
+    assert role.receive(1.0, Fetch(b"%032d" % 9, CONSUMER, TOPIC, 0, 9)) == [
+        Serve(CONSUMER, TOPIC, b"%032d" % 9, 0, 2)
+    ]
+    role.forget(TOPIC, [b"%032d" % number for number in range(10)])
+    role.receive_run(1.0, live(0, b"0", address=b"%032d" % 200))
+    assert (len(role.positions), role.refused) == (3, 3)
+
+
 def test_a_partition_that_was_deleted_for_good_is_forgotten():
     role = store(0, 5)
     role.receive(0.0, Head(PARTITION2, TOPIC, 3))
