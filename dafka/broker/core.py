@@ -227,11 +227,12 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
                 self._less_pending.clear()
                 self._less_pending.wait()
         finally:  # also if the caller is interrupted: the folder must not stay locked
-            self._presence.close()
-            self._upkeep.close()
-            self._writer.close()
-            self.log.close()
-            self._stopped.set()
+            with ExitStack() as rest:  # each of them, whatever becomes of those before; the last one first
+                rest.callback(self._stopped.set)
+                rest.callback(self.log.close)
+                rest.callback(self._writer.close)
+                rest.callback(self._upkeep.close)
+                rest.callback(self._presence.close)
 
     def _check(self) -> None:
         if self._stopping:

@@ -49,7 +49,7 @@ class Expiry:
         now = clock()
         self._due = [(now if search.at_start else now + search.interval, search) for search in searches]
         self._never = list(searches)  # not carried out yet
-        self._green = hub.spawn(self._run)
+        self._green = hub.keep(self._run)
 
     def close(self) -> None:
         """Carry out what was not yet, and no more; waits as a green thread. The writer must still run."""

@@ -12,6 +12,7 @@ and join again, as with Kafka when a coordinator moves.
 from __future__ import annotations
 
 import heapq
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
@@ -49,6 +50,10 @@ from dafka.broker.groups_times import GroupTimes
 from dafka.broker.limits import GROUPS_KEPT, SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MIN
 from dafka.broker.offsets import GroupOffsets
 from dafka.mesh.hub import Hub
+
+log = logging.getLogger(__name__)
+
+FAILED_PAUSE = 1.0  # seconds until a group that failed on something unexpected is looked at again
 
 T = TypeVar("T")
 
@@ -192,7 +197,7 @@ class Coordinator(GroupInterface):
         self._pushed += 1
         heapq.heappush(self._due, (group.wake_at, self._pushed, name, group))
         if self._ticking is None:
-            self._ticking = self._hub.spawn(self._tick)
+            self._ticking = self._hub.keep(self._tick)
         elif self._due[0][3] is group:
             self._wake.set()
 
@@ -205,7 +210,11 @@ class Coordinator(GroupInterface):
             at, _, name, group = heapq.heappop(self._due)
             if self._due_at.get(group) == at:
                 del self._due_at[group]
-                group.tick(self._clock())
+                try:
+                    group.tick(self._clock())
+                except Exception:  # the members of this group wait for it, and other groups for the others
+                    log.exception("the group %r failed on something unexpected, and goes on", name)
+                    group.wake_at = self._clock() + FAILED_PAUSE
                 self._schedule(name, group)
 
     # -- looking and deleting -----------------------------------------------------------------------

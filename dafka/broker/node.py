@@ -43,8 +43,8 @@ class BrokerNode(StoreNode):
         ]
         self._headed = 0
         super().__init__(hub, endpoint, log, writer, address)
-        for partition in self._heading:
-            self.role.lead(partition.topic.octets, partition.address)
+        for led in self._heading:
+            self.role.lead(led.topic.octets, led.address)
         for topic, partition, offset, sequence in topics.deleted:
             if offset == FOR_GOOD:
                 self.role.forget(topic, [partition])

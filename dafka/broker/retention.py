@@ -55,7 +55,7 @@ class Upkeep:
         self._cleaner = Cleaner(hub, log, writer, self._rules, self.trimmed, interval)
         self._deleted: list[tuple[bytes, bytes, int]] = [entry[:3] for entry in topics.deleted]
         self._wake = gevent.event.Event()
-        self._green = hub.spawn(self._delete_all)
+        self._green = hub.keep(self._delete_all)
 
     def configured(self) -> None:
         """Settings have changed: look at all partitions soon."""

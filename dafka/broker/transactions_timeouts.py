@@ -40,7 +40,7 @@ class Timeouts:
         self._due_at: dict[Transaction, float] = {}  # the first time that counts for each
         self._pushed = 0
         self._wake = gevent.event.Event()
-        self._green = hub.spawn(self._run)
+        self._green = hub.keep(self._run)
 
     def close(self) -> None:
         """No more of it."""
@@ -96,3 +96,4 @@ class Timeouts:
             pass
         except Exception:
             log.exception("aborting transaction %r failed", transaction.transactional_id)
+            self._push(self._clock() + FAILED_PAUSE, transaction)

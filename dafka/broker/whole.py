@@ -24,7 +24,7 @@ def whole(hub: Hub, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     def carry_out() -> None:
         try:
             outcome.set(call(*args, **kwargs))
-        except Exception as error:
+        except BaseException as error:  # or the caller would wait for ever
             outcome.set_exception(error)
 
     hub.spawn(carry_out)

@@ -85,7 +85,7 @@ class Beaconing:
             self._in.close()
             raise
         self._carry(self._role.start(time.monotonic()))
-        self._green = hub.spawn(self._tick)
+        self._green = hub.keep(self._tick)
 
     def read(self) -> bool:
         """Read what the towers say; whether there was something."""
@@ -147,7 +147,7 @@ class Beaconing:
             self._connect_to(endpoint, endpoint.decode())
         else:
             self.peers[endpoint] = None
-            lookup = self._hub.spawn(self._look_up, endpoint, match[3].decode(), int(match[4]))
+            lookup = self._hub.keep(self._look_up, endpoint, match[3].decode(), int(match[4]))
             self._lookups[endpoint] = lookup
 
     def _look_up(self, endpoint: bytes, host: str, port: int) -> None:

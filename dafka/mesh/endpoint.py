@@ -128,7 +128,7 @@ class Endpoint:
             self._publisher.close()
             self._subscriber.close()
             raise
-        self._green = hub.spawn(self._loop)
+        self._green = hub.keep(self._loop)
 
     def _bind(self, interface: str) -> int:
         try:
@@ -170,7 +170,7 @@ class Endpoint:
         ticked = self._ticked.get(node.tick_interval)
         if ticked is None:
             ticked = self._ticked[node.tick_interval] = {}
-            self._ticking[node.tick_interval] = self.hub.spawn(self._tick_nodes, node.tick_interval, ticked)
+            self._ticking[node.tick_interval] = self.hub.keep(self._tick_nodes, node.tick_interval, ticked)
         ticked[node] = None
         for octet in _octets(node.hello_ids):
             self._greeters.setdefault(octet, {})[node] = None

@@ -194,6 +194,14 @@ class Hub:
         """Start a green thread. What it raises is logged, never printed."""
         return gevent.spawn(_logged, fn, *args)
 
+    def keep(self, fn: Callable[..., Any], *args: Any) -> gevent.Greenlet:
+        """Start a green thread that others rely on: it runs until ``fn`` returns or it is killed.
+
+        An error is logged with its traceback, and ``fn`` is called again after a pause. So ``fn`` keeps its
+        state outside, and tells those who wait for what failed before it lets an error out.
+        """
+        return gevent.spawn(_kept, fn, *args)
+
     @property
     def context(self) -> zmq.Context[zmq.Socket[bytes]]:
         """The ZeroMQ context of all sockets of this hub."""
@@ -212,7 +220,11 @@ class Hub:
         self._async.start(self._drain)
         started.release()
         try:
-            self._stop_event.wait()
+            while not self._stop_event.is_set():
+                try:
+                    self._stop_event.wait()
+                except BaseException:  # gevent throws a SystemError of any green thread in here
+                    log.exception("an error of the interpreter in a green thread")
             if self._context is not None:
                 self._context.destroy(linger=0)
         finally:
@@ -279,6 +291,23 @@ def _logged(fn: Callable[..., Any], *args: Any) -> Any:
     except BaseException:  # gevent would pass a SystemExit on to the hub itself
         log.exception("a green thread ended with an error")
         return None
+
+
+def _kept(fn: Callable[..., Any], *args: Any) -> Any:
+    pause = limits.SHORTEST_RESTART
+    while True:
+        began = time.monotonic()
+        try:
+            return fn(*args)
+        except gevent.GreenletExit:
+            raise
+        except BaseException:
+            name = getattr(fn, "__qualname__", fn)
+            log.exception("the green thread of %s failed on something unexpected, and goes on", name)
+        if time.monotonic() - began > limits.LONGEST_RESTART:
+            pause = limits.SHORTEST_RESTART
+        gevent.sleep(pause)
+        pause = min(2 * pause, limits.LONGEST_RESTART)
 
 
 _hub: Hub | None = None

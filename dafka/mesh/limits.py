@@ -48,6 +48,9 @@ POSTED_AT_ONCE = 1000
 """Posted calls carried out before sockets and timers have their turn."""
 POSTED_SECONDS = 0.01
 """The same in time: what is posted by then waits for the loop's next turn."""
+SHORTEST_RESTART = 0.1
+"""Seconds until a green thread that failed on something unexpected goes on; doubled by each failure."""
+LONGEST_RESTART = 5.0
 
 # -- producer -----------------------------------------------------------------------------------
 

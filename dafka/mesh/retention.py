@@ -117,7 +117,7 @@ class Cleaner:
         self._closed = False
         self._wakes = [gevent.event.Event(), gevent.event.Event()]
         self._greens = [
-            hub.spawn(self._run, wake, work)
+            hub.keep(self._run, wake, work)
             for wake, work in zip(self._wakes, (self._retain, self._compact), strict=True)
         ]
 

@@ -191,7 +191,7 @@ class StoreNode(Node):
         self._counts: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
         endpoint.publish(self, self.role.start())
         endpoint.attach(self)
-        self._server = hub.spawn(self._serve)
+        self._server = hub.keep(self._serve)
 
     def heads(self) -> dict[tuple[bytes, str], int]:
         return {

@@ -7,7 +7,6 @@ upon which a node says its beacon at once instead of at its next interval.
 
 from __future__ import annotations
 
-import logging
 import socket as sockets
 from collections import Counter
 from typing import Any
@@ -24,10 +23,6 @@ from dafka.mesh.sockets import Socket
 from dafka.protocol.beacons import WELCOME, NodeBeacon, decode_beacon, encode_beacon
 from dafka.protocol.errors import DafkaError, MalformedMessage
 from dafka.roles.tower import TowerRole
-
-log = logging.getLogger(__name__)
-
-_PAUSE_AFTER_ERROR = 0.1  # seconds; an error that repeats must not take the processor
 
 
 class TowerBindError(DafkaError, OSError):
@@ -102,7 +97,7 @@ class _TowerNode:
         self.addresses = (reachable(bound[0]), reachable(bound[1]))
         interface = b"127.0.0.1" if "//127.0.0.1:" in bound[0] else first_interface().encode()
         self._role = TowerRole(interface)
-        self._green = hub.spawn(self._loop)
+        self._green = hub.keep(self._loop)
 
     @staticmethod
     def _bind(socket: Socket, address: str) -> str:
@@ -113,15 +108,7 @@ class _TowerNode:
 
     def _loop(self) -> None:
         while not self._closed:
-            try:
-                busy = self._read()
-            except Exception:
-                if self._closed:
-                    return
-                log.exception("a tower failed on what it received, and goes on")
-                gevent.sleep(_PAUSE_AFTER_ERROR)
-                continue
-            if busy:
+            if self._read():
                 gevent.sleep(0)
             else:
                 self._ready.wait()

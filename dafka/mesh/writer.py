@@ -5,7 +5,10 @@ caller. Callers hand over messages and a function; a green thread takes all that
 the log as one transaction, and calls the functions after the commit, in the order of the hand-over.
 While it commits, the next round gathers. The busier it gets, the larger the rounds.
 
-A round that fails fails for everyone in it, and the log is as it was before the round.
+A round that fails fails for everyone in it, and the log is as it was before the round. So it is with errors
+that nobody expects: they are logged with their traceback, and the writer goes on. Only where the log may not
+show what is on the disk, because the error came after the commit, the writer stops: what waits, and
+everything that is handed over later, fails with :class:`WriterStoppedError`.
 
 A transaction that syncs the disk or is large runs in a thread of gevent's pool, where it delays the round's
 callers and nobody else: heads, beacons, fetches and timers go on. A small one takes 0.05 ms here and is
@@ -33,11 +36,14 @@ from dafka.log import (
     Compacted,
     Log,
     LogClosedError,
+    LogError,
     LogPartition,
+    LogWriteError,
     Rewrite,
     StaleRewriteError,
     TableValues,
     Trim,
+    WriteRound,
     compact,
 )
 from dafka.mesh.hub import Hub
@@ -54,10 +60,11 @@ from dafka.mesh.writer_items import (
     OutOfSequenceError,
     Rest,
     Run,
+    WriterStoppedError,
 )
 from dafka.mesh.writer_tidying import Tidying
 
-__all__ = ["Done", "Number", "Numbered", "OutOfSequenceError", "Writer"]
+__all__ = ["Done", "Number", "Numbered", "OutOfSequenceError", "Writer", "WriterStoppedError"]
 
 logger = logging.getLogger(__name__)
 
@@ -78,9 +85,10 @@ class Writer:
         self._pool = gevent.threadpool.ThreadPool(_THREADS)
         self._wake = gevent.event.Event()
         self._closed = False
+        self._stopped: WriterStoppedError | None = None  # why nothing can be written any more
         self._tidying = Tidying(log, self._pool, self._wake.set)
         self._listeners: list[Callable[[set[LogPartition]], None]] = []
-        self._green = hub.spawn(self._rounds)
+        self._green = hub.keep(self._rounds)
 
     def append(
         self, partition: LogPartition, first: int, contents: list[bytes], done: Done, *, skip: bool = False
@@ -160,11 +168,7 @@ class Writer:
         self, partition: LogPartition, *, before_sequence: int = 0, before_offset: int = 0
     ) -> None:
         """:meth:`trim`, and wait as a green thread for the commit."""
-        _wait(
-            lambda done: self.trim(
-                partition, done, before_sequence=before_sequence, before_offset=before_offset
-            )
-        )
+        _wait(partial(self.trim, partition, before_sequence=before_sequence, before_offset=before_offset))
 
     def drop(
         self,
@@ -227,9 +231,12 @@ class Writer:
 
     def _add(self, item: Item) -> bool:
         self._run = None
+        if self._stopped is not None:
+            item.tell(self._stopped)
+            return False
         if self._closed:
             path = self.log.path
-            self._tell(item, LogClosedError(path, f"the log {path} is closed; nothing can be appended"))
+            item.tell(LogClosedError(path, f"the log {path} is closed; nothing can be appended"))
             return False
         self._waiting.append(item)
         self._wake.set()
@@ -239,12 +246,15 @@ class Writer:
         while True:
             while self._waiting:
                 self._round(self._take())
-                self._tidying.step()
+                if self._stopped is None:
+                    self._tidying.step()
                 gevent.sleep(0)
             if self._closed:
                 return
             self._wake.clear()
-            if self._tidying.step() and not self._closed:
+            if self._stopped is not None:
+                self._wake.wait()
+            elif self._tidying.step() and not self._closed:
                 gevent.sleep(0)
             elif not self._waiting:
                 self._wake.wait(self._tidying.retry_after)
@@ -262,12 +272,30 @@ class Writer:
         return waiting
 
     def _round(self, items: list[Item]) -> None:
+        left, taken = deque(items), list[Item]()
+        try:
+            growing, rest = self._put_together(left, taken)
+            failed = self._commit(growing, taken, rest)
+        except Exception as error:
+            failure = self._unexpected(error)
+            for item in (*taken, *left):
+                item.tell(failure)
+            return
+        for item in taken:
+            item.tell(item.failure(failed))
+        grown = {partition for partition in growing if partition not in failed}
+        for listener in self._listeners if grown else ():
+            try:
+                listener(grown)
+            except Exception:
+                logger.exception("a listener to the commits of the log %s failed", self.log.path)
+
+    def _put_together(self, left: deque[Item], taken: list[Item]) -> tuple[dict[LogPartition, Growth], Rest]:
+        """Move what can be in the round from ``left`` to ``taken``; the others are told why they cannot."""
         growing: dict[LogPartition, Growth] = {}
         rest = Rest([], [], [])
-        taken: list[Item] = []
-        left = deque(items)
         while left:
-            item = left.popleft()
+            item = left[0]
             partition = item.partition
             try:
                 if partition is None:
@@ -276,22 +304,25 @@ class Writer:
                     growing[partition] = self._grown(growing.get(partition), partition, item)
             except Exception as failure:
                 pieces = item.split()
+                left.popleft()
                 left.extendleft(reversed(pieces))
                 if not pieces:
-                    self._tell(item, failure)
+                    item.tell(failure)
                 continue
+            taken.append(left.popleft())
             if item.trim is not None:
                 rest.trims.append(item.trim)
             rest.drops.extend(item.drops)
             rest.rewrites.extend(item.rewrites)
-            taken.append(item)
-        failed = self._commit(growing, taken, rest)
-        for item in taken:
-            self._tell(item, item.failure(failed))
-        grown = {partition for partition in growing if partition not in failed}
-        if grown:
-            for listener in self._listeners:
-                listener(grown)
+        return growing, rest
+
+    def _unexpected(self, error: Exception) -> LogError:
+        """An error that nobody expects, logged, and in a form that every caller can deal with."""
+        path = self.log.path
+        logger.error("writing to the log %s failed on something unexpected", path, exc_info=error)
+        failure = LogWriteError(path, f"writing to the log {path} failed on something unexpected: {error!r}")
+        failure.__cause__ = error
+        return failure
 
     def _grown(self, growth: Growth | None, partition: LogPartition, item: Item) -> Growth:
         if partition.dropped:
@@ -306,6 +337,8 @@ class Writer:
     ) -> dict[LogPartition | None, Exception]:
         """Write a round; the errors by partition, and under None what became of the rest."""
         failed: dict[LogPartition | None, Exception] = {}
+        if self._stopped is not None:
+            return dict.fromkeys([None, *growing], self._stopped)
         while True:
             left = {partition: growth for partition, growth in growing.items() if partition not in failed}
             chunks = [chunk for partition, growth in left.items() for chunk in growth.chunks(partition)]
@@ -324,7 +357,8 @@ class Writer:
                 if not wrong:
                     return failed
             except Exception as error:
-                return failed | dict.fromkeys([None, *left], error)
+                failure = error if isinstance(error, LogError) else self._unexpected(error)
+                return failed | dict.fromkeys([None, *left], failure)
 
     def _write(
         self, chunks: list[tuple[LogPartition, list[bytes], int]], values: TableValues, rest: Rest
@@ -337,17 +371,22 @@ class Writer:
             else:
                 round_.commit()
         finally:
-            round_.finish()
+            self._finish(round_)
         if rest.trims or rest.drops or rest.rewrites:
             self._tidying.freed()
 
-    @staticmethod
-    def _tell(item: Item, error: Exception | None) -> None:
-        for done in item.dones:
-            try:
-                done(error)
-            except Exception:
-                logger.exception("a callback after a commit failed")
+    def _finish(self, round_: WriteRound) -> None:
+        try:
+            round_.finish()
+        except Exception as error:
+            path = self.log.path
+            logger.critical("the log %s may not show what is on the disk", path, exc_info=error)
+            self._stopped = WriterStoppedError(
+                path,
+                f"the log {path} may not show what is on the disk, because of something unexpected "
+                f"({error!r}): nothing is written to it any more until it is opened again",
+            )
+            raise self._stopped from error
 
 
 def _wait(hand_over: Callable[[Done], None]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate, chain
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dafka.log import LogPartition, Rewrite, TableValues, Trim
+from dafka.log import LogPartition, LogWriteError, Rewrite, TableValues, Trim
 from dafka.protocol.errors import DafkaError
+
+logger = logging.getLogger(__name__)
 
 Done = Callable[[Exception | None], None]
 
@@ -29,6 +32,10 @@ Number = Callable[[int, int], Numbered]
 
 class OutOfSequenceError(DafkaError):
     """Messages that do not continue their partition."""
+
+
+class WriterStoppedError(LogWriteError):
+    """The writer has stopped: the log may not show what is on the disk, and has to be opened again."""
 
 
 class Item:
@@ -61,6 +68,14 @@ class Item:
         if found is None and self.behind:
             found = next((failed[partition] for partition in self.behind if partition in failed), None)
         return found
+
+    def tell(self, error: Exception | None) -> None:
+        """Call the functions that wait for it, now that its round is over."""
+        for done in self.dones:
+            try:
+                done(error)
+            except Exception:
+                logger.exception("a callback after a commit failed")
 
     def split(self) -> Sequence[Item]:
         """The same in pieces, if some may be right where the whole is not."""

@@ -61,8 +61,8 @@ class Tidying:
         self._rest_until = 0.0
         try:
             return self._step()
-        except LogError as error:
-            logger.warning("tidying up the log %s failed: %s", self._log.path, error)
+        except Exception as error:
+            self._failed("tidying up", error)
             self._rest_until = time.monotonic() + REST
             return False
 
@@ -73,8 +73,8 @@ class Tidying:
         if self._log.wal_file_bytes > FREE_BYTES or self._log.removable_bytes:
             try:
                 run_in(self._pool, self._log.checkpoint, truncate=True)
-            except LogError as error:
-                logger.warning("a checkpoint of the log %s failed: %s", self._log.path, error)
+            except Exception as error:
+                self._failed("a checkpoint of", error)
 
     def _step(self) -> bool:
         log, running = self._log, self._checkpoint
@@ -108,6 +108,13 @@ class Tidying:
     def _copy(self) -> None:
         try:
             run_in(self._pool, self._log.checkpoint)
-        except LogError as error:
-            logger.warning("a checkpoint of the log %s failed: %s", self._log.path, error)
-        self._wake()
+        except Exception as error:
+            self._failed("a checkpoint of", error)
+        finally:
+            self._wake()
+
+    def _failed(self, what: str, error: Exception) -> None:
+        if isinstance(error, LogError):
+            logger.warning("%s the log %s failed: %s", what, self._log.path, error)
+        else:
+            logger.error("%s the log %s failed unexpectedly", what, self._log.path, exc_info=error)

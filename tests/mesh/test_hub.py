@@ -13,6 +13,7 @@ import gevent
 import pytest
 
 from dafka.mesh import hub as hub_module
+from dafka.mesh import limits
 from dafka.mesh.hub import get_hub
 
 
@@ -89,6 +90,44 @@ def test_a_failing_posted_call_does_not_hurt_the_next_one(caplog):
     hub.post(lambda: 1 // 0)
     assert hub.run(lambda: 7) == 7
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_green_thread_that_others_rely_on_goes_on_after_an_error(caplog, monkeypatch):
+    monkeypatch.setattr(limits, "SHORTEST_RESTART", 0.001)
+    hub, calls = get_hub(), []
+
+    def work():
+        calls.append(1)
+        if len(calls) < 3:
+            raise KeyError("unexpected") if len(calls) == 1 else SystemExit(1)
+
+    hub.run(lambda: hub.keep(work).join(10))
+    assert len(calls) == 3
+    assert caplog.text.count("Traceback") == 2
+    assert "test_a_green_thread_that_others_rely_on_goes_on_after_an_error.<locals>.work" in caplog.text
+
+
+def test_a_green_thread_that_others_rely_on_ends_when_it_is_killed():
+    hub = get_hub()
+
+    def killed():
+        green = hub.keep(gevent.sleep, 60)
+        gevent.sleep(0)
+        green.kill(timeout=5)
+        return green.dead
+
+    assert hub.run(killed)
+
+
+def test_an_error_of_the_interpreter_in_a_green_thread_does_not_end_the_hub():
+    """gevent hands a SystemError to the green thread that runs the loop."""
+    hub = get_hub()
+
+    def broken():
+        raise SystemError("returned NULL without setting an exception")
+
+    hub.run(lambda: gevent.spawn(broken).join(5))
+    assert hub.run(lambda: 7) == 7
 
 
 def test_waiter_times_out_and_is_set_from_another_thread():

@@ -18,7 +18,7 @@ from dafka.log.table import COMPACTION_TABLE
 from dafka.mesh import writer as writer_module
 from dafka.mesh import writer_tidying
 from dafka.mesh.hub import get_hub
-from dafka.mesh.writer import Numbered, OutOfSequenceError, Writer
+from dafka.mesh.writer import Numbered, OutOfSequenceError, Writer, WriterStoppedError
 from dafka.mesh.writer_items import Item
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
@@ -262,6 +262,84 @@ def test_a_round_that_fails_tells_everyone_in_it(in_hub: Any, monkeypatch: Any) 
         monkeypatch.undo()
         assert (partition.first_sequence, partition.next_sequence) == (0, 1)
         bench.append(partition, b"1")
+
+    in_hub(check)
+
+
+def test_an_unexpected_error_fails_its_round_and_the_writer_goes_on(
+    in_hub: Any, monkeypatch: Any, caplog: Any
+) -> None:
+    def check(bench: Bench) -> None:
+        partition = bench.partition()
+
+        def begin(*_: object, **__: object) -> None:
+            raise RuntimeError("nobody expects it")
+
+        monkeypatch.setattr(bench.log, "begin", begin)
+        outcomes: list[Exception | None] = []
+        bench.writer.append(partition, 0, [b"0"], outcomes.append)
+        bench.writer.put({("a", "b"): 1}, outcomes.append)
+        bench.until(lambda: len(outcomes) == 2)
+        assert [type(outcome) for outcome in outcomes] == 2 * [LogWriteError]
+        assert "nobody expects it" in caplog.text
+        assert "Traceback" in caplog.text
+        monkeypatch.undo()
+        bench.append(partition, b"0")
+
+    in_hub(check)
+
+
+def test_messages_that_are_none_fail_their_round_and_the_writer_goes_on(in_hub: Any) -> None:
+    def check(bench: Bench) -> None:
+        partition, other = bench.partition(), bench.partition(b"other")
+        outcomes: list[Exception | None] = []
+        wrong: Any = Numbered(0, [1, 2], 2)
+        bench.writer.append_numbered(partition, lambda sequence, offset: wrong, 2, outcomes.append)
+        bench.writer.append(other, 0, [b"0"], outcomes.append)
+        bench.until(lambda: len(outcomes) == 2)
+        assert all(isinstance(outcome, LogWriteError) for outcome in outcomes)
+        bench.append(partition, b"0")
+        bench.append(other, b"0")
+
+    in_hub(check)
+
+
+def test_listeners_and_tidying_up_that_fail_unexpectedly_harm_no_round(
+    in_hub: Any, monkeypatch: Any, caplog: Any
+) -> None:
+    def check(bench: Bench) -> None:
+        told: list[set[LogPartition]] = []
+        bench.writer.on_commit(lambda grown: 1 // 0)
+        bench.writer.on_commit(told.append)
+        monkeypatch.setattr(bench.writer._tidying, "_step", lambda: {}["nothing"])
+        partition = bench.partition()
+        bench.append(partition, b"0")
+        bench.append(partition, b"1")
+        bench.until(lambda: told == [{partition}, {partition}])
+        assert "ZeroDivisionError" in caplog.text
+        assert "KeyError" in caplog.text
+
+    in_hub(check)
+
+
+def test_the_writer_stops_where_the_log_may_not_show_what_is_on_the_disk(
+    in_hub: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    def check(bench: Bench) -> None:
+        partition = bench.partition()
+        bench.append(partition, b"0")
+        forget = bench.log._reader.forget
+        monkeypatch.setattr(bench.log._reader, "remember", lambda *_: 1 // 0)
+        outcomes: list[Exception | None] = []
+        bench.writer.append(partition, 1, [b"1"], outcomes.append)
+        bench.until(lambda: outcomes)
+        monkeypatch.setattr(bench.log._reader, "forget", forget)
+        bench.writer.put({("a", "b"): 1}, outcomes.append)
+        with pytest.raises(WriterStoppedError):
+            bench.writer.trim_and_wait(partition, before_sequence=1)
+        bench.until(lambda: len(outcomes) == 2)
+        assert all(isinstance(outcome, WriterStoppedError) for outcome in outcomes)
+        assert "opened again" in str(outcomes[0])
 
     in_hub(check)
 

@@ -6,6 +6,7 @@ is no Kafka answer, the connection is of no use any more and all that wait for i
 
 from __future__ import annotations
 
+import logging
 import socket as sockets
 import struct
 from collections import deque
@@ -30,6 +31,8 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES
 from dafka.broker.remote.responses import read_response
+
+log = logging.getLogger(__name__)
 
 CLIENT_ID = "dafka"
 
@@ -203,6 +206,9 @@ class Connection:
             self._fail(KafkaConnectionError(f"{self.name}: {error.strerror or error}"))
         except KafkaError as error:
             self._fail(error)
+        except Exception as error:  # whoever waits for an answer must not wait for ever
+            log.exception("reading from %s failed on something unexpected", self.name)
+            self._fail(KafkaConnectionError(f"{self.name}: reading failed: {error!r}"))
 
     def _rest(self, begin: bytes, size: int) -> memoryview:
         """An answer of which only the beginning is there. Room is made for what comes, not for a promise."""

@@ -7,6 +7,7 @@ there. So a slow broker never makes another's records wait, and no records are f
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from kafka.errors import (
     OffsetNotAvailableError,
     ReplicaNotAvailableError,
     RequestTimedOutError,
+    UnknownError,
     UnknownLeaderEpochError,
     UnknownTopicOrPartitionError,
 )
@@ -47,6 +49,8 @@ from dafka.broker.remote.limits import (
 )
 from dafka.broker.remote.nodes import Node
 from dafka.broker.remote.responses import body_of
+
+log = logging.getLogger(__name__)
 
 Wanted = dict[TopicPartition, FetchFrom]
 Answers = dict[TopicPartition, Fetched]
@@ -97,6 +101,9 @@ class _Request:
             self.answers = _failed(wanted, NetworkExceptionError)
         except IncompatibleBrokerVersion:
             self.answers = _failed(wanted, IncompatibleBrokerVersion)
+        except Exception:
+            log.exception("a fetch from %s failed on something unexpected", self.asked.node)
+            self.answers = _failed(wanted, UnknownError)
 
     def _ask(self, wanted: Wanted) -> Answers:
         with self.asked.node.waiting() as connection:

@@ -87,8 +87,8 @@ class Listener:
         self._connections: dict[Connection, gevent.Greenlet | None] = {}
         self._closed = False
         socket.listen(BACKLOG)
-        self._accepting = hub.spawn(self._accept)
-        self._looking = hub.spawn(self._end_forsaken)
+        self._accepting = hub.keep(self._accept)
+        self._looking = hub.keep(self._end_forsaken)
 
     def metrics(self) -> dict[str, int]:
         """Figures since the start, by the names of :mod:`dafka.mesh.metrics`."""
