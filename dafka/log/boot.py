@@ -25,9 +25,10 @@ def rebooted(folder: str) -> bool:
 def note_boot(folder: str) -> None:
     """Note that the log is open in this run of the machine."""
     if rebooted(folder):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         with (
             suppress(OSError),
-            open(os.path.join(folder, NOTE_NAME), "wb") as file,
+            open(os.open(os.path.join(folder, NOTE_NAME), flags, 0o600), "wb") as file,
         ):  # or it is done next time
             file.write(_read(_BOOT_ID) or b"")
 

@@ -1,4 +1,4 @@
-"""The folder of a log: made where there is none, seen to be a log's, and locked."""
+"""The folder of a log: made where there is none, private to its owner, seen to be a log's, and locked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def take_folder(path: str) -> FolderLock:
     if os.path.expandvars(path) != path:
         raise LogOpenError(path, f"{path!r} names an environment variable, which diskcache would replace")
     try:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, mode=0o700, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise NotALogError(path, f"{path} is not a folder; a log needs a folder of its own") from error
     except OSError as error:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sqlite3
+from collections.abc import Iterable
 
 import diskcache
 
+from dafka.log.boot import NOTE_NAME
 from dafka.log.errors import DamagedError, LogOpenError, LogVersionError, NotALogError
 from dafka.log.limits import BUSY_SECONDS, LAYOUT
 from dafka.log.lock import LOCK_NAME
-from dafka.log.values import has_files
+from dafka.log.values import VALUES, has_files
 
 LAYOUT_KEY = "layout"
 DATABASE = diskcache.core.DBNAME
+_PARTS = (DATABASE, DATABASE + "-wal", DATABASE + "-shm", DATABASE + "-journal", LOCK_NAME, NOTE_NAME, VALUES)
+_WORD = re.compile(r"[a-z-]+")
 
 
 def refuse_foreign(folder: str) -> None:
@@ -25,6 +30,13 @@ def refuse_foreign(folder: str) -> None:
         raise NotALogError(folder, f"{folder} is not a folder; a log needs a folder of its own") from None
     except OSError as error:
         raise opening_error(folder, error) from error
+    for part in names.intersection(_PARTS):
+        if os.path.islink(os.path.join(folder, part)):
+            raise NotALogError(
+                folder,
+                f"{folder} is not a log: its {part} is a symbolic link, and a log would write to what that "
+                "names; put the file or folder itself there",
+            )
     if not names or LOCK_NAME in names:
         return  # a log's lock is made before anything else
     if DATABASE not in names:
@@ -71,6 +83,30 @@ def read_layout(folder: str) -> int | None:
             LAYOUT,
         )
     return LAYOUT
+
+
+def refuse_foreign_settings(folder: str, ours: Iterable[str]) -> None:
+    """Raise DamagedError if the database has settings that no log's has; ``ours`` are the names of a log's.
+
+    diskcache makes a PRAGMA, or an attribute of its own, of whatever name and value stand there.
+    """
+    path = os.path.join(folder, DATABASE)
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
+    try:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchall():
+            return
+        rows = connection.execute("SELECT key, value FROM Settings").fetchall()
+    finally:
+        connection.close()
+    known = {*diskcache.core.DEFAULT_SETTINGS, *diskcache.core.METADATA, *ours}
+    for name, value in rows:
+        if name not in known or not (type(value) is int or (type(value) is str and _WORD.fullmatch(value))):
+            raise DamagedError(
+                folder,
+                f"the database of the log {folder} is damaged: no log has the setting {name!r} = {value!r}. "
+                "Restore the folder from a copy",
+                "the database",
+            )
 
 
 def refuse_without_database(folder: str) -> None:

@@ -27,7 +27,9 @@ class FolderLock:
     """
 
     def __init__(self, folder: str) -> None:
-        file = open(os.path.join(folder, LOCK_NAME), "a+b", buffering=0)  # noqa: SIM115 - it outlives this call
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(os.path.join(folder, LOCK_NAME), flags, 0o600)
+        file = open(descriptor, "r+b", buffering=0)  # noqa: SIM115 - it outlives this call
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -41,6 +41,7 @@ from dafka.log.layout import (
     cause_of,
     opening_error,
     read_layout,
+    refuse_foreign_settings,
     refuse_without_database,
 )
 from dafka.log.limits import (
@@ -54,7 +55,7 @@ from dafka.log.limits import (
     RESERVE_SHARE,
     VACUUM_BYTES,
 )
-from dafka.log.values import ValueDisk
+from dafka.log.values import ValueDisk, is_value_name
 
 SYNCHRONOUS = {"process": 1, "power": 2}  # SQLite's NORMAL and FULL
 _NO_FILES = 2**62  # larger than any value
@@ -74,6 +75,7 @@ _SETTINGS = {
     "sqlite_mmap_size": 0,
     "sqlite_secure_delete": 0,  # or deleting writes all of what it deletes; some builds have it on
     "sqlite_synchronous": 1,
+    "sqlite_trusted_schema": 0,  # or a stranger's triggers could call more than SQL's own functions
     "sqlite_wal_autocheckpoint": 0,  # see :meth:`Storage.checkpoint`
 }
 
@@ -95,6 +97,7 @@ class Storage:
             if new:
                 refuse_without_database(folder)
                 _make_database(folder)
+            refuse_foreign_settings(folder, _SETTINGS)
             settings = {**_SETTINGS, "disk_min_file_size": _FILES_FROM[durability]}
             # diskcache writes its settings one by one: not with a sync of the disk for each
             self._cache: Any = _Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, **settings)
@@ -274,7 +277,8 @@ class Storage:
         found = self._files.sizes()
         rows = self._cache.files()
         since = max((stored for *_, stored in rows), default=0.0) - LOST_SECONDS
-        lost = [key for name, size, key, stored in rows if stored >= since and found.get(name) != size]
+        young = [row for row in rows if row[3] >= since and is_value_name(row[0])]
+        lost = [key for name, size, key, _ in young if found.get(name) != size]
         for name in found.keys() - {name for name, *_ in rows}:
             self._files.unlink(name)
         return frozenset(lost)
@@ -318,7 +322,10 @@ class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no type
 
     def files(self) -> list[tuple[str, int, bytes, float]]:
         """(name, size, key, time of storing in seconds) of all values that have files."""
-        select = "SELECT filename, size, key, store_time FROM Cache WHERE filename IS NOT NULL"
+        select = (
+            "SELECT CAST(filename AS TEXT), size, CAST(key AS BLOB), CAST(store_time AS REAL) FROM Cache "
+            "WHERE filename IS NOT NULL"
+        )
         return self._sql(select).fetchall()  # type: ignore[no-any-return]
 
     def file_of(self, key: bytes) -> str | None:
@@ -347,10 +354,12 @@ def _make_database(folder: str) -> None:
     path = os.path.join(folder, DATABASE)
     if os.path.exists(path) and os.path.getsize(path):
         return
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(folder, 0o700, exist_ok=True)
     unfinished = path + ".new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(unfinished)
+    # SQLite gives the files beside it the same rights.
+    os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(unfinished, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode = OFF")

@@ -1,4 +1,9 @@
-"""Large values as files beside the database, as diskcache has them: a row with the name of its file.
+"""How keys and values are kept in rows, and large values as files beside the database.
+
+As diskcache has it: a row holds its value, or the name of the file that does. But diskcache unpickles what
+a row says is pickled, and reads or deletes whatever file a row names, so that a stranger's folder could run
+code or delete files. Here keys are bytes (the layout's is text), values are bytes (the layout's is a number),
+files have names that were made here, and every other row is damage.
 
 SQLite writes a value twice, into the WAL and into the database, in pages of 4 KiB and with syncs of the
 disk; a file is written once, and making one takes 0.1 to 0.2 ms. Values of a megabyte are stored two to five
@@ -20,30 +25,44 @@ its own (some 5 ms), and all values are rows.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
+import stat
 from collections import deque
 from collections.abc import Iterable
 from contextlib import closing, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import diskcache
 
 from dafka.log.chunk import CHUNK_TAG
-from dafka.log.limits import BUSY_SECONDS
+from dafka.log.limits import BUSY_SECONDS, CHUNK_BYTES
 
 VALUES = "values"
 """The folder of the files, in the folder of the log."""
 
-_SUFFIX = ".val"
+_NAME = re.compile(re.escape(VALUES + os.sep) + r"[0-9a-f]{32}\.val")
+_READ = (
+    os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+)  # or opening a pipe would wait for a writer
+_CREATE = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_CREAT | os.O_EXCL
+_PRIVATE = 0o600
 
 
 def has_files(folder: str) -> bool:
     """Whether there are files of values in the log's ``folder``."""
     try:
         with os.scandir(os.path.join(folder, VALUES)) as entries:
-            return any(entry.name.endswith(_SUFFIX) for entry in entries)
+            return any(is_value_name(os.path.join(VALUES, entry.name)) for entry in entries)
     except FileNotFoundError:
         return False
+
+
+class ForeignKey(NamedTuple):
+    """A row's key that no log writes, as the row has it."""
+
+    raw: object
+    key: object
 
 
 class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
@@ -83,12 +102,22 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         return len(value) >= self.min_file_size and key[:1] == CHUNK_TAG and self._files_allowed
 
     def filename(self, key: object = None, value: object = None) -> tuple[str, str]:
-        name = os.path.join(VALUES, os.urandom(16).hex() + _SUFFIX)
+        name = os.path.join(VALUES, os.urandom(16).hex() + ".val")
         return name, self._path(name)
 
+    def put(self, key: object) -> tuple[object, bool]:
+        if type(key) is not bytes and type(key) is not str:
+            raise TypeError(f"a row's key is bytes or text, not {type(key).__name__}")
+        return key, True
+
+    def get(self, key: object, raw: object) -> object:
+        return key if raw == 1 and type(key) in (bytes, str) else ForeignKey(raw, key)
+
     def store(self, value: object, read: bool, key: object = diskcache.UNKNOWN) -> tuple[Any, ...]:
+        if type(value) is int:
+            return 0, diskcache.core.MODE_RAW, None, value
         if type(value) is not bytes or type(key) is not bytes:
-            return super().store(value, read, key)  # type: ignore[no-any-return]
+            raise TypeError(f"a row's value is bytes, not {type(value).__name__}")
         if not self.takes(key, value):
             return 0, diskcache.core.MODE_RAW, None, value
         name, path = self.filename()
@@ -100,9 +129,15 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
             _write(path, value)
         return len(value), diskcache.core.MODE_BINARY, name, None
 
-    def fetch(self, mode: int, filename: str | None, value: object, read: bool) -> object:
+    def fetch(self, mode: object, filename: object, value: object, read: bool) -> object:
+        if mode == diskcache.core.MODE_RAW and filename is None:
+            return value
+        if mode != diskcache.core.MODE_BINARY or not is_value_name(filename):
+            raise sqlite3.DatabaseError(
+                f"its row has mode {mode!r} and the file {filename!r}: no log has that"
+            )
         try:
-            return super().fetch(mode, filename, value, read)
+            return _read(self._path(str(filename)))
         except FileNotFoundError:
             return None
         except OSError as error:  # which diskcache would take for a value that is not there
@@ -110,6 +145,8 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 
     def remove(self, file_path: str) -> None:
         """Note that the round under way deletes the row; diskcache says so before it is committed."""
+        if not is_value_name(file_path):
+            return  # a stranger's: who knows whose file that is
         try:
             size = os.stat(self._path(file_path)).st_size
         except OSError:
@@ -130,8 +167,12 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         """The sizes of all files by their names."""
         try:
             with os.scandir(self._path(VALUES)) as entries:
-                files = [entry for entry in entries if entry.name.endswith(_SUFFIX)]
-                return {os.path.join(VALUES, file.name): file.stat().st_size for file in files}
+                files = {os.path.join(VALUES, entry.name): entry for entry in entries}
+                return {
+                    name: entry.stat(follow_symlinks=False).st_size
+                    for name, entry in files.items()
+                    if is_value_name(name)
+                }
         except FileNotFoundError:
             return {}
 
@@ -142,12 +183,25 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         """
         with closing(sqlite3.connect(self._path(diskcache.core.DBNAME), timeout=BUSY_SECONDS)) as database:
             database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        os.mkdir(self._path(VALUES))
+        os.mkdir(self._path(VALUES), 0o700)
 
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
 
 
+def is_value_name(name: object) -> bool:
+    """Whether :meth:`ValueDisk.filename` may have made it."""
+    return type(name) is str and _NAME.fullmatch(name) is not None
+
+
 def _write(path: str, value: bytes) -> None:
-    with open(path, "xb") as file:
+    with open(os.open(path, _CREATE, _PRIVATE), "wb") as file:
         file.write(value)
+
+
+def _read(path: str) -> bytes:
+    with open(os.open(path, _READ), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > CHUNK_BYTES:
+            raise sqlite3.DatabaseError(f"{path} is not a file of a value")
+        return file.read()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 from crc32c import crc32c
 
@@ -52,20 +53,17 @@ def verify(path: str | os.PathLike[str], seen: Verification | None = None) -> It
     if not os.path.isdir(folder) or not os.listdir(folder):
         raise NotALogError(folder, f"{folder} is not a log: there is nothing in it")
     seen = seen or Verification()
-    lock = take_folder(folder)
-    try:
+    with ExitStack() as undo:
         try:
+            lock = take_folder(folder)
+            undo.callback(lock.release)
             storage = Storage(folder, "process")
         except DamagedError as error:
             seen.damages.append((error.place, str(error)))
             yield seen
             return
-        try:
-            yield from _Check(storage, seen).steps()
-        finally:
-            storage.close()
-    finally:
-        lock.release()
+        undo.callback(storage.close)
+        yield from _Check(storage, seen).steps()
 
 
 class _Check:
