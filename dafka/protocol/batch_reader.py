@@ -18,11 +18,17 @@ from operator import lt
 from struct import unpack_from
 from typing import Any, NamedTuple
 
-from dafka.protocol.batch import HEADER_OCTETS, RECORDS_LIMIT, BatchError, BatchHeader, check_batch
+from dafka.protocol.batch import (
+    HEADER_OCTETS,
+    HEADERS_LIMIT,
+    RECORD_OCTETS,
+    RECORDS_LIMIT,
+    BatchError,
+    BatchHeader,
+    check_batch,
+)
 from dafka.protocol.compression import decompress
 from dafka.protocol.varint import decode_varint, encode_varint
-
-RECORD_OCTETS = 7  # the smallest record: seven varints of one octet
 
 _STRETCH = 8  # records of one shape that make the short cut worth its while
 _RETRY_GROWTH = 8
@@ -63,7 +69,7 @@ def _read(buffer: bytes, position: int, header: BatchHeader) -> Columns:
     if count * RECORD_OCTETS > len(buffer) - position:
         raise BatchError("count", f"{count} records in {len(buffer) - position} octets")
     columns = Columns([], [], [], [], [])
-    retry = _STRETCH
+    retry, headers_left = _STRETCH, HEADERS_LIMIT
     plain = True  # all in stretches, so their offset deltas are 0, 1, 2, ...
     try:
         while (done := len(columns.offsets)) < count:
@@ -71,7 +77,9 @@ def _read(buffer: bytes, position: int, header: BatchHeader) -> Columns:
             if after == position:
                 plain = False
                 records = min(retry, count - done)
-                after = _read_records(buffer, position, records, header.base_timestamp, columns)
+                after, headers_left = _read_records(
+                    buffer, position, records, header.base_timestamp, headers_left, columns
+                )
                 retry *= _RETRY_GROWTH
             position = after
     except (IndexError, ValueError) as error:
@@ -99,8 +107,13 @@ def _offsets(deltas: list[int], header: BatchHeader, plain: bool) -> list[int]:
 # -- record by record ---------------------------------------------------------------------------
 
 
-def _read_records(buffer: bytes, position: int, count: int, base_timestamp: int, columns: Columns) -> int:
-    """Read ``count`` records of any shape; the position behind them. Offsets come as deltas."""
+def _read_records(
+    buffer: bytes, position: int, count: int, base_timestamp: int, headers_left: int, columns: Columns
+) -> tuple[int, int]:
+    """Read ``count`` records of any shape; the position behind them, and how many headers may still come.
+
+    Offsets come as deltas.
+    """
     offsets, timestamps, keys, values, all_headers = columns
     varint, zigzag = decode_varint, _ZIGZAG
     last = len(buffer)
@@ -174,14 +187,16 @@ def _read_records(buffer: bytes, position: int, count: int, base_timestamp: int,
             all_headers.append([])
             position += 1
         else:
-            headers, position = _read_headers(buffer, position)
+            headers, position = _read_headers(buffer, position, headers_left)
+            headers_left -= len(headers)
             all_headers.append(headers)
         if position != end:
             raise ValueError(f"the fields of a record end at octet {position} and not at {end}")
-    return position
+    return position, headers_left
 
 
-def _read_headers(buffer: bytes, position: int) -> tuple[list[tuple[str, bytes | None]], int]:
+def _read_headers(buffer: bytes, position: int, left: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    """The headers of a record, which may be ``left`` at most, and the position behind them."""
     octet = buffer[position]
     if octet < 0x80 and not octet & 1:
         count, position = octet >> 1, position + 1
@@ -189,6 +204,8 @@ def _read_headers(buffer: bytes, position: int) -> tuple[list[tuple[str, bytes |
         count, position = decode_varint(buffer, position)
     if not 0 <= count <= (len(buffer) - position) // 2:
         raise ValueError(f"{count} headers in {len(buffer) - position} octets")
+    if count > left:
+        raise ValueError(f"more than {HEADERS_LIMIT} headers")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         octet = buffer[position]

@@ -3,7 +3,10 @@
 Compressing is kafka-python's own (:mod:`kafka.codec`), so a codec is there exactly when kafka-python has
 it. Decompressing is done here, over the libraries that ``kafka.codec`` found, for the sake of hostile
 batches: kafka-python inflates whatever it is given, and a few kilobytes can claim to be gigabytes. Here
-output is made step by step and ends at a limit, and a size that is only claimed allocates nothing.
+output is made step by step and ends at a limit, a size that is only claimed allocates nothing, and the time
+grows with the octets that go in and come out: input is given to the libraries in slices, because most of
+them copy what they have not used, and the pieces that a stream may be put together from (members, blocks)
+are counted.
 
 ``kafka.codec`` is imported on first use: the package around it takes as long to load as the rest of a node.
 """
@@ -12,14 +15,17 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dafka.protocol.batch import BatchError
 
 DECOMPRESSED_LIMIT = 256 * 1024 * 1024  # octets that one batch may grow to
 
-_STEP = 1024 * 1024  # octets made at a time, at least
+PARTS_LIMIT = 10_000  # members or blocks that one batch is put together from; each costs a call
+_STEP = 1024 * 1024  # octets made at a time
+_SLICE = 64 * 1024  # octets given to a decompressor at a time
+_FIRST_SLICE = 512  # the first of a gzip member, which may be as short as 20 octets
 LIBRARIES = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}  # to be installed, by codec
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER_OCTETS = 16
@@ -54,13 +60,23 @@ def decompress(name: str, body: bytes) -> bytes:
     """What was compressed to ``body``.
 
     Raises BatchError: the codec is not installed (cause ``codec``), or the data is damaged, ends too early
-    or is more than DECOMPRESSED_LIMIT octets (cause ``compression``).
+    (cause ``compression``) or is more than DECOMPRESSED_LIMIT octets (cause ``size``).
     """
+    return b"".join(decompressed(name, body))
+
+
+def decompressed(name: str, body: bytes) -> Iterator[bytes]:
+    """:func:`decompress` in pieces, of which only one is in memory at a time: 1 MiB, or a block of snappy."""
     if not is_available(name):
         raise _unavailable(name)
     decode = {"gzip": _gunzip, "snappy": _unsnappy, "lz4": _unlz4, "zstd": _unzstd}[name]
+    octets = 0
     try:
-        return decode(body)
+        for piece in decode(body):
+            octets += len(piece)
+            if octets > DECOMPRESSED_LIMIT:
+                raise _too_large()
+            yield piece
     except BatchError:
         raise
     except Exception as error:  # each library has errors of its own, some of them without a common base
@@ -78,55 +94,47 @@ def _unavailable(name: str) -> BatchError:
     return BatchError("codec", f"{name} is not installed; pip install {LIBRARIES.get(name, name)}")
 
 
-class _Output:
-    """Pieces of decompressed data, counted against the limit."""
-
-    def __init__(self, body: bytes) -> None:
-        # Decompressors copy the input that is left at each step, so steps grow with the input.
-        self.step = max(_STEP, 4 * len(body))
-        self._pieces: list[bytes] = []
-        self._octets = 0
-
-    def add(self, piece: bytes) -> None:
-        self._octets += len(piece)
-        if self._octets > DECOMPRESSED_LIMIT:
-            raise BatchError("compression", f"grows to more than {DECOMPRESSED_LIMIT} octets")
-        self._pieces.append(piece)
-
-    def joined(self) -> bytes:
-        return b"".join(self._pieces)
+def _too_large() -> BatchError:
+    return BatchError("size", f"decompresses to more than {DECOMPRESSED_LIMIT} octets")
 
 
-def _gunzip(body: bytes) -> bytes:
-    output = _Output(body)
-    while body:  # a gzip stream may have several members
+def _gunzip(body: bytes) -> Iterator[bytes]:
+    view = memoryview(body)
+    parts = position = 0
+    while position < len(view):  # a gzip stream may have several members
+        parts = _count_part("gzip", parts)
         member = zlib.decompressobj(wbits=31)
+        size = _FIRST_SLICE
         while not member.eof:
-            piece = member.decompress(body, output.step)
-            if not piece and not body:
+            data: bytes | memoryview = view[position : position + size]
+            if not data:
                 raise BatchError("compression", "gzip: the data ends too early")
-            output.add(piece)
-            body = member.unconsumed_tail
-        body = member.unused_data
-    return output.joined()
+            position += len(data)
+            size = min(2 * size, _SLICE)
+            while data and not member.eof:
+                piece = member.decompress(data, _STEP)
+                if piece:
+                    yield piece
+                data = member.unconsumed_tail
+        position -= len(member.unused_data)
 
 
-def _unsnappy(body: bytes) -> bytes:
+def _unsnappy(body: bytes) -> Iterator[bytes]:
     """Raw snappy, or the blocks with a length each that xerial's snappy-java writes and so Kafka."""
-    output = _Output(body)
     if not body.startswith(_XERIAL_MAGIC) or len(body) < _XERIAL_HEADER_OCTETS:
-        output.add(_unsnappy_block(body))
-        return output.joined()
-    position = _XERIAL_HEADER_OCTETS
+        yield _unsnappy_block(body)
+        return
+    view = memoryview(body)
+    position, parts = _XERIAL_HEADER_OCTETS, 0
     while position < len(body):
+        parts = _count_part("snappy", parts)
         (length,) = _U32.unpack_from(body, position)
         position += _U32.size
         if length > len(body) - position:
             left = len(body) - position
             raise BatchError("compression", f"snappy: a block of {length} octets, {left} are left")
-        output.add(_unsnappy_block(body[position : position + length]))
+        yield _unsnappy_block(bytes(view[position : position + length]))
         position += length
-    return output.joined()
 
 
 def _unsnappy_block(block: bytes) -> bytes:
@@ -136,29 +144,41 @@ def _unsnappy_block(block: bytes) -> bytes:
         shift += 7
         if octet < 0x80:
             break
-    if claimed > min(len(block) * _SNAPPY_GROWTH, DECOMPRESSED_LIMIT):
+    if claimed > len(block) * _SNAPPY_GROWTH:
         raise BatchError("compression", f"snappy: {len(block)} octets claim to be {claimed}")
+    if claimed > DECOMPRESSED_LIMIT:
+        raise _too_large()
     plain: bytes = _library("snappy").uncompress(block)
     return plain
 
 
-def _unlz4(body: bytes) -> bytes:
-    output = _Output(body)
+def _unlz4(body: bytes) -> Iterator[bytes]:
+    view = memoryview(body)
     frame = _library("lz4").LZ4FrameDecompressor()
-    output.add(frame.decompress(body, output.step))
+    position = 0
     while not frame.eof:
+        data = b""
         if frame.needs_input:
-            raise BatchError("compression", "lz4: the data ends too early")
-        output.add(frame.decompress(b"", output.step))
-    if frame.unused_data:
-        raise BatchError("compression", f"lz4: {len(frame.unused_data)} octets behind the end")
-    return output.joined()
+            data = bytes(view[position : position + _SLICE])
+            if not data:
+                raise BatchError("compression", "lz4: the data ends too early")
+            position += len(data)
+        piece = frame.decompress(data, _STEP)
+        if piece:
+            yield piece
+    behind = len(body) - position + len(frame.unused_data or b"")
+    if behind:
+        raise BatchError("compression", f"lz4: {behind} octets behind the end")
 
 
-def _unzstd(body: bytes) -> bytes:
-    output = _Output(body)
+def _unzstd(body: bytes) -> Iterator[bytes]:
     decompressor = _library("zstd").ZstdDecompressor()
     with decompressor.stream_reader(body, read_across_frames=True) as stream:
         while piece := stream.read(_STEP):
-            output.add(piece)
-    return output.joined()
+            yield piece
+
+
+def _count_part(name: str, parts: int) -> int:
+    if parts >= PARTS_LIMIT:
+        raise BatchError("compression", f"{name}: in more than {PARTS_LIMIT} parts")
+    return parts + 1

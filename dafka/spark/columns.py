@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dafka.protocol.batch import HEADER_OCTETS, RECORDS_LIMIT, BatchError, check_batch
-from dafka.protocol.batch_reader import RECORD_OCTETS
+from dafka.protocol.batch import HEADER_OCTETS, RECORD_OCTETS, RECORDS_LIMIT, BatchError, check_batch
 from dafka.protocol.compression import decompress
 from dafka.protocol.varint import decode_varint
 

@@ -242,4 +242,4 @@ def test_a_batch_that_inflates_beyond_the_limit_is_a_batch_error(
     batch = encode_batch([(NOW, None, bytes(3_000_000), ())], compression=codec)
     assert CODECS[codec] == read_header(batch).attributes
     monkeypatch.setattr(compression, "DECOMPRESSED_LIMIT", 2_000_000)
-    assert cause(batch) == "compression"
+    assert cause(batch) == "size"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import time
 import tracemalloc
 
 import pytest
@@ -14,7 +15,7 @@ from protocol.material import codecs
 
 from dafka.protocol import compression
 from dafka.protocol.batch import BatchError
-from dafka.protocol.compression import compress, decompress, is_available
+from dafka.protocol.compression import compress, decompress, decompressed, is_available
 
 INSTALLED = [name for name in codecs if name]
 bodies = st.binary(max_size=300) | st.builds(
@@ -80,7 +81,7 @@ def test_the_limit_is_on_what_comes_out(name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(compression, "DECOMPRESSED_LIMIT", len(body))
     assert decompress(name, compressed) == body
     monkeypatch.setattr(compression, "DECOMPRESSED_LIMIT", len(body) - 1)
-    assert cause(name, compressed) == "compression"
+    assert cause(name, compressed) == "size"
 
 
 @pytest.mark.parametrize("name", ["gzip", "lz4", "zstd"])
@@ -93,10 +94,56 @@ def test_a_bomb_takes_no_more_memory_than_the_limit_and_some_steps(
     monkeypatch.setattr(compression, "DECOMPRESSED_LIMIT", 4_000_000)
     tracemalloc.start()
     try:
-        assert cause(name, bomb) == "compression"
+        assert cause(name, bomb) == "size"
         assert tracemalloc.get_traced_memory()[1] < 12_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["gzip", "lz4", "zstd"])
+def test_of_what_is_taken_in_pieces_one_is_in_memory_at_a_time(name: str) -> None:
+    if not is_available(name):
+        pytest.skip(f"{name} is not installed")
+    bomb = compress(name, bytes(60_000_000))
+    tracemalloc.start()
+    try:
+        assert sum(map(len, decompressed(name, bomb))) == 60_000_000
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def empty_parts(name: str, octets: int) -> bytes:
+    """Compressed data of about that size that is put together from parts with next to nothing in them."""
+    if name == "gzip":
+        return gzip.compress(b"", mtime=0) * (octets // 20)
+    if name == "snappy":
+        return XERIAL + b"\0\0\0\1\0" * (octets // 5)
+    if name == "zstd":
+        frame = compress("zstd", b"")
+        return frame * (octets // len(frame))
+    import lz4.frame
+
+    whole = lz4.frame.compress(bytes(70_000), block_size=4, content_checksum=False, store_size=False)
+    head, block, end = whole[:7], b"\1\0\0\x80x", bytes(4)  # a block of one octet as it is
+    return head + block * (octets // len(block)) + end
+
+
+@pytest.mark.parametrize("name", ["gzip", "snappy", "lz4", "zstd", "zstd's skippable"])
+def test_the_time_grows_with_the_octets_however_many_parts_they_are_in(name: str) -> None:
+    codec = name.split("'")[0]
+    if not is_available(codec):
+        pytest.skip(f"{codec} is not installed")
+    if name == codec:
+        body = empty_parts(codec, 16 * 1024 * 1024)
+    else:
+        body = bytes.fromhex("502a4d18 00000000") * (2 * 1024 * 1024)
+    began = time.thread_time()
+    try:
+        decompress(codec, body)
+    except BatchError as error:
+        assert error.cause == "compression"
+    assert time.thread_time() - began < 2.0
 
 
 @pytest.mark.parametrize("name", INSTALLED)
