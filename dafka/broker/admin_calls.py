@@ -8,7 +8,6 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import gevent
 from kafka.errors import (
     InvalidConfigurationError,
     InvalidRequestError,
@@ -40,6 +39,7 @@ from dafka.broker.topics import TopicTable, is_legal
 from dafka.broker.whole import whole
 from dafka.log import Log, LogError
 from dafka.mesh.hub import Hub
+from dafka.mesh.turns import next_turn
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +196,7 @@ class AdminCalls(AdminInterface):
             for partition in topic.partitions:
                 sizes[topic.name, partition.number] = partition.stored.bytes
                 if len(sizes) % _PARTITIONS == 0:
-                    gevent.sleep(0)
+                    next_turn()
         path = self.log.path
         try:
             space = shutil.disk_usage(path)

@@ -18,6 +18,7 @@ import gevent
 from dafka.broker.limits import CROWD_INTERVAL
 from dafka.log import LogClosedError, LogError
 from dafka.mesh.hub import Hub
+from dafka.mesh.turns import next_turn
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class Expiry:
         ends = self._clock() + LAST_SECONDS
 
         def pause() -> None:
-            gevent.sleep(0)
+            next_turn()
             if self._clock() >= ends:
                 raise _EnoughError
 
@@ -102,4 +103,4 @@ class _EnoughError(Exception):
 
 
 def _pause() -> None:
-    gevent.sleep(0)
+    next_turn()

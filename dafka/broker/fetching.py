@@ -46,6 +46,7 @@ from dafka.broker.limits import YIELD_BYTES
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
 from dafka.log import DamagedError, Log, LogClosedError, LogError, LogPartition
+from dafka.mesh.turns import next_turn
 from dafka.protocol.batch import HEADER_OCTETS, read_header
 from dafka.protocol.batch_empty import encode_empty
 from dafka.protocol.batch_writer import encode_batch
@@ -196,7 +197,7 @@ class Fetch:
             if self._since_yield > YIELD_BYTES:
                 self._since_yield = 0
                 self._paused = True
-                gevent.sleep(0)
+                next_turn()
 
     def _read_on(self, reading: _Reading) -> None:
         partition = reading.partition

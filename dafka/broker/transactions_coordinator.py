@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import gevent
 from kafka.errors import (
     InvalidGroupIdError,
     InvalidProducerEpochError,
@@ -67,6 +66,7 @@ from dafka.broker.transactions_timeouts import Timeouts
 from dafka.broker.whole import whole
 from dafka.log import Log
 from dafka.mesh.hub import Hub
+from dafka.mesh.turns import next_turn
 from dafka.mesh.writer import Writer
 from dafka.protocol.batch import BatchHeader
 
@@ -331,7 +331,7 @@ class TransactionCoordinator(TransactionInterface):
             if (not wanted or state in wanted) and (not producers or producer_id in producers):
                 listed.append(ListedTransaction(transactional_id, producer_id, state))
             if not count % _LISTED:
-                gevent.sleep(0)
+                next_turn()
         return listed
 
     def forget(self, topic: Topic) -> None:

@@ -34,6 +34,7 @@ from dafka.mesh.heard import HeardPrefixes
 from dafka.mesh.hub import Hub
 from dafka.mesh.options import EndpointOptions, node_options
 from dafka.mesh.sockets import Socket
+from dafka.mesh.turns import next_turn
 from dafka.protocol.commands import Command, Fetch
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.framing import encode, zmq_topic
@@ -159,6 +160,7 @@ class Endpoint:
             "endpoint_subscriptions": len(self._routes),
             "endpoint_heard_subscriptions": len(self._heard),
             "endpoint_local_items": len(self._local),
+            **self.hub.turns.metrics(),
             "discarded": dict(self.discarded),
         }
 
@@ -309,7 +311,7 @@ class Endpoint:
                 gevent.sleep(_PAUSE_AFTER_ERROR)
                 continue
             if busy:
-                gevent.sleep(0)
+                next_turn()
             else:
                 self._ready.wait()
                 self._ready.clear()

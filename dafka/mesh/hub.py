@@ -30,6 +30,7 @@ from gevent import monkey
 from gevent._hub_local import get_hub_if_exists
 
 from dafka.mesh import limits
+from dafka.mesh.turns import TurnGauge
 from dafka.protocol.errors import DafkaError
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ class Hub:
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._async: Any = None
         self._stop_event: gevent.event.Event
+        self.turns: TurnGauge
         self._ended = _allocate_lock()
         self._ended.acquire()
         started = _allocate_lock()
@@ -218,6 +220,7 @@ class Hub:
         self._stop_event = gevent.event.Event()
         self._async = loop.async_()
         self._async.start(self._drain)
+        self.turns = TurnGauge(loop)
         started.release()
         try:
             while not self._stop_event.is_set():

@@ -52,6 +52,13 @@ SHORTEST_RESTART = 0.1
 """Seconds until a green thread that failed on something unexpected goes on; doubled by each failure."""
 LONGEST_RESTART = 5.0
 
+PACE_SECONDS = 0.003
+"""Work of one green thread before others have their turn."""
+PACE_ITEMS = 64
+"""Items of such work between two looks at the clock."""
+TURN_WINDOW = 60.0
+"""Seconds for which the longest turn is told, at least; twice that at most."""
+
 # -- producer -----------------------------------------------------------------------------------
 
 RUN_RECORDS = 1000

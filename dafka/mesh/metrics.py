@@ -55,6 +55,12 @@ ENDPOINT_METRICS = {
     "endpoint_local_items": "Runs and commands waiting between nodes of this endpoint",
 }
 
+HUB_METRICS = {
+    "hub_longest_turn": "Longest time lately in which the hub looked at no socket, in microseconds",
+    "hub_longest_turn_cpu": "Most processor time that it took in such a turn, in microseconds",
+}
+"""Of the hub, which all nodes of a process share; of the last one to two minutes."""
+
 LISTENER_METRICS = {
     "listener_connections": "Connections of Kafka's clients",
     "listener_accepted": "Connections accepted",
@@ -66,7 +72,7 @@ LISTENER_METRICS = {
 }
 """Of a broker that listens for Kafka's clients."""
 
-DESCRIPTIONS = {**NODE_METRICS, **ENDPOINT_METRICS, **LISTENER_METRICS}
+DESCRIPTIONS = {**NODE_METRICS, **ENDPOINT_METRICS, **HUB_METRICS, **LISTENER_METRICS}
 
 COUNTERS = frozenset(
     {

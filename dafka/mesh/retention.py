@@ -29,6 +29,7 @@ from dafka.log import (
     tombstones_due,
 )
 from dafka.mesh.hub import Hub
+from dafka.mesh.turns import next_turn
 from dafka.mesh.writer import Writer
 
 logger = logging.getLogger(__name__)
@@ -157,7 +158,7 @@ class Cleaner:
                 except Exception:  # what one partition holds must not end the cleaning of all others
                     logger.exception("cleaning %r failed", partition)
             if time.monotonic() - began > _SLICE:
-                gevent.sleep(0)
+                next_turn()
                 began = time.monotonic()
 
     def _retain(self, partition: LogPartition, rules: Rules) -> None:
@@ -190,7 +191,7 @@ class Cleaner:
             done = step
             if self._closed:
                 return
-            gevent.sleep(0)
+            next_turn()
         if done.records:
             logger.info("compaction left %d records out of %r, %d bytes", done.records, partition, done.bytes)
 

@@ -27,6 +27,7 @@ from dafka.mesh.retention import (
     check_interval,
     check_retention,
 )
+from dafka.mesh.turns import next_turn
 from dafka.mesh.watch import Watch
 from dafka.mesh.writer import Writer
 from dafka.protocol.commands import Command, Trimmed
@@ -318,7 +319,7 @@ class StoreNode(Node):
             if rest is not None:
                 # Behind the others: a long catch-up does not starve them.
                 self._requests.setdefault(key, rest)
-            gevent.sleep(0)
+            next_turn()
 
     def _serve_some(self, request: Serve) -> Serve | None:
         partition = self.log.find(request.topic, request.address)

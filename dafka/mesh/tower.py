@@ -20,6 +20,7 @@ from dafka.mesh.counting import Discards
 from dafka.mesh.dropped import when_dropped
 from dafka.mesh.hub import get_hub
 from dafka.mesh.sockets import Socket
+from dafka.mesh.turns import next_turn
 from dafka.protocol.beacons import WELCOME, NodeBeacon, decode_beacon, encode_beacon
 from dafka.protocol.errors import DafkaError, MalformedMessage
 from dafka.roles.tower import TowerRole
@@ -109,7 +110,7 @@ class _TowerNode:
     def _loop(self) -> None:
         while not self._closed:
             if self._read():
-                gevent.sleep(0)
+                next_turn()
             else:
                 self._ready.wait()
                 self._ready.clear()

@@ -48,6 +48,7 @@ from dafka.log import (
 )
 from dafka.mesh.hub import Hub
 from dafka.mesh.pool import run_in
+from dafka.mesh.turns import next_turn
 from dafka.mesh.writer_items import (
     CHUNK_BYTES,
     Done,
@@ -197,7 +198,7 @@ class Writer:
         done = Compacted()
         for step in self.compacting(partition, **options):
             done = step
-            gevent.sleep(0)
+            next_turn()
         return done
 
     def compacting(self, partition: LogPartition, **options: Any) -> Iterator[Compacted]:
@@ -248,14 +249,14 @@ class Writer:
                 self._round(self._take())
                 if self._stopped is None:
                     self._tidying.step()
-                gevent.sleep(0)
+                next_turn()
             if self._closed:
                 return
             self._wake.clear()
             if self._stopped is not None:
                 self._wake.wait()
             elif self._tidying.step() and not self._closed:
-                gevent.sleep(0)
+                next_turn()
             elif not self._waiting:
                 self._wake.wait(self._tidying.retry_after)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 
 import gevent
 import kafka.errors as errors
@@ -233,11 +232,11 @@ def test_a_fetch_misses_nothing_that_is_committed_while_it_reads_other_partition
     wanted = {("t", number): FetchFrom(0, 10 * MEGABYTE) for number in (1, 0)}
     least = YIELD_BYTES * 4 // 3 + 500
 
-    def pause(_):
+    def pause():
         """It has read the empty partition and a part of the other one."""
         client.core.produce({("t", 1): [batch(bytes(1000))]})
 
-    monkeypatch.setattr(fetching, "gevent", SimpleNamespace(sleep=pause, event=gevent.event))
+    monkeypatch.setattr(fetching, "next_turn", pause)
     began = time.monotonic()
     answers = client.call("fetch", wanted, max_wait=20.0, min_bytes=least, max_bytes=50 * MEGABYTE)
     assert time.monotonic() - began < 15
