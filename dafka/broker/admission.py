@@ -8,15 +8,16 @@ compression, so offsets, producer ids and sequences are untouched.
 The largest timestamp in a batch's header is what retention goes by. That of a batch whose records have none
 (-1) is the time when it came, so that it can go, as Kafka takes the time of the file.
 
-Compressing runs in gevent's threads and takes time. Batches for such topics pass one call at a time, in the
-order in which they came, or a small batch would overtake a large one before it.
+A batch is compressed, decompressed and walked through in a thread beside the hub, unless it is small, and
+takes its time there; how much is bounded (:mod:`dafka.protocol.batch_walk`). What comes behind it for the
+same partition waits, or a small batch would overtake a large one before it.
 """
 
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
-import gevent
 from crc32c import crc32c
 from kafka.errors import (
     InvalidRecordError,
@@ -30,7 +31,7 @@ from dafka.broker.configs import TopicSettings
 from dafka.broker.interface import Produced
 from dafka.broker.leader import Share
 from dafka.broker.record_errors import LAST_TIMESTAMP, refusal, timestamp_error
-from dafka.mesh.pool import run_in
+from dafka.mesh.pool import run_aside
 from dafka.protocol.batch import (
     CODECS,
     COMPRESSION_MASK,
@@ -44,84 +45,140 @@ from dafka.protocol.batch import (
     BatchHeader,
     read_header,
 )
-from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.batch_walk import is_small, walk_records
 from dafka.protocol.compression import compress, decompress
+from dafka.protocol.errors import DafkaError
 
-_INLINE_BYTES = 4096  # a batch up to this is compressed in the hub itself
+_COURTESY = 1024  # records walked before other Python threads, the hub's among them, have their turn
+
+
+class RefusedError(DafkaError):
+    """A batch is not taken; ``produced`` is the answer."""
+
+    def __init__(self, produced: Produced) -> None:
+        self.produced = produced
+        super().__init__(produced.detail)
+
+
+class Found(NamedTuple):
+    """What walking through a batch has found: its timestamps' limits, and whether all records have keys."""
+
+    oldest: int
+    largest: int
+    keyless: bool
 
 
 def admit(settings: TopicSettings, share: Share, acks: int) -> Produced | None:
     """Make a share what is to be stored; what is wrong with it, if it is refused.
 
-    Waits as a green thread if batches have to be compressed.
+    Waits as a green thread if it :func:`takes_time`.
     """
     if acks == -1 and settings.min_insync_replicas > 1:
         detail = f"min.insync.replicas is {settings.min_insync_replicas}, a broker by itself is 1"
         return Produced(NotEnoughReplicasError, detail=detail)
     now = int(time.time() * 1000)
-    for position, content in enumerate(share.batches):
-        if not settings.log_append_time:
-            header = read_header(content)
-            largest = _largest_timestamp(header, content)
-            wrong = _time_error(settings, header, largest, content, now)
-            if wrong:
-                otherwise = Produced(InvalidTimestampError, detail=wrong)
-                return refusal(settings, share.batches, now, otherwise)
-            if largest != header.max_timestamp or largest < 0:
-                dated = header._replace(max_timestamp=largest if largest >= 0 else now)
+    try:
+        _check_sizes(settings, share)
+        for position, content in enumerate(share.batches):
+            dated = _examined(settings, share, content, now)
+            if dated is not None:
                 share.batches = [*share.batches]
-                share.batches[position] = _packed(dated, content[HEADER_OCTETS:])
-        if settings.compacted and _lacks_key(content):
-            return refusal(settings, share.batches, now, Produced(InvalidRecordError))
-    if settings.compression != "producer":
-        try:
+                share.batches[position] = dated
+        if settings.compression != "producer":
             share.batches = [_recompressed(settings.compression, content) for content in share.batches]
-        except BatchError as error:
-            return Produced(UnsupportedCompressionTypeError, detail=str(error))
-        share.size = sum(map(len, share.batches))
-    for content in share.batches:
-        if len(content) > settings.max_message_bytes:
-            detail = f"a batch of {len(content)} bytes, max.message.bytes is {settings.max_message_bytes}"
-            return Produced(MessageSizeTooLargeError, detail=detail)
+            share.size = sum(map(len, share.batches))
+            _check_sizes(settings, share)
+    except RefusedError as refused:
+        return refused.produced
     if settings.log_append_time:
         share.timestamp = now
         share.batches = [_stamped(content, now) for content in share.batches]
     return None
 
 
-def recompresses(settings: TopicSettings) -> bool:
+def takes_time(settings: TopicSettings, share: Share) -> bool:
     """Whether :func:`admit` may take its time."""
-    return settings.compression != "producer"
+    if settings.compression != "producer":
+        return True
+    return any(
+        _has_to_be_walked(settings, read_header(content)) and not is_small(content)
+        for content in share.batches
+    )
 
 
-def _largest_timestamp(header: BatchHeader, content: bytes) -> int:
-    """What the header says, unless it contradicts itself."""
-    if header.base_timestamp <= header.max_timestamp:
-        return header.max_timestamp
-    try:
-        return max(decode_batch(content).timestamps)
-    except BatchError:
-        return header.base_timestamp
+def _check_sizes(settings: TopicSettings, share: Share) -> None:
+    for content in share.batches:
+        if len(content) > settings.max_message_bytes:
+            detail = f"a batch of {len(content)} bytes, max.message.bytes is {settings.max_message_bytes}"
+            raise RefusedError(Produced(MessageSizeTooLargeError, detail=detail))
 
 
-def _time_error(settings: TopicSettings, header: BatchHeader, largest: int, content: bytes, now: int) -> str:
-    if header.timestamp_type:
-        return "the producer says LogAppendTime, and message.timestamp.type is CreateTime"
-    wrong = timestamp_error(settings, largest, now)
-    if wrong or settings.timestamp_before_max_ms == LAST_TIMESTAMP:
-        return wrong
-    try:
-        oldest = min(decode_batch(content).timestamps)
-    except BatchError:
-        oldest = header.base_timestamp
-    return timestamp_error(settings, oldest, now)
-
-
-def _lacks_key(content: bytes) -> bool:
-    try:
-        return None in decode_batch(content).keys
-    except BatchError:  # a codec that is not here; compaction keeps what it cannot read
+def _has_to_be_walked(settings: TopicSettings, header: BatchHeader) -> bool:
+    if settings.compacted:
+        return True
+    if settings.log_append_time or header.timestamp_type:
         return False
+    return header.base_timestamp > header.max_timestamp or settings.timestamp_before_max_ms != LAST_TIMESTAMP
+
+
+def _examined(settings: TopicSettings, share: Share, content: bytes, now: int) -> bytes | None:
+    """The batch if its largest timestamp has to be put right, None if it stays. Raises RefusedError."""
+    header = read_header(content)
+    found = _found(content) if _has_to_be_walked(settings, header) else None
+    if found is not None and found.keyless and settings.compacted:
+        raise _with_records(settings, share, now, Produced(InvalidRecordError))
+    if settings.log_append_time:
+        return None
+    if header.timestamp_type:
+        detail = "the producer says LogAppendTime, and message.timestamp.type is CreateTime"
+        raise _with_records(settings, share, now, Produced(InvalidTimestampError, detail=detail))
+    largest = header.max_timestamp
+    if header.base_timestamp > largest:
+        largest = header.base_timestamp if found is None else found.largest
+    oldest = header.base_timestamp if found is None else found.oldest
+    wrong = timestamp_error(settings, largest, now) or timestamp_error(settings, oldest, now)
+    if wrong:
+        raise _with_records(settings, share, now, Produced(InvalidTimestampError, detail=wrong))
+    if largest == header.max_timestamp and largest >= 0:
+        return None
+    dated = header._replace(max_timestamp=largest if largest >= 0 else now)
+    return _packed(dated, content[HEADER_OCTETS:])
+
+
+def _with_records(settings: TopicSettings, share: Share, now: int, otherwise: Produced) -> RefusedError:
+    """The refusal of a share that says which of its records are wrong."""
+    contents = [bytes(content) for content in share.batches]
+    return RefusedError(run_aside(refusal, settings, contents, now, otherwise))
+
+
+def _found(content: bytes) -> Found | None:
+    """What walking through a batch finds; None if its codec is not here. Raises RefusedError."""
+    try:
+        return _walk(content) if is_small(content) else run_aside(_walk, bytes(content))
+    except BatchError as error:
+        if error.cause == "codec":
+            return None
+        raise _refused(error) from error
+
+
+def _walk(content: bytes) -> Found:
+    oldest, largest, keyless = LAST_TIMESTAMP, -LAST_TIMESTAMP, False
+    for count, (_, timestamp, has_key) in enumerate(walk_records(content), 1):
+        if timestamp < oldest:
+            oldest = timestamp
+        if timestamp > largest:
+            largest = timestamp
+        if not has_key:
+            keyless = True
+        if not count % _COURTESY:
+            time.sleep(0)
+    return Found(oldest, largest, keyless)
+
+
+def _refused(error: BatchError) -> RefusedError:
+    """Why a batch is refused that cannot be read. Clients make two of one that is too large."""
+    kinds = {"codec": UnsupportedCompressionTypeError, "size": MessageSizeTooLargeError}
+    return RefusedError(Produced(kinds.get(error.cause, InvalidRecordError), detail=str(error)))
 
 
 def _stamped(content: bytes, timestamp: int) -> bytes:
@@ -135,11 +192,10 @@ def _recompressed(wanted: str, content: bytes) -> bytes:
     header = read_header(content)
     if header.compression == codec:
         return content
-    arguments = header.compression, codec, content[HEADER_OCTETS:]
-    if len(content) <= _INLINE_BYTES and header.compression is None:
-        body = _converted(*arguments)
-    else:
-        body = run_in(gevent.get_hub().threadpool, _converted, *arguments)
+    try:
+        body = run_aside(_converted, header.compression, codec, bytes(content[HEADER_OCTETS:]))
+    except BatchError as error:
+        raise _refused(error) from error
     attributes = header.attributes & ~COMPRESSION_MASK | CODECS[codec]
     return _packed(header._replace(attributes=attributes), body)
 

@@ -40,6 +40,7 @@ from dafka.broker.topics import Partition
 from dafka.mesh.writer import Numbered, Writer
 from dafka.protocol.batch import BatchError, BatchHeader, check_batch, with_offset
 from dafka.protocol.batch_control import encode_marker
+from dafka.protocol.batch_walk import check_count
 from dafka.protocol.errors import DafkaError
 
 log = logging.getLogger(__name__)
@@ -103,6 +104,7 @@ def check_batches(batches: Sequence[bytes], request: Request) -> Share | Produce
             )
         try:
             header = check_batch(content)
+            check_count(header)
         except BatchError as error:
             damaged = error.cause in _DAMAGED
             return Produced(CorruptRecordError if damaged else InvalidRecordError, detail=str(error))

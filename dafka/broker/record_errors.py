@@ -7,13 +7,14 @@ its reason, and lets its sender know that the others were only in its company.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from kafka.errors import InvalidRecordError, InvalidTimestampError
 
 from dafka.broker.configs import TopicSettings
 from dafka.broker.interface import Error, Produced, RecordError
 from dafka.protocol.batch import BatchError
-from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.batch_walk import walk_records
 
 RECORD_ERRORS = 10_000  # named in an answer at most
 
@@ -65,10 +66,7 @@ def timestamp_error(settings: TopicSettings, timestamp: int, now: int) -> str:
 
 def _records(batches: Iterable[bytes]) -> Iterator[tuple[int, bool]]:
     """Timestamp of each record, and whether it has a key; ends where a batch cannot be read."""
-    for content in batches:
-        try:
-            columns = decode_batch(content)
-        except BatchError:
-            return
-        for timestamp, key in zip(columns.timestamps, columns.keys, strict=True):
-            yield timestamp, key is not None
+    with suppress(BatchError):
+        for content in batches:
+            for _, timestamp, has_key in walk_records(content):
+                yield timestamp, has_key

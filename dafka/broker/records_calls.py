@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 import gevent
@@ -15,7 +15,7 @@ from kafka.errors import (
     UnsupportedVersionError,
 )
 
-from dafka.broker.admission import admit, recompresses
+from dafka.broker.admission import admit, takes_time
 from dafka.broker.config_table import ConfigTable
 from dafka.broker.fetching import Fetch
 from dafka.broker.interface import (
@@ -34,8 +34,10 @@ from dafka.broker.leader import Leaders, Request, Share, check_batches
 from dafka.broker.limits import PENDING_BYTES
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
-from dafka.broker.turns import Turns
+from dafka.broker.turns import Lines, Place, Turns
 from dafka.log import DamagedError, Log, LogError
+from dafka.mesh.pool import run_aside
+from dafka.mesh.turns import next_turn
 
 _LAST_TIMESTAMP = 2**63 - 1
 
@@ -55,9 +57,8 @@ class RecordCalls(BrokerInterface):
         self._fetches: set[Fetch] = set()
         self._pending_bytes = 0
         self._less_pending = gevent.event.Event()
-        self._turns = Turns()
         self._entrance = Turns()
-        self._waiting: Counter[Partition] = Counter()  # with shares that wait for their turn
+        self._lines: Lines[Partition] = Lines()  # of shares whose admission takes its time
 
     def produce(
         self,
@@ -102,27 +103,25 @@ class RecordCalls(BrokerInterface):
     def _take_all(self, shares: list[tuple[Partition, Share]], request: Request, acks: int) -> None:
         """Append what the topics' configurations allow, each partition's in the order of the calls.
 
-        What has to be compressed waits for its turn, and so does what comes behind it in the same partition.
-        The rest is appended before any other green thread runs.
+        What has to be compressed or walked through takes its time, and what comes behind it in the same
+        partition waits for it. The rest is appended before any other green thread runs.
         """
-        waiting = []
+        waiting: deque[tuple[Partition, Share, Place]] = deque()
         for partition, share in shares:
-            if partition in self._waiting or recompresses(self._configs.settings(partition.topic)):
-                waiting.append((partition, share))
+            if partition in self._lines or takes_time(self._configs.settings(partition.topic), share):
+                waiting.append((partition, share, self._lines.join(partition)))
             else:
                 self._take(partition, share, request, acks)
-        if not waiting:
-            return
-        self._waiting.update(partition for partition, _ in waiting)
         try:
-            with self._turns.turn():
-                for partition, share in waiting:
-                    self._take(partition, share, request, acks)
+            while waiting:
+                partition, share, place = waiting[0]
+                place.wait()
+                self._take(partition, share, request, acks)
+                waiting.popleft()
+                self._lines.leave(partition, place)
         finally:
-            for partition, _ in waiting:
-                self._waiting[partition] -= 1
-                if not self._waiting[partition]:
-                    del self._waiting[partition]
+            for partition, _, place in waiting:
+                self._lines.leave(partition, place)
 
     def _take(self, partition: Partition, share: Share, request: Request, acks: int) -> None:
         refused = admit(self._configs.settings(partition.topic), share, acks)
@@ -190,9 +189,9 @@ class RecordCalls(BrokerInterface):
 
     def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
         found = None
-        for found in self.log.search_timestamp(partition.stored, timestamp):
+        for found in self.log.search_timestamp(partition.stored, timestamp, run_aside):
             if found is None:
-                gevent.sleep(0)
+                next_turn()
         if found is None or found[0] >= partition.floor:
             return found
         # Below the floor are a deleted topic's records. Only native partitions have one, and theirs rise

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 import gevent.event
+from gevent.event import Event as Place  # a place in a line, to be waited for
+
+__all__ = ["KeyedTurns", "Lines", "Place", "Turns"]
+
+T = TypeVar("T", bound=Hashable)
 
 
 class Turns:
@@ -70,3 +76,36 @@ class KeyedTurns:
         finally:
             if turns.is_free:
                 self._turns.pop(key, None)
+
+
+class Lines(Generic[T]):
+    """A line for each of many things. Whoever joins several at once waits for one after the other.
+
+    Nobody waits for ever for somebody who waits for them: those who came first are before the others in all
+    lines that they share.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[T, deque[Place]] = {}
+
+    def __contains__(self, thing: object) -> bool:
+        """Whether somebody waits for it, or has it."""
+        return thing in self._lines
+
+    def join(self, thing: T) -> Place:
+        """The last place in the line for ``thing``; who has it calls :meth:`leave`, whatever happens."""
+        place = Place()
+        line = self._lines.setdefault(thing, deque())
+        line.append(place)
+        if len(line) == 1:
+            place.set()
+        return place
+
+    def leave(self, thing: T, place: Place) -> None:
+        """Leave the line, from wherever in it."""
+        line = self._lines[thing]
+        line.remove(place)
+        if line:
+            line[0].set()
+        else:
+            del self._lines[thing]

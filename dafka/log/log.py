@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 from dafka.log.boot import note_boot
 from dafka.log.catalogue import read_catalogue
@@ -46,6 +46,10 @@ logger = logging.getLogger(__name__)
 TableValues = Mapping[tuple[str, str], object]
 Durability = Literal["process", "power"]
 OnDamage = Literal["raise", "skip"]
+
+
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
 
 
 class Log(Space):
@@ -349,15 +353,16 @@ class Log(Space):
         return next(filter(None, self.search_timestamp(partition, timestamp_ms)), None)
 
     def search_timestamp(
-        self, partition: LogPartition, timestamp_ms: int
+        self, partition: LogPartition, timestamp_ms: int, run: Callable[..., Any] = _call
     ) -> Iterator[tuple[int, int] | None]:
         """:meth:`offset_for_timestamp` in steps, between which anything may be done with the log.
 
         Each reads one value and gives None, the last one what was found. Mostly the first step is the last,
-        but a batch may say a later time than its records do, and then there are more.
+        but a batch may say a later time than its records do, and then there are more. ``run(function,
+        arguments...)`` looks through the records of a value, maybe in another thread: it may take a second.
         """
         self._check_open()
-        for found in self._reader.search_timestamp(partition, timestamp_ms):
+        for found in self._reader.search_timestamp(partition, timestamp_ms, run):
             yield found
             self._check_open()
 

@@ -6,6 +6,7 @@ import contextlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
+from typing import Any
 
 from dafka.log.chunk import RAW, Chunk, ChunkKey, decode_chunk
 from dafka.log.errors import DamagedError, LogError
@@ -83,7 +84,9 @@ class Reader:
                 break
         return taken
 
-    def search_timestamp(self, partition: LogPartition, timestamp: int) -> Iterator[tuple[int, int] | None]:
+    def search_timestamp(
+        self, partition: LogPartition, timestamp: int, run: Callable[..., Any]
+    ) -> Iterator[tuple[int, int] | None]:
         index = partition.index
         sequence = 0
         while True:  # between two steps the index may change
@@ -94,7 +97,8 @@ class Reader:
                 return
             sequence = index.nexts[position]
             chunk = self._next(partition, position, False)
-            found = None if chunk is None else first_record_since(chunk, timestamp, index.floor_offset)
+            floor = index.floor_offset
+            found = None if chunk is None else run(first_record_since, chunk, timestamp, floor)
             yield found
             if found is not None:
                 return

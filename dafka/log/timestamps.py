@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dafka.log.chunk import RAW, Chunk
 from dafka.protocol.batch import BatchError, read_header
-from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.batch_walk import walk_records
 
 
 def first_record_since(chunk: Chunk, timestamp: int, floor: int = 0) -> tuple[int, int] | None:
@@ -36,12 +36,11 @@ def _in_batch(content: bytes, timestamp: int, floor: int) -> tuple[int, int] | N
     if header.timestamp_type == 1:  # LogAppendTime: every record has the batch's
         return first, header.max_timestamp
     try:
-        columns = decode_batch(content)
+        for offset, time, _ in walk_records(content):
+            if time >= timestamp and offset >= floor:
+                return offset, time
     except BatchError:
         # Its records cannot be told apart (a codec that is not installed here): the batch's beginning is
         # the safe answer, no record of that time lies before it.
         return first, header.max_timestamp
-    for offset, time in zip(columns.offsets, columns.timestamps, strict=True):
-        if time >= timestamp and offset >= floor:
-            return offset, time
     return None

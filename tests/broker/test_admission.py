@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
+import tracemalloc
 
 import gevent
 import kafka.errors as errors
 import pytest
 from broker.clients import Client, batch, timed
+from crc32c import crc32c
 
 from compat.kafka import KafkaConsumer, KafkaProducer
 from dafka import Broker
 from dafka.broker import record_errors
+from dafka.broker.admission import Found
 from dafka.broker.interface import Produced, TopicSpec
-from dafka.protocol.batch import check_batch
+from dafka.protocol.batch import (
+    CRC_END,
+    CRC_START,
+    HEADER,
+    HEADER_OCTETS,
+    LENGTH_END,
+    BatchHeader,
+    check_batch,
+)
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
+from dafka.protocol.compression import compress, is_available
+from dafka.protocol.varint import encode_varint
+
+needs_zstd = pytest.mark.skipif(not is_available("zstd"), reason="zstd is not installed")
 
 
 def create(client: Client, topic: str = "t", **configs: object) -> None:
@@ -250,13 +266,117 @@ def test_a_batch_that_cannot_be_unpacked_is_refused(client):
     create(client, compression_type="gzip")
     content = bytearray(batch(b"some text " * 100, compression="lz4"))
     content[70:] = bytes(len(content) - 70)
-    from crc32c import crc32c
-
     content[17:21] = crc32c(bytes(content[21:])).to_bytes(4, "big")
     outcome = produce(client, bytes(content))
-    assert outcome.error in (errors.UnsupportedCompressionTypeError, errors.CorruptRecordError)
+    assert outcome.error is errors.InvalidRecordError
     assert outcome.detail
     assert client.values("t") == []
+
+
+# -- batches that unfold to more than they look -------------------------------------------------
+
+
+def bomb(records: int, headers: int, *, base: int = 2000, largest: int = 1000) -> bytes:
+    """A compressed batch of records with a key and that many headers each, of a few kilobytes."""
+    fields = b"\0\0%b\0\1" + encode_varint(headers) + b"\0\1" * headers
+    body = b"".join(
+        encode_varint(len(record)) + record
+        for number in range(records)
+        for record in (fields % encode_varint(number),)
+    )
+    plain = batch(*[b""] * records)
+    header = check_batch(plain)._replace(base_timestamp=base, max_timestamp=largest, attributes=4)
+    return sealed(header, compress("zstd", body))
+
+
+def sealed(header: BatchHeader, body: bytes) -> bytes:
+    """The batch of that header and body, with the length and the checksum that it has."""
+    head = HEADER.pack(*header._replace(length=HEADER_OCTETS - LENGTH_END + len(body)))
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body
+
+
+@needs_zstd
+@pytest.mark.parametrize("configs", [{}, {"cleanup_policy": "compact"}, {"compression_type": "gzip"}])
+def test_a_bomb_of_headers_holds_nobody_up_and_takes_no_memory_for_them(client, configs):
+    create(client, **configs)
+    content = bomb(1, 20_000_000)
+    assert len(content) < 8_000
+    turns = client.connection.hub.turns
+    produce(client, batch(b"warm"))
+    tracemalloc.start()
+    turns.reset()
+    try:
+        outcome = produce(client, content)
+        client.call("list_offsets", {("t", 0): 1000, ("t", 1): -3})
+        allowed = 120 if configs.get("compression_type") else 20
+        assert tracemalloc.get_traced_memory()[1] < allowed * 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert outcome.error is None
+    assert turns.longest_cpu < 0.02
+
+
+@needs_zstd
+@pytest.mark.parametrize("configs", [{"cleanup_policy": "compact"}, {"compression_type": "gzip"}])
+def test_a_batch_that_decompresses_to_too_much_is_refused_as_too_large(client, configs, monkeypatch):
+    monkeypatch.setattr("dafka.protocol.compression.DECOMPRESSED_LIMIT", 1_000_000)
+    create(client, **configs)
+    content = encode_batch([(1, b"k", bytes(1_000_001), ())], compression="zstd")
+    outcome = produce(client, content)
+    assert outcome.error is errors.MessageSizeTooLargeError
+    assert "decompresses to more than 1000000 octets" in outcome.detail
+    assert produce(client, encode_batch([(1, b"k", bytes(900_000), ())], compression="zstd")).error is None
+
+
+def test_more_records_than_anybody_reads_are_refused_whatever_the_topic_says(client, monkeypatch):
+    create(client)
+    monkeypatch.setattr("dafka.protocol.batch_walk.RECORDS_LIMIT", 3)
+    outcome = produce(client, batch(*[b""] * 4, compression="gzip"))
+    assert outcome.error is errors.InvalidRecordError
+    assert "at most 3" in outcome.detail
+    assert produce(client, batch(*[b""] * 3)).error is None
+
+
+def test_a_count_that_no_such_batch_can_have_is_refused(client):
+    create(client)
+    header = check_batch(batch(b"a"))
+    outcome = produce(client, sealed(header._replace(count=9, last_offset_delta=8), bytes(8)))
+    assert outcome.error is errors.InvalidRecordError
+    assert "9 records in 8 octets" in outcome.detail
+
+
+def test_who_walks_through_a_large_batch_lets_other_partitions_pass(client, monkeypatch):
+    client.call("create_topics", {"t": TopicSpec(2, {"cleanup.policy": "compact"})})
+    walking, go_on = threading.Event(), threading.Event()
+
+    def slow(content: bytes) -> Found:
+        walking.set()
+        assert go_on.wait(10)
+        return Found(1, 1, False)
+
+    monkeypatch.setattr("dafka.broker.admission._walk", slow)
+    monkeypatch.setattr("dafka.broker.admission.is_small", lambda content: len(content) < 1000)
+    order: list[str] = []
+
+    def produce_all() -> None:
+        def one(name: str, number: int, size: int) -> None:
+            content = encode_batch([(1, b"k", bytes(size), ())])
+            if size < 1000:
+                monkeypatch.setattr("dafka.broker.admission._walk", lambda content: Found(1, 1, False))
+            assert client.core.produce({("t", number): [content]})["t", number].error is None
+            order.append(name)
+
+        greens = [gevent.spawn(one, "large", 0, 5000)]
+        while not walking.is_set():
+            gevent.sleep(0.001)
+        greens += [gevent.spawn(one, "behind it", 0, 10), gevent.spawn(one, "elsewhere", 1, 10)]
+        greens[2].join(10)
+        go_on.set()
+        gevent.joinall(greens, raise_error=True)
+
+    client.connection.hub.run(produce_all)
+    assert order == ["elsewhere", "large", "behind it"]
 
 
 def test_a_codec_that_is_not_there_any_more_is_named_and_batches_stay_as_they_come(

@@ -11,7 +11,7 @@ from dafka.broker.interface import CommittedOffset, ListedOffset, Produced, Topi
 from dafka.broker.limits import MESSAGE_MAX_BYTES
 from dafka.log import LogWriteError
 from dafka.protocol.batch import read_header
-from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.batch_walk import walk_records
 
 # -- produce ------------------------------------------------------------------------------------
 
@@ -192,9 +192,9 @@ def test_the_largest_timestamp_is_looked_for_where_it_is(client, monkeypatch):
 
     def counting(content):
         opened.append(content)
-        return decode_batch(content)
+        return walk_records(content)
 
-    monkeypatch.setattr("dafka.log.timestamps.decode_batch", counting)
+    monkeypatch.setattr("dafka.log.timestamps.walk_records", counting)
     assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, 198, 1099)
     assert len(opened) == 1
 

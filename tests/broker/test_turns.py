@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gevent
 
-from dafka.broker.turns import KeyedTurns, Turns
+from dafka.broker.turns import KeyedTurns, Lines, Turns
 from dafka.mesh.hub import get_hub
 
 
@@ -44,3 +44,34 @@ def test_each_key_has_turns_of_its_own_while_somebody_is_busy_with_it():
 
     keys = [[(key, number) for number in range(3)] for key in ("fast", "slow")]
     assert get_hub().run(take_turns) == [*keys[0], *keys[1]]
+
+
+def test_lines_are_kept_also_by_those_who_join_several_and_by_those_who_give_up():
+    def take_turns() -> list[object]:
+        lines: Lines[str] = Lines()
+        order: list[object] = []
+
+        def take(number: int, *things: str) -> None:
+            joined = [(thing, lines.join(thing)) for thing in things]
+            try:
+                while joined:
+                    thing, place = joined[0]
+                    place.wait()
+                    gevent.sleep(0.002)
+                    order.append((thing, number))
+                    lines.leave(*joined.pop(0))
+            finally:
+                for thing, place in joined:
+                    lines.leave(thing, place)
+
+        asked = [(0, "a", "b"), (1, "b", "a"), (2, "a"), (3, "b", "a"), (4, "c")]
+        greens = [gevent.spawn(take, *one) for one in asked]
+        gevent.sleep(0.001)
+        greens[2].kill()
+        gevent.joinall(greens, raise_error=True)
+        assert not any(thing in lines for thing in "abc")
+        return order
+
+    order = get_hub().run(take_turns)
+    found = {thing: [number for one, number in order if one == thing] for thing in "abc"}
+    assert found == {"a": [0, 1, 3], "b": [0, 1, 3], "c": [4]}

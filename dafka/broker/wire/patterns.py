@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-import gevent
 from kafka.errors import BrokerResponseError, UnsupportedVersionError
+
+from dafka.mesh.turns import next_turn
 
 PATTERN_OCTETS = 1000  # of an expression; compiling takes time in proportion
 PATTERN_MEMORY = 1 << 20  # octets that RE2 may take for one expression
@@ -37,7 +38,7 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
     found: list[str] = []
     while some := list(islice(left, MATCHES_A_TURN)):
         found += [name for name in some if expression.fullmatch(name)]
-        gevent.sleep(0)
+        next_turn()
     return found
 
 
