@@ -31,9 +31,17 @@ from dafka.broker.admin_interface import (
     Resource,
     ResourceType,
 )
-from dafka.broker.config_table import ALL_BROKERS, ConfigTable, check_broker_configs
-from dafka.broker.configs import BROKER_KEYS, KEYS, InvalidConfigError, Key, check_configs, check_key
+from dafka.broker.config_table import ALL_BROKERS, ConfigTable, check_broker_configs, row_of
+from dafka.broker.configs import (
+    KEYS,
+    InvalidConfigError,
+    Key,
+    check_configs,
+    check_key,
+    check_value,
+)
 from dafka.broker.interface import Error, TopicPartition
+from dafka.broker.kafka_configs import broker_keys, client_metrics_keys, group_keys
 from dafka.broker.retention import Upkeep
 from dafka.broker.topics import TopicTable, is_legal
 from dafka.broker.whole import whole
@@ -44,6 +52,8 @@ from dafka.mesh.turns import next_turn
 log = logging.getLogger(__name__)
 
 ALL_RECORDS = -1
+
+NAME_OCTETS = 255  # of what has settings
 
 _PARTITIONS = 1000  # looked at before other green threads have their turn
 
@@ -78,8 +88,10 @@ class AdminCalls(AdminInterface):
             topic = self._topics.get(name)
             assert topic is not None
             entries = self._configs.of_topic(topic.configs)
-        else:
+        elif type_ == ResourceType.BROKER:
             entries = self._configs.of_broker() if name else self._configs.of_all_brokers()
+        else:
+            entries = self._configs.of_other(type_, name)
         if names is None:
             return DescribedConfigs(None, list(entries.values()))
         return DescribedConfigs(None, [entries[wanted] for wanted in sorted(set(names)) if wanted in entries])
@@ -97,7 +109,8 @@ class AdminCalls(AdminInterface):
             try:
                 outcome = whole(self.hub, self._alter_one, *resource, some, replace, validate_only)
             except InvalidConfigError as error:
-                outcome = Outcome(InvalidConfigurationError, str(error))
+                own = resource[0] in (ResourceType.TOPIC, ResourceType.GROUP)
+                outcome = Outcome(InvalidConfigurationError if own else InvalidRequestError, str(error))
             except _RequestError as error:
                 outcome = Outcome(InvalidRequestError, str(error))
             except LogError as error:
@@ -128,12 +141,20 @@ class AdminCalls(AdminInterface):
                 change(topic.configs if topic is not None else {})
                 return Outcome(None)
             return Outcome(self._topics.configure(name, change))
-        row = name or ALL_BROKERS
+        row = (name or ALL_BROKERS) if type_ == ResourceType.BROKER else row_of(type_, name)
 
         def change_own(own: Mapping[str, str]) -> dict[str, str]:
-            entries = self._configs.of_broker()
-            changed = _changed({} if replace else own, changes, BROKER_KEYS, entries, "broker")
-            check_broker_configs(changed)
+            before = {} if replace else own
+            if type_ == ResourceType.BROKER:
+                changed = _changed(before, changes, broker_keys(), self._configs.of_broker(), "broker")
+                check_broker_configs({key: value for key, value in changed.items() if own.get(key) != value})
+                return changed
+            keys, whose = group_keys(), "group"
+            if type_ == ResourceType.CLIENT_METRICS:
+                keys, whose = client_metrics_keys(), "client metrics"
+            changed = _changed(before, changes, keys, self._configs.of_other(type_, name), whose)
+            for key, value in changed.items():
+                check_value(keys, key, value, whose)
             return changed
 
         if validate_only:
@@ -142,6 +163,10 @@ class AdminCalls(AdminInterface):
             self._configs.change(row, change_own)
         return Outcome(None)
 
+    def configured(self) -> list[Resource]:
+        self._check()
+        return self._configs.others()
+
     def _resource_error(self, type_: int, name: str) -> tuple[Error | None, str]:
         if type_ == ResourceType.TOPIC:
             if self._topics.get(name) is not None:
@@ -149,6 +174,10 @@ class AdminCalls(AdminInterface):
             if not is_legal(name):
                 return InvalidTopicError, f"{name!r} cannot be the name of a topic"
             return UnknownTopicOrPartitionError, f"there is no topic {name!r}"
+        if type_ in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+            if 0 < len(name.encode()) <= NAME_OCTETS:
+                return None, ""
+            return InvalidRequestError, f"a group or a subscription has a name of 1 to {NAME_OCTETS} octets"
         if type_ != ResourceType.BROKER:
             return InvalidRequestError, f"resources of type {type_} have no configuration here"
         if name not in ("", str(self._node_id)):
@@ -231,11 +260,12 @@ def _changed(
     """What ``changes`` make of ``configs``; ``entries`` have the values in effect."""
     changed = dict(configs)
     for name, operation, value in changes:
+        if operation == ConfigOperation.DELETE:  # of an unknown key, too, as Kafka does it
+            changed.pop(name, None)
+            continue
         check_key(keys, name, whose)
         if operation == ConfigOperation.SET:
             changed[name] = str(value)
-        elif operation == ConfigOperation.DELETE:
-            changed.pop(name, None)
         elif keys[name].type == ConfigType.LIST:
             before = changed.get(name, entries[name].value)
             changed[name] = _with_parts(str(before), operation, str(value))

@@ -18,10 +18,13 @@ class ResourceType(IntEnum):
 
     TOPIC = 2
     BROKER = 4
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 class Resource(NamedTuple):
-    """A topic by its name, or the broker by its node id as text ("": the default of all brokers)."""
+    """A topic, a group or a subscription to metrics of clients by its name, or the broker by its node id as
+    text ("": the default of all brokers)."""
 
     type: int
     name: str
@@ -35,6 +38,8 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
 
 
 class ConfigType(IntEnum):
@@ -131,6 +136,8 @@ class AdminInterface(ABC):
     ) -> dict[Resource, DescribedConfigs]:
         """The settings of these names (None: all) of each resource.
 
+        A group or a subscription that nobody has configured has the defaults.
+
         Errors: UnknownTopicOrPartitionError, InvalidTopicError, InvalidRequestError (no such resource type,
         or not this broker).
         """
@@ -146,9 +153,14 @@ class AdminInterface(ABC):
         """Change settings, durably; what is changed for one resource is changed as a whole or not at all.
 
         ``replace``: settings that are not named go back to their defaults (AlterConfigs); without it they
-        stay (IncrementalAlterConfigs). Errors: UnknownTopicOrPartitionError, InvalidConfigurationError,
-        InvalidRequestError, KafkaStorageError.
+        stay (IncrementalAlterConfigs). Errors: UnknownTopicOrPartitionError, InvalidConfigurationError (of a
+        topic or a group), InvalidRequestError (also for what the broker or a subscription to metrics cannot
+        be set to, as in Kafka), KafkaStorageError.
         """
+
+    def configured(self) -> list[Resource]:
+        """The groups and the subscriptions to metrics of clients that somebody has configured."""
+        return []
 
     @abstractmethod
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, DeletedRecords]:

@@ -1,7 +1,8 @@
 """What is configured: the broker's own settings, and how a topic's come about.
 
 Settings that are changed while the broker runs are kept in the log's table ``configs``: ``default`` for all
-brokers and the broker's number for this one. A topic's are in its own row (:mod:`dafka.broker.topics`).
+brokers, the broker's number for this one, and ``16:`` or ``32:`` and the name for subscriptions to metrics of
+clients and for groups. A topic's are in its own row (:mod:`dafka.broker.topics`).
 """
 
 from __future__ import annotations
@@ -10,16 +11,27 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gevent.lock import BoundedSemaphore
 
-from dafka.broker.admin_interface import ConfigEntry, ConfigSource, ConfigSynonym, ConfigType
+from dafka.broker.admin_interface import (
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    ConfigType,
+    Resource,
+    ResourceType,
+)
 from dafka.broker.configs import (
     BROKER_KEYS,
+    CLUSTER_WIDE,
     KEYS,
+    OLDER_KEYS,
     InvalidConfigError,
     Key,
     TopicSettings,
     check_value,
     read_settings,
 )
+from dafka.broker.kafka_configs import broker_keys, client_metrics_keys, group_keys
+from dafka.broker.limits import OTHERS_KEPT
 from dafka.broker.topics import Topic
 from dafka.log import Log
 from dafka.mesh.writer import Writer
@@ -41,7 +53,7 @@ class ConfigTable:
         self._writer = writer
         self._rows = (str(node_id), ALL_BROKERS)
         table = log.table(CONFIGS)
-        self._changed: dict[str, dict[str, str]] = {row: dict(table.get(row) or {}) for row in self._rows}
+        self._changed: dict[str, dict[str, str]] = {row: dict(value) for row, value in table.items()}
         self._static = dict(static)
         self._version = 0
         self._changing = BoundedSemaphore(1)
@@ -60,22 +72,47 @@ class ConfigTable:
 
     def of_topic(self, configs: Mapping[str, str]) -> dict[str, ConfigEntry]:
         """All settings of a topic that sets ``configs``."""
-        return {name: _entry(name, key, self._chain(configs, name)) for name, key in sorted(KEYS.items())}
+        return {
+            name: _entry(name, key, self._chain(configs, name))
+            for name, key in sorted(KEYS.items())
+            if name not in OLDER_KEYS or name in configs
+        }
 
     def of_broker(self) -> dict[str, ConfigEntry]:
         """All settings of this broker."""
         return {
-            name: _entry(name, key, self._broker_chain(name)) for name, key in sorted(BROKER_KEYS.items())
+            name: _entry(name, key, self._broker_chain(name)) for name, key in sorted(broker_keys().items())
         }
 
     def of_all_brokers(self) -> dict[str, ConfigEntry]:
         """What was set for every broker while running."""
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+        keys = broker_keys()
         return {
-            name: _entry(name, BROKER_KEYS[name], [ConfigSynonym(name, value, source)])
-            for name, value in sorted(self._changed[ALL_BROKERS].items())
-            if name in BROKER_KEYS
+            name: _entry(name, keys[name], [ConfigSynonym(name, value, source)])
+            for name, value in sorted(self.changed(ALL_BROKERS).items())
+            if name in keys
         }
+
+    def of_other(self, type_: int, name: str) -> dict[str, ConfigEntry]:
+        """All settings of a group or of a subscription to metrics of clients."""
+        is_group = type_ == ResourceType.GROUP
+        source = ConfigSource.GROUP if is_group else ConfigSource.CLIENT_METRICS
+        configs = self.changed(row_of(type_, name))
+        entries = {}
+        for setting, key in sorted((group_keys() if is_group else client_metrics_keys()).items()):
+            chain = [ConfigSynonym(setting, configs[setting], source)] if setting in configs else []
+            if key.broker in broker_keys():
+                chain += self._broker_chain(key.broker)
+            else:  # a few have a name there, but no setting
+                chain.append(ConfigSynonym(key.broker or setting, key.default, ConfigSource.DEFAULT))
+            entries[setting] = _entry(setting, key, chain)
+        return entries
+
+    def others(self) -> list[Resource]:
+        """The groups and the subscriptions that have settings of their own."""
+        rows = (row.partition(":") for row in sorted(self._changed))
+        return [Resource(int(type_), name) for type_, colon, name in rows if colon]
 
     def _in_effect(self, configs: Mapping[str, str], name: str) -> str:
         return str(self._chain(configs, name)[0].value)
@@ -88,38 +125,54 @@ class ConfigTable:
         return [*chain, ConfigSynonym(name, key.default, ConfigSource.DEFAULT)]
 
     def _broker_chain(self, name: str) -> list[ConfigSynonym]:
-        places = (*(self._changed[row] for row in self._rows), self._static)
+        places = (*(self._changed.get(row, {}) for row in self._rows), self._static)
         chain = [
             ConfigSynonym(name, place[name], source)
             for place, source in zip(places, _SOURCES, strict=True)
             if name in place
         ]
-        return [*chain, ConfigSynonym(name, BROKER_KEYS[name].default, ConfigSource.DEFAULT)]
+        key = BROKER_KEYS.get(name) or broker_keys()[name]
+        return [*chain, ConfigSynonym(name, key.default, ConfigSource.DEFAULT)]
 
     # -- changing -------------------------------------------------------------------------------
 
     def changed(self, row: str) -> dict[str, str]:
-        """What was set while running, for :data:`ALL_BROKERS` or a broker by its number."""
-        return dict(self._changed[row])
+        """What was set while running in a row: for all brokers, this one, or what :func:`row_of` says."""
+        return dict(self._changed.get(row, {}))
 
     def change(self, row: str, change: Callable[[Mapping[str, str]], dict[str, str]]) -> None:
         """Set it to what ``change(what was set)`` makes of it, and pass on what that raises.
 
+        Raises InvalidConfigError if there are OTHERS_KEPT others already.
+
         Waits as a green thread for the commit, one change at a time; raises what the log raises.
         """
         with self._changing:
-            configs = change(self._changed[row])
+            configs = change(self.changed(row))
+            if row not in self._changed and len(self._changed) >= OTHERS_KEPT:
+                raise InvalidConfigError(f"{OTHERS_KEPT} groups and others have settings already")
             self._writer.put_and_wait({(CONFIGS, row): configs or None})
-            self._changed[row] = configs
+            if configs:
+                self._changed[row] = configs
+            else:
+                self._changed.pop(row, None)
             self._version += 1
+
+
+def row_of(type_: int, name: str) -> str:
+    """The row of a group, or of a subscription to metrics of clients."""
+    return f"{int(type_)}:{name}"
 
 
 def check_broker_configs(configs: Mapping[str, str]) -> None:
     """Raise :class:`InvalidConfigError` for what cannot be set while the broker runs."""
+    keys = broker_keys()
     for name, value in configs.items():
-        check_value(BROKER_KEYS, name, value, "broker")
-        if BROKER_KEYS[name].read_only:
+        check_value(keys, name, value, "broker")
+        if keys[name].read_only:
             raise InvalidConfigError(f"{name} is decided when the broker starts and cannot be changed later")
+        if keys[name].update != CLUSTER_WIDE or keys[name].type == ConfigType.PASSWORD:
+            raise InvalidConfigError(f"{name} cannot be set: this broker has no listeners with TLS or SASL")
 
 
 def _entry(name: str, key: Key, chain: Sequence[ConfigSynonym]) -> ConfigEntry:
@@ -129,6 +182,7 @@ def _entry(name: str, key: Key, chain: Sequence[ConfigSynonym]) -> ConfigEntry:
         first.value,
         ConfigSource(first.source),
         read_only=key.read_only,
+        sensitive=key.type == ConfigType.PASSWORD,
         type=ConfigType(key.type),
         synonyms=chain,
     )

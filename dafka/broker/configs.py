@@ -6,16 +6,19 @@ there), then the default. One default differs from Kafka's: ``retention.ms`` is 
 inside somebody's program should not begin to forget by itself.
 
 A broker keeps records in values of about a megabyte and not in segment files, has no replicas and no tiers:
-the keys about those are accepted and have no effect.
+the keys about those are accepted and have no effect. What Kafka has besides is in
+:mod:`dafka.broker.kafka_configs`.
 """
 
 from __future__ import annotations
 
 import difflib
 import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from dafka.broker import limits
 from dafka.broker.admin_interface import ConfigType
 from dafka.broker.limits import BATCH_MAX_BYTES, MESSAGE_MAX_BYTES
 from dafka.protocol.compression import is_available
@@ -25,8 +28,12 @@ log = logging.getLogger(__name__)
 
 Configs = Mapping[str, str]
 
+CLUSTER_WIDE, READ_ONLY = "cluster-wide", "read-only"  # what Key.update may be, for one
+
 _INT = 2**31 - 1
 _LONG = 2**63 - 1
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
+_REPLICAS = re.compile(r"\s*(\*|(\d+:\d+(\s*,\s*\d+:\d+)*)?)\s*", re.ASCII)
 
 
 class InvalidConfigError(DafkaError, ValueError):
@@ -37,24 +44,26 @@ class Key(NamedTuple):
     """A key: its default, what reads a value and raises ValueError saying what it may be, Kafka's type, and
     for a topic's key the broker's setting that is the default of all topics ("": there is none).
 
-    ``read_only``: it is decided when the broker starts.
+    ``update``: whether it can be changed while the broker runs.
     """
 
-    default: str
+    default: str | None
     check: Callable[[str], Any]
     type: int = ConfigType.STRING
     broker: str = ""
-    read_only: bool = False
+    update: str = CLUSTER_WIDE
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it is decided when the broker starts."""
+        return self.update == READ_ONLY
 
 
 def integer(least: int, most: int = _LONG) -> Callable[[str], int]:
     """Reads a whole number of that range."""
 
     def check(value: str) -> int:
-        try:
-            number = int(value)
-        except ValueError:
-            number = least - 1
+        number = int(value) if _WHOLE.fullmatch(value) else least - 1
         if not least <= number <= most:
             upper = "" if most == _LONG else f" and {most} or less"
             raise ValueError(f"a whole number, {least} or more{upper}")
@@ -65,6 +74,7 @@ def integer(least: int, most: int = _LONG) -> Callable[[str], int]:
 
 def _one_of(*values: str) -> Callable[[str], str]:
     def check(value: str) -> str:
+        value = value.strip()
         if value not in values:
             raise ValueError(f"one of {', '.join(values)}")
         return value
@@ -72,19 +82,34 @@ def _one_of(*values: str) -> Callable[[str], str]:
     return check
 
 
-def _switch(value: str) -> bool:
-    return _one_of("true", "false")(value) == "true"
+def switch(value: str) -> bool:
+    """Reads true or false."""
+    return _one_of("true", "false")(value.lower()) == "true"
 
 
 def _policy(value: str) -> frozenset[str]:
-    parts = frozenset(part.strip() for part in value.split(","))
+    """Empty: records are kept for ever."""
+    parts = frozenset(part.strip() for part in value.split(",")) if value.strip() else frozenset[str]()
     if not parts <= {"delete", "compact"}:
-        raise ValueError("delete, compact, or compact,delete")
+        raise ValueError("delete, compact, compact,delete, or nothing")
     return parts
 
 
+def _gzip_level(value: str) -> int:
+    level = integer(-1, 9)(value)
+    if level == 0:
+        raise ValueError("-1, or a whole number from 1 to 9")
+    return level
+
+
+def _replicas(value: str) -> str:
+    if not _REPLICAS.fullmatch(value):
+        raise ValueError("*, or partition:broker,partition:broker,...")
+    return value
+
+
 def _compression(value: str) -> str:
-    _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")(value)
+    value = _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")(value)
     if value not in ("producer", "uncompressed") and not is_available(value):
         raise ValueError("producer, uncompressed, gzip, or a codec whose library is installed")
     return value
@@ -100,7 +125,8 @@ def _fraction(value: str) -> float:
     return number
 
 
-def _anything(value: str) -> str:
+def anything(value: str) -> str:
+    """Takes any text."""
     return value
 
 
@@ -108,12 +134,12 @@ def _long(default: int, least: int, broker: str = "", most: int = _LONG) -> Key:
     return Key(str(default), integer(least, most), ConfigType.LONG, broker)
 
 
-def _int(default: int, least: int, broker: str = "") -> Key:
-    return Key(str(default), integer(least, _INT), ConfigType.INT, broker)
+def _int(default: int, least: int, broker: str = "", most: int = _INT) -> Key:
+    return Key(str(default), integer(least, most), ConfigType.INT, broker)
 
 
 def _boolean(default: str, broker: str = "") -> Key:
-    return Key(default, _switch, ConfigType.BOOLEAN, broker)
+    return Key(default, switch, ConfigType.BOOLEAN, broker)
 
 
 KEYS: dict[str, Key] = {
@@ -136,6 +162,9 @@ KEYS: dict[str, Key] = {
     "message.timestamp.after.max.ms": _long(3_600_000, 0, "log.message.timestamp.after.max.ms"),
     "message.timestamp.difference.max.ms": _long(_LONG, 0, "log.message.timestamp.difference.max.ms"),
     "compression.type": Key("producer", _compression, ConfigType.STRING, "compression.type"),
+    "compression.gzip.level": Key("-1", _gzip_level, ConfigType.INT, "compression.gzip.level"),
+    "compression.lz4.level": _int(9, 1, "compression.lz4.level", 17),
+    "compression.zstd.level": _int(3, -131_072, "compression.zstd.level", 22),
     "segment.bytes": _int(1_073_741_824, 14, "log.segment.bytes"),
     "segment.ms": _long(604_800_000, 1, "log.roll.ms"),
     "segment.jitter.ms": _long(0, 0, "log.roll.jitter.ms"),
@@ -146,39 +175,59 @@ KEYS: dict[str, Key] = {
     "index.interval.bytes": _int(4096, 0, "log.index.interval.bytes"),
     "preallocate": _boolean("false", "log.preallocate"),
     "unclean.leader.election.enable": _boolean("false", "unclean.leader.election.enable"),
-    "message.format.version": Key("3.0-IV1", _anything),
+    "message.format.version": Key("3.0-IV1", anything),
     "message.downconversion.enable": _boolean("true"),
-    "leader.replication.throttled.replicas": Key("", _anything, ConfigType.LIST),
-    "follower.replication.throttled.replicas": Key("", _anything, ConfigType.LIST),
-    "local.retention.ms": _long(-2, -2),
-    "local.retention.bytes": _long(-2, -2),
+    "leader.replication.throttled.replicas": Key("", _replicas, ConfigType.LIST),
+    "follower.replication.throttled.replicas": Key("", _replicas, ConfigType.LIST),
+    "local.retention.ms": _long(-2, -2, "log.local.retention.ms"),
+    "local.retention.bytes": _long(-2, -2, "log.local.retention.bytes"),
     "remote.storage.enable": _boolean("false"),
+    "remote.log.copy.disable": _boolean("false"),
+    "remote.log.delete.on.disable": _boolean("false"),
 }
 """The keys of a topic."""
 
+OLDER_KEYS = frozenset(
+    ("message.format.version", "message.downconversion.enable", "message.timestamp.difference.max.ms")
+)
+"""Keys of a topic that Kafka 4 has no more: they are taken, and told of where they are set."""
+
+
+def _fixed(default: str, check: Callable[[str], Any], type_: int) -> Key:
+    return Key(default, check, type_, "", READ_ONLY)
+
+
+def _fixed_int(default: float, least: int = 1) -> Key:
+    return _fixed(str(round(default)), integer(least, _INT), ConfigType.INT)
+
+
 BROKER_KEYS: dict[str, Key] = {
     **{key.broker: key._replace(broker="") for key in KEYS.values() if key.broker},
-    **{
-        name: Key(default, check, type_, "", True)
-        for name, default, check, type_ in (
-            ("advertised.listeners", "", _anything, ConfigType.STRING),
-            ("auto.create.topics.enable", "true", _switch, ConfigType.BOOLEAN),
-            ("broker.id", "0", integer(0), ConfigType.INT),
-            ("default.replication.factor", "1", integer(1), ConfigType.INT),
-            ("delete.topic.enable", "true", _switch, ConfigType.BOOLEAN),
-            ("listeners", "", _anything, ConfigType.LIST),
-            ("log.dirs", "", _anything, ConfigType.STRING),
-            ("log.retention.check.interval.ms", "300000", integer(1), ConfigType.LONG),
-            ("node.id", "0", integer(0), ConfigType.INT),
-            ("num.partitions", "1", integer(1), ConfigType.INT),
-            ("offset.metadata.max.bytes", "4096", integer(0), ConfigType.INT),
-            ("offsets.retention.check.interval.ms", "600000", integer(1), ConfigType.LONG),
-            ("offsets.retention.minutes", "10080", integer(1), ConfigType.INT),
-            ("process.roles", "broker", _anything, ConfigType.LIST),
-        )
-    },
+    "advertised.listeners": _fixed("", anything, ConfigType.LIST),
+    "auto.create.topics.enable": _fixed("true", switch, ConfigType.BOOLEAN),
+    "broker.id": _fixed_int(0, 0),
+    "default.replication.factor": _fixed_int(1),
+    "delete.topic.enable": _fixed("true", switch, ConfigType.BOOLEAN),
+    "group.initial.rebalance.delay.ms": _fixed_int(1000 * limits.INITIAL_DELAY, 0),
+    "group.max.session.timeout.ms": _fixed_int(1000 * limits.SESSION_TIMEOUT_MAX),
+    "group.max.size": _fixed_int(limits.GROUP_MAX_SIZE),
+    "group.min.session.timeout.ms": _fixed_int(1000 * limits.SESSION_TIMEOUT_MIN),
+    "listeners": _fixed("", anything, ConfigType.LIST),
+    "log.dirs": _fixed("", anything, ConfigType.LIST),
+    "log.retention.check.interval.ms": _fixed("300000", integer(1), ConfigType.LONG),
+    "node.id": _fixed_int(0, 0),
+    "num.partitions": _fixed_int(1),
+    "offset.metadata.max.bytes": _fixed_int(limits.OFFSET_METADATA_MAX_BYTES, 0),
+    "offsets.retention.check.interval.ms": _fixed(
+        str(round(1000 * limits.OFFSETS_CHECK_INTERVAL)), integer(1), ConfigType.LONG
+    ),
+    "offsets.retention.minutes": _fixed_int(limits.OFFSETS_RETENTION / 60),
+    "process.roles": _fixed("broker", anything, ConfigType.LIST),
+    "producer.id.expiration.ms": _fixed_int(1000 * limits.PRODUCER_ID_EXPIRATION),
+    "transaction.max.timeout.ms": _fixed_int(1000 * limits.TRANSACTION_TIMEOUT_MAX),
+    "transactional.id.expiration.ms": _fixed_int(1000 * limits.TRANSACTIONAL_ID_EXPIRATION),
 }
-"""The keys of the broker: the defaults of all topics, and what it was started with."""
+"""The keys of the broker that say what it does: the defaults of all topics, and what it was started with."""
 
 
 class TopicSettings(NamedTuple):
@@ -208,7 +257,7 @@ def read_settings(value: Callable[[str], str]) -> TopicSettings:
         try:
             return KEYS[name].check(value(name))
         except ValueError as error:
-            default = KEYS[name].default
+            default = str(KEYS[name].default)
             log.warning("%s is %s, not %r; %s is taken", name, error, value(name), default)
             return KEYS[name].check(default)
 
@@ -238,7 +287,7 @@ def check_configs(configs: Configs) -> None:
     for name, value in configs.items():
         check_value(KEYS, name, value, "topic")
     least, most = (
-        int(configs.get(name, KEYS[name].default))
+        int(configs.get(name) or str(KEYS[name].default))
         for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
     )
     if least > most:

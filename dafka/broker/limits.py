@@ -53,6 +53,9 @@ PARTITIONS_PER_TOPIC = 100_000
 PARTITIONS_KEPT = 1_000_000
 """Numbered partitions of all topics together; beyond, no topic gets further ones."""
 
+OTHERS_KEPT = 10_000
+"""Groups and subscriptions to metrics of clients together that have settings of their own."""
+
 DELETED_RETENTION = 7 * 24 * 3600.0
 """Seconds that leaders of a deleted topic are remembered after somebody on the mesh has mentioned them."""
 

@@ -1,4 +1,5 @@
-"""The command: ``run`` a node, ``fetch`` what it needs, print the ``classpath``, ``lock`` other versions."""
+"""The command: ``run`` a node, ``fetch`` what it needs, print its ``classpath`` or its ``configs``, ``lock``
+other versions."""
 
 from __future__ import annotations
 
@@ -20,6 +21,11 @@ def main() -> int:
     try:
         if options.command == "run":
             _run(options.heap, dict(options.set))
+        elif options.command == "configs":
+            from .configs import listing  # which needs kafka-python
+
+            with running() as node:
+                print(listing(node.bootstrap_servers), end="")
         elif options.command == "lock":
             jars.lock()
         else:
@@ -90,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("fetch", help="only fetch the jars")
     commands.add_parser("classpath", help="fetch the jars and print Java's class path of them")
+    commands.add_parser("configs", help="run a node and print all settings that it has (needs kafka-python)")
     commands.add_parser("lock", help="write scripts/apache/jars.txt anew from pom.xml (needs Maven)")
     return parser
 

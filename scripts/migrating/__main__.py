@@ -20,7 +20,8 @@ from .copying import Copy, ends_of
 from .errors import MigrationError
 from .groups import copy_groups
 from .servers import Side, opened
-from .topics import chosen, finish, prepare
+from .settings import finish
+from .topics import chosen, prepare
 from .verification import verify
 
 DIFFERENT, FAILED, USAGE, INTERRUPTED = 1, 1, 2, 130

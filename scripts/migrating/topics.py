@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
-from dafka.broker.admin_interface import ConfigChange, ConfigOperation, ConfigSource, Resource, ResourceType
 from dafka.broker.interface import TopicSpec
 
 from .checkpoint import Checkpoint, Progress, TopicPartition
 from .copying import ends_of, starts_of
 from .errors import MigrationError
 from .servers import Side
+from .settings import settings_of
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 MEANWHILE = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 LONGER = 1 << 20
 MAX_MESSAGE = "max.message.bytes"
-ABOUT_REPLICAS = ("min.insync.replicas", "follower.", "leader.", "unclean.")
 
 
 def chosen(source: Side, patterns: Sequence[str]) -> dict[str, list[int]]:
@@ -40,27 +39,6 @@ def chosen(source: Side, patterns: Sequence[str]) -> dict[str, list[int]]:
     return dict(sorted(found.items()))
 
 
-def configs_of(side: Side, topics: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The settings that were made for the topics themselves."""
-    resources = {Resource(ResourceType.TOPIC, name): None for name in topics}
-    if not resources:
-        return {}
-    described = side.connection.call("describe_configs", resources)
-    configs = {}
-    for resource, answer in described.items():
-        if answer.error is not None:
-            raise MigrationError(f"{side.name}: settings of {resource.name}: {answer.error.__name__}")
-        configs[resource.name] = {
-            entry.name: entry.value
-            for entry in answer.entries
-            if entry.source == ConfigSource.TOPIC
-            and entry.value is not None
-            and not entry.name.startswith(ABOUT_REPLICAS)
-            and "replication" not in entry.name
-        }
-    return configs
-
-
 def prepare(
     source: Side, destination: Side, checkpoint: Checkpoint, topics: Mapping[str, Sequence[int]]
 ) -> dict[TopicPartition, Progress]:
@@ -70,7 +48,7 @@ def prepare(
     """
     known = checkpoint.topics()
     existing = destination.connection.call("metadata", list(topics)).topics
-    configs = configs_of(source, topics)
+    configs = settings_of(source, topics)
     for name, numbers in topics.items():
         there = existing.get(name)
         if there is None or there.error is not None:
@@ -101,25 +79,6 @@ def prepare(
         progress[key] = Progress(*key, starts[key], ends[key], starts[key], ends[key])
     checkpoint.save([progress[key] for key in fresh])
     return {key: one for key, one in progress.items() if key[0] in topics}
-
-
-def finish(source: Side, destination: Side, checkpoint: Checkpoint, topics: Iterable[str]) -> list[str]:
-    """Give the topics that were made here the settings of the source's; what could not be set, in words."""
-    created = checkpoint.topics()
-    ours = [name for name in topics if created.get(name)]
-    changes = {
-        Resource(ResourceType.TOPIC, name): [
-            ConfigChange(key, ConfigOperation.SET, value) for key, value in sorted(configs.items())
-        ]
-        for name, configs in configs_of(source, ours).items()
-    }
-    failed = []
-    if changes:
-        outcomes = destination.connection.call("alter_configs", changes, replace=True)
-        for resource, outcome in outcomes.items():
-            if outcome.error is not None:
-                failed.append(f"{resource.name}: {outcome.detail or outcome.error.__name__}")
-    return failed
 
 
 def _create(destination: Side, name: str, partitions: int, configs: Mapping[str, str]) -> None:

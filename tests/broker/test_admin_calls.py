@@ -20,8 +20,9 @@ from dafka.broker.admin_interface import (
     Resource,
     ResourceType,
 )
-from dafka.broker.configs import BROKER_KEYS, KEYS
+from dafka.broker.configs import KEYS, OLDER_KEYS
 from dafka.broker.interface import EARLIEST, FetchFrom, TopicSpec
+from dafka.broker.kafka_configs import broker_keys
 from dafka.log import LogWriteError
 
 TOPIC = Resource(ResourceType.TOPIC, "t")
@@ -57,7 +58,7 @@ def own(client: Client, resource: Resource = TOPIC) -> dict[str, str]:
 def test_a_topic_has_every_key_of_kafkas_with_its_type_and_default(client):
     client.create("t")
     found = described(client)
-    assert found.keys() == KEYS.keys()
+    assert found.keys() == KEYS.keys() - OLDER_KEYS
     entry = found["retention.ms"]
     assert (entry.value, entry.source, entry.type) == ("-1", ConfigSource.DEFAULT, ConfigType.LONG)
     assert not entry.read_only
@@ -90,7 +91,7 @@ def test_a_value_says_where_it_comes_from_and_what_would_count_otherwise():
 def test_the_broker_tells_its_settings_and_which_are_decided_at_its_start(tmp_path):
     with Broker(tmp_path / "data", default_partitions=3, auto_create_topics=False) as broker:
         found = described(Client(broker), BROKER)
-        assert found.keys() == BROKER_KEYS.keys()
+        assert found.keys() == broker_keys().keys()
         values = {name: found[name].value for name in ("num.partitions", "auto.create.topics.enable")}
         assert values == {"num.partitions": "3", "auto.create.topics.enable": "false"}
         assert found["log.dirs"].value == str(tmp_path / "data")
@@ -156,8 +157,8 @@ def test_lists_are_added_to_and_taken_from(client):
     assert own(client) == {"cleanup.policy": "delete,compact"}
     assert alter(client, ("cleanup.policy", SUBTRACT, "delete")) == Outcome(None)
     assert own(client) == {"cleanup.policy": "compact"}
-    outcome = alter(client, ("cleanup.policy", SUBTRACT, "compact"))
-    assert outcome.error is errors.InvalidConfigurationError
+    assert alter(client, ("cleanup.policy", SUBTRACT, "compact")) == Outcome(None)
+    assert own(client) == {"cleanup.policy": ""}
     outcome = alter(client, ("retention.ms", APPEND, "1"))
     assert outcome == Outcome(
         errors.InvalidConfigurationError,
@@ -170,7 +171,6 @@ def test_lists_are_added_to_and_taken_from(client):
     [
         ([("retention.m", SET, "1")], errors.InvalidConfigurationError, "did you mean retention.ms?"),
         ([("retention.ms", SET, "soon")], errors.InvalidConfigurationError, "not 'soon'"),
-        ([("retention.m", DELETE)], errors.InvalidConfigurationError, "unknown topic configuration"),
         (
             [("min.compaction.lag.ms", SET, "9"), ("max.compaction.lag.ms", SET, "8")],
             errors.InvalidConfigurationError,
@@ -195,7 +195,7 @@ def test_changes_of_one_resource_are_made_as_a_whole_or_not_at_all(client, chang
 
 def test_what_the_broker_was_started_with_cannot_be_changed_later(client):
     outcome = alter(client, ("num.partitions", SET, "3"), resource=BROKER)
-    assert outcome.error is errors.InvalidConfigurationError
+    assert outcome.error is errors.InvalidRequestError
     assert "num.partitions is decided when the broker starts" in outcome.detail
 
 

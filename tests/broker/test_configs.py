@@ -9,15 +9,17 @@ from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.configs import BROKER_KEYS, KEYS, InvalidConfigError, check_configs, read_settings
 from dafka.broker.interface import TopicSpec
+from dafka.broker.kafka_configs import broker_keys, client_metrics_keys, group_keys
 from dafka.broker.limits import BATCH_MAX_BYTES
 
 
 def test_every_default_is_a_value_that_its_key_may_have():
     for key in KEYS.values():
         key.check(key.default)
-    for name, key in BROKER_KEYS.items():
-        key.check(key.default)
-        assert not key.broker, name
+    for name, key in {**BROKER_KEYS, **broker_keys(), **group_keys(), **client_metrics_keys()}.items():
+        if key.default is not None:
+            key.check(key.default)
+        assert not key.broker or name not in BROKER_KEYS, name
 
 
 def test_what_all_topics_take_from_the_broker_is_a_setting_of_the_broker():
@@ -42,13 +44,37 @@ def test_a_value_that_was_possible_once_and_is_not_now_gives_way_to_the_default(
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cleanup.policy", ""),
+        ("cleanup.policy", " delete , compact "),
+        ("preallocate", "TRUE"),
+        ("retention.ms", " 5 "),
+        ("compression.type", " gzip "),
+        ("compression.zstd.level", "-131072"),
+        ("follower.replication.throttled.replicas", "0:1, 1:1"),
+        ("follower.replication.throttled.replicas", "*"),
+    ],
+)
+def test_values_are_taken_in_every_form_that_kafka_takes(name, value):
+    check_configs({name: value})
+    read_settings(({key: str(one.default) for key, one in KEYS.items()} | {name: value}).__getitem__)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "says"),
     [
         ("retention.ms", "soon", "retention.ms is a whole number, -1 or more, not 'soon'"),
         ("retention.ms", "-2", "not '-2'"),
         ("retention.bytes", str(2**63), "retention.bytes is a whole number"),
-        ("cleanup.policy", "burn", "cleanup.policy is delete, compact, or compact,delete, not 'burn'"),
-        ("cleanup.policy", "", "not ''"),
+        ("cleanup.policy", "burn", "is delete, compact, compact,delete, or nothing, not 'burn'"),
+        ("cleanup.policy", "delete,", "not 'delete,'"),
+        ("compression.gzip.level", "0", "-1, or a whole number from 1 to 9"),
+        ("compression.lz4.level", "18", "17 or less"),
+        ("compression.zstd.level", "23", "22 or less"),
+        ("remote.log.copy.disable", "perhaps", "one of true, false"),
+        ("leader.replication.throttled.replicas", "all", "partition:broker"),
+        ("retention.ms", "1_000", "not '1_000'"),
         ("message.timestamp.type", "Whenever", "one of CreateTime, LogAppendTime"),
         ("min.cleanable.dirty.ratio", "2", "a number from 0 to 1"),
         ("min.insync.replicas", "0", "1 or more"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka.errors import UnsupportedVersionError
 from kafka.protocol.admin.cluster import DescribeLogDirsResponse
 from kafka.protocol.admin.configs import (
     AlterConfigsResponse,
@@ -17,6 +18,8 @@ from dafka.broker.interface import BrokerInterface
 from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import by_topic, code, message, version_of
 
+_LOGGERS = 8  # of a broker, of which there are none here
+_LISTED = {*ResourceType, _LOGGERS}
 _Described = DescribeConfigsResponse.DescribeConfigsResult
 _Entry = _Described.DescribeConfigsResourceResult
 _Folder = DescribeLogDirsResponse.DescribeLogDirsResult
@@ -102,15 +105,20 @@ def _altered(
 
 
 def list_config_resources(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Version 0 asks for client metrics only, of which there are none."""
-    kinds = set(request.resource_types or (ResourceType.TOPIC, ResourceType.BROKER))
+    """Version 0 asks for client metrics only."""
+    kinds = set(request.resource_types or ResourceType)
     if version_of(request) == 0:
-        kinds = set()
+        kinds = {ResourceType.CLIENT_METRICS}
+    resource = ListConfigResourcesResponse.ConfigResource
+    if not kinds <= _LISTED:
+        return ListConfigResourcesResponse(
+            throttle_time_ms=0, error_code=code(UnsupportedVersionError), config_resources=[]
+        )
     found = broker.metadata(None if ResourceType.TOPIC in kinds else ())
     names = [(name, ResourceType.TOPIC) for name in sorted(found.topics)]
     if ResourceType.BROKER in kinds:
         names += [(str(node), ResourceType.BROKER) for node, _, _ in found.brokers]
-    resource = ListConfigResourcesResponse.ConfigResource
+    names += [(name, ResourceType(kind)) for kind, name in broker.configured() if kind in kinds]
     return ListConfigResourcesResponse(
         throttle_time_ms=0,
         error_code=0,
