@@ -64,7 +64,7 @@ class StartAt(click.ParamType):
 )
 @click.option("--terminate-unacked", type=bool, default=False, help="Do not wait for stores at the end.")
 @click.option(
-    "--batch", is_flag=True, help="Send Kafka record batches: faster, and not for C and Java nodes."
+    "--batch", is_flag=True, help="Send Kafka record batches: faster, and not for C nodes."
 )
 @click.option("--compression", type=click.Choice(CODEC_NAMES), help="Of batches.")
 @metrics_options

@@ -20,7 +20,7 @@ from dafka.cli.options import (
 from dafka.mesh.address import check_topic
 from dafka.mesh.retention import Retention, check_retention
 from dafka.mesh.store import Store
-from dafka.mesh.tower import Tower
+from dafka.mesh.tower import Tower, first_interface, reachable
 
 
 class TopicBounds(click.ParamType):
@@ -47,8 +47,11 @@ class TopicBounds(click.ParamType):
 def tower(sub: str, pub: str, metrics_port: int | None, metrics_host: str) -> None:
     """Run a tower, where nodes find each other."""
     with ended_by_signal(), Tower(sub, pub) as running:
-        publish_to, subscribe_from = running.addresses
-        click.echo(f"tower: nodes publish to {publish_to} and subscribe from {subscribe_from}", err=True)
+        publish_to, subscribe_from = (reachable(bound, first_interface()) for bound in running.bound)
+        where = " (listening on every interface)" if (publish_to, subscribe_from) != running.bound else ""
+        click.echo(
+            f"tower: nodes publish to {publish_to} and subscribe from {subscribe_from}{where}", err=True
+        )
         with serve_metrics("tower", running.metrics, metrics_port, metrics_host):
             wait_for_signal()
 

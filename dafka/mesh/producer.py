@@ -72,7 +72,7 @@ class Producer:
     every 16 s (C stores do not); None, the default, waits for them for ever.
 
     ``batch``: send Kafka record batches in place of raw records. That is several times faster, and records
-    have keys, headers and timestamps; C and Java nodes carry them and hand them out as they are.
+    have keys, headers and timestamps; C nodes carry them and hand them out as they are.
     ``compression``: of batches, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"``. ``linger``: seconds that
     a batch waits for more records, 5 ms unless given. Both are for ``batch`` only.
 

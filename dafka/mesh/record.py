@@ -16,7 +16,7 @@ class Record(NamedTuple):
     """One record of a topic.
 
     ``partition`` is the address of the producer that wrote it and ``sequence`` the number of the Dafka
-    message that carried it. A message of a C or Java node, or of :class:`dafka.Producer`, is one record:
+    message that carried it. A message of a C node, or of :class:`dafka.Producer`, is one record:
     ``offset`` equals ``sequence``, ``value`` is the content, ``key`` and ``timestamp`` are None. A message
     of a broker is a Kafka record batch: its records share the ``sequence`` and have an ``offset`` each;
     ``timestamp`` is in milliseconds since the epoch.

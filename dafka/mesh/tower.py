@@ -51,6 +51,11 @@ class Tower:
         return self._node.addresses
 
     @property
+    def bound(self) -> tuple[str, str]:
+        """The same pair as it is bound: ``0.0.0.0`` and ``[::]`` are every interface."""
+        return self._node.bound
+
+    @property
     def discarded(self) -> dict[str, int]:
         """How many malformed beacons arrived, by cause."""
         return dict(self._node.discarded)
@@ -95,6 +100,7 @@ class _TowerNode:
             self._in.close()
             self._out.close()
             raise
+        self.bound = bound
         self.addresses = (reachable(bound[0]), reachable(bound[1]))
         interface = b"127.0.0.1" if "//127.0.0.1:" in bound[0] else first_interface().encode()
         self._role = TowerRole(interface)
@@ -156,9 +162,9 @@ class _TowerNode:
         self._out.close()
 
 
-def reachable(bound: str) -> str:
-    """A bound address as one to connect to: a wildcard interface becomes loopback."""
-    return bound.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//127.0.0.1:")
+def reachable(bound: str, interface: str = "127.0.0.1") -> str:
+    """A bound address as one to connect to: every interface becomes ``interface``, loopback unless given."""
+    return bound.replace("//0.0.0.0:", f"//{interface}:").replace("//[::]:", f"//{interface}:")
 
 
 def first_interface() -> str:

@@ -1,7 +1,7 @@
 """Commands <-> ZeroMQ frames, in both framings that exist.
 
 Both open the first frame with the command's ID octet and the ZeroMQ topic, so the same subscriptions serve
-both. ``libdafka`` (what C and Java nodes send) goes on in that frame with NUL, the version and the fields;
+both. ``libdafka`` (what C nodes send) goes on in that frame with NUL, the version and the fields;
 ``rfc46`` (what the specification says) ends it there and puts signature, ID, version and fields into a
 second frame. The content, of the two commands that have one, is a frame of its own at the end. So the
 number of frames tells the framing.
@@ -14,6 +14,10 @@ Octets behind the last field are ignored: that is where we extend ``libdafka``, 
 with the store's address). In ``rfc46`` ACK has a field address of its own. The grammar does not say whose;
 the partition's is the ZeroMQ topic already and in FETCH the field names the sender, so it is the store's.
 A peer that puts the partition there is one that does not say which store it is.
+
+The Java implementation's current revision writes a third one: as ``libdafka``, but without the version
+and with the subject in front of the address. C nodes do not read it, and here it is malformed, as anything
+else that is neither of the two.
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ from click.testing import CliRunner
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.cli import main
+from dafka.mesh.tower import first_interface
 from dafka.protocol.batch_writer import encode_batch
 
 
@@ -39,10 +42,24 @@ def test_a_producer_without_a_store_says_what_is_not_acknowledged() -> None:
         assert "Traceback" not in done.stderr
 
 
+def test_a_tower_that_listens_on_every_interface_says_so_with_an_address_for_other_machines() -> None:
+    with running("tower", "--sub", "tcp://*:*", "--pub", "tcp://*:*") as tower:
+        assert tower.stderr is not None
+        said = tower.stderr.readline()
+        host = first_interface()
+        assert said.count(f"tcp://{host}:") == 2
+        assert "listening on every interface" in said
+        ports = [int(port) for port in re.findall(r":(\d+)", said)]
+        for port in ports:
+            socket.create_connection((host, port), 5).close()
+
+
 def test_a_tower_says_where_it_is_and_ends_on_a_signal() -> None:
     with running("tower", "--sub", "tcp://127.0.0.1:*", "--pub", "tcp://127.0.0.1:*") as tower:
         assert tower.stderr is not None
-        assert "tcp://127.0.0.1:" in tower.stderr.readline()
+        said = tower.stderr.readline()
+        assert said.count("tcp://127.0.0.1:") == 2
+        assert "every interface" not in said
         tower.send_signal(signal.SIGINT)
         assert tower.wait(10) == 0
 

@@ -145,8 +145,8 @@ RULES = [
         "Every Dafka message sent SHALL start with the DAFKA protocol signature, %xAA %xA0.",
         "test_framing.py::test_every_message_has_the_signature",
         readme="Every Dafka message sent SHALL start with the ZRE protocol signature, %xAA %xA0.",
-        note="The prose says %xAA %xA0 once, the grammar %xAA %xA5 everywhere: the grammar counts. C and "
-        "Java nodes send no signature at all. We send their framing by default and the specification's "
+        note="The prose says %xAA %xA0 once, the grammar %xAA %xA5 everywhere: the grammar counts. C nodes "
+        "send no signature at all. We send their framing by default and the specification's "
         "with framing='rfc46', and read both.",
     ),
     Rule(

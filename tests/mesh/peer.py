@@ -1,6 +1,6 @@
 """A peer of the mesh written with plain pyzmq and nothing of Dafka's but the protocol.
 
-It stands where a C or Java node would: it beacons, connects to whom the tower names, is subscribed to
+It stands where a C node would: it beacons, connects to whom the tower names, is subscribed to
 everything, and says what a test has it say.
 """
 

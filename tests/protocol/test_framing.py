@@ -31,6 +31,7 @@ from dafka.protocol.framing import (
     Framing,
     decode,
     encode,
+    string,
     zmq_topic,
 )
 
@@ -212,6 +213,25 @@ def test_octets_behind_the_last_field_are_ignored(command: Command, framing: Fra
 )
 def test_what_is_no_command_is_named_by_its_cause(frames: list[bytes], expected: str) -> None:
     assert cause(frames) == expected
+
+
+@pytest.mark.parametrize("topic", [b"hello", b"t", b" ", b"!" * 33, b"A" * 32])
+def test_what_java_nodes_send_is_malformed_and_taken_for_nothing_else(topic: bytes) -> None:
+    """Without the version octet and with the subject in front of the address; topics have letters."""
+    name, number = string(topic), (7).to_bytes(8, "big")
+    producer, consumer = string(PRODUCER), string(CONSUMER)
+    sent = [
+        [b"M" + topic + b"\0" + name + producer + number, b"value"],
+        [b"D" + CONSUMER + b"\0" + name + producer + number, b"value"],
+        [b"F" + PRODUCER + b"\0" + name + number + (5).to_bytes(4, "big") + consumer],
+        [b"K" + PRODUCER + b"\0" + name + number],
+        [b"H" + topic + b"\0" + name + producer + number],
+        [b"E" + CONSUMER + b"\0" + name + producer + number],
+        [b"G" + topic + b"\0" + consumer],
+    ]
+    for frames in sent:
+        with pytest.raises(MalformedMessage):
+            decode(frames)
 
 
 @given(st.lists(st.binary(max_size=100), max_size=4))
