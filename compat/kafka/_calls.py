@@ -18,6 +18,7 @@ import gevent.event
 from kafka.errors import KafkaTimeoutError
 
 from compat.kafka._client import Client
+from dafka.broker.remote.limits import in_words
 
 GRACE = 0.05  # seconds that every wait lasts at least, however little time a poll was given
 SLICE = 1.0  # seconds that a wait lasts at most, so that its caller can see whether it was closed
@@ -40,16 +41,18 @@ class Calls:
         """The broker that runs now; for what is called."""
         return self._client.broker
 
-    def within(self, timeout_ms: float | None, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def within(self, timeout_ms: float | None, what: str, fn: Callable[..., Any], *args: Any) -> Any:
         """Call the broker, waiting ``timeout_ms`` at most (None: for ever).
+
+        ``what``: Kafka's name of the request, for the error.
 
         Raises:
             KafkaTimeoutError: it has not answered.
         """
         seconds = None if timeout_ms is None else max(timeout_ms / 1000, 0.0)
-        call = _Call(fn, args, kwargs)
+        call = _Call(fn, args)
         if not self._client.call(self._wait, call, seconds):
-            raise KafkaTimeoutError(f"The broker did not answer {fn.__name__} within {timeout_ms} ms")
+            raise KafkaTimeoutError(f"The broker did not answer {what} within {in_words(seconds)}")
         return call.outcome()
 
     def resume(self, key: Any, seconds: float, fn: Callable[..., Any], *args: Any) -> Any:
@@ -60,7 +63,7 @@ class Calls:
         """
         call = self._left.pop(key, None)
         if call is None or monotonic() - call.ended > USABLE:
-            call = _Call(fn, args, {})
+            call = _Call(fn, args)
         # Noted before the wait: who is interrupted in it (Ctrl-C) comes back to the same call.
         self._left[key] = call
         if not self._client.call(self._wait, call, min(max(seconds, GRACE), SLICE)):
@@ -79,17 +82,17 @@ class Calls:
 class _Call:
     """A call that runs in a green thread of its own."""
 
-    def __init__(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> None:
-        self._call = fn, args, kwargs
+    def __init__(self, fn: Callable[..., Any], args: Any) -> None:
+        self._call = fn, args
         self._value: Any = None
         self._error: BaseException | None = None
         self.over: gevent.event.Event | None = None  # from its beginning on
         self.ended = float("inf")  # monotonic seconds
 
     def run(self) -> None:
-        fn, args, kwargs = self._call
+        fn, args = self._call
         try:
-            self._value = fn(*args, **kwargs)
+            self._value = fn(*args)
         except BaseException as error:
             self._error = error
         self.ended = monotonic()

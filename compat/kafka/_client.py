@@ -32,8 +32,11 @@ API_VERSION = (4, 0)
 class Client:
     """A connection to a broker, in this process or by TCP."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        """Connect as the configuration says.
+    def __init__(self, config: dict[str, Any], eager: bool) -> None:
+        """Find the broker that the configuration names.
+
+        ``eager``: wait until it is there. Otherwise one of another process is connected to when it is first
+        called, and may start later than this client.
 
         Raises:
             KafkaTimeoutError: no such broker within ``bootstrap_timeout_ms``.
@@ -48,6 +51,7 @@ class Client:
                 None if timeout_ms is None else timeout_ms / 1000,
                 request_timeout=config["request_timeout_ms"] / 1000,
                 security_protocol=config["security_protocol"],
+                wait=eager,
             )
         except (KafkaTimeoutError, ValueError, TypeError):
             raise
@@ -63,13 +67,18 @@ class Client:
         self._release = weakref.finalize(self, _release, connection, os.getpid())
         self._release.atexit = False
         self.closed = False
+        self._unmet = not eager  # the broker may still turn out to be one of this process
         config["api_version"] = API_VERSION if config["api_version"] is None else config["api_version"]
 
     @property
     def broker(self) -> BrokerInterface:
         """The broker; after it was stopped and started again at its address, the one that runs now."""
-        if not getattr(self._broker, "running", True):
-            self._broker, self._owner = successor(self._broker)
+        if self._unmet or not getattr(self._broker, "running", True):
+            known = self._broker
+            self._broker, self._owner = successor(known)
+            if self._unmet and self._broker is not known:
+                self._release()  # the connections that led to nobody
+            self._unmet = self._unmet and not getattr(self._broker, "reached", True)
         return self._broker
 
     def close(self) -> None:

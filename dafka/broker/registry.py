@@ -96,6 +96,7 @@ def connect(
     *,
     request_timeout: float = REQUEST_TIMEOUT,
     security_protocol: str = "PLAINTEXT",
+    wait: bool = True,
 ) -> Connection:
     """Find the broker that ``bootstrap_servers`` names: ``host:port``, several with commas, or a list.
 
@@ -104,7 +105,8 @@ def connect(
     waited for, at most ``timeout`` seconds (None: for ever; 0: only brokers of this process are found). With
     the environment variable ``DAFKA_EMBEDDED=DIR`` every address that names no running broker of this
     process means the one on the folder DIR, which is started when first asked for and runs until the
-    interpreter exits.
+    interpreter exits. Without ``wait`` a broker that is none of this process is not looked for before it is
+    called.
 
     ``request_timeout`` (seconds) and ``security_protocol`` are for TCP; nothing but PLAINTEXT is built.
 
@@ -120,7 +122,7 @@ def connect(
     folder = os.environ.get(EMBEDDED)
     hub = get_hub()
     search = _Search(hub, addresses, timeout, request_timeout, security_protocol)
-    broker = hub.run(search.run, folder)
+    broker = hub.run(search.run, folder, wait)
     if broker is None:
         elsewhere = "" if search.failure is None else f", and over TCP: {search.failure.args[0]}"
         raise KafkaTimeoutError(
@@ -132,15 +134,12 @@ def connect(
 
 
 def successor(broker: BrokerInterface) -> tuple[BrokerInterface, Broker | None]:
-    """The broker that runs now at the address of one that was stopped, with its owner.
+    """The broker of this process that runs now at the address of ``broker``, with its owner.
 
-    If there is none, that one itself.
+    ``broker`` was stopped, or has never been reached. If there is none, that one itself.
     """
-    address = getattr(broker, "host", None), getattr(broker, "port", None)
-    for core, owner in _running():
-        if (core.host, core.port) == address:
-            return core, owner
-    return broker, None
+    known = (getattr(broker, "host", ""), getattr(broker, "port", 0))
+    return _here(getattr(broker, "addresses", (known,))) or (broker, None)
 
 
 def add(broker: Broker, core: EmbeddedBroker, path: str, stop: Callable[[], None]) -> None:
@@ -162,6 +161,15 @@ def _running() -> list[tuple[EmbeddedBroker, Broker]]:
     """The brokers that run and are not about to be stopped, because nobody has them any more."""
     owned = ((core, known.owner()) for core, known in list(_brokers.items()) if core.running)
     return [(core, owner) for core, owner in owned if owner is not None]
+
+
+def _here(addresses: Iterable[tuple[str, int]]) -> tuple[EmbeddedBroker, Broker] | None:
+    """The broker of this process that has the first of these addresses that any has."""
+    if not _brokers:
+        return None
+    by_address = {(_host(core.host), core.port): (core, owner) for core, owner in _running()}
+    found = (by_address.get((_host(host), port)) for host, port in addresses)
+    return next((one for one in found if one is not None), None)
 
 
 def _host(host: str) -> str:
@@ -189,41 +197,47 @@ class _Search:
         self.failure: KafkaConnectionError | TimeoutError | None = None
         self.owner: Broker | None = None  # of the broker that was found
 
-    def run(self, folder: str | None) -> BrokerInterface | None:
+    def run(self, folder: str | None, wait: bool) -> BrokerInterface | None:
         """The broker; None when the time is over."""
+        core = self._here()
+        if core is not None:
+            return core
+        if folder:
+            self.owner, core = _start_embedded(folder)
+            return core
+        shared: _Shared | None = None
+        found: BrokerInterface | None = None
         pause = FIRST_PAUSE
-        while True:
-            core = self._here()
-            if core is not None:
-                return core
-            if folder:
-                self.owner, core = _start_embedded(folder)
-                return core
-            _started.clear()
-            if self._left is not None and self._left <= 0:
-                return None
-            remote = self._elsewhere()
-            if remote is not None:
-                return remote
-            left = self._left
-            _started.wait(pause if left is None else max(min(pause, left), 0.0))
-            pause = min(pause * 2, LONGEST_PAUSE)
+        try:
+            while found is None:
+                _started.clear()
+                if self._left is not None and self._left <= 0 and wait:
+                    return None
+                shared = shared or self._share()  # the same one until the end: it knows what has failed
+                found = self._elsewhere(shared.remote) if wait else shared.remote
+                if found is None:
+                    left = self._left
+                    _started.wait(pause if left is None else max(min(pause, left), 0.0))
+                    pause = min(pause * 2, LONGEST_PAUSE)
+                    found = self._here()
+            return found
+        finally:
+            if shared is not None and found is not shared.remote:
+                _release(shared.remote)
 
     @property
     def _left(self) -> float | None:
         return None if self._deadline is None else self._deadline - time.monotonic()
 
     def _here(self) -> EmbeddedBroker | None:
-        by_address = {(_host(core.host), core.port): (core, owner) for core, owner in _running()}
-        for host, port in self._addresses:
-            found = by_address.get((_host(host), port))
-            if found is not None:
-                core, self.owner = found
-                return core
-        return None
+        found = _here(self._addresses)
+        if found is None:
+            return None
+        core, self.owner = found
+        return core
 
-    def _elsewhere(self) -> BrokerInterface | None:
-        """A remote broker that has answered just now."""
+    def _share(self) -> _Shared:
+        """What all clients of these addresses share; this one uses it until it is released."""
         if self._security_protocol != "PLAINTEXT":
             raise KafkaConfigurationError(
                 f"security_protocol={self._security_protocol!r}: no broker of this process has the address "
@@ -234,21 +248,19 @@ class _Search:
         if shared is None:
             shared = _remotes[key] = _Shared(self._new_remote())
         shared.users += 1
-        found = False
+        return shared
+
+    def _elsewhere(self, remote: Remote) -> BrokerInterface | None:
+        """The remote broker if it answers, or the one of this process that does."""
         try:
             with gevent.Timeout(self._left, TimeoutError("no answer in time")):
-                cluster_id = shared.remote.metadata(()).cluster_id
+                cluster_id = remote.metadata(()).cluster_id
             with changing:  # a broker of this process that was starting is known now
-                core = self._here() or self._of_cluster(cluster_id)
-            found = core is None
-            return shared.remote if core is None else core
+                return self._here() or self._of_cluster(cluster_id) or remote
         except (KafkaConnectionError, TimeoutError) as error:
             if self.failure is None or not isinstance(error, TimeoutError):
                 self.failure = error
             return None
-        finally:
-            if not found:
-                _release(shared.remote)
 
     def _of_cluster(self, cluster_id: str) -> EmbeddedBroker | None:
         """The broker of this process that has answered by TCP under an address that is not its own."""

@@ -79,17 +79,18 @@ class Requests:
         encoded = request.encode()
         broker = self._client.broker
         if hasattr(broker, "send"):
-            return self._call(broker.send, request, node_id)
+            return self._call(request, broker.send, request, node_id)
         received = type(request).decode(encoded, version=version)
         try:
-            response = self._call(wire.answer, broker, received, self._context)
+            response = self._call(request, wire.answer, broker, received, self._context)
         except UnsupportedVersionError as error:
             raise IncompatibleBrokerVersion(str(error)) from None
         return type(response).decode(response.encode(version=version), version=version)
 
-    def _call(self, fn: Callable[..., Any], *args: Any) -> Any:
+    def _call(self, request: Any, fn: Callable[..., Any], *args: Any) -> Any:
+        what = type(request).__name__.removesuffix("Request")
         try:
-            return self._calls.within(self._timeout_ms, fn, *args)
+            return self._calls.within(self._timeout_ms, what, fn, *args)
         except KafkaTimeoutError as error:
             raise RequestTimedOutError(str(error)) from None
 

@@ -45,7 +45,7 @@ class KafkaAdminClient(_TheirAdminClient):
         asked = self.config["api_version"]
         versions = None if asked is None else BrokerVersionData(asked)
         self._metrics = Registry(self.config)
-        self._broker = Client(self.config)
+        self._broker = Client(self.config, True)
         self._manager = self._net = Requests(self._broker, self.config, versions)
         self._controller_id = None
         self._closed = False

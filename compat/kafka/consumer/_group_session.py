@@ -41,7 +41,7 @@ from compat.kafka._calls import Calls
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
 from dafka.broker import BrokerStoppedError
-from dafka.broker.interface import Joined, JoinRequest, LeavingMember, Synced
+from dafka.broker.interface import BrokerInterface, Joined, JoinRequest, LeavingMember, Synced
 from dafka.mesh.hub import Hub
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,6 @@ class Session:
         """``wake_caller``, a method that is called in the hub, ends a fetch of the program's thread."""
         self._client = client
         self._calls = calls
-        self._broker = client.broker
         self._wake_caller = weakref.WeakMethod(wake_caller)
         self._group = config["group_id"]
         self._client_id = config["client_id"] or ""
@@ -107,6 +106,10 @@ class Session:
         self.metrics: ConsumerMetrics | None = None
         self._attendance: Attendance | None = None
         self._heart: gevent.Greenlet | None = None
+
+    @property
+    def _broker(self) -> BrokerInterface:
+        return self._client.broker
 
     # -- from the program's thread --------------------------------------------------------------
 
@@ -145,7 +148,7 @@ class Session:
         A broker that does not answer in time is not waited for: it will miss the heartbeats.
         """
         try:
-            self._calls.within(timeout_ms, self._leave)
+            self._calls.within(timeout_ms, "LeaveGroup", self._leave)
         except (BrokerStoppedError, KafkaTimeoutError) as error:
             log.debug("group %s was not left: %r", self._group, error)
 

@@ -136,7 +136,7 @@ class Positions:
         missing = dict(timestamps)
         while missing:
             wanted = {(one.topic, one.partition): int(timestamp) for one, timestamp in missing.items()}
-            answers = self._calls.within(timer.timeout_ms, self._list_in_hub, wanted)
+            answers = self._calls.within(timer.timeout_ms, "ListOffsets", self._list_in_hub, wanted)
             for partition in list(missing):
                 answer = answers[tuple(partition)]
                 if answer.error is None:
@@ -169,7 +169,7 @@ class Positions:
             KafkaTimeoutError: the broker did not say within ``timeout_ms`` (None: it is waited for).
         """
         wanted = [tuple(partition) for partition in partitions]
-        return _as_offsets(self._calls.within(timeout_ms, self._committed_in_hub, wanted))
+        return _as_offsets(self._calls.within(timeout_ms, "OffsetFetch", self._committed_in_hub, wanted))
 
     def _committed(self, partitions: Iterable[TopicPartition], deadline: float) -> Offsets:
         wanted = sorted(tuple(partition) for partition in partitions)
@@ -207,7 +207,9 @@ class Positions:
         timeout_ms = self._config["request_timeout_ms"] if timeout_ms is None else timeout_ms
         timer = Timer(timeout_ms, f"Failed to commit offsets in {timeout_ms} ms")
         while True:
-            error = self._calls.within(timer.timeout_ms, self._commit_in_hub, offsets, self._identity())
+            error = self._calls.within(
+                timer.timeout_ms, "OffsetCommit", self._commit_in_hub, offsets, self._identity()
+            )
             if error is None:
                 return
             if not isinstance(error, RetriableError) or isinstance(error, final):

@@ -59,7 +59,7 @@ class KafkaConsumer(Reading):
         self._closed = True  # until everything below has succeeded
         self.config = read_config(self.DEFAULT_CONFIG, configs)
         self._metrics = new_registry(self.config)
-        self._client = Client(self.config)
+        self._client = Client(self.config, self.config["api_version"] is None)
         adapt_to_version(self.config, configs)
         check_config(self.config)
         self._subscription = SubscriptionState(self.config["auto_offset_reset"])
@@ -308,7 +308,7 @@ class KafkaConsumer(Reading):
     def _all_topics(self) -> dict[str, set[int]]:
         self._check_open()
         look = self._client.broker.metadata
-        return partitions_of(self._calls.within(self.config["request_timeout_ms"], look, None))
+        return partitions_of(self._calls.within(self.config["request_timeout_ms"], "Metadata", look, None))
 
     def partitions_for_topic(self, topic: str) -> set[int]:
         """The numbers of a topic's partitions; empty if there is no such topic."""

@@ -43,15 +43,22 @@ class Choosing:
         ensure_valid_topic_name(topic)
         deadline = monotonic() + max_block_ms / 1000
         calls = Calls(self._client)
+        why = ""
         while True:
             left_ms = max(deadline - monotonic(), GRACE) * 1000
-            why = f"topic {topic!r} has no partition that can be written to"
             try:
                 metadata = calls.within(
-                    left_ms, self._sender.refresh, [topic], self.config["allow_auto_create_topics"]
+                    left_ms,
+                    "Metadata",
+                    self._sender.refresh,
+                    [topic],
+                    self.config["allow_auto_create_topics"],
                 )
+                why = f"topic {topic!r} has no partition that can be written to"
             except KafkaConnectionError as error:  # nobody there for the moment
                 metadata, why = None, str(error)
+            except KafkaTimeoutError as error:
+                metadata, why = None, why or str(error.args[0])
             known = self._topics.get(topic)
             if known is not None:
                 return known

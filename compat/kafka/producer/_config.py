@@ -13,10 +13,14 @@ from typing import Any
 import kafka.producer.kafka as _theirs
 from kafka.codec import has_gzip, has_lz4, has_snappy, has_zstd
 from kafka.errors import KafkaConfigurationError
+from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.serializer import Serializer, SerializeWrapper
 
 log = logging.getLogger(__name__)
 
+_IDEMPOTENCE_SINCE = (0, 11)
+
+_CODECS_SINCE = {"lz4": (0, 8, 2), "zstd": (2, 1)}
 _CODECS = {None: lambda: True, "gzip": has_gzip, "snappy": has_snappy, "lz4": has_lz4, "zstd": has_zstd}
 
 
@@ -26,7 +30,8 @@ def read_config(
     """The configuration with the defaults filled in; ``configs`` is emptied.
 
     Raises:
-        ValueError: unknown keys.
+        ValueError: unknown keys, or an ``api_version`` that is no version.
+        UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
     """
     config = {key: configs.pop(key, default) for key, default in defaults.items()}
     for key in ("key_serializer", "value_serializer"):
@@ -45,7 +50,15 @@ def read_config(
         config["client_id"] = f"kafka-python-producer-{_theirs.PRODUCER_CLIENT_ID_SEQUENCE.increment()}"
     if config["acks"] == "all":
         config["acks"] = -1
+    config["api_version"] = _read_version(config["api_version"])
     return config
+
+
+def _read_version(version: Any) -> tuple[int, ...] | None:
+    if isinstance(version, str):
+        log.warning("api_version is a tuple of numbers or None; %r is a str, which is deprecated", version)
+        version = None if version == "auto" else tuple(map(int, version.split(".")))
+    return None if version is None else BrokerVersionData(version).broker_version  # type: ignore[no-any-return]
 
 
 def check_config(config: dict[str, Any], given: set[str], name: str) -> None:
@@ -64,8 +77,15 @@ def check_config(config: dict[str, Any], given: set[str], name: str) -> None:
 
 
 def check_compression(config: dict[str, Any]) -> None:
-    """Raise ValueError for an unknown codec, RuntimeError for one whose library is missing."""
-    codec = config["compression_type"]
+    """Refuse a codec that cannot be used.
+
+    Raises:
+        ValueError: it is unknown, or to brokers of that ``api_version``.
+        RuntimeError: its library is not installed.
+    """
+    codec, version = config["compression_type"], config["api_version"]
+    if version < _CODECS_SINCE.get(codec, ()):
+        raise ValueError(f"{codec} requires brokers of {_CODECS_SINCE[codec]}, not api_version={version}")
     if codec not in _CODECS:
         raise ValueError(f"Not supported codec: {codec}")
     if not _CODECS[codec]():
@@ -89,11 +109,18 @@ def check_idempotence(config: dict[str, Any], given: set[str], name: str) -> Non
     if config["max_in_flight_requests_per_connection"] > 5:
         in_flight = config["max_in_flight_requests_per_connection"]
         conflicts.append(f"max_in_flight_requests_per_connection={in_flight!r}")
-    if not conflicts:
-        return
-    if explicit:
+    version = config["api_version"]
+    if explicit and conflicts:
         raise KafkaConfigurationError(
             f"enable_idempotence=True is incompatible with user-provided {', '.join(conflicts)}"
         )
+    if explicit and version < _IDEMPOTENCE_SINCE:
+        raise KafkaConfigurationError(
+            f"idempotent and transactional producers require brokers of 0.11, not api_version={version}"
+        )
+    if not conflicts and version < _IDEMPOTENCE_SINCE:
+        conflicts.append(f"api_version={version}")
+    if not conflicts:
+        return
     log.warning("%s: idempotence is off because of %s", name, ", ".join(conflicts))
     config["enable_idempotence"] = False

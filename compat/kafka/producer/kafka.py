@@ -83,7 +83,7 @@ class KafkaProducer(Choosing, Transactional):
         given = set(configs)
         self.config = read_config(self.DEFAULT_CONFIG, self.DEPRECATED_CONFIGS, configs)
         self._metrics = new_registry(self.config)
-        self._client = Client(self.config)
+        self._client = Client(self.config, self.config["api_version"] is None)
         check_config(self.config, given, str(self))
         self._pid = os.getpid()
         metrics = None if self._metrics is None else ProducerMetrics(self._metrics)

@@ -67,6 +67,11 @@ class Cluster:
         self._leaders: dict[str, _Leaders] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
 
+    @property
+    def reached(self) -> bool:
+        """Whether a broker has ever told of the cluster."""
+        return bool(self._nodes)
+
     # -- requests -------------------------------------------------------------------------------
 
     def ask(

@@ -29,7 +29,7 @@ from kafka.errors import (
 )
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
-from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES
+from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES, in_words
 from dafka.broker.remote.responses import read_response
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ class Connection:
         try:
             return answer.get(timeout=timeout)  # type: ignore[no-any-return]
         except gevent.Timeout:
-            late = RequestTimedOutError(f"{self.name} has not answered within {timeout:g} seconds")
+            late = RequestTimedOutError(f"{self.name} has not answered within {in_words(timeout)}")
             self._fail(late)
             raise late from None
 

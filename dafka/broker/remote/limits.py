@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+
+def in_words(seconds: float | None) -> str:
+    """A length of time as an error says it: "60 s", "1.5 s", "250 ms"."""
+    if seconds is None:
+        return "any time"
+    return f"{seconds * 1000:.0f} ms" if round(seconds, 3) < 1 else f"{round(seconds, 1):g} s"
+
+
 REQUEST_TIMEOUT = 30.0
 """From sending a request to its answer; requests that wait at the broker have their waiting time on top."""
 
@@ -16,6 +24,9 @@ RECONNECT_BACKOFF_MAX = 1.0
 
 RECONNECT_JITTER = 0.2
 """By which part a pause is longer or shorter at random, so that clients do not come back all at once."""
+
+UNREACHABLE_LOGGED = 60.0
+"""Between two lines in the log about a broker that cannot be reached."""
 
 RETRY_BACKOFF = 0.1
 """The pause before a request is repeated because of an error that passes."""

@@ -75,6 +75,11 @@ class Remote(RemoteGroups, RemoteAdmin, RemoteTransactions, BrokerInterface):
     def __repr__(self) -> str:
         return "<Remote " + ",".join(f"{host}:{port}" for host, port in self.addresses) + ">"
 
+    @property
+    def reached(self) -> bool:
+        """Whether a broker has ever answered."""
+        return self.cluster.reached
+
     def send(self, request: Any, node: int | None = None) -> Any:
         """Send one of kafka-python's requests, in the highest version both sides know; its response.
 
