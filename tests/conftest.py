@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from hypothesis import settings
 
+from dafka.log.repeating import forget_repeats
 from dafka.testing.plugin import (
     dafka_broker,
     dafka_broker_session,
@@ -25,3 +27,9 @@ settings.load_profile("dafka")
 # Ignored in what a shell runs in the background, and inherited: processes of tests are ended with Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _first_lines() -> None:
+    """What a test logs is the first of its kind, whatever the tests before it have logged."""
+    forget_repeats()

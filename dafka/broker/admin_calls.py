@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 from collections import Counter
@@ -46,10 +45,11 @@ from dafka.broker.retention import Upkeep
 from dafka.broker.topics import TopicTable, is_legal
 from dafka.broker.whole import whole
 from dafka.log import Log, LogError
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.hub import Hub
 from dafka.mesh.turns import next_turn
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 ALL_RECORDS = -1
 

@@ -8,7 +8,6 @@ that wait for a partition that has grown are woken.
 from __future__ import annotations
 
 import base64
-import logging
 import math
 import os
 import uuid
@@ -51,6 +50,7 @@ from dafka.broker.topics import TopicTable
 from dafka.broker.topics_calls import TopicCalls
 from dafka.broker.transactions_coordinator import TransactionCoordinator
 from dafka.log import Durability, Log, LogClosedError, LogError, LogPartition, OnDamage
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.address import new_address
 from dafka.mesh.hub import Hub
 from dafka.mesh.options import EndpointOptions
@@ -60,7 +60,7 @@ from dafka.mesh.writer import Writer
 if TYPE_CHECKING:
     from dafka.broker.node import BrokerNode
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 NODE_ID = 0
 IDENTITY = "broker"  # the table of what this broker is called

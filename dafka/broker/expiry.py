@@ -7,7 +7,6 @@ long carries out its searches when it stops, in :data:`LAST_SECONDS` at most.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,10 +16,11 @@ import gevent
 
 from dafka.broker.limits import CROWD_INTERVAL
 from dafka.log import LogClosedError, LogError
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.hub import Hub
 from dafka.mesh.turns import next_turn
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 LAST_SECONDS = 0.5
 """What the searches before the end may take; the rest is left to the next time."""

@@ -25,7 +25,6 @@ them, an empty batch stands for their offsets. Without it a reader would ask for
 
 from __future__ import annotations
 
-import logging
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -46,6 +45,7 @@ from dafka.broker.limits import YIELD_BYTES
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
 from dafka.log import DamagedError, Log, LogClosedError, LogError, LogPartition
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.turns import next_turn
 from dafka.protocol.batch import HEADER_OCTETS, read_header
 from dafka.protocol.batch_empty import encode_empty
@@ -59,7 +59,7 @@ MISFITS = 16  # partitions whose next batch is too long for what is left, until 
 
 MESSAGES_KEPT = 100  # of each partition, so that each is logged once
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 _COUNT = slice(HEADER_OCTETS - 4, HEADER_OCTETS)  # of records, in a batch
 _NO_RECORDS = bytes(4)

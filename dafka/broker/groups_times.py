@@ -7,14 +7,14 @@ next looked at. Groups that never had members, of consumers that only commit, ha
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 
 from dafka.log import Log, LogClosedError
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.writer import Writer
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 GROUPS = "groups"
 OCCUPIED = -1

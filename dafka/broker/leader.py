@@ -18,7 +18,6 @@ GET-HEADS for it.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 
@@ -37,13 +36,14 @@ from dafka.broker.presence import Presence
 from dafka.broker.producer_state import ProducerStates, RefusedBatchError
 from dafka.broker.rows import Rows
 from dafka.broker.topics import Partition
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.writer import Numbered, Writer
 from dafka.protocol.batch import BatchError, BatchHeader, check_batch, with_offset
 from dafka.protocol.batch_control import encode_marker
 from dafka.protocol.batch_walk import check_count
 from dafka.protocol.errors import DafkaError
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 MARKER_BYTES = 80
 

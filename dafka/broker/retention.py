@@ -7,8 +7,6 @@ the topic, and an opening broker finishes what was left undone.
 
 from __future__ import annotations
 
-import logging
-
 import gevent.event
 
 from dafka.broker.config_table import ConfigTable
@@ -18,11 +16,12 @@ from dafka.broker.presence import Presence
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
 from dafka.log import Log, LogClosedError, LogError, LogPartition
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.hub import Hub
 from dafka.mesh.retention import NO_RETENTION, Cleaner, Compaction, Retention, Rules, trim_in_steps
 from dafka.mesh.writer import Writer
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 _DROPS = 64  # partitions that are deleted in one round
 _REST = 10.0  # seconds until a deletion that failed is tried again

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from functools import partial
@@ -34,9 +33,10 @@ from dafka.broker.topics import Topic, TopicTable, is_legal
 from dafka.broker.transactions_coordinator import TransactionCoordinator
 from dafka.broker.whole import whole
 from dafka.log import LogError
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.hub import Hub
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 _NO_ID = uuid.UUID(int=0)
 

@@ -23,11 +23,12 @@ from dafka.broker.topics import Partition
 from dafka.broker.transactions import State, Transaction
 from dafka.broker.transactions_interface import NO_EPOCH
 from dafka.log import LogClosedError
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.writer import Writer
 
 _DECISION, _END = "decision", "end"  # beside the names of partitions, which have a slash
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 RETRY_PAUSE = 0.2  # seconds until what could not be written is tried again
 

@@ -9,7 +9,6 @@ written leaves it open.
 from __future__ import annotations
 
 import heapq
-import logging
 from collections.abc import Callable
 from math import inf
 
@@ -18,9 +17,10 @@ import gevent.event
 
 from dafka.broker.transactions import Transaction
 from dafka.log import LogClosedError
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.hub import Hub
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 PAUSE = 0.05  # seconds until a transaction that is due and busy is looked at again
 FAILED_PAUSE = 5.0  # seconds until one that could not be aborted is: the disk may be full for long

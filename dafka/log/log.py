@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 import weakref
@@ -27,6 +26,7 @@ from dafka.log.limits import (
 )
 from dafka.log.partition import LogPartition
 from dafka.log.reader import Reader, damaged
+from dafka.log.repeating import bounded_logger
 from dafka.log.round import WriteRound
 from dafka.log.space import Space
 from dafka.log.storage import SYNCHRONOUS, Storage
@@ -41,7 +41,7 @@ from dafka.log.table import (
     unseal,
 )
 
-logger = logging.getLogger(__name__)
+logger = bounded_logger(__name__)
 
 TableValues = Mapping[tuple[str, str], object]
 Durability = Literal["process", "power"]

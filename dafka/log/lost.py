@@ -15,16 +15,16 @@ partition was compacted, and notes its new end in the table LOST_TABLE for whoev
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 
 from dafka.log.changes import sealed
 from dafka.log.chunk import ChunkKey
 from dafka.log.partition import LogPartition, pack_floor
+from dafka.log.repeating import bounded_logger
 from dafka.log.storage import Storage
 from dafka.log.table import COMPACTION_TABLE, LOST_TABLE, encode_values
 
-logger = logging.getLogger(__name__)
+logger = bounded_logger(__name__)
 
 Floors = dict[int, tuple[int, int]]
 

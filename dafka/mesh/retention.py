@@ -10,7 +10,6 @@ Records go in whole stored values of up to about a megabyte, from the front, as 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -28,11 +27,12 @@ from dafka.log import (
     dirty_since,
     tombstones_due,
 )
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.hub import Hub
 from dafka.mesh.turns import next_turn
 from dafka.mesh.writer import Writer
 
-logger = logging.getLogger(__name__)
+logger = bounded_logger(__name__)
 
 CHECK_INTERVAL = 300.0
 """Seconds between two looks at all partitions, by default (log.retention.check.interval.ms)."""
@@ -70,6 +70,10 @@ class Rules(NamedTuple):
 
     retention: Retention = NO_RETENTION
     compaction: Compaction | None = None
+
+
+Work = Callable[[LogPartition, Rules], int]
+"""What is done to a partition; how much went."""
 
 
 def check_retention(ms: object, bytes: object) -> Retention:
@@ -133,7 +137,7 @@ class Cleaner:
         self.wake()
         gevent.joinall(self._greens)
 
-    def _run(self, wake: gevent.event.Event, work: Callable[[LogPartition, Rules], None]) -> None:
+    def _run(self, wake: gevent.event.Event, work: Work) -> None:
         while not self._closed:
             wake.clear()
             try:
@@ -142,15 +146,17 @@ class Cleaner:
                 return
             wake.wait(self._interval)
 
-    def _pass(self, work: Callable[[LogPartition, Rules], None]) -> None:
+    def _pass(self, work: Work) -> None:
         began = time.monotonic()
+        gone = partitions = 0
         for partition in self._log.partitions():
             if self._closed:
-                return
+                break
             rules = None if partition.dropped else self._rules(partition)
             if rules is not None:
                 try:
-                    work(partition, rules)
+                    went = work(partition, rules)
+                    gone, partitions = gone + went, partitions + (went > 0)
                 except LogClosedError:
                     raise
                 except LogError as error:
@@ -160,25 +166,35 @@ class Cleaner:
             if time.monotonic() - began > _SLICE:
                 next_turn()
                 began = time.monotonic()
+        if gone:  # a line for each partition would be thousands, and most of them of small ones
+            what = (
+                "retention removed %d messages" if work == self._retain else "compaction removed %d records"
+            )
+            logger.info(f"{what} from %d partitions of the log %s", gone, partitions, self._log.path)
 
-    def _retain(self, partition: LogPartition, rules: Rules) -> None:
+    def _retain(self, partition: LogPartition, rules: Rules) -> int:
+        """Let go of what is too old or too much; the number of messages."""
         ms, size = rules.retention
         oldest = None if ms < 0 else int(time.time() * 1000) - ms
         keep = None if size < 0 else size
+        gone = 0
         while not self._closed and not partition.dropped:
             wanted = partition.sequence_for_retention(
                 older_than_ms=oldest, keep_bytes=keep, max_values=_VALUES
             )
             if wanted <= partition.first_sequence:
-                return
-            logger.info("retention lets go of %r below sequence %d", partition, wanted)
+                break
+            logger.debug("retention lets go of %r below sequence %d", partition, wanted)
+            gone += wanted - partition.first_sequence
             self._writer.trim_and_wait(partition, before_sequence=wanted)
             self._trimmed(partition)
+        return gone
 
-    def _compact(self, partition: LogPartition, rules: Rules) -> None:
+    def _compact(self, partition: LogPartition, rules: Rules) -> int:
+        """Compact a partition if that is due; the number of records left out."""
         how = rules.compaction
         if how is None or not self._is_due(partition, how):
-            return
+            return 0
         steps = self._writer.compacting(
             partition,
             delete_retention_ms=how.delete_retention_ms,
@@ -190,10 +206,13 @@ class Cleaner:
         for step in steps:
             done = step
             if self._closed:
-                return
+                break
             next_turn()
         if done.records:
-            logger.info("compaction left %d records out of %r, %d bytes", done.records, partition, done.bytes)
+            logger.debug(
+                "compaction left %d records out of %r, %d bytes", done.records, partition, done.bytes
+            )
+        return done.records
 
     def _is_due(self, partition: LogPartition, how: Compaction) -> bool:
         now = int(time.time() * 1000)

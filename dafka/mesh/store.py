@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections import Counter
@@ -13,6 +12,7 @@ import gevent
 import gevent.event
 
 from dafka.log import Durability, Log, LogPartition, OnDamage
+from dafka.log.repeating import bounded_logger
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address, topic_name
 from dafka.mesh.dropped import when_dropped
@@ -39,7 +39,7 @@ _COUNTED = ("records_in", "bytes_in", "records_served", "bytes_served", "fetches
 
 _PAUSE = 0.001  # seconds until a congested endpoint is looked at again
 
-logger = logging.getLogger(__name__)
+logger = bounded_logger(__name__)
 
 IDENTITY = "store"  # the table of the log that holds this store's address
 

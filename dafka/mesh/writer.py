@@ -20,7 +20,6 @@ Between rounds the writer tidies up, see :mod:`dafka.mesh.writer_tidying`.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -46,6 +45,7 @@ from dafka.log import (
     WriteRound,
     compact,
 )
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.hub import Hub
 from dafka.mesh.pool import run_in
 from dafka.mesh.turns import next_turn
@@ -67,7 +67,7 @@ from dafka.mesh.writer_tidying import Tidying
 
 __all__ = ["Done", "Number", "Numbered", "OutOfSequenceError", "Writer", "WriterStoppedError"]
 
-logger = logging.getLogger(__name__)
+logger = bounded_logger(__name__)
 
 ROUND_BYTES = 16 * 1024 * 1024  # contents that one transaction takes at most
 INLINE_BYTES = 256 * 1024  # a round up to this is committed in the hub itself

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate, chain
 from types import MappingProxyType
 from typing import NamedTuple
 
 from dafka.log import LogPartition, LogWriteError, Rewrite, TableValues, Trim
+from dafka.log.repeating import bounded_logger
 from dafka.protocol.errors import DafkaError
 
-logger = logging.getLogger(__name__)
+logger = bounded_logger(__name__)
 
 Done = Callable[[Exception | None], None]
 

@@ -8,7 +8,6 @@ deletion at the latest.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 
@@ -17,9 +16,10 @@ import gevent.threadpool
 
 from dafka.log import Log, LogError
 from dafka.log.limits import COLLECT_BYTES, FREE_BYTES, WAL_BYTES
+from dafka.log.repeating import bounded_logger
 from dafka.mesh.pool import run_in
 
-logger = logging.getLogger(__name__)
+logger = bounded_logger(__name__)
 
 REST = 1.0  # seconds without tidying up after a step of it failed
 FILES_STAY = 1.0  # seconds that files of deleted values wait for a checkpoint, when nothing else wants one

@@ -15,6 +15,7 @@ from compat.kafka import KafkaConsumer
 from dafka import Broker
 from dafka.broker.interface import EARLIEST, CommittedOffset, TopicSpec
 from dafka.log import LogWriteError
+from dafka.log.repeating import LINES
 
 LARGE = bytes(100_000)
 
@@ -61,6 +62,17 @@ def test_a_damaged_value_is_passed_over_if_that_is_wanted(damaged, caplog):
         assert Client(broker).produce("t", b"d").base_offset == 3
     assert "is damaged" in caplog.text
     assert "it is skipped" in caplog.text
+
+
+def test_a_disk_that_fails_writes_some_lines_and_not_one_for_each_batch(client, monkeypatch, caplog):
+    client.create("t")
+    full = SimpleNamespace(f_bavail=1_000_000, f_frsize=1, f_blocks=10**9)
+    monkeypatch.setattr(os, "statvfs", lambda path: full)
+    for _ in range(200):
+        assert client.produce("t", b"refused").error is errors.KafkaStorageError
+    lines = [record for record in caplog.records if record.name.startswith("dafka")]
+    assert 0 < len(lines) <= 2 * LINES
+    assert "No space left on device" in lines[0].getMessage()
 
 
 def test_retention_on_a_disk_that_fails_is_tried_again_and_harms_nobody(monkeypatch, caplog, capfd):

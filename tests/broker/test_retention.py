@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from itertools import islice
 from pathlib import Path
@@ -15,6 +16,7 @@ from dafka import Broker, Consumer, Producer, Store
 from dafka.broker.admin_interface import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface import EARLIEST, LATEST, TopicSpec
 from dafka.log import Log
+from dafka.log.repeating import LINES
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
@@ -184,6 +186,22 @@ def test_records_go_at_the_next_check_without_anybody_asking():
         client.produce("t", b"x", timestamp=int(time.time() * 1000))
         assert client.values("t") == [b"x"]
         until(lambda: start_of(client) == 1)
+
+
+def test_compaction_and_retention_tell_of_all_partitions_in_one_line(client, caplog):
+    caplog.set_level(logging.INFO, "dafka")
+    topics = [f"t{number}" for number in range(30)]
+    for topic in topics:
+        create(client, topic, cleanup_policy="compact,delete", min_cleanable_dirty_ratio=0)
+        for _ in range(3):
+            put(client, (b"k", LARGE), topic=topic)
+    for number, topic in enumerate(topics):
+        configure(client, topic, min_cleanable_dirty_ratio=0.01 * (number + 1))  # looks at all of them again
+    until(lambda: all(list(keyed(client, topic)) == [1, 2] for topic in topics))
+    until(lambda: "compaction removed" in caplog.text)
+    assert caplog.text.count("compaction removed") <= LINES
+    configure(client, topics[0], retention_bytes=1)
+    until(lambda: "retention removed 2 messages from 1 partitions" in caplog.text)
 
 
 def test_a_compacted_topic_is_not_deleted_from(client):
