@@ -63,9 +63,7 @@ class StartAt(click.ParamType):
     help="Seconds after which a silent store counts as lost with what only it has.  [default: never]",
 )
 @click.option("--terminate-unacked", type=bool, default=False, help="Do not wait for stores at the end.")
-@click.option(
-    "--batch", is_flag=True, help="Send Kafka record batches: faster, and not for C nodes."
-)
+@click.option("--batch", is_flag=True, help="Send Kafka record batches: faster, and not for C nodes.")
 @click.option("--compression", type=click.Choice(CODEC_NAMES), help="Of batches.")
 @metrics_options
 @mesh_arguments

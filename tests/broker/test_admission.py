@@ -44,6 +44,27 @@ def produce(client: Client, *contents: bytes, acks: int = -1) -> Produced:
     return client.call("produce", {("t", 0): list(contents)}, acks)["t", 0]
 
 
+# -- what the header says -----------------------------------------------------------------------
+
+
+def counting(content: bytes, count: int) -> bytes:
+    """A batch that says it has ``count`` records."""
+    head = HEADER.pack(*check_batch(content)._replace(count=count, last_offset_delta=count - 1))
+    crc = crc32c(content[HEADER_OCTETS:], crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + content[HEADER_OCTETS:]
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+@pytest.mark.parametrize(("records", "count"), [(3, 2), (3, 4), (1, 2), (20_000, 19_999), (20_000, 20_001)])
+def test_a_batch_with_more_or_fewer_records_than_it_says_is_refused(client, policy, records, count):
+    create(client, cleanup_policy=policy)
+    content = encode_batch([(0, b"key", b"value", ())] * records)
+    outcome = produce(client, counting(content, count))
+    assert outcome.error is errors.InvalidRecordError
+    assert produce(client, content).error is None
+    assert len(client.values("t")) == records
+
+
 # -- size and replicas --------------------------------------------------------------------------
 
 

@@ -21,7 +21,17 @@ from dafka.log import (
 )
 from dafka.log.chunk import Chunk, ChunkKey
 from dafka.log.verify import verify
-from dafka.protocol.batch import TRANSACTIONAL_BIT, BatchError, check_batch, read_header, with_offset
+from dafka.protocol.batch import (
+    CRC_END,
+    CRC_START,
+    HEADER,
+    HEADER_OCTETS,
+    TRANSACTIONAL_BIT,
+    BatchError,
+    check_batch,
+    read_header,
+    with_offset,
+)
 from dafka.protocol.batch_control import commits, encode_marker
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
@@ -178,6 +188,28 @@ def test_a_batch_whose_timestamps_no_header_holds_stays(folder: Path) -> None:
         contents = log.read(partition, 0, count=9, max_bytes=EVERYTHING)[1]
         assert contents[0] == bytes(beyond)
         assert [decode_batch(content).values for content in contents[1:]] == [[b"2"], [b"2"], [b"t"]]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_batch_whose_header_and_body_disagree_stays_and_takes_nothing_with_it(
+    folder: Path, count: int
+) -> None:
+    """Native producers write what they like, and so did clients before their topic was compacted."""
+    good = encode_batch([(0, b"a", b"1", ()), (1, b"b", None, ())])
+    head = HEADER.pack(*read_header(good)._replace(count=count, last_offset_delta=2))
+    wrong = bytearray(head + good[HEADER_OCTETS:])
+    wrong[CRC_START:CRC_END] = crc32c(bytes(wrong[CRC_END:])).to_bytes(4, "big")
+    with Log(folder) as log:
+        partition = write(log, [(b"a", b"0"), (b"b", b"0")])
+        log.write([(partition, [with_offset(bytes(wrong), 2)])])
+        write(log, [(b"b", b"2"), (b"c", None)], TAIL)
+        for now in (1000, 2000):
+            run(log, partition, now_ms=now, delete_retention_ms=0)
+        contents = log.read(partition, 0, count=9, max_bytes=EVERYTHING)[1]
+        assert contents[1] == with_offset(bytes(wrong), 2)
+        assert decode_batch(contents[0]).values == [b"0"]  # of a: nobody can tell what overtakes it
+        tombstone = [] if count == 0 else [None]  # a batch that says it is empty hides nothing
+        assert decode_batch(contents[2]).values == [b"2", *tombstone]
 
 
 def test_control_batches_and_producers_numbers_stay(folder: Path) -> None:
