@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dafka.testing.broker import TestBroker
     from dafka.testing.groups import GroupMember
-    from dafka.testing.waiting import NotInTimeError, wait_until
+    from dafka.testing.waiting import NotInTimeError, async_wait_until, wait_until
 
-__all__ = ["GroupMember", "NotInTimeError", "TestBroker", "wait_until"]
+__all__ = ["GroupMember", "NotInTimeError", "TestBroker", "async_wait_until", "wait_until"]
 
 _HOMES = {
     "GroupMember": "dafka.testing.groups",
     "NotInTimeError": "dafka.testing.waiting",
     "TestBroker": "dafka.testing.broker",
+    "async_wait_until": "dafka.testing.waiting",
     "wait_until": "dafka.testing.waiting",
 }
 

@@ -2,8 +2,7 @@
 
 Looking and filling go straight to the broker inside, past the faults that a test has ordered: a fault is
 for the program under test. Every method may be called from any thread and returns plain values as they are
-at that moment; the ``wait_for_...`` ones wait, at most ``timeout`` seconds, and raise
-:class:`~dafka.testing.waiting.NotInTimeError`, an AssertionError that says what was there instead.
+at that moment. Those that wait are in :mod:`dafka.testing.waiting_for_broker`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from dafka.broker.interface import EARLIEST, LATEST, BrokerInterface, FetchFrom,
 from dafka.protocol.batch_writer import encode_batch
 from dafka.testing.faults import Failure, FaultyBroker
 from dafka.testing.groups import GroupsOfBroker
-from dafka.testing.waiting import TIMEOUT, wait_until
+from dafka.testing.waiting_for_broker import WaitingForBroker
 
 BATCH_RECORDS = 1000  # records that preload() puts into one batch at most
 BATCH_BYTES = 512 * 1024  # ... and the octets of their values, unless one alone is larger
@@ -48,14 +47,26 @@ class _Running(Protocol):
     _folder: str | None  # goes away with the broker
 
 
-class TestBroker(GroupsOfBroker, Broker):
+class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
     """A :class:`dafka.Broker` that can be filled, looked into and made to fail; the same arguments.
+
+    It listens, on a free port unless told otherwise: its ``bootstrap_servers`` is for clients of every kind,
+    in any process. Those of ``compat.kafka`` in this process reach it directly.
 
     Without a ``path`` its temporary folder is in memory where the system has a place for that (``/dev/shm``
     with half a gigabyte free), because what takes time in starting a broker is the disk.
     """
 
     __test__ = False  # for pytest, which takes classes of this name for tests
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        listen: str | None = "127.0.0.1:0",
+        **options: Any,
+    ) -> None:
+        super().__init__(path, listen=listen, **options)
 
     def _open(self) -> Any:
         folder = None
@@ -165,6 +176,11 @@ class TestBroker(GroupsOfBroker, Broker):
         """For each partition of a topic the offset that its next record will get."""
         return self._offsets([TopicPartition(topic, number) for number in self.partitions(topic)], LATEST)
 
+    def _sizes(self, topic: str) -> dict[int, int]:
+        ends = self.end_offsets(topic)
+        starts = self._offsets(ends, EARLIEST)
+        return {one.partition: end - starts.get(one, 0) for one, end in ends.items()}
+
     def committed(self, group: str, topic: str | None = None) -> dict[TopicPartition, int]:
         """The offsets a group has committed, in one topic or in all; partitions without one are left out."""
         found = self._call("fetch_offsets", group, None)
@@ -191,50 +207,6 @@ class TestBroker(GroupsOfBroker, Broker):
     def _offsets(self, partitions: Iterable[TopicPartition], which: int) -> dict[TopicPartition, int]:
         listed = self._call("list_offsets", dict.fromkeys(partitions, which))
         return {TopicPartition(*key): answer.offset for key, answer in listed.items() if answer.error is None}
-
-    # -- waiting --------------------------------------------------------------------------------
-
-    def wait_until(
-        self, condition: Callable[[], T], timeout: float = TIMEOUT, what: str | Callable[[], str] = ""
-    ) -> T:
-        """:func:`dafka.testing.wait_until`."""
-        return wait_until(condition, timeout, what)
-
-    def wait_for_records(
-        self, topic: str, count: int = 1, *, partition: int | None = None, timeout: float = TIMEOUT
-    ) -> list[ConsumerRecord]:
-        """Wait until a topic, or one partition, has at least ``count`` records; all it has then."""
-
-        def found() -> int:
-            ends = self.end_offsets(topic)
-            starts = self._offsets(ends, EARLIEST)
-            sizes = {one.partition: end - starts.get(one, 0) for one, end in ends.items()}
-            return sum(sizes.values()) if partition is None else sizes.get(partition, 0)
-
-        wait_until(
-            lambda: found() >= count,
-            timeout,
-            lambda: f"{count} records in topic {topic!r}, there are {found()}",
-        )
-        return self.records(topic, partition)
-
-    def wait_for_lag(
-        self, group: str, at_most: int = 0, *, topic: str | None = None, timeout: float = TIMEOUT
-    ) -> None:
-        """Wait until a group has committed its way to ``at_most`` records before the end.
-
-        A group that has committed nothing yet (in that topic) has not arrived, however little there is.
-        """
-
-        def arrived() -> bool:
-            return bool(self.committed(group, topic)) and sum(self.lag(group, topic).values()) <= at_most
-
-        def seen() -> str:
-            where = "" if topic is None else f" in topic {topic!r}"
-            there = self.lag(group, topic) if self.committed(group, topic) else "nothing committed yet"
-            return f"a lag of at most {at_most} of group {group!r}{where}, there is {there}"
-
-        wait_until(arrived, timeout, seen)
 
     # -- failing --------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.structs import TopicPartition
 
 from dafka.broker.interface import BrokerInterface, LeavingMember
-from dafka.testing.waiting import TIMEOUT, wait_until
 
 T = TypeVar("T")
 
@@ -47,24 +46,11 @@ class GroupsOfBroker:
             for one in described.members
         ]
 
-    def wait_for_members(self, group: str, count: int = 1, *, timeout: float = TIMEOUT) -> list[GroupMember]:
-        """Wait until a group is stable with exactly ``count`` members; the members."""
-
-        def stable() -> bool:
-            described = self._within(lambda broker: broker.describe_groups([group]))[group]
-            return len(described.members) == count and described.state == ("Stable" if count else "Empty")
-
-        def seen() -> str:
-            there = f"it is {self.group_state(group)} with {len(self.members(group))}"
-            return f"{count} members of group {group!r}, {there}"
-
-        wait_until(stable, timeout, seen)
-        return self.members(group)
-
-    def drop_member(self, group: str, member: str | None = None) -> list[GroupMember]:
+    def drop_member(self, group: str, member: GroupMember | str | None = None) -> list[GroupMember]:
         """Take a member out of its group as if its session had ended; who was taken out.
 
-        ``member`` is its member id, client id or instance id; None takes out all of them. The others
+        ``member`` is one of :meth:`members`, or a member id, client id or instance id, with which several may
+        be meant; None takes out all of them. The others
         rebalance at once. The consumer hears of it with its next heartbeat: its listener is told that the
         partitions are lost, its commits fail, and its next ``poll`` joins the group again.
 
@@ -72,13 +58,13 @@ class GroupsOfBroker:
             LookupError: the group has no such member.
         """
 
+        def meant(one: Any) -> bool:
+            if isinstance(member, GroupMember):
+                return bool(one.member_id == member.member_id)
+            return member is None or member in (one.member_id, one.client_id, one.instance_id)
+
         def drop(broker: BrokerInterface) -> list[Any]:
-            there = broker.describe_groups([group])[group].members
-            leaving = [
-                one
-                for one in there
-                if member is None or member in (one.member_id, one.client_id, one.instance_id)
-            ]
+            leaving = [one for one in broker.describe_groups([group])[group].members if meant(one)]
             broker.leave_group(group, [LeavingMember(one.member_id) for one in leaving])
             return leaving
 

@@ -1,7 +1,8 @@
 """The pytest plugin: fixtures for a broker inside the tests. pytest loads it by itself (``pytest11``).
 
 =========================  ===============================================================================
-``dafka_broker``           a :class:`~dafka.testing.TestBroker` for this test alone, empty
+``dafka_broker``           a :class:`~dafka.testing.TestBroker` for this test alone, empty; it listens, so its
+                           ``bootstrap_servers`` is for every Kafka client, in any process
 ``dafka_broker_session``   one for the whole run (for each worker of pytest-xdist): topics stay from test to
                            test, so each test takes names of its own
 ``kafka_producer``         a ``KafkaProducer`` of ``dafka_broker``, flushed and closed after the test

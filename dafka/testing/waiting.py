@@ -1,10 +1,14 @@
-"""Waiting for a condition with a deadline: what tests do instead of sleeping for luck."""
+"""Waiting for a condition with a deadline: what tests do instead of sleeping for luck.
+
+A test in an event loop awaits the ``async_`` forms, and the program under test goes on meanwhile.
+"""
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -22,15 +26,50 @@ def wait_until(condition: Callable[[], T], timeout: float = TIMEOUT, what: str |
     ``what`` says what is waited for, and is part of the error's message; a function is called for it when
     the time is over. Raises :class:`NotInTimeError`; what the condition raises comes through.
     """
-    deadline = time.monotonic() + timeout
-    pause = FIRST_PAUSE
-    while True:
+    for pause in _pauses(timeout):
         outcome = condition()
         if outcome:
             return outcome
-        left = deadline - time.monotonic()
-        if left <= 0:
-            words = what() if callable(what) else what
-            raise NotInTimeError(f"not within {timeout:g} s: {words or condition}")
-        time.sleep(min(pause, left))
+        time.sleep(pause)
+    outcome = condition()
+    if outcome:
+        return outcome
+    raise NotInTimeError(_said(timeout, (what() if callable(what) else what) or condition))
+
+
+async def async_wait_until(
+    condition: Callable[[], T | Awaitable[T]], timeout: float = TIMEOUT, what: str | Callable[[], str] = ""
+) -> T:
+    """:func:`wait_until` for asyncio: other tasks run between two looks.
+
+    ``condition`` is called in the event loop, and awaited if it is a coroutine function.
+    """
+    import asyncio  # a test that needs it has it, and others need not wait for it
+
+    for pause in _pauses(timeout):
+        outcome = await _looked(condition)
+        if outcome:
+            return outcome
+        await asyncio.sleep(pause)
+    outcome = await _looked(condition)
+    if outcome:
+        return outcome
+    raise NotInTimeError(_said(timeout, (what() if callable(what) else what) or condition))
+
+
+def _pauses(timeout: float) -> Iterator[float]:
+    """How long to wait after each look but the last one, which is at the end of the time."""
+    deadline = time.monotonic() + timeout
+    pause = FIRST_PAUSE
+    while (left := deadline - time.monotonic()) > 0:
+        yield min(pause, left)
         pause = min(pause * 2, LONGEST_PAUSE)
+
+
+async def _looked(condition: Callable[[], T | Awaitable[T]]) -> T:
+    outcome = condition()
+    return await outcome if inspect.isawaitable(outcome) else outcome  # type: ignore[return-value]
+
+
+def _said(timeout: float, what: Any) -> str:
+    return f"not within {timeout:g} s: {what}"

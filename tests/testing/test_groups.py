@@ -111,7 +111,10 @@ def test_the_others_get_the_partitions_of_a_dropped_member(
     polling(stays)
     wait_until(lambda: (goes.poll(10), len(dafka_broker.members("g")) == 2)[1])
     wait_until(lambda: (goes.poll(10), goes.assignment())[1])
-    dafka_broker.drop_member("g", "goes")
+    (leaving,) = (one for one in dafka_broker.members("g") if one.client_id == "goes")
+    assert dafka_broker.drop_member("g", leaving) == [leaving]
+    with pytest.raises(LookupError, match="no member GroupMember"):
+        dafka_broker.drop_member("g", leaving)
     (only,) = dafka_broker.wait_for_members("g", 1)
     assert only.client_id == "stays" and len(only.partitions) == 4
 

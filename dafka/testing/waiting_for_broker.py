@@ -1,0 +1,154 @@
+"""What a TestBroker lets a test wait for.
+
+Each method waits at most ``timeout`` seconds and raises :class:`~dafka.testing.waiting.NotInTimeError`, an
+AssertionError that says what was there instead. They block their thread. A test in an event loop awaits the
+``async_`` forms, which look at the broker in a thread beside the loop and leave it to the other tasks.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from kafka.consumer.fetcher import ConsumerRecord
+from kafka.structs import TopicPartition
+
+from dafka.broker.interface import BrokerInterface
+from dafka.testing.groups import GroupMember
+from dafka.testing.waiting import TIMEOUT, async_wait_until, wait_until
+
+T = TypeVar("T")
+
+
+class _Awaited(NamedTuple, Generic[T]):
+    """What is waited for: whether it is there, in words with what is there instead, and what is returned."""
+
+    there: Callable[[], bool]
+    words: Callable[[], str]
+    outcome: Callable[[], T]
+
+
+class WaitingForBroker:
+    """The part of a TestBroker that waits."""
+
+    @abstractmethod
+    def records(self, topic: str, partition: int | None = None) -> list[ConsumerRecord]: ...
+
+    @abstractmethod
+    def _sizes(self, topic: str) -> dict[int, int]: ...
+
+    @abstractmethod
+    def committed(self, group: str, topic: str | None = None) -> dict[TopicPartition, int]: ...
+
+    @abstractmethod
+    def lag(self, group: str, topic: str | None = None) -> dict[TopicPartition, int]: ...
+
+    @abstractmethod
+    def members(self, group: str) -> list[GroupMember]: ...
+
+    @abstractmethod
+    def group_state(self, group: str) -> str: ...
+
+    @abstractmethod
+    def _within(self, work: Callable[[BrokerInterface], T]) -> T: ...
+
+    def wait_until(
+        self, condition: Callable[[], T], timeout: float = TIMEOUT, what: str | Callable[[], str] = ""
+    ) -> T:
+        """:func:`dafka.testing.wait_until`."""
+        return wait_until(condition, timeout, what)
+
+    async def async_wait_until(
+        self,
+        condition: Callable[[], T | Awaitable[T]],
+        timeout: float = TIMEOUT,
+        what: str | Callable[[], str] = "",
+    ) -> T:
+        """:func:`dafka.testing.async_wait_until`."""
+        return await async_wait_until(condition, timeout, what)
+
+    def wait_for_records(
+        self, topic: str, count: int = 1, *, partition: int | None = None, timeout: float = TIMEOUT
+    ) -> list[ConsumerRecord]:
+        """Wait until a topic, or one partition, has at least ``count`` records; all it has then."""
+        return _wait(self._records_awaited(topic, count, partition), timeout)
+
+    async def async_wait_for_records(
+        self, topic: str, count: int = 1, *, partition: int | None = None, timeout: float = TIMEOUT
+    ) -> list[ConsumerRecord]:
+        """:meth:`wait_for_records` for asyncio."""
+        return await _async_wait(self._records_awaited(topic, count, partition), timeout)
+
+    def wait_for_lag(
+        self, group: str, at_most: int = 0, *, topic: str | None = None, timeout: float = TIMEOUT
+    ) -> None:
+        """Wait until a group has committed its way to ``at_most`` records before the end.
+
+        A group that has committed nothing yet (in that topic) has not arrived, however little there is.
+        """
+        _wait(self._lag_awaited(group, at_most, topic), timeout)
+
+    async def async_wait_for_lag(
+        self, group: str, at_most: int = 0, *, topic: str | None = None, timeout: float = TIMEOUT
+    ) -> None:
+        """:meth:`wait_for_lag` for asyncio."""
+        await _async_wait(self._lag_awaited(group, at_most, topic), timeout)
+
+    def wait_for_members(self, group: str, count: int = 1, *, timeout: float = TIMEOUT) -> list[GroupMember]:
+        """Wait until a group is stable with exactly ``count`` members; the members."""
+        return _wait(self._members_awaited(group, count), timeout)
+
+    async def async_wait_for_members(
+        self, group: str, count: int = 1, *, timeout: float = TIMEOUT
+    ) -> list[GroupMember]:
+        """:meth:`wait_for_members` for asyncio."""
+        return await _async_wait(self._members_awaited(group, count), timeout)
+
+    def _records_awaited(
+        self, topic: str, count: int, partition: int | None
+    ) -> _Awaited[list[ConsumerRecord]]:
+        def found() -> int:
+            sizes = self._sizes(topic)
+            return sum(sizes.values()) if partition is None else sizes.get(partition, 0)
+
+        return _Awaited(
+            lambda: found() >= count,
+            lambda: f"{count} records in topic {topic!r}, there are {found()}",
+            lambda: self.records(topic, partition),
+        )
+
+    def _lag_awaited(self, group: str, at_most: int, topic: str | None) -> _Awaited[None]:
+        def arrived() -> bool:
+            return bool(self.committed(group, topic)) and sum(self.lag(group, topic).values()) <= at_most
+
+        def seen() -> str:
+            where = "" if topic is None else f" in topic {topic!r}"
+            committed = bool(self.committed(group, topic))
+            there: Mapping[Any, int] | str = self.lag(group, topic) if committed else "nothing committed yet"
+            return f"a lag of at most {at_most} of group {group!r}{where}, there is {there}"
+
+        return _Awaited(arrived, seen, lambda: None)
+
+    def _members_awaited(self, group: str, count: int) -> _Awaited[list[GroupMember]]:
+        def stable() -> bool:
+            described = self._within(lambda broker: broker.describe_groups([group]))[group]
+            return len(described.members) == count and described.state == ("Stable" if count else "Empty")
+
+        def seen() -> str:
+            there = f"it is {self.group_state(group)} with {len(self.members(group))}"
+            return f"{count} members of group {group!r}, {there}"
+
+        return _Awaited(stable, seen, lambda: self.members(group))
+
+
+def _wait(awaited: _Awaited[T], timeout: float) -> T:
+    wait_until(awaited.there, timeout, awaited.words)
+    return awaited.outcome()
+
+
+async def _async_wait(awaited: _Awaited[T], timeout: float) -> T:
+    import asyncio
+
+    await async_wait_until(lambda: asyncio.to_thread(awaited.there), timeout, awaited.words)
+    return await asyncio.to_thread(awaited.outcome)

@@ -1,0 +1,180 @@
+"""The fixtures' brokers under other Kafka clients, in programs that read the address from the environment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dafka.testing import TestBroker
+
+ADDRESS = "KAFKA_BOOTSTRAP_SERVERS"
+
+
+@pytest.fixture(autouse=True)
+def address(dafka_broker: TestBroker, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(ADDRESS, dafka_broker.bootstrap_servers)
+    return dafka_broker.bootstrap_servers
+
+
+def test_kafka_python_as_it_is(dafka_broker: TestBroker) -> None:
+    from kafka import KafkaConsumer, KafkaProducer
+
+    with KafkaProducer(bootstrap_servers=os.environ[ADDRESS]) as producer:
+        producer.send("orders", b"one book").get(timeout=10)
+    consumer = KafkaConsumer(
+        "orders", bootstrap_servers=os.environ[ADDRESS], group_id="billing", auto_offset_reset="earliest"
+    )
+    assert next(consumer).value == b"one book"
+    consumer.close()  # which commits
+    dafka_broker.wait_for_lag("billing")
+
+
+def test_aiokafka(dafka_broker: TestBroker) -> None:
+    aiokafka = pytest.importorskip("aiokafka")
+
+    async def bill_orders() -> None:
+        address = os.environ[ADDRESS]
+        consumer = aiokafka.AIOKafkaConsumer(
+            "orders", bootstrap_servers=address, group_id="billing", auto_offset_reset="earliest"
+        )
+        async with aiokafka.AIOKafkaProducer(bootstrap_servers=address) as producer, consumer:
+            async for order in consumer:
+                await producer.send_and_wait("bills", b"bill for " + order.value)
+                await consumer.commit()
+
+    async def test() -> None:
+        dafka_broker.preload("orders", ["one book"])
+        billing = asyncio.create_task(bill_orders())
+        bills = await dafka_broker.async_wait_for_records("bills", timeout=20)
+        assert [bill.value for bill in bills] == [b"bill for one book"]
+        await dafka_broker.async_wait_for_lag("billing", timeout=20)
+        assert len(await dafka_broker.async_wait_for_members("billing")) == 1
+        billing.cancel()
+        await asyncio.wait([billing])
+        await dafka_broker.async_wait_for_members("billing", 0, timeout=20)
+
+    asyncio.run(test())
+
+
+def test_confluent_kafka(dafka_broker: TestBroker) -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    producer = confluent_kafka.Producer({"bootstrap.servers": os.environ[ADDRESS]})
+    producer.produce("orders", b"one book")
+    producer.flush(10)
+    assert dafka_broker.values("orders") == [b"one book"]
+    settings = {"group.id": "billing", "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": os.environ[ADDRESS], **settings})
+    consumer.subscribe(["orders"])
+    message = consumer.poll(20)
+    assert (message.error(), message.value()) == (None, b"one book")
+    consumer.close()
+    dafka_broker.wait_for_lag("billing")
+
+
+def test_faststream(dafka_broker: TestBroker) -> None:
+    pytest.importorskip("faststream", reason="FastStream is not installed: pip install 'faststream[kafka]'")
+    from faststream.kafka import KafkaBroker
+
+    broker = KafkaBroker(os.environ[ADDRESS])
+
+    @broker.subscriber("orders", group_id="billing", auto_offset_reset="earliest")
+    @broker.publisher("bills")
+    async def bill(order: str) -> str:
+        return f"bill for {order}"
+
+    async def test() -> None:
+        dafka_broker.create_topic("orders")
+        async with broker:
+            await broker.start()
+            await broker.publish("one book", "orders")
+            bills = await dafka_broker.async_wait_for_records("bills", timeout=20)
+        assert [one.value for one in bills] == [b"bill for one book"]
+
+    asyncio.run(test())
+
+
+def test_a_program_in_a_process_of_its_own(dafka_broker: TestBroker) -> None:
+    program = (
+        "import os; from kafka import KafkaProducer\n"
+        f"with KafkaProducer(bootstrap_servers=os.environ[{ADDRESS!r}]) as producer:\n"
+        "    producer.send('orders', b'one book').get(timeout=20)\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=60)
+    assert dafka_broker.values("orders") == [b"one book"]
+
+
+def test_faults_are_for_clients_over_tcp_too(dafka_broker: TestBroker) -> None:
+    from kafka import KafkaProducer
+    from kafka.errors import TopicAuthorizationFailedError
+
+    dafka_broker.create_topic("orders")
+    dafka_broker.fail_next_produce(TopicAuthorizationFailedError)
+    with KafkaProducer(bootstrap_servers=os.environ[ADDRESS], enable_idempotence=False) as producer:
+        with pytest.raises(TopicAuthorizationFailedError):
+            producer.send("orders", b"one").get(timeout=10)
+        producer.send("orders", b"two").get(timeout=10)
+    assert dafka_broker.values("orders") == [b"two"]
+
+
+def test_the_broker_of_the_session_listens_too(dafka_broker_session: TestBroker) -> None:
+    from kafka import KafkaAdminClient
+
+    admin = KafkaAdminClient(bootstrap_servers=dafka_broker_session.bootstrap_servers)
+    assert isinstance(admin.list_topics(), list)
+    admin.close()
+
+
+def test_one_that_is_not_to_listen_says_so(dafka_broker: TestBroker) -> None:
+    with TestBroker(listen=None) as broker:
+        assert broker._running is not None
+        assert broker._running.listener is None
+
+
+def test_listening_costs_next_to_nothing() -> None:
+    def started(listen: str | None) -> float:
+        began = time.perf_counter()
+        with TestBroker(listen=listen):
+            return time.perf_counter() - began
+
+    started(None), started("127.0.0.1:0")
+    pairs = [(started(None), started("127.0.0.1:0")) for _ in range(30)]
+    quiet, listening = (min(times) for times in zip(*pairs, strict=True))
+    assert listening - quiet < 0.005
+
+
+def test_an_event_loop_goes_on_while_a_test_waits() -> None:
+    async def test() -> None:
+        turns = 0
+
+        async def tick() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        with TestBroker() as broker:
+            ticking = asyncio.create_task(tick())
+            for waiting in (
+                broker.async_wait_for_records("orders", timeout=0.1),
+                broker.async_wait_for_lag("billing", timeout=0.1),
+                broker.async_wait_for_members("billing", timeout=0.1),
+                broker.async_wait_until(lambda: False, 0.1),
+            ):
+                before = turns
+                with pytest.raises(AssertionError, match=r"not within 0\.1 s: "):
+                    await waiting
+                assert turns > before + 10
+            ticking.cancel()
+
+            async def there() -> str:
+                await asyncio.sleep(0)
+                return "there"
+
+            assert await broker.async_wait_until(there) == "there"
+
+    asyncio.run(test())
