@@ -89,7 +89,7 @@ class BrokerNode(StoreNode):
         elif isinstance(command, Fetch):
             end = self._end_of_deleted(command)
             if command.sequence < end:
-                gone = Trimmed(command.address, command.partition, command.topic, end)
+                gone = Trimmed(command.address, command.partition, command.topic, end, self.role.address)
                 self.endpoint.publish(self, (gone,))
             elif not end:
                 super().on_command(command)

@@ -16,6 +16,7 @@ from dafka.mesh.producer import Producer
 
 COUNT = click.argument("count", type=click.IntRange(1))
 SIZE = click.argument("size", type=click.IntRange(0, limits.RECORD_OCTETS))
+STALLED = 60.0  # seconds without a record after which nothing is waited for any more
 LONGEST = 1e6  # seconds that a process can sleep at a time, and nobody waits for
 BATCH = click.option("--batch", is_flag=True, help="Send record batches in place of raw records.")
 
@@ -74,15 +75,31 @@ def perf_consumer(count: int, size: int, batch: bool, mesh: dict[str, Any]) -> N
     with ended_by_signal(), Consumer(["$CONSUMER_PERF"], offset_reset="earliest", **mesh) as consumer:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
-            records = iter(consumer)
-            next(records)
-            started = time.perf_counter()
-            for _ in range(count - 1):
-                next(records)
-            _report("consumed", count, size, started)
+            _consume(consumer, count, size, process)
         finally:
             process.terminate()
             process.wait()
+
+
+def _consume(consumer: Consumer, count: int, size: int, process: subprocess.Popen[bytes]) -> None:
+    """Consume until the last record, which its offset shows, however many are lost on the way."""
+    consumed = end = 0
+    started = heard = time.perf_counter()
+    while end < count:
+        records = consumer.poll(0.5, 10_000)
+        now = time.perf_counter()
+        if records:
+            started = started if consumed else now
+            heard = now
+            consumed += len(records)
+            end = records[-1].offset + 1
+        elif process.poll() is not None:
+            raise click.ClickException(f"the producer ended with status {process.returncode} at record {end}")
+        elif now - heard > STALLED:
+            raise click.ClickException(f"no record has come for {STALLED:.0f} s, the last was {end - 1}")
+    _report("consumed", consumed, size, started)
+    if lost := count - consumed:
+        click.echo(f"{lost} records lost: nobody had them any more")
 
 
 def _report(what: str, count: int, size: int, started: float) -> None:

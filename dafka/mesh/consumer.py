@@ -209,6 +209,7 @@ class ConsumerNode(Node):
         self._lost = 0
         self._taken_records = self._taken_bytes = 0  # touched by the user's thread only
         self._endpoint = Endpoint.shared(hub, options)
+        role.know_stores(self._endpoint.stores)
         self._carry(role.start())
         self._endpoint.attach(self)
         self._carry(role.set_room(time.monotonic(), limits.ROOM_RECORDS, limits.ROOM_BYTES))

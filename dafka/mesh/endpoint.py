@@ -39,6 +39,7 @@ from dafka.protocol.commands import Command, Fetch
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.framing import encode, zmq_topic
 from dafka.protocol.runs import Run, RunReader, encode_run
+from dafka.roles.known_stores import KnownStores
 from dafka.roles.outputs import Subscribe, Unsubscribe
 
 log = logging.getLogger(__name__)
@@ -106,6 +107,7 @@ class Endpoint:
             b"W": {},
         }  # such routes, by ID octet
         self._heard = HeardPrefixes()  # what remote peers are subscribed to
+        self.stores = KnownStores()
         self._local: deque[tuple[Node | None, Run | Command, int]] = deque()
         self._local_bytes = 0
         self._closed = False
@@ -249,6 +251,7 @@ class Endpoint:
             if prefix[:1] in self._hellos:
                 self._hellos[prefix[:1]][prefix] = None
             self._subscriber.set(zmq.SUBSCRIBE, prefix)
+            self.stores.subscribed(prefix)
             self._ready.set()
         else:
             nodes[node] = None
@@ -264,6 +267,8 @@ class Endpoint:
                 del self._routes[prefix]
                 self._hellos.get(prefix[:1], {}).pop(prefix, None)
                 self._subscriber.set(zmq.UNSUBSCRIBE, prefix)
+                if prefix not in self._heard:
+                    self.stores.unsubscribed(prefix)
                 self._ready.set()
 
     def _tell_subscription(self, prefix: bytes, origin: Node | None) -> None:
@@ -354,9 +359,13 @@ class Endpoint:
             prefix = message[1:]
             if message[:1] == b"\x01":
                 self._heard.add(prefix)
+                if prefix in self._heard:
+                    self.stores.subscribed(prefix)
                 self._tell_subscription(prefix, None)
             elif message[:1] == b"\x00":
                 self._heard.discard(prefix)
+                if prefix not in self._routes:
+                    self.stores.unsubscribed(prefix)
             else:
                 self.discarded.add("not-a-subscription")
         return bool(messages)

@@ -70,6 +70,7 @@ class ProducerNode(Node):
         self._answered = 0
         self._progress = gevent.event.Event()
         self._endpoint = Endpoint.shared(hub, options)
+        role.know_stores(self._endpoint.stores)
         self._endpoint.publish(self, role.start())
         self._endpoint.attach(self)
 

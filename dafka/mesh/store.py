@@ -184,6 +184,7 @@ class StoreNode(Node):
             for partition in log.partitions()
         }
         self.role = StoreRole(address, known)
+        self.role.know_stores(endpoint.stores)
         self._watch = Watch(f"the store in {log.path}", self.role)
         self._begins: set[tuple[bytes, bytes]] = set()  # partitions whose next append leaves a gap
         # Left to serve, by requester and partition: who asks again no longer wants what it asked before.
@@ -331,7 +332,7 @@ class StoreNode(Node):
             if first <= request.first:
                 return None
         if first != request.first:
-            gone = Trimmed(request.recipient, request.address, request.topic, first)
+            gone = Trimmed(request.recipient, request.address, request.topic, first, self.role.address)
             self.endpoint.publish(self, (gone,))
             return None
         counts = self._counts
@@ -342,7 +343,11 @@ class StoreNode(Node):
         self.endpoint.publish(self, (run,))
         served = first + len(contents)
         left = request.first + request.count - served
-        return request._replace(first=served, count=left) if left > 0 else None
+        if left > 0:
+            return request._replace(first=served, count=left)
+        told = self.role.served(request.recipient, request.topic, request.address, served)
+        self.endpoint.publish(self, told)
+        return None
 
     def _read(self, partition: LogPartition, request: Serve) -> tuple[int, list[bytes]]:
         count = min(request.count, limits.SERVE_RECORDS)

@@ -94,14 +94,17 @@ class StoreHello(NamedTuple):
 class Trimmed(NamedTuple):
     """TRIMMED, our addition: ``partition address`` now begins at ``sequence``.
 
-    A store says it to a ``recipient`` that fetched records below, which would otherwise wait for ever.
-    libdafka nodes ignore command IDs they do not know.
+    A store says it to a ``recipient`` that fetched records below, which would otherwise wait for ever; a
+    producer says it of what it no longer has and of what no store it knows has either. ``source`` is the
+    address of the node that says it, the partition's own for the producer. libdafka nodes ignore command IDs
+    they do not know.
     """
 
     recipient: bytes
     address: bytes
     topic: bytes
     sequence: int
+    source: bytes = b""
 
 
 Command = (

@@ -121,8 +121,11 @@ def string(value: bytes) -> bytes:
 
 def _write_fields(command: Command, framing: Framing) -> bytes:
     match command:
-        case Record() | DirectRecord() | Head() | DirectHead() | Trimmed():
+        case Record() | DirectRecord() | Head() | DirectHead():
             return string(command.address) + string(command.topic) + _sequence(command.sequence)
+        case Trimmed():
+            fields = string(command.address) + string(command.topic) + _sequence(command.sequence)
+            return fields + (string(command.source) if command.source else b"")
         case Fetch():
             if not 0 <= command.count < 1 << 32:
                 raise ValueError(f"a count of records is a number of 32 bits, not {command.count}")
@@ -154,8 +157,8 @@ def _read_fields(kind: type, topic: bytes, octets: bytes, content: bytes, rfc46:
     if kind is Ack:
         store = fields.string() if rfc46 else b""
         subject, sequence = fields.string(), fields.sequence()
-        if not rfc46 and fields.left > ADDRESS_OCTETS and octets[fields.position] == ADDRESS_OCTETS:
-            store = fields.string()
+        if not rfc46:
+            store = fields.appended_address()
         return Ack(topic, subject, sequence, store if store != topic else b"")
     address = fields.string()
     if kind is GetHeads:
@@ -175,7 +178,9 @@ def _read_fields(kind: type, topic: bytes, octets: bytes, content: bytes, rfc46:
         return Fetch(topic, address, subject, sequence, fields.u32())
     if kind is Head:
         return Head(address, subject, sequence)
-    return (DirectHead if kind is DirectHead else Trimmed)(topic, address, subject, sequence)
+    if kind is DirectHead:
+        return DirectHead(topic, address, subject, sequence)
+    return Trimmed(topic, address, subject, sequence, fields.appended_address())
 
 
 class _Fields:
@@ -207,6 +212,12 @@ class _Fields:
 
     def string(self) -> bytes:
         return self.take(self.take(1)[0])
+
+    def appended_address(self) -> bytes:
+        """The address behind the last field of the specification, if there is one: an addition of ours."""
+        if self.left > ADDRESS_OCTETS and self.octets[self.position] == ADDRESS_OCTETS:
+            return self.string()
+        return b""
 
     def strings(self) -> tuple[bytes, ...]:
         count = self.u32()

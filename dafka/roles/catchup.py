@@ -20,7 +20,10 @@ partition from a store end a pause.
 The window, the records asked for at a time, doubles when it was filled and halves with each loss.
 
 Trimmed. Several nodes answer one FETCH. When one says that the records are gone, another may still have
-them; so for a moment real records go first, and where only a part came the rest is asked for once more.
+them. They are left out when every connected store has said so; for a moment real records go first even then,
+and where only a part came the rest is asked for once more. While a store says nothing they are asked for
+again, for ``store_patience``; on the word of the producer alone, where no store is known, for
+``trimmed_patience``: a store may not have been heard of yet. Records that are kept ahead are never left out.
 
 Nothing here is proportional to the number of partitions, except that each has its state: due times are in a
 heap, partitions that are up to date are in no list at all.
@@ -37,6 +40,7 @@ from typing import Generic, TypeVar
 from dafka.protocol.commands import Fetch
 from dafka.protocol.runs import Run
 from dafka.roles.follower import NEVER, Follower, State
+from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import Output
 
@@ -64,6 +68,7 @@ class CatchUp(Generic[F]):
         self.room_bytes = 0
         self.fetches = 0  # sent so far
         self.timeouts = 0  # of these, how many were lost
+        self.stores = KnownStores()
         self._requester = requester
         self._hand_over = hand_over
         self._skip = skip
@@ -122,13 +127,25 @@ class CatchUp(Generic[F]):
             if follower.state is State.IDLE:
                 self._queue(follower)
 
-    def trimmed(self, now: float, follower: F, first: int) -> None:
-        """Some store's records of the partition begin at ``first``."""
+    def trimmed(self, now: float, follower: F, first: int, source: bytes) -> None:
+        """The records of the partition that ``source`` has begin at ``first``."""
         if first <= follower.next or follower.state not in (State.ASKED, State.PAUSED):
             return
-        # Of several stores, the one that has most decides.
+        if not follower.trimmed:
+            follower.doubted = now
+        # Of several nodes, the one that has most decides.
         follower.trimmed = min(first, follower.trimmed) if follower.trimmed else first
-        self._set_due(follower, min(follower.due, now + self._limits.trimmed_grace))
+        if source != follower.address and len(follower.deniers) < self._limits.stores:
+            follower.deniers |= {source}
+        if self._no_store_has(follower):
+            self._set_due(follower, min(follower.due, now + self._limits.trimmed_grace))
+
+    def _no_store_has(self, follower: F) -> bool:
+        """Whether every store that is connected has said that the records are gone, and there is one."""
+        return bool(follower.deniers) and follower.deniers.issuperset(self._other_stores())
+
+    def _other_stores(self) -> set[bytes]:
+        return self.stores.present - {self._requester}
 
     def advance(self, now: float, follower: F, position: int, outputs: list[Output]) -> None:
         """Everything below ``position`` has come by other ways."""
@@ -143,7 +160,7 @@ class CatchUp(Generic[F]):
         self._give_up_ahead(follower)
         self._forget_fetch(follower)
         follower.next = position
-        follower.trimmed = 0
+        self._forget_trimmed(follower)
         self._pause(now, follower, pause)
 
     # -- credit and time ----------------------------------------------------------------------------
@@ -341,7 +358,7 @@ class CatchUp(Generic[F]):
         """``next`` has moved."""
         self._answered(follower)
         follower.hurried = False
-        follower.trimmed = 0
+        self._forget_trimmed(follower)
         if follower.state is State.PAUSED:
             self._forget_fetch(follower)
         elif follower.state is State.ASKED:
@@ -355,7 +372,7 @@ class CatchUp(Generic[F]):
 
     def _turned_away(self, follower: F, run: Run) -> None:
         """The next records have come and there was no room: so they exist, and are asked for again later."""
-        follower.trimmed = 0
+        self._forget_trimmed(follower)
         if run.recipient is not None and follower.state is State.ASKED:
             self._forget_fetch(follower)
 
@@ -369,11 +386,14 @@ class CatchUp(Generic[F]):
         """The fetch is lost, or the pause over."""
         asked = follower.state is State.ASKED
         if follower.trimmed > follower.next:
-            if not asked or follower.next == follower.asked_from:
+            others = self._other_stores()
+            patience = self._limits.store_patience if others else self._limits.trimmed_patience
+            if asked and follower.next != follower.asked_from:
+                # Somebody has sent a part of the answer, and may have the rest.
+                self._forget_trimmed(follower)
+            elif self._no_store_has(follower) or now - follower.doubted >= patience:
                 self._skip_to_trimmed(follower, outputs)
                 return
-            # Somebody has sent a part of the answer, and may have the rest.
-            follower.trimmed = 0
             self._forget_fetch(follower)
             self._queue(follower)
             return
@@ -402,12 +422,19 @@ class CatchUp(Generic[F]):
             self._paused[follower] = None
             self._set_due(follower, now + seconds)
 
+    @staticmethod
+    def _forget_trimmed(follower: F) -> None:
+        if follower.trimmed:
+            follower.trimmed = 0
+            follower.deniers = frozenset()
+
     def _skip_to_trimmed(self, follower: F, outputs: list[Output]) -> None:
         self._forget_fetch(follower)
-        outputs.append(self._skip(follower, follower.next, follower.trimmed))
-        follower.next = follower.trimmed
+        following = min(follower.trimmed, follower.ahead_first) if follower.ahead else follower.trimmed
+        outputs.append(self._skip(follower, follower.next, following))
+        follower.next = following
         follower.end = max(follower.end, follower.next)
-        follower.trimmed = 0
+        self._forget_trimmed(follower)
         self._answered(follower)
         self._take_ahead(follower, outputs)
         self._queue(follower)

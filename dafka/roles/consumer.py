@@ -38,6 +38,7 @@ from dafka.protocol.framing import STRINGS_LIMIT
 from dafka.protocol.runs import Run
 from dafka.roles.catchup import CatchUp
 from dafka.roles.follower import Follower
+from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import DEFAULT_LIMITS, LAST_SEQUENCE, Limits
 from dafka.roles.outputs import Deliver, Gap, Output, Subscribe, Unsubscribe
 
@@ -114,6 +115,10 @@ class ConsumerRole:
 
     # -- the user -----------------------------------------------------------------------------------
 
+    def know_stores(self, stores: KnownStores) -> None:
+        """The stores that are connected, which whoever carries the subscriptions keeps up to date."""
+        self._catchup.stores = stores
+
     def start(self) -> list[Output]:
         """The subscriptions that every consumer has."""
         return [Subscribe(octet + self.address) for octet in (b"D", b"E", b"L", b"T")]
@@ -180,10 +185,10 @@ class ConsumerRole:
             case StoreHello(self.address, store):
                 outputs += self._hello(store)
                 self._catchup.encourage_all()
-            case Trimmed(self.address, address, topic, first) if first <= LAST_SEQUENCE:
+            case Trimmed(self.address, address, topic, first, source) if first <= LAST_SEQUENCE:
                 follower = self._topics.get(topic, {}).get(address)
                 if follower is not None:
-                    self._catchup.trimmed(now, follower, first)
+                    self._catchup.trimmed(now, follower, first, source)
             case Record(address, topic, sequence, content):
                 return self.receive_run(now, Run(None, address, topic, sequence, [content]))
             case DirectRecord(recipient, address, topic, sequence, content):

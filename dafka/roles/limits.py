@@ -34,7 +34,12 @@ class Limits(NamedTuple):
     longest_pause: float = 8.0
     """Longest time between a fetch that nobody answered and the next one; begins at one timeout, doubles."""
     trimmed_grace: float = 0.25
-    """How long other nodes may still send records that one store says are trimmed."""
+    """How long producers may still send records that every store says are trimmed."""
+    trimmed_patience: float = 4.0
+    """How long records that a producer says are trimmed are asked for again while no store is known. As long
+    as it takes to hear of every node."""
+    store_patience: float = 12.0
+    """The same while a store is connected that says nothing: it may be busy, or find them itself."""
     ahead_distance: int = 20_000
     """Records further than this from the next one are not kept: the fetch will take long anyway."""
     ahead_records: int = 20_000
@@ -70,6 +75,8 @@ class Limits(NamedTuple):
     # -- producers -------------------------------------------------------------------------------
     stores: int = 1000
     """Stores whose acknowledgements a producer remembers."""
+    commit_patience: float = 20.0
+    """How long a connected store that does not get on with a partition may still be committing records."""
 
     # -- peers -----------------------------------------------------------------------------------
     peers: int = 4096

@@ -14,14 +14,16 @@ together count as one. With ``min_stores`` 0 nothing has to be acknowledged and 
 consumers, until :meth:`ProducerRole.forget`.
 
 A FETCH below what is retained is left to the stores, which have acknowledged it: they may be busy, or away
-for a moment, and whoever hears "trimmed" skips. Records that were forgotten before any store had them are
-reported as trimmed. So are those that the one store which had acknowledged them asks for itself: it has come
-back without them, after a power cut or from a copy of its folder, and would wait for them for ever. With a
-``store_timeout`` so are those of stores that have acknowledged nothing for so long: the specification does
-not say what happens when the one store that sent the ACK is lost with its disk, and without this its
-followers, new stores among them, wait for it for ever. Our stores repeat the ACK of an idle partition every
-``Limits.longest_ack_interval``. A record is never published twice on its own account: HEAD shows whoever
-missed it what to fetch.
+for a moment, and whoever hears "trimmed" skips. It is left to a connected store that has not acknowledged it,
+too, because the record may be on its way into that store's log, until the store itself asks for that record
+or has not got on with the partition for ``Limits.commit_patience``. Records that were forgotten before any
+store had them are reported as trimmed. So are those that the one store which had acknowledged them asks for
+itself: it has come back without them, after a power cut or from a copy of its folder, and would wait for them
+for ever. With a ``store_timeout`` so are those of stores that have acknowledged nothing for so long: the
+specification does not say what happens when the one store that sent the ACK is lost with its disk, and
+without this its followers, new stores among them, wait for it for ever. Our stores repeat the ACK of an idle
+partition every ``Limits.longest_ack_interval``. A record is never published twice on its own account: HEAD
+shows whoever missed it what to fetch.
 
 A store that acknowledges what was never published here has its records from an earlier producer of the same
 address, and no place for those of this one: from then on its ACKs count for nothing.
@@ -35,6 +37,7 @@ from collections import deque
 
 from dafka.protocol.commands import Ack, Command, DirectHead, Fetch, GetHeads, Head, Trimmed
 from dafka.protocol.runs import Run
+from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import DEFAULT_LIMITS, Limits
 from dafka.roles.outputs import Output, Subscribe
 
@@ -78,12 +81,19 @@ class ProducerRole:
         self._chunks: deque[list[bytes]] = deque()  # from first_retained on; nobody else's lists
         self._stores: dict[bytes, int] = {}  # store: first sequence it has not acknowledged
         self._heard: dict[bytes, float] = {}  # store: when its last ACK came
+        self._known_stores = KnownStores()
+        self._asked: dict[bytes, int] = {}  # connected store: what it asked for last
+        self._noticed: dict[bytes, float] = {}  # connected store: when it asked so, or was first thought of
         self._strangers: set[bytes] = set()  # stores that have another producer's records
 
     @property
     def unacknowledged(self) -> int:
         """How many published records fewer than ``min_stores`` stores have acknowledged."""
         return self.next_sequence - self.first_unacknowledged
+
+    def know_stores(self, stores: KnownStores) -> None:
+        """The stores that are connected, which whoever carries the subscriptions keeps up to date."""
+        self._known_stores = stores
 
     def start(self) -> list[Output]:
         """The subscriptions of a producer."""
@@ -154,6 +164,36 @@ class ProducerRole:
     def _is_lost(self, now: float, store: bytes) -> bool:
         return self.store_timeout is not None and now - self._heard[store] > self.store_timeout
 
+    def _is_left_to_stores(self, now: float, recipient: bytes, sequence: int) -> bool:
+        """Whether a store other than ``recipient`` has the record, or may be about to have it."""
+        for store, end in self._stores.items():
+            if sequence < end and store != recipient and not self._is_lost(now, store):
+                return True
+        others = [
+            store
+            for store in self._known_stores.ours
+            if store != recipient
+            and sequence >= self._stores.get(store, 0)
+            and self._asked.get(store) != sequence  # or it lacks the record as well
+        ]
+        # Each is looked at, because its patience runs from the first time that it is thought of.
+        committing = [store for store in others if self._may_be_committing(now, store)]
+        return bool(committing)
+
+    def _may_be_committing(self, now: float, store: bytes) -> bool:
+        if store not in self._noticed and len(self._noticed) < self._limits.stores:
+            self._noticed[store] = now
+        never = float("-inf")
+        last_word = max(self._noticed.get(store, never), self._heard.get(store, never))
+        return now - last_word <= self._limits.commit_patience
+
+    def _note_asked(self, now: float, store: bytes, sequence: int) -> None:
+        if self._asked.get(store) != sequence and (
+            store in self._asked or len(self._asked) < self._limits.stores
+        ):
+            self._asked[store] = sequence
+            self._noticed[store] = now
+
     def _drop(self, count: int) -> None:
         """Let go of the first ``count`` retained records."""
         self.first_retained += count
@@ -169,13 +209,12 @@ class ProducerRole:
                 count = 0
 
     def _answer(self, now: float, recipient: bytes, start: int, count: int) -> list[Output]:
+        if recipient in self._known_stores.ours:
+            self._note_asked(now, recipient, start)
         if start < self.first_retained:
-            if any(
-                start < end and store != recipient and not self._is_lost(now, store)
-                for store, end in self._stores.items()
-            ):
-                return []  # another store has it
-            return [Trimmed(recipient, self.address, self.topic, self.first_retained)]
+            if self._is_left_to_stores(now, recipient, start):
+                return []
+            return [Trimmed(recipient, self.address, self.topic, self.first_retained, self.address)]
         end = min(start + min(count, self._limits.answer_records), self.next_sequence)
         runs: list[Output] = []
         room = self._limits.answer_bytes

@@ -22,7 +22,9 @@ with the empty one, so C stores, which compare prefixes, answer it too. It asks 
 which is whoever subscribes to all GET-HEADS, and again from time to time.
 
 A FETCH below a partition's first record is answered with TRIMMED, our addition, or its sender would wait for
-ever. Names and addresses are compared here: ZeroMQ matches prefixes.
+ever. So is one for a record that this store is looking for itself and has been told is trimmed: or two stores
+that lack the same record would wait for each other. Names and addresses are compared here, because ZeroMQ
+matches prefixes.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from dafka.protocol.commands import (
 from dafka.protocol.runs import Run
 from dafka.roles.catchup import CatchUp
 from dafka.roles.follower import Follower
+from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import DEFAULT_LIMITS, LAST_SEQUENCE, Limits
 from dafka.roles.outputs import Append, Begin, Output, Serve, Subscribe
 
@@ -104,6 +107,10 @@ class StoreRole:
         longest = self._catchup.longest_unanswered
         return None if longest is None else (longest.topic, longest.address, longest.next, longest.end)
 
+    def know_stores(self, stores: KnownStores) -> None:
+        """The stores that are connected, which whoever carries the subscriptions keeps up to date."""
+        self._catchup.stores = stores
+
     def start(self) -> list[Output]:
         """The subscriptions of a store, and two of ours: T, and E for the heads of other stores."""
         own = [octet + self.address for octet in (b"D", b"W", b"T", b"E")]
@@ -148,6 +155,16 @@ class StoreRole:
         self._give_back(stored, LAST_SEQUENCE)
         self._catchup.restart(now, stored, stored.committed, self._limits.write_pause)
         return [Begin(topic, address, stored.committed)] if stored.log_end < stored.committed else []
+
+    def served(self, recipient: bytes, topic: bytes, address: bytes, end: int) -> list[Output]:
+        """An answer has ended at ``end``: where more is stored, the recipient is told.
+
+        C consumers ask for 100 000 records at most, and go on only when they hear of a head (wire/README).
+        """
+        stored = self._partitions.get((topic, address))
+        if stored is None or end >= stored.committed:
+            return []
+        return [DirectHead(recipient, address, topic, stored.committed - 1)]
 
     def trimmed(self, topic: bytes, address: bytes, first: int) -> None:
         """Retention has removed the records below ``first`` from the log."""
@@ -213,11 +230,11 @@ class StoreRole:
                 stored = self._heard_of(topic, address, sequence)
                 if stored is not None and stored.next <= sequence:
                     self._catchup.encourage(stored)
-            case Trimmed(self.address, address, topic, first) if first <= LAST_SEQUENCE:
+            case Trimmed(self.address, address, topic, first, source) if first <= LAST_SEQUENCE:
                 stored = self._partitions.get((topic, address))
                 # While records are on their way into the log it is too early to leave some out.
                 if stored is not None and not stored.pending:
-                    self._catchup.trimmed(now, stored, first)
+                    self._catchup.trimmed(now, stored, first, source)
             case Record(address, topic, sequence, content):
                 return self.receive_run(now, Run(None, address, topic, sequence, [content]))
             case DirectRecord(recipient, address, topic, sequence, content):
@@ -299,13 +316,16 @@ class StoreRole:
         if stored is None or requester == self.address or not count:
             return
         if first < stored.first:
-            outputs.append(Trimmed(requester, partition, topic, stored.first))
+            outputs.append(Trimmed(requester, partition, topic, stored.first, self.address))
         elif first < stored.log_end:
             count = min(count, stored.log_end - first, self._limits.answer_records)
             outputs.append(Serve(requester, topic, partition, first, count))
         elif first < stored.committed:
             # Left out by a Begin that no record has come behind yet, so the log knows nothing of it.
-            outputs.append(Trimmed(requester, partition, topic, stored.committed))
+            outputs.append(Trimmed(requester, partition, topic, stored.committed, self.address))
+        elif stored.lacks(first):
+            following = stored.ahead_first if stored.ahead else stored.trimmed
+            outputs.append(Trimmed(requester, partition, topic, min(following, stored.trimmed), self.address))
 
     def _tell_heads(self, recipient: bytes, topics: Iterable[bytes], outputs: list[Output]) -> None:
         for topic in dict.fromkeys(topics):  # a hello may repeat one 65 536 times
@@ -334,6 +354,10 @@ class _Stored(Follower):
         self.log_end = following  # below `committed` while a Begin is not confirmed by a commit yet
         self.ack_due = float("-inf")
         self.ack_interval = limits.ack_interval
+
+    def lacks(self, sequence: int) -> bool:
+        """Whether it is looking for the record itself, and has been told that it is trimmed."""
+        return self.next <= sequence < self.trimmed and not (self.ahead and self.ahead_first <= sequence)
 
 
 def _append(stored: _Stored, first: int, contents: list[bytes], size: int) -> Output:

@@ -199,6 +199,9 @@ def test_who_fetches_from_a_deleted_topic_is_told_also_after_a_restart(tmp_path)
         until(lambda: any(isinstance(one, Trimmed) for one in listener.heard))
         return [one for one in listener.heard if isinstance(one, Trimmed)]
 
+    def store_of(broker: Broker) -> bytes:
+        return Client(broker).core.node.role.address
+
     with Broker(tmp_path) as broker:
         client = Client(broker)
         client.create("t")
@@ -206,10 +209,10 @@ def test_who_fetches_from_a_deleted_topic_is_told_also_after_a_restart(tmp_path)
         client.produce("t", b"b")
         address = client.partitions("t")[0][0]
         client.call("delete_topics", ["t"])
-        assert fetch(broker, address, 0) == [Trimmed(own, address.encode(), b"t", 2)]
+        assert fetch(broker, address, 0) == [Trimmed(own, address.encode(), b"t", 2, store_of(broker))]
         assert client.core.node.role.positions == {}
     with Broker(tmp_path) as broker:
-        assert fetch(broker, address, 1) == [Trimmed(own, address.encode(), b"t", 2)]
+        assert fetch(broker, address, 1) == [Trimmed(own, address.encode(), b"t", 2, store_of(broker))]
 
 
 def test_a_consumer_of_a_deleted_topic_is_told_that_its_records_are_gone(broker, client):

@@ -218,7 +218,7 @@ def test_a_fetch_of_what_is_not_there_is_not_answered_with_records():
         assert producer.receive(0.0, fetch) == []
         assert store_with(2).receive(0.0, fetch) == []
     gone = Fetch(PARTITION, CONSUMER, TOPIC, 0, 5)
-    assert store_with(9, first=3).receive(0.0, gone) == [Trimmed(CONSUMER, PARTITION, TOPIC, 3)]
+    assert store_with(9, first=3).receive(0.0, gone) == [Trimmed(CONSUMER, PARTITION, TOPIC, 3, STORE)]
 
 
 def test_a_fetch_is_answered_with_direct_records(tmp_path):

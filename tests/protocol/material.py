@@ -35,7 +35,7 @@ any_command = st.one_of(
     st.builds(commands.GetHeads, topics, addresses),
     st.builds(commands.ConsumerHello, addresses, addresses, st.lists(topics, max_size=4).map(tuple)),
     st.builds(commands.StoreHello, addresses, addresses),
-    st.builds(commands.Trimmed, addresses, addresses, topics, sequences),
+    st.builds(commands.Trimmed, addresses, addresses, topics, sequences, st.just(b"") | addresses),
 )
 
 timestamps = st.one_of(

@@ -6,6 +6,7 @@ import pytest
 
 from dafka.protocol.commands import Ack, DirectHead, Fetch, GetHeads, Head, StoreHello, Trimmed
 from dafka.protocol.runs import Run
+from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import Subscribe
 from dafka.roles.producer import ProducerRole
@@ -189,7 +190,7 @@ def test_records_of_stores_that_stay_silent_are_reported_as_trimmed_if_it_gives_
     role.receive(1.0, ack(6, STORE))
     fetch = Fetch(ME, CONSUMER, TOPIC, 0, 5)
     assert role.receive(31.0, fetch) == []
-    assert role.receive(31.1, fetch) == [Trimmed(CONSUMER, ME, TOPIC, 7)]
+    assert role.receive(31.1, fetch) == [Trimmed(CONSUMER, ME, TOPIC, 7, ME)]
     role.receive(32.0, ack(6, STORE))  # it is back, with what it has
     assert role.receive(60.0, fetch) == []
 
@@ -199,7 +200,7 @@ def test_a_store_that_is_heard_of_answers_for_those_that_are_silent():
     role.receive(1.0, ack(6, STORE))
     role.receive(40.0, ack(3, STORE2))
     assert role.receive(50.0, Fetch(ME, CONSUMER, TOPIC, 3, 5)) == []
-    assert role.receive(50.0, Fetch(ME, CONSUMER, TOPIC, 4, 5)) == [Trimmed(CONSUMER, ME, TOPIC, 7)]
+    assert role.receive(50.0, Fetch(ME, CONSUMER, TOPIC, 4, 5)) == [Trimmed(CONSUMER, ME, TOPIC, 7, ME)]
 
 
 def test_a_store_that_has_lost_what_it_acknowledged_goes_on_behind_it():
@@ -207,7 +208,7 @@ def test_a_store_that_has_lost_what_it_acknowledged_goes_on_behind_it():
     role = producer(10)
     role.receive(1.0, ack(6, STORE))
     role.receive(2.0, ack(3, STORE))  # it is back, with less
-    assert role.receive(2.0, Fetch(ME, STORE, TOPIC, 4, 6)) == [Trimmed(STORE, ME, TOPIC, 7)]
+    assert role.receive(2.0, Fetch(ME, STORE, TOPIC, 4, 6)) == [Trimmed(STORE, ME, TOPIC, 7, ME)]
     assert role.receive(2.0, Fetch(ME, CONSUMER, TOPIC, 4, 6)) == []
     assert role.unacknowledged == 3
     role.receive(3.0, ack(9, STORE2))
@@ -228,9 +229,68 @@ def test_records_forgotten_before_a_store_had_them_are_reported_as_trimmed():
     role.forget(25_000)
     assert (role.first_retained, role.retained_bytes) == (2000, 20_000)
     assert role.receive(1.0, Fetch(ME, CONSUMER, TOPIC, 499, 1)) == []  # the store has it
-    assert role.receive(1.0, Fetch(ME, CONSUMER, TOPIC, 500, 1)) == [Trimmed(CONSUMER, ME, TOPIC, 2000)]
+    assert role.receive(1.0, Fetch(ME, CONSUMER, TOPIC, 500, 1)) == [Trimmed(CONSUMER, ME, TOPIC, 2000, ME)]
     with pytest.raises(ValueError):
         producer(10, min_stores=1).forget(0)
+
+
+def forgetful(*stores: bytes) -> ProducerRole:
+    """It has had 4000 records, has none of them any more, and is connected to these stores."""
+    role = producer(min_stores=0)
+    known = KnownStores()
+    for store in stores:
+        known.subscribed(b"W" + store)
+        known.subscribed(b"T" + store)
+    role.know_stores(known)
+    role.publish(0.0, [b"x"] * 4000)
+    role.forget(0)
+    return role
+
+
+def asks(role: ProducerRole, now: float, who: bytes, sequence: int) -> bool:
+    """Whether it answers a FETCH, by TRIMMED."""
+    outputs = role.receive(now, Fetch(ME, who, TOPIC, sequence, 1))
+    assert outputs in ([], [Trimmed(who, ME, TOPIC, 4000, ME)])
+    return bool(outputs)
+
+
+def test_what_a_connected_store_may_still_be_committing_is_not_reported_as_trimmed():
+    role = forgetful(STORE)
+    role.receive(0.5, ack(499, STORE))
+    assert not asks(role, 1.0, CONSUMER, 500)
+    role.receive(1.5, ack(999, STORE))  # it was under way
+    assert not asks(role, 2.0, CONSUMER, 999)
+    assert not asks(role, 2.0, CONSUMER, 1000)
+    assert asks(role, 3.0, STORE, 1000)  # it has come to a gap
+    assert asks(role, 4.0, CONSUMER, 1000)
+    assert not asks(role, 4.0, CONSUMER, 1001)
+
+
+def test_of_several_stores_that_lack_a_record_the_one_that_is_furthest_behind_is_told_first():
+    role = forgetful(STORE, STORE2)
+    assert not asks(role, 1.0, STORE2, 10)  # the other one may be about to have it
+    assert not asks(role, 1.0, STORE, 5)  # the same
+    assert asks(role, 2.0, STORE2, 5)
+    assert asks(role, 2.0, STORE, 5)
+    assert asks(role, 2.0, CONSUMER, 5)
+    assert not asks(role, 2.0, CONSUMER, 6)
+
+
+def test_a_connected_store_that_does_not_get_on_with_a_partition_is_not_waited_for_for_ever():
+    role = forgetful(STORE, STORE2)
+    for now in range(1, 21):
+        assert not asks(role, float(now), CONSUMER, 5)
+    assert asks(role, 22.0, CONSUMER, 5)
+    role.receive(23.0, ack(2, STORE))  # it gets on again
+    assert not asks(role, 24.0, CONSUMER, 5)
+    for now in range(24, 44):
+        asks(role, float(now), STORE, 3)
+    assert asks(role, 45.0, CONSUMER, 5)
+
+
+def test_a_store_that_has_gone_and_acknowledged_nothing_is_not_waited_for():
+    role = forgetful()
+    assert asks(role, 1.0, CONSUMER, 5)
 
 
 def test_the_table_of_stores_is_bounded():

@@ -44,9 +44,11 @@ class ConsumerNode(Node):
         network.consumers.append(self)
 
     def _new_role(self) -> ConsumerRole:
-        return ConsumerRole(
+        role = ConsumerRole(
             self.address, offset_reset=self.offset_reset, offsets=self.offsets, limits=self.limits
         )
+        role.know_stores(self.known_stores)
+        return role
 
     def begin(self, now: float) -> None:
         """Where its user, who has noted the positions, wants to go on."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dafka.protocol.beacons import NodeBeacon
 from dafka.protocol.commands import Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
+from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import Connect, Disconnect, Subscribe, Unsubscribe
 from dafka.roles.peers import PeersRole
@@ -79,6 +80,7 @@ class Node:
         self.listeners: dict[Node, tuple[bytes, ...]] = {}  # who hears this node, and what of it
         self.listening_since: dict[Node, float] = {}
         self.peers: PeersRole
+        self.known_stores = _Connected(self)
         self._ticks = 0
         self._fetched: dict[tuple[bytes, bytes, int], list[float]] = {}
         network.nodes.append(self)
@@ -161,6 +163,25 @@ class Node:
         """What must hold at any time."""
 
 
+class _Connected(KnownStores):
+    """The stores that a node is connected to, by what it knows of its listeners."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    @property
+    def present(self) -> set[bytes]:  # type: ignore[override]
+        return self._subscribed(b"W")
+
+    @property
+    def ours(self) -> set[bytes]:  # type: ignore[override]
+        return self.present & self._subscribed(b"T")
+
+    def _subscribed(self, octet: bytes) -> set[bytes]:
+        listeners = self._node.listeners.values()
+        return {prefix[1:] for prefixes in listeners for prefix in prefixes if prefix[:1] == octet}
+
+
 class ProducerNode(Node):
     name = "producer"
 
@@ -182,9 +203,11 @@ class ProducerNode(Node):
             store_timeout=store_timeout,
             limits=limits,
         )
+        self.role.know_stores(self.known_stores)
         self.key = (topic, address)
         self.limits = limits
         self.asked_from = 0  # by the FETCH that it answers
+        self.memory: int | None = None  # octets of contents that it has room for, with ``min_stores`` 0
         network.producers.append(self)
 
     def send(self, records: int) -> None:
@@ -192,6 +215,8 @@ class ProducerNode(Node):
             first = self.role.next_sequence
             contents = [content_of(self.role.address, first + index) for index in range(records)]
             self.carry([self.role.publish(self.network.now, contents)])
+            if self.memory is not None and self.role.retained_bytes > self.memory:
+                self.forget()
 
     def forget(self) -> None:
         """Memory is short: let go of half of what is kept for consumers."""

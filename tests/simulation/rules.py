@@ -32,9 +32,9 @@ def note_gone(network: Network, key: Key, first: int) -> None:
 def check_skip(node: Any, key: Key, first: int, following: int) -> None:
     """A node leaves out the records ``first`` to ``following - 1``.
 
-    They must have been let go of somewhere. And without faults nothing is left out that a store, with which
-    this node has been connected for a while, could have sent; or a producer, unless it lacks the first one:
-    then it leaves the answer to the stores.
+    They must have been let go of somewhere. And without faults nothing is left out that a store has, or has
+    on its way into its log, with which this node has been connected for a while; or that a producer has,
+    unless it lacks the first one: then it leaves the answer to the stores.
     """
     network = node.network
     require(
@@ -50,7 +50,7 @@ def check_skip(node: Any, key: Key, first: int, following: int) -> None:
             continue
         if other in network.stores:
             left_out = range(first, following)
-            held = next((number for number in left_out if other.holds(key, number, settled)), None)
+            held = next((number for number in left_out if other.holds(key, number)), None)
             require(held is None, f"{node} leaves out record {held} of {key}, which {other} has")
         elif other in network.producers and other.key == key:
             require(not other.holds(first), f"{node} leaves out record {first} of {key}, which {other} has")

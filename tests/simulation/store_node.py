@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
 from dafka.protocol.commands import Ack, Trimmed
@@ -25,7 +25,6 @@ class Partition:
     def __init__(self) -> None:
         self.first = self.next = 0
         self.records: dict[int, bytes] = {}
-        self.since: dict[int, float] = {}  # when they were committed
 
 
 class StoreNode(Node):
@@ -44,6 +43,7 @@ class StoreNode(Node):
         self.role = StoreRole(address, limits=limits)
         self._committing = 0.0  # when the last commit under way will be done
         self._uncommitted = 0
+        self._coming: dict[Key, deque[range]] = {}  # handed to the log, not committed
         self._under_way: Counter[Key] = Counter()  # appends
         self._begins: dict[Key, int] = {}  # where the next append leaves a hole before it
         network.stores.append(self)
@@ -54,7 +54,9 @@ class StoreNode(Node):
         super().begin(now)
         known = {key: (partition.first, partition.next) for key, partition in self.log.items()}
         self.role = StoreRole(self.address, known, limits=self.limits)
+        self.role.know_stores(self.known_stores)
         self._committing, self._uncommitted = 0.0, 0
+        self._coming.clear()
         self._under_way.clear()
         self._begins.clear()
         self._begun.clear()
@@ -85,11 +87,12 @@ class StoreNode(Node):
         """The same, or where the store goes on because what lies before is no more (:class:`Begin`)."""
         return max(self.end(key), self._begun.get(key, 0))
 
-    def holds(self, key: Key, sequence: int, since: float) -> bool:
-        """Whether it could send the record at ``since`` already."""
-        if not self.alive or key not in self.log or sequence not in self.log[key].records:
+    def holds(self, key: Key, sequence: int) -> bool:
+        """Whether it can send the record, or will when a commit is done."""
+        if not self.alive:
             return False
-        return self.log[key].since[sequence] <= since
+        held = self.log[key].records if key in self.log else {}
+        return sequence in held or any(sequence in coming for coming in self._coming.get(key, ()))
 
     def carry_out(self, output: Any) -> bool:
         network = self.network
@@ -98,6 +101,8 @@ class StoreNode(Node):
             begin = self._begins.pop(key, None)
             self._uncommitted += len(output.contents)
             self._under_way[key] += 1
+            coming = range(output.first, output.first + len(output.contents))
+            self._coming.setdefault(key, deque()).append(coming)
             require(
                 self._uncommitted <= self.limits.uncommitted_records,
                 f"{self} has {self._uncommitted} records under way to its log",
@@ -132,6 +137,7 @@ class StoreNode(Node):
         network, partition = self.network, self.log.get(key)
         self._uncommitted -= len(append.contents)
         self._under_way[key] -= 1
+        self._coming[key].popleft()
         at = self.end(key) if begin is None else begin
         if append.first != at or network.random.random() < network.faults.failing_writes:
             self.carry(self.role.not_stored(network.now, *key))
@@ -143,7 +149,6 @@ class StoreNode(Node):
         for sequence, content in enumerate(append.contents, append.first):
             require(content == content_of(append.address, sequence), f"{self} stores {content!r}")
             partition.records[sequence] = content
-            partition.since[sequence] = network.now
         partition.next = append.first + len(append.contents)
         self.carry(self.role.stored(network.now, *key, partition.next))
 
@@ -161,10 +166,12 @@ class StoreNode(Node):
         if contents:
             run = Run(serve.recipient, serve.address, serve.topic, serve.first, contents)
             self.network.publish(self, run)
+            self.carry(self.role.served(serve.recipient, serve.topic, serve.address, run.next))
         else:
             following = min((number for number in partition.records if number > serve.first), default=None)
             if following is not None:
-                self.network.publish(self, Trimmed(serve.recipient, serve.address, serve.topic, following))
+                gone = Trimmed(serve.recipient, serve.address, serve.topic, following, self.address)
+                self.network.publish(self, gone)
 
     def check(self) -> None:
         check_tables(self, self.limits)

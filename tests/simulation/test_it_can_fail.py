@@ -55,12 +55,17 @@ def gives_no_regard_to_room(patch):
 
 
 def skips_at_the_first_word(patch):
-    def hasty(self, now, follower, first):
+    def hasty(self, now, follower, first, source):
         if first > follower.next:
-            follower.trimmed = first
+            follower.trimmed, follower.doubted = first, -1e9
             self._set_due(follower, now)
 
     patch.setattr(CatchUp, "trimmed", hasty)
+
+
+def believes_a_producer_and_does_not_wait_for_stores(patch):
+    patch.setattr(CatchUp, "_no_store_has", lambda self, follower: True)
+    patch.setattr(ProducerRole, "_may_be_committing", lambda self, now, store: False)
 
 
 def leaves_records_out_while_others_are_on_their_way_into_the_log(patch):
@@ -70,7 +75,7 @@ def leaves_records_out_while_others_are_on_their_way_into_the_log(patch):
         if type(command) is Trimmed and command.recipient == self.address:
             stored = self._partitions.get((command.topic, command.address))
             if stored is not None and stored.pending:
-                self._catchup.trimmed(now, stored, command.sequence)
+                self._catchup.trimmed(now, stored, command.sequence, command.source)
         return receive(self, now, command)
 
     patch.setattr(StoreRole, "receive", hasty)
@@ -95,6 +100,7 @@ def asks_again_whenever_an_answer_is_not_whole(patch):
         (leaves_out_what_is_missing, SEEDS),
         (gives_no_regard_to_room, SEEDS),
         (skips_at_the_first_word, range(600)),
+        (believes_a_producer_and_does_not_wait_for_stores, range(600)),
         (leaves_records_out_while_others_are_on_their_way_into_the_log, range(600)),
         (gives_a_store_up_too_soon, range(600)),
         (asks_again_whenever_an_answer_is_not_whole, range(600)),
