@@ -64,7 +64,11 @@ class ChunkIndex:
 
     @property
     def first_offset(self) -> int:
-        return max(self._bases[0], self.floor_offset) if self._bases else 0
+        """Where the records begin: no record is lost to a reader that stands there or behind.
+
+        What was trimmed may end in a gap. The offsets from there to the first record are those of none.
+        """
+        return (self.floor_offset or self._bases[0]) if self._bases else 0
 
     @property
     def next_offset(self) -> int:
@@ -79,6 +83,11 @@ class ChunkIndex:
     def nexts(self) -> Sequence[int]:
         """The sequence behind the last one of each chunk."""
         return self._nexts
+
+    @property
+    def ends(self) -> Sequence[int]:
+        """The offset behind the last one of each chunk."""
+        return self._ends
 
     @property
     def sizes(self) -> Sequence[int]:

@@ -21,7 +21,8 @@ class LogPartition:
     ``number`` is the partition's number in this folder, for good, or -1 before its first commit.
     The ranges are those of committed messages: ``first_sequence`` is the first message that exists and
     ``next_sequence`` the one to be appended next; offsets likewise. All are 0 while there is nothing.
-    After trimming, ``first_offset`` may lie inside the first message (a record batch is kept whole), and
+    After trimming, ``first_offset`` may lie inside the first message (a record batch is kept whole) or before
+    it, where what was trimmed ends in a gap, and
     both firsts may be equal to the nexts. ``dropped`` says that the partition was deleted for good.
     """
 

@@ -118,7 +118,8 @@ class Reader:
         return max(key.first + bisect_right(ends, offset), index.floor_sequence)
 
     def floor(self, partition: LogPartition, sequence: int, offset: int) -> tuple[int, int]:
-        """(sequence, offset) of the first message and record that stay if all before both go."""
+        """(sequence, offset) that a partition begins with if all before both goes. The sequence is that of a
+        message; the offset may lie in a gap, where compaction has left nothing."""
         index = partition.index
         sequence = min(max(sequence, index.floor_sequence), index.next_sequence)
         offset = min(max(offset, index.floor_offset), index.next_offset)
@@ -129,12 +130,13 @@ class Reader:
         if position == len(index):
             return index.next_sequence, index.next_offset
         key = index[position]
-        by_sequence = sequence, key.base_offset
+        by_sequence = sequence, index.ends[position - 1] if position else index.first_offset
         if key.kind == RAW:
-            by_sequence = sequence, max(offset, key.base_offset)
+            by_sequence = sequence, offset
         elif sequence > key.first:
             with contextlib.suppress(LogError):
-                by_sequence = sequence, self.load(partition, position).offsets()[0][sequence - key.first]
+                ends = self.load(partition, position).offsets()[1]
+                by_sequence = sequence, ends[sequence - key.first - 1]
         position = index.at_offset(offset)
         if position == len(index):
             return index.next_sequence, index.next_offset
@@ -142,13 +144,7 @@ class Reader:
         by_offset = key.first, offset
         if offset > key.base_offset:
             with contextlib.suppress(LogError):
-                found = self.sequence_of(partition, offset)
-                base = (
-                    found
-                    if key.kind == RAW
-                    else self.load(partition, position).offsets()[0][found - key.first]
-                )
-                by_offset = found, max(offset, base)
+                by_offset = self.sequence_of(partition, offset), offset
         return max(by_sequence[0], by_offset[0]), max(by_sequence[1], by_offset[1])
 
     def load(self, partition: LogPartition, position: int) -> Chunk:

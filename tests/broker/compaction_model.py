@@ -271,6 +271,7 @@ class History:
         self.check_written(everything)
         self.check_missing({row.offset for row in everything})
         first = self.client.call("list_offsets", {TOPIC: EARLIEST})[TOPIC].offset
+        assert first == self.start, f"the first offset is {first}, what was deleted ends at {self.start}"
         begin = self.chance.randint(first, self.end) if self.chance.random() < 0.3 else first
         committed = self.read(True, begin)
         self.check_written(committed)
@@ -313,8 +314,7 @@ class History:
     def read(self, read_committed: bool, offset: int | None = None) -> list[Row]:
         """What a reader of an isolation level gets from an offset on, by default the first one."""
         rows: list[Row] = []
-        if offset is None:
-            offset = self.client.call("list_offsets", {TOPIC: EARLIEST})[TOPIC].offset
+        offset = self.start if offset is None else offset
         end = self.stable if read_committed else self.end
         max_bytes = self.chance.choice((1, 2000, 10**7))
         while offset < end:

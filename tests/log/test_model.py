@@ -51,17 +51,20 @@ class Model:
         """The first sequence and offset."""
         if not self.rows:
             return self.next, self.next_offset
-        return max(self.floor, self.rows[0][0]), max(self.floor_offset, self.rows[0][1])
+        return max(self.floor, self.rows[0][0]), self.floor_offset or self.rows[0][1]
 
     def trim(self, sequence: int, offset: int) -> None:
         """Drop messages below the sequence and records below the offset."""
+        first = self.first[1]
+        if self.number % 2 == 0:
+            sequence = offset = max(sequence, offset)
         for row in self.rows:
             if row[0] >= sequence and row[2] > offset:
                 break
             self.floor, self.floor_offset = row[0] + 1, row[2]
         self.rows = [row for row in self.rows if row[0] >= sequence and row[2] > offset]
         if self.rows:
-            self.floor_offset = max(self.floor_offset, offset)
+            self.floor_offset = max(first, self.floor_offset, offset)
 
     def records(self) -> Iterator[tuple[int, int]]:
         """(offset, timestamp) of each record."""

@@ -188,3 +188,26 @@ def test_damaged_values_are_skipped_where_that_is_wanted(
     assert caplog.text.count("sequences 5 to 9") == 1
     with pytest.raises(ValueError, match="on_damage"):
         Log(folder, on_damage="ignore")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+@pytest.mark.parametrize("place", [{"before_sequence": 5}, {"before_offset": 10}, {"before_offset": 14}])
+def test_a_reader_at_the_end_of_what_was_trimmed_has_lost_nothing_where_a_gap_follows(
+    folder: Path, place: dict[str, int], reopened: bool
+) -> None:
+    """Compaction leaves such gaps; the offsets in them stay in range."""
+    with Log(folder) as log:
+        partition = log.partition(b"hello", ADDRESS)
+        log.write([(partition, [batch(2 * n, 1, 2) for n in range(5)])])
+        log.write([(partition, [batch(20, 1, 2)], 10)])
+        log.trim(partition, **place)
+        if reopened:
+            log.close()
+            log = Log(folder)
+            partition = log.partition(b"hello", ADDRESS)
+        assert partition.first_offset == place.get("before_offset", 10)
+        assert partition.first_sequence == 10
+        assert [base for base, _, _ in log.read_offsets(partition, partition.first_offset, max_bytes=1)] == [
+            20
+        ]
+        log.close()
