@@ -3,7 +3,8 @@
 The sentences are those of the specification; where the README's Implementation section says the same in
 other words, its words are in ``readme``. ``test`` is a file of this folder and a test in it, whose docstring
 quotes the sentence (test_rules.py sees to that). ``note`` says where the documents disagree with each other
-or with the nodes in the field, and what we do.
+or with the nodes in the field, and what we do. The README of this folder has all of it as tables, which
+``python -m tests.conformance.tables`` writes.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ RULES = [
         _DISCOVERY,
         "Each dafka node SHALL publish its presence at regular intervals to the tower(s).",
         "test_discovery.py::test_a_node_publishes_its_presence_at_regular_intervals",
-        note="The README leaves the section open (TBD).",
+        note="Dafka's README leaves the section open (TBD).",
     ),
     Rule(
         _DISCOVERY,
         "When a tower receives a node beacon it SHALL publish an appropriate tower beacon consisting of 3 "
         "message frames.",
         "test_discovery.py::test_a_tower_answers_a_node_beacon_with_a_tower_beacon",
-        note="The README leaves the section open (TBD).",
+        note="Dafka's README leaves the section open (TBD).",
     ),
     Rule(
         _MODEL,
@@ -214,8 +215,8 @@ RULES = [
         "When a store saved a record from a producer it SHALL ackowledge this by sending the ACK command to "
         "the same producer.",
         "test_commands.py::test_a_store_acknowledges_what_it_has_saved",
-        note="The README has no such section. After the commit, never before; one ACK stands for everything "
-        "up to it. Ours append the store's address, so that a producer can count distinct stores.",
+        note="Dafka's README has no such section. After the commit, never before; one ACK stands for "
+        "everything up to it. Ours append the store's address, so that a producer can count distinct stores.",
     ),
     Rule(
         "The HEAD Command",
@@ -260,8 +261,8 @@ RULES = [
         "heads for each partition of that topic.",
         "test_commands.py::test_subscribing_sends_get_heads",
         readme="If a consumer subscribes to a dafka topic it SHALL sent a GET-HEADS command.",
-        note="ZeroMQ topic: the README says the consumer's address; the specification and the field say the "
-        "topic's name, and so do we. Repeated at growing intervals, because it can be lost.",
+        note="ZeroMQ topic: Dafka's README says the consumer's address; the specification and the field say "
+        "the topic's name, and so do we. Repeated at growing intervals, because it can be lost.",
     ),
     Rule(
         "The DIRECT-HEAD Command",
@@ -369,5 +370,25 @@ RULES = [
         "test_subscriptions.py::test_a_store_subscribes_to_consumer_hellos",
         note="By ID and its own address, as in the field: a consumer tells from that subscription which "
         "store to greet.",
+    ),
+]
+
+# What neither document has a rule about.
+BEYOND = [
+    (
+        "DIRECT-RECORD, FETCH",
+        "C stores answer with one record more than asked for, and ask for up to 100 000 at once; ours send "
+        "exactly `count` and ask for what there is room for.",
+    ),
+    (
+        "Stores",
+        "C stores keep what they have from producers only. Ours ask each other for the heads of every topic "
+        "(GET-HEADS with an empty topic, which C stores answer too) and fetch what they lack.",
+    ),
+    (
+        "Trimmed partitions",
+        "Unknown to the documents; C stores leave a consumer that asks for a trimmed record waiting for "
+        "ever. Ours answer with TRIMMED (ID `T`), which other nodes ignore; the consumer goes on at the "
+        "first record that exists and reports the gap (`Consumer.gaps`).",
     ),
 ]

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from conformance.rules import RULES, Rule
+from conformance.tables import README, with_tables
 
 HERE = Path(__file__).parent
-RULE_FILES = [
-    f"test_{part}.py" for part in ("discovery", "records", "framing", "commands", "subscriptions")
-]
+RULE_FILES = [f"test_{part}.py" for part in ("discovery", "records", "framing", "commands", "subscriptions")]
 KEYWORD = re.compile(r"\b(MUST|SHALL|SHOULD|RECOMMENDED|MAY|REQUIRED|OPTIONAL)\b|octet %x01 shall follow")
 
 
@@ -46,3 +45,8 @@ def test_every_test_of_a_rule_is_in_the_table():
 
 def test_no_sentence_is_there_twice():
     assert len({normal(rule.sentence) for rule in RULES}) == len(RULES)
+
+
+def test_the_readme_has_the_tables_of_the_rules_as_they_are():
+    assert README.read_text() == with_tables(README.read_text()), "run: python -m tests.conformance.tables"
+    assert all(rule.sentence in README.read_text() for rule in RULES)
