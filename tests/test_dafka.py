@@ -57,7 +57,9 @@ def test_spark_without_its_packages_names_the_extra_to_install(package):
         except ModuleNotFoundError as error:
             assert error.name == {package!r}
             assert str(error) == (
-                "dafka.spark runs on Apache Spark; {package} is missing: pip install 'dafka[spark]'"
+                f"dafka.spark runs on Apache Spark; {package} is missing in {{sys.executable}}: "
+                "pip install 'dafka[spark]'. If Spark has started this interpreter, set PYSPARK_PYTHON "
+                "to the one that is meant"
             )
         else:
             raise AssertionError("imported")

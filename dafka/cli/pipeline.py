@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 import click
@@ -25,7 +26,8 @@ class _Pipelines(click.Group):
             if missing in ("", "dafka"):
                 raise
             raise click.ClickException(
-                f"pipelines run on Apache Spark; {missing} is missing: pip install 'dafka[spark]'"
+                f"pipelines run on Apache Spark; {missing} is missing in {sys.executable}: "
+                "pip install 'dafka[spark]'"
             ) from error
         return command
 

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import sys
+
 try:
     from dafka.spark.session import session
     from dafka.spark.source import FORMAT, SCHEMA, SCHEMA_WITH_HEADERS, DafkaDataSource, register
@@ -17,7 +19,10 @@ except ModuleNotFoundError as error:
     if missing in ("", "dafka"):
         raise
     raise ModuleNotFoundError(
-        f"dafka.spark runs on Apache Spark; {missing} is missing: pip install 'dafka[spark]'", name=missing
+        f"dafka.spark runs on Apache Spark; {missing} is missing in {sys.executable}: "
+        "pip install 'dafka[spark]'. If Spark has started this interpreter, set PYSPARK_PYTHON "
+        "to the one that is meant",
+        name=missing,
     ) from error
 
 __all__ = ["FORMAT", "SCHEMA", "SCHEMA_WITH_HEADERS", "DafkaDataSource", "register", "session"]

@@ -41,6 +41,7 @@ from dafka.spark.admission import Holdback, available, limited
 from dafka.spark.cluster import cluster
 from dafka.spark.errors import ColumnError
 from dafka.spark.filters import Pushed
+from dafka.spark.interpreter import check_workers
 from dafka.spark.options import ReadOptions, read_options, write_options
 from dafka.spark.planning import (
     Offsets,
@@ -75,7 +76,11 @@ SCHEMA_WITH_HEADERS = StructType([*SCHEMA.fields, StructField("headers", _HEADER
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format ``dafka`` known to a session, and have it push filters down to Python sources."""
+    """Make the format ``dafka`` known to a session, and have it push filters down to Python sources.
+
+    Raises :class:`dafka.spark.interpreter.InterpreterError` if Spark's Python workers lack what they need.
+    """
+    check_workers(spark)
     spark.conf.set(_PUSHDOWN, "true")
     spark.dataSource.register(DafkaDataSource)
 

@@ -38,8 +38,8 @@ def test_without_pyspark_the_extra_is_named():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50)
     assert done.returncode == 1
     assert (
-        done.stderr
-        == "Error: pipelines run on Apache Spark; pyspark is missing: pip install 'dafka[spark]'\n"
+        done.stderr == f"Error: pipelines run on Apache Spark; pyspark is missing in {sys.executable}: "
+        "pip install 'dafka[spark]'\n"
     )
 
 
