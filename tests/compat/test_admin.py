@@ -9,12 +9,24 @@ import kafka
 import pytest
 
 from compat.kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, OffsetSpec, TopicPartition
-from compat.kafka.admin import AlterConfigOp, ConfigResource, MemberToRemove, NewPartitions, NewTopic
+from compat.kafka.admin import (
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    AlterConfigOp,
+    ConfigResource,
+    MemberToRemove,
+    NewPartitions,
+    NewTopic,
+    ResourcePattern,
+    ResourceType,
+)
 from compat.kafka.errors import (
-    IncompatibleBrokerVersion,
+    InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     NoError,
     RequestTimedOutError,
+    SecurityDisabledError,
     TopicAlreadyExistsError,
     UnknownBrokerIdError,
     UnknownTopicOrPartitionError,
@@ -113,21 +125,18 @@ def test_the_cluster_is_described(admin: KafkaAdminClient, dafka_broker: TestBro
     assert f"{node['host']}:{node['port']}" == dafka_broker.bootstrap_servers
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda admin: admin.describe_user_scram_credentials(),
-        lambda admin: admin.describe_metadata_quorum(),
-        lambda admin: admin.alter_partition_reassignments({T0: [0]}),
-        lambda admin: admin.update_features({"metadata.version": 1}),
-    ],
-    ids=["scram", "quorum", "reassignments", "features"],
-)
-def test_what_the_broker_does_not_know_is_an_incompatible_version(
-    admin: KafkaAdminClient, call: Callable[[KafkaAdminClient], object]
-) -> None:
-    with pytest.raises(IncompatibleBrokerVersion):
-        call(admin)
+def test_the_broker_is_a_kafka_of_one_node_without_users_and_acls(admin: KafkaAdminClient) -> None:
+    admin.create_topics(["made"])
+    made = TopicPartition("made", 0)
+    assert admin.describe_user_scram_credentials() == {}
+    quorum = admin.describe_metadata_quorum()["topics"][0]["partitions"][0]
+    assert [voter["replica_id"] for voter in quorum["current_voters"]] == [quorum["leader_id"]]
+    assert admin.alter_partition_reassignments({made: [quorum["leader_id"]]}) == {made: None}
+    assert admin.alter_partition_reassignments({made: [77]}) == {made: InvalidReplicationAssignmentError}
+    assert admin.describe_features()["metadata.version"]["finalized"] == (30, 30)
+    with pytest.raises(SecurityDisabledError):
+        everything = ResourcePattern(ResourceType.TOPIC, "t")
+        admin.describe_acls(ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, everything))
 
 
 def test_a_broker_that_does_not_answer_is_a_timeout(dafka_broker: TestBroker) -> None:

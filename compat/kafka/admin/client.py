@@ -5,9 +5,9 @@ dictionaries it returns. All of that is used as it is; what is underneath is
 :class:`~compat.kafka.admin._requests.Requests`. What a method cannot do with this broker it says as it would
 of an Apache Kafka that lacks the feature:
 
-- ACLs (``create_acls``, ``describe_acls``, ``delete_acls``), SCRAM credentials, moving replicas (between
-  brokers or log directories), ``update_features`` and the metadata quorum concern what one broker without
-  authorizer and replicas does not have: ``IncompatibleBrokerVersion``.
+- ACLs raise ``SecurityDisabledError``, as where no authorizer is configured.
+- Replicas, voters and feature levels are those of one broker, and cannot be others; there are no SCRAM
+  credentials, and none can be made.
 - Everything else works: topics, partitions, configurations, groups, group offsets, partition offsets,
   deleting records, elections, the cluster, its log directories and versions, producers and transactions.
 """

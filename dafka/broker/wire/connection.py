@@ -14,6 +14,7 @@ from dafka.broker.errors import BrokerStoppedError
 from dafka.broker.wire import limits
 from dafka.broker.wire.context import Peer
 from dafka.broker.wire.errors import BadRequestError
+from dafka.broker.wire.foreign import foreign
 from dafka.broker.wire.framing import LENGTH_OCTETS, Buffers
 from dafka.broker.wire.requests import Frame, read_frame, respond
 
@@ -25,7 +26,6 @@ JOINED_BYTES = 128 * 1024  # a response up to this size is joined into one buffe
 BUFFERS_AT_ONCE = 512  # that sendmsg gets; systems allow 1024
 SMALL_BUFFER_BYTES = 4096  # many buffers that are smaller on average are joined
 _PRODUCE = b"\0\0"  # how such a request begins
-_ZMTP_GREETING = int.from_bytes(b"\xff\0\0\0", "big", signed=True)  # how a ZeroMQ peer begins
 
 
 class _Slot:
@@ -109,8 +109,9 @@ class Connection:
 
         What is only announced takes no memory: the buffer grows with what has come.
         """
-        if size == _ZMTP_GREETING:
-            raise BadRequestError("zeromq", "a ZeroMQ peer greets; this is the port for Kafka's protocol")
+        stranger = foreign(size.to_bytes(LENGTH_OCTETS, "big", signed=True))
+        if stranger is not None:
+            raise stranger
         if not 0 <= size <= limits.REQUEST_MAX_BYTES:
             detail = f"a request of {size} bytes; {limits.REQUEST_MAX_BYTES} are the most"
             raise BadRequestError("size", detail)

@@ -20,11 +20,7 @@ from dafka.broker.wire.reader import read_request
 from dafka.broker.wire.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, Api, api_versions
 
 KAFKA_PYTHON = "kafka-python"  # as it calls itself
-CONSUMER_GROUP_HEARTBEAT = 68
 _UNSUPPORTED = int(UnsupportedVersionError.errno)
-# The response to ConsumerGroupHeartbeat, for which kafka-python has no class: not throttled, the error,
-# no message, no member, epoch 0, interval 0, no assignment, no tags.
-_NO_CONSUMER_GROUP = bytes(4) + _UNSUPPORTED.to_bytes(2, "big") + bytes(2 + 4 + 4) + b"\xff\0"
 
 
 class Unanswerable(BadRequestError):
@@ -69,6 +65,10 @@ def respond(
         return _refuse(header, api)
     if key == PRODUCE:
         return _produce(broker, frame)
+    if api.answer_by_hand is not None:
+        return framed(
+            header.correlation, True, [api.answer_by_hand(data, body_of(data, header, True), version)]
+        )
     flexible = api.request.flexible_version_q(version)
     request = read_request(api.request, version, data, body_of(data, header, flexible))
     if key == API_VERSIONS:
@@ -115,8 +115,8 @@ def _refuse(header: Header, api: Api | None) -> Buffers:
     if key == API_VERSIONS:
         # Version 0 and the list of what is offered, so that the client can ask again (KIP-511).
         return framed(header.correlation, False, [encoded(api_versions(_UNSUPPORTED), 0)])
-    if key == CONSUMER_GROUP_HEARTBEAT:
-        return framed(header.correlation, True, [_NO_CONSUMER_GROUP])
+    if api is not None and api.home is None:
+        raise Unanswerable("unsupported", f"{api.name}, version {version}")
     response_class = _response_class(key) if api is None else api.response
     if response_class is None or not 0 <= version <= response_class.max_version:
         raise Unanswerable("unsupported", f"API key {key}, version {version}")

@@ -6,7 +6,11 @@ Versions are those of Kafka 4's protocol as kafka-python's schemas have them, wi
   InitProducerId up to 5, AddPartitionsToTxn up to 3 (what is above is between brokers);
 - Produce is announced from 0 on, as Kafka 4 does (librdkafka takes the lowest version for a sign of which
   compressions the broker knows), and answered from 3 on: before that there are no record batches;
-- Produce and Fetch have no ``answer``: their batches pass through :mod:`.produce` and :mod:`.fetch`.
+- Produce and Fetch have no ``answer``: their batches pass through :mod:`.produce` and :mod:`.fetch`;
+- those without a ``home`` have no class of kafka-python's and are answered by hand, octets for octets.
+
+``metadata.version`` is announced as the one feature (KIP-584), at the level of Apache Kafka 4.3, for tools
+that take the version of a cluster from it. Others, such as ``transaction.version``, are promises to clients.
 """
 
 from __future__ import annotations
@@ -20,24 +24,30 @@ from dafka.broker.interface import BrokerInterface
 from dafka.broker.wire.context import Context
 
 Answer = Callable[[BrokerInterface, Any, Context], Any]
+AnswerByHand = Callable[[memoryview, int, int], bytes]
 
 PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
+
+FEATURES = {"metadata.version": (7, 30)}
+"""What is announced as the cluster's features: the lowest level that could be, and the one in force."""
 
 
 class Api:
     """One API: the versions ``first`` to ``last`` of it are announced.
 
-    ``home`` is the module of kafka.protocol that has its classes, ``answer`` the function of this package
-    that answers it. Both are imported when they are first needed: a broker is asked for few APIs, and making
-    the classes of all of them took a fifth of its start.
+    ``home`` is the module of kafka.protocol that has its classes (None: it is answered by hand), ``answer``
+    the function of this package that answers it. Both are imported when they are first needed: a broker is
+    asked for few APIs, and making the classes of all of them took a fifth of its start.
     """
 
-    def __init__(self, key: int, name: str, first: int, last: int, home: str, answer: str | None) -> None:
+    def __init__(
+        self, key: int, name: str, first: int, last: int, home: str | None, answer: str | None
+    ) -> None:
         self.key = key
         self.name = name
         self.first = first
         self.last = last
-        self._home = home
+        self.home = home
         self._answer = answer
 
     @cached_property
@@ -53,14 +63,20 @@ class Api:
     @cached_property
     def answer(self) -> Answer | None:
         """Who answers; None for an API whose messages never become objects."""
-        if self._answer is None:
-            return None
+        return self._function() if self.home is not None and self._answer is not None else None
+
+    @cached_property
+    def answer_by_hand(self) -> AnswerByHand | None:
+        """Who answers octets with octets, in flexible versions; None for an API with classes."""
+        return self._function() if self.home is None else None
+
+    def _function(self) -> Any:
+        assert self._answer is not None
         module, function = self._answer.split(".")
-        answer: Answer = getattr(import_module(f"dafka.broker.wire.{module}"), function)
-        return answer
+        return getattr(import_module(f"dafka.broker.wire.{module}"), function)
 
     def _class(self, kind: str) -> Any:
-        return getattr(import_module(f"kafka.protocol.{self._home}"), self.name + kind)
+        return getattr(import_module(f"kafka.protocol.{self.home}"), self.name + kind)
 
 
 _APIS = [
@@ -87,19 +103,32 @@ _APIS = [
     Api(25, "AddOffsetsToTxn", 0, 4, "producer.transaction", "transactions.add_offsets_to_txn"),
     Api(26, "EndTxn", 0, 4, "producer.transaction", "transactions.end_txn"),
     Api(28, "TxnOffsetCommit", 0, 4, "producer.transaction", "transactions.txn_offset_commit"),
+    Api(29, "DescribeAcls", 1, 3, "admin.acl", "alone.describe_acls"),
+    Api(30, "CreateAcls", 1, 3, "admin.acl", "alone.create_acls"),
+    Api(31, "DeleteAcls", 1, 3, "admin.acl", "alone.delete_acls"),
     Api(32, "DescribeConfigs", 1, 4, "admin.configs", "configs.describe_configs"),
     Api(33, "AlterConfigs", 0, 2, "admin.configs", "configs.alter_configs"),
+    Api(34, "AlterReplicaLogDirs", 1, 2, "admin.cluster", "alone.alter_replica_log_dirs"),
     Api(35, "DescribeLogDirs", 1, 5, "admin.cluster", "configs.describe_log_dirs"),
     Api(37, "CreatePartitions", 0, 3, "admin.topics", "topics.create_partitions"),
     Api(42, "DeleteGroups", 0, 2, "admin.groups", "groups.delete_groups"),
     Api(43, "ElectLeaders", 0, 2, "admin.topics", "topics.elect_leaders"),
     Api(44, "IncrementalAlterConfigs", 0, 1, "admin.configs", "configs.incremental_alter_configs"),
+    Api(45, "AlterPartitionReassignments", 0, 1, "admin.topics", "alone.alter_partition_reassignments"),
     Api(46, "ListPartitionReassignments", 0, 0, "admin.topics", "topics.list_partition_reassignments"),
     Api(47, "OffsetDelete", 0, 0, "consumer.group", "group_offsets.offset_delete"),
+    Api(48, "DescribeClientQuotas", 0, 1, "admin.client_quotas", "alone.describe_client_quotas"),
+    Api(49, "AlterClientQuotas", 0, 1, "admin.client_quotas", "alone.alter_client_quotas"),
+    Api(50, "DescribeUserScramCredentials", 0, 0, "admin.users", "alone.describe_user_scram_credentials"),
+    Api(51, "AlterUserScramCredentials", 0, 0, "admin.users", "alone.alter_user_scram_credentials"),
+    Api(55, "DescribeQuorum", 0, 2, "admin.cluster", "alone.describe_quorum"),
+    Api(57, "UpdateFeatures", 0, 2, "admin.cluster", "alone.update_features"),
     Api(60, "DescribeCluster", 0, 2, "admin.cluster", "describing.describe_cluster"),
     Api(61, "DescribeProducers", 0, 0, "admin.transactions", "transactions.describe_producers"),
     Api(65, "DescribeTransactions", 0, 0, "admin.transactions", "transactions.describe_transactions"),
     Api(66, "ListTransactions", 0, 2, "admin.transactions", "transactions.list_transactions"),
+    Api(68, "ConsumerGroupHeartbeat", 0, 1, None, "consumer_groups.heartbeat"),
+    Api(69, "ConsumerGroupDescribe", 0, 1, None, "consumer_groups.describe"),
     Api(74, "ListConfigResources", 0, 1, "admin.configs", "configs.list_config_resources"),
     Api(75, "DescribeTopicPartitions", 0, 0, "admin.topics", "describing.describe_topic_partitions"),
 ]
@@ -121,5 +150,14 @@ def api_versions(error_code: int) -> Any:
         api_keys=[
             response.ApiVersion(api_key=api.key, min_version=api.first, max_version=api.last)
             for api in BY_KEY.values()
+        ],
+        supported_features=[
+            response.SupportedFeatureKey(name=name, min_version=lowest, max_version=level)
+            for name, (lowest, level) in FEATURES.items()
+        ],
+        finalized_features_epoch=0,
+        finalized_features=[
+            response.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, (_, level) in FEATURES.items()
         ],
     )

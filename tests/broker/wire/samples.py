@@ -7,25 +7,36 @@ from uuid import UUID
 
 from broker.clients import batch
 from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
     AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
+    AlterUserScramCredentialsRequest,
+    CreateAclsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteAclsRequest,
     DeleteGroupsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
+    DescribeAclsRequest,
+    DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
+    DescribeQuorumRequest,
     DescribeTopicPartitionsRequest,
     DescribeTransactionsRequest,
+    DescribeUserScramCredentialsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     ListConfigResourcesRequest,
     ListGroupsRequest,
     ListPartitionReassignmentsRequest,
     ListTransactionsRequest,
+    UpdateFeaturesRequest,
 )
 from kafka.protocol.consumer import (
     FetchRequest,
@@ -102,6 +113,7 @@ def samples(topic: str, topic_id: UUID, group: str = "group") -> list[Any]:
         *_topics(topic, topic_id),
         *_configs(topic),
         *_transactions(topic, group),
+        *_alone(topic),
     ]
 
 
@@ -366,5 +378,87 @@ def _transactions(topic: str, group: str) -> list[Any]:
             producer_id_filters=[],
             duration_filter=-1,
             transactional_id_pattern=None,
+        ),
+    ]
+
+
+ANY_ACL = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
+
+
+def _alone(topic: str) -> list[Any]:
+    moved = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    reassigned = AlterPartitionReassignmentsRequest.ReassignableTopic
+    quorum = DescribeQuorumRequest.TopicData
+    quota = AlterClientQuotasRequest.EntryData
+    return [
+        DescribeAclsRequest(**ANY_ACL),
+        CreateAclsRequest(
+            creations=[
+                CreateAclsRequest.AclCreation(
+                    resource_type=2,
+                    resource_name=topic,
+                    resource_pattern_type=3,
+                    principal="User:a",
+                    host="*",
+                    operation=3,
+                    permission_type=3,
+                )
+            ]
+        ),
+        DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter(**ANY_ACL)]),
+        AlterReplicaLogDirsRequest(
+            dirs=[moved(path="/data", topics=[moved.AlterReplicaLogDirTopic(name=topic, partitions=[0])])]
+        ),
+        AlterPartitionReassignmentsRequest(
+            timeout_ms=1000,
+            allow_replication_factor_change=True,
+            topics=[
+                reassigned(
+                    name=topic,
+                    partitions=[reassigned.ReassignablePartition(partition_index=0, replicas=[0])],
+                )
+            ],
+        ),
+        DescribeClientQuotasRequest(
+            components=[
+                DescribeClientQuotasRequest.ComponentData(entity_type="user", match_type=1, match=None)
+            ],
+            strict=False,
+        ),
+        AlterClientQuotasRequest(
+            entries=[
+                quota(
+                    entity=[quota.EntityData(entity_type="user", entity_name="a")],
+                    ops=[quota.OpData(key="producer_byte_rate", value=1000.0, remove=False)],
+                )
+            ],
+            validate_only=True,
+        ),
+        DescribeUserScramCredentialsRequest(users=[DescribeUserScramCredentialsRequest.UserName(name="a")]),
+        AlterUserScramCredentialsRequest(
+            deletions=[AlterUserScramCredentialsRequest.ScramCredentialDeletion(name="a", mechanism=1)],
+            upsertions=[],
+        ),
+        DescribeQuorumRequest(
+            topics=[
+                quorum(topic_name="__cluster_metadata", partitions=[quorum.PartitionData(partition_index=0)])
+            ]
+        ),
+        UpdateFeaturesRequest(
+            timeout_ms=1000,
+            feature_updates=[
+                UpdateFeaturesRequest.FeatureUpdateKey(
+                    feature="metadata.version", max_version_level=30, allow_downgrade=False, upgrade_type=1
+                )
+            ],
+            validate_only=True,
         ),
     ]

@@ -11,9 +11,8 @@ from broker.clients import Client, batch, until
 from broker.wire.client import WireClient, discarded, encoded
 from broker.wire.samples import NO_ID, fetch, produce, samples
 from kafka.errors import UnsupportedVersionError
-from kafka.protocol.admin import DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
-from kafka.protocol.sasl import SaslHandshakeRequest
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from dafka import Broker
 from dafka.broker.wire import limits
@@ -48,8 +47,8 @@ def alive(broker: Broker) -> bool:
             "size",
             id="a large Metadata",
         ),
-        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "size", id="HTTP"),
-        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "size", id="TLS"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "http", id="HTTP"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "tls", id="TLS"),
         pytest.param(frame(b""), "short", id="empty"),
         pytest.param(frame(bytes(9)), "short", id="half a header"),
         pytest.param(frame(header(3, 1, b"\0\x09tests")), "short", id="a client id that is cut"),
@@ -286,7 +285,7 @@ def test_an_unknown_version_of_api_versions_gets_version_0_and_the_list(wire: Wi
 
 @pytest.mark.parametrize(
     ("request_", "version"),
-    [(SaslHandshakeRequest(mechanism="PLAIN"), 1), (DescribeQuorumRequest(topics=[]), 0)],
+    [(SaslHandshakeRequest(mechanism="PLAIN"), 1), (SaslAuthenticateRequest(auth_bytes=b"a"), 2)],
 )
 def test_apis_that_are_not_offered_get_the_protocols_error(wire: WireClient, request_, version: int):
     assert wire.ask(request_, version).error_code == UnsupportedVersionError.errno
