@@ -5,9 +5,9 @@
 Two programs take turns: one writes to a log, the other to a broker, in which retention, compaction and the
 deletion of topics go on. Each goes on with the folder that its last kill left. Checked after every kill: all
 that was acknowledged is there once and in order, a round is there for all partitions or for none, what was
-trimmed or deleted stays so, of each key the newest record is there at its offset, table values and committed
-group offsets are no older than what was acknowledged and not beyond what is there, ``verify`` finds no
-damage, and files of values are those of the rows.
+trimmed or deleted stays so, of each key the newest record is there at its offset (the newest committed one,
+where there are transactions), table values and committed group offsets are no older than what was said and
+not beyond what is there, ``verify`` finds no damage, and files of values are those of the rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def start(
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, program, str(folder), str(seed), durability],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))},
         stdout=subprocess.PIPE,
     )
 

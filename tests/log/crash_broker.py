@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from log import killed_broker as program
+from log import ledger
 from log.expecting import Survived, expect, expect_undamaged
 from log.killed_broker import COMPACTED, GROUP, PARTITIONS, PLAIN, RECORD_BYTES, RETENTION_BYTES, TEMPORARY
 
@@ -51,6 +52,7 @@ def check(folder: Path, said: dict[str, Any]) -> Survived:
                 check_compacted(found, end)
             for offset, (key, value) in found.items():
                 expect((key, value) == program.record(topic, partition, offset), f"{place}: {offset} differs")
+        records += ledger.check(call, said["ledger"])
         core = connect(broker.bootstrap_servers).broker
         known = {one.name for one in call("metadata", None).topics.values()}
         if TEMPORARY not in known:

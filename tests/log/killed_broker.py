@@ -2,9 +2,9 @@
 
     python killed_broker.py FOLDER SEED DURABILITY
 
-Retention, compaction, deleted records and deleted topics go on meanwhile. Every record says its partition and
-its offset, so that whoever reopens the folder can tell whether each is there once, whole and in order. One
-line of JSON on standard output for each step.
+Retention, compaction, transactions, deleted records and deleted topics go on meanwhile. Every record says its
+partition and its offset (those of transactions: how they end), so that whoever reopens the folder can tell
+whether each is there once, whole and in order. One line of JSON on standard output for each step.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import os
 import random
 import sys
 from typing import Any
+
+from log import ledger
 
 from dafka import Broker
 from dafka.broker import connect
@@ -31,6 +33,7 @@ RECORD_BYTES = 1000
 CONFIGS = {
     PLAIN: {"retention.bytes": str(RETENTION_BYTES)},
     COMPACTED: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "delete.retention.ms": "50"},
+    ledger.TOPIC: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"},
 }
 
 
@@ -57,17 +60,25 @@ def main(folder: str, seed: str, durability: str) -> None:
     compaction.COMPACTION_GAP = GAP
     with open_broker(folder, durability) as broker:
         call = connect(broker.bootstrap_servers).call
-        for topic, partitions in ((PLAIN, 2), (COMPACTED, 1)):
+        for topic, partitions in ((PLAIN, 2), (COMPACTED, 1), (ledger.TOPIC, 1)):
             call("create_topics", {topic: TopicSpec(partitions, CONFIGS[topic])})
+        transactions = ledger.Ledger(call)
         ends = offsets(call, LATEST)
         committed, deleted = [0, 0, 0], offsets(call, EARLIEST)[:2]
 
         def say() -> None:
             starts = offsets(call, EARLIEST)
-            said = {"ends": ends, "starts": starts, "committed": committed, "deleted": deleted}
+            said = {
+                "ends": ends,
+                "starts": starts,
+                "committed": committed,
+                "deleted": deleted,
+                "ledger": transactions.newest,
+            }
             os.write(1, json.dumps(said).encode() + b"\n")
 
         while True:
+            transactions.step(choice)
             batches = {}
             for number, (topic, partition) in enumerate(PARTITIONS):
                 records = [
