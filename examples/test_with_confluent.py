@@ -1,18 +1,9 @@
-"""A test of a program that uses confluent-kafka, with a Kafka of its own: a broker that listens.
+"""A test of a program that uses confluent-kafka, with the broker of the pytest plugin, which listens.
 
     pytest examples/test_with_confluent.py
 """
 
-import pytest
 from confluent_kafka import Consumer, Producer
-
-from dafka.testing import TestBroker
-
-
-@pytest.fixture
-def broker():
-    with TestBroker(listen="127.0.0.1:0") as broker:  # a free port; every Kafka client reaches it
-        yield broker
 
 
 def confirm_orders(servers, count):
@@ -28,9 +19,9 @@ def confirm_orders(servers, count):
     consumer.close()  # commits what it has read
 
 
-def test_every_order_is_confirmed(broker):
-    broker.preload("orders", [(b"anna", b"one book"), (b"ben", b"two pens")])
-    confirm_orders(broker.bootstrap_servers, count=2)
-    confirmations = {record.key: record.value for record in broker.wait_for_records("confirmations", 2)}
+def test_every_order_is_confirmed(dafka_broker):
+    dafka_broker.preload("orders", [(b"anna", b"one book"), (b"ben", b"two pens")])
+    confirm_orders(dafka_broker.bootstrap_servers, count=2)
+    confirmations = {record.key: record.value for record in dafka_broker.wait_for_records("confirmations", 2)}
     assert confirmations == {b"anna": b"confirmed: one book", b"ben": b"confirmed: two pens"}
-    assert broker.committed("confirming") == {("orders", 0): 2}
+    assert dafka_broker.committed("confirming") == {("orders", 0): 2}

@@ -63,8 +63,9 @@ def test_the_swapped_program_runs_on_a_broker_that_listens(tmp_path):
 
 
 def test_the_test_with_confluent_kafka_passes(tmp_path):
-    plain = ["-p", "no:randomly", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", tmp_path]
-    output = run("-m", "pytest", *plain, EXAMPLES / "test_with_confluent.py", folder=tmp_path)
+    plain = ["-p", "dafka.testing.plugin", "-c", os.devnull, "--rootdir", tmp_path]
+    example = EXAMPLES / "test_with_confluent.py"
+    output = run("-m", "pytest", *plain, example, folder=tmp_path, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert "1 passed" in output
 
 
