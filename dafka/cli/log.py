@@ -153,6 +153,8 @@ def _short(name: str, value: Any) -> str:
     if name in ("key", "value") and value is not None:
         value = repr(value)
     text = str(value)
+    if not text.isprintable():  # a terminal would do what it says
+        text = text.encode("unicode_escape").decode()
     return text if len(text) <= _SHOWN else text[:_SHOWN] + f"... ({len(text)} characters)"
 
 
