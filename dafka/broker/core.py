@@ -33,6 +33,7 @@ from dafka.broker.interface import (
     Error,
 )
 from dafka.broker.leader import Leaders
+from dafka.broker.leader_epochs import LeaderEpochs
 from dafka.broker.leftovers import forget_gone
 from dafka.broker.limits import (
     EXPIRATION_INTERVAL,
@@ -50,6 +51,7 @@ from dafka.broker.topics import TopicTable
 from dafka.broker.topics_calls import TopicCalls
 from dafka.broker.transactions_coordinator import TransactionCoordinator
 from dafka.log import Durability, Log, LogClosedError, LogError, LogPartition, OnDamage
+from dafka.log.boot import boot_id
 from dafka.log.repeating import bounded_logger
 from dafka.mesh.address import new_address
 from dafka.mesh.hub import Hub
@@ -107,6 +109,7 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
             undo.callback(self.log.close)
             undo.callback(self._writer.close)
             self.cluster_id, address = self._identity()
+            self._epochs = LeaderEpochs(self.log, self._writer, boot_id())
             self._topics = TopicTable(self.log, self._writer, default_partitions)
             static = {
                 "advertised.listeners": f"PLAINTEXT://{host}:{port}",
@@ -131,7 +134,7 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
             undo.callback(self._presence.close)
             if not alone:
                 self._presence.join()
-            forget_lost(self.log, self._writer, self._topics)
+            forget_lost(self.log, self._writer, self._topics, self._epochs)
             self._producers = ProducerStates(self.log, self._writer)
             self._transactions = TransactionCoordinator(
                 hub,
@@ -143,7 +146,12 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
                 self._groups,
             )
             self._leaders = Leaders(
-                self._writer, self._presence, self._producers, self._transactions.check_write, self._settled
+                self._writer,
+                self._presence,
+                self._producers,
+                self._epochs,
+                self._transactions.check_write,
+                self._settled,
             )
             self._transactions.start(self._leaders)
             undo.callback(self._transactions.close)

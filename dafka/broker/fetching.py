@@ -40,14 +40,16 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.interface import NO_OFFSET, Error, Fetched, FetchFrom, TopicPartition
+from dafka.broker.epoch_history import FIRST, EpochHistory
+from dafka.broker.interface import NO_EPOCH, NO_OFFSET, Error, Fetched, FetchFrom, TopicPartition
+from dafka.broker.leader_epochs import LeaderEpochs
 from dafka.broker.limits import YIELD_BYTES
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
 from dafka.log import DamagedError, Log, LogClosedError, LogError, LogPartition
 from dafka.log.repeating import bounded_logger
 from dafka.mesh.turns import next_turn
-from dafka.protocol.batch import HEADER_OCTETS, read_header
+from dafka.protocol.batch import HEADER_OCTETS, read_header, with_offset
 from dafka.protocol.batch_empty import encode_empty
 from dafka.protocol.batch_writer import encode_batch
 
@@ -63,6 +65,8 @@ log = bounded_logger(__name__)
 
 _COUNT = slice(HEADER_OCTETS - 4, HEADER_OCTETS)  # of records, in a batch
 _NO_RECORDS = bytes(4)
+_EPOCH = slice(12, 16)  # of a batch's leader
+_EPOCH_0 = bytes(4)
 
 _timestamp = itemgetter(1)
 _content = itemgetter(2)
@@ -71,15 +75,33 @@ _content = itemgetter(2)
 class _Reading:
     """How far a fetch has come in one partition."""
 
-    __slots__ = ("aborted", "batches", "error", "limit", "offset", "partition")
+    __slots__ = ("aborted", "batches", "diverging", "error", "limit", "offset", "partition", "refused")
 
-    def __init__(self, partition: Partition | None, wanted: FetchFrom) -> None:
+    def __init__(self, partition: Partition | None, wanted: FetchFrom, epochs: LeaderEpochs) -> None:
         self.partition = partition
+        self.refused: Error | None = UnknownTopicOrPartitionError
+        self.diverging: tuple[int, int] | None = None  # the reader's last record is not in the log any more
+        if partition is not None:
+            self.refused = epochs.refusal(partition, wanted.leader_epoch)
+            if wanted.last_epoch != NO_EPOCH and self.refused is None:
+                self._compare(epochs.of(partition), partition.high_watermark, wanted)
         self.offset = wanted.offset
         self.limit = wanted.max_bytes
         self.batches: list[bytes] = []
         self.aborted: dict[tuple[int, int], None] = {}  # in their order
         self.error: Error | None = None
+
+    def _compare(self, history: EpochHistory, end: int, wanted: FetchFrom) -> None:
+        epoch, epoch_end = history.end_of(wanted.last_epoch, end)
+        if epoch_end == NO_OFFSET:
+            self.refused = OffsetOutOfRangeError
+        elif epoch < wanted.last_epoch or epoch_end < wanted.offset:
+            self.diverging = epoch, epoch_end
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there is something to answer before the time is over."""
+        return bool(self.batches) or self.error is not None or self.diverging is not None
 
     def answer(self, producers: ProducerStates) -> Fetched:
         partition = self.partition
@@ -92,6 +114,7 @@ class _Reading:
             self.batches,
             producers.last_stable_offset(partition),
             tuple(self.aborted),
+            self.diverging,
         )
 
 
@@ -103,6 +126,7 @@ class Fetch:
         log: Log,
         topics: TopicTable,
         producers: ProducerStates,
+        epochs: LeaderEpochs,
         wanted: Mapping[TopicPartition, FetchFrom],
         min_bytes: int,
         max_bytes: int,
@@ -110,6 +134,7 @@ class Fetch:
     ) -> None:
         self._log = log
         self._producers = producers
+        self._epochs = epochs
         self._read_committed = read_committed
         self._min_bytes = min_bytes
         self._left = max_bytes
@@ -119,7 +144,7 @@ class Fetch:
         self._misfits = 0  # partitions that have more than there was room for, and gave nothing
         self._paused = False  # whether other green threads had their turn while it read
         self._readings = {
-            key: _Reading(topics.partition(key[0], key[1]), from_) for key, from_ in wanted.items()
+            key: _Reading(topics.partition(key[0], key[1]), from_, epochs) for key, from_ in wanted.items()
         }
         self._grown: set[Partition] = set()
         self._wake = gevent.event.Event()
@@ -133,11 +158,7 @@ class Fetch:
         producers = self._producers
         if not self._enough or self._min_bytes <= 0:
             return {key: reading.answer(producers) for key, reading in readings.items()}
-        return {
-            key: reading.answer(producers)
-            for key, reading in readings.items()
-            if reading.batches or reading.error is not None
-        }
+        return {key: reading.answer(producers) for key, reading in readings.items() if reading.is_told}
 
     def partition_grew(self, partition: Partition) -> None:
         """Called after each commit of a partition that this fetch waits for, and when it is deleted."""
@@ -178,6 +199,9 @@ class Fetch:
 
     def _read(self, readings: Iterable[_Reading]) -> None:
         for reading in readings:
+            if reading.diverging is not None:
+                self._failed = True
+                continue
             error = _check(reading)
             room = self._left > 0 and reading.limit > 0 and self._misfits < MISFITS
             if error is None and (room or not self._taken):
@@ -214,11 +238,13 @@ class Fetch:
         if end < stored.next_offset:
             messages = [message for message in messages if message[0] < end]
         if not messages:
-            batches = [encode_empty(reading.offset, end)]
+            batches = [encode_empty(reading.offset, end, self._epochs.of(partition).at(end - 1))]
         elif stored.kind == "raw":
             batches = _in_batches(messages)
         else:
             batches = list(map(_content, messages))
+            if not partition.writable:
+                batches = list(map(_without_epoch, batches))
         size = sum(map(len, batches))
         if size > limit and self._taken:
             self._misfits += not reading.batches
@@ -253,6 +279,8 @@ def _tell(partition: Partition | None, failure: LogError) -> None:
 
 def _check(reading: _Reading) -> Error | None:
     partition = reading.partition
+    if reading.refused is not None:
+        return reading.refused
     if partition is None or partition.topic.deleted:
         return UnknownTopicOrPartitionError
     if not partition.log_start <= reading.offset <= partition.high_watermark:
@@ -265,6 +293,13 @@ def _without_empty(batches: list[bytes]) -> list[bytes]:
     if _NO_RECORDS in (batch[_COUNT] for batch in batches):
         return [batch for batch in batches[:-1] if batch[_COUNT] != _NO_RECORDS] + batches[-1:]
     return batches
+
+
+def _without_epoch(content: bytes) -> bytes:
+    """A native producer's batch in the one epoch of its partition. Another broker's epochs are not ours."""
+    if content[_EPOCH] == _EPOCH_0:
+        return content
+    return with_offset(content, read_header(content).base_offset, FIRST.latest)
 
 
 def _in_batches(messages: list[tuple[int, int, bytes]]) -> list[bytes]:

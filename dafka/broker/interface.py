@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -38,9 +39,12 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "MAX_TIMESTAMP",
+    "NO_EPOCH",
+    "NO_EPOCHS",
     "NO_OFFSET",
     "BrokerInterface",
     "CommittedOffset",
+    "EpochEnd",
     "Error",
     "FetchFrom",
     "Fetched",
@@ -67,17 +71,20 @@ EARLIEST = -2  # ... the first record that exists
 MAX_TIMESTAMP = -3  # ... the first record with the largest timestamp of the partition
 
 NO_OFFSET = -1
+NO_EPOCH = -1
 
 
 class PartitionMetadata(NamedTuple):
     """A partition of a topic: ``address`` names the Dafka producer that writes it.
 
     ``writable`` is False for the partition of a native producer: only that producer writes it.
+    ``leader_epoch`` goes up when committed records may have been lost.
     """
 
     number: int
     address: str
     writable: bool
+    leader_epoch: int = 0
 
 
 class TopicMetadata(NamedTuple):
@@ -133,10 +140,15 @@ class Produced(NamedTuple):
 
 
 class FetchFrom(NamedTuple):
-    """Where to read on, and how many bytes of batches at most (but for the first batch of a fetch)."""
+    """Where to read on, and how many bytes of batches at most (but for the first batch of a fetch).
+
+    ``leader_epoch`` is the epoch that the reader takes for the leader's, ``last_epoch`` that of the last
+    record it has read; -1: it does not say."""
 
     offset: int
     max_bytes: int
+    leader_epoch: int = NO_EPOCH
+    last_epoch: int = NO_EPOCH
 
 
 class Fetched(NamedTuple):
@@ -146,7 +158,10 @@ class Fetched(NamedTuple):
 
     ``last_stable_offset`` is the first offset of a transaction that is still open, or the high watermark;
     who reads committed records only gets none from there on. ``aborted`` are (producer id, first offset) of
-    the aborted transactions in what was read, for those readers only."""
+    the aborted transactions in what was read, for those readers only.
+
+    ``diverging`` is there, and no batches, if the records of the reader's ``last_epoch`` end before the
+    offset: the largest epoch up to that one, and where its records end."""
 
     error: Error | None
     high_watermark: int
@@ -154,14 +169,28 @@ class Fetched(NamedTuple):
     batches: list[bytes]
     last_stable_offset: int = -1
     aborted: Sequence[tuple[int, int]] = ()
+    diverging: tuple[int, int] | None = None
 
 
 class ListedOffset(NamedTuple):
-    """An offset and the timestamp (ms) of its record; -1 and -1 if no record is that late."""
+    """An offset, with timestamp (ms) and leader epoch of its record; all are -1 if no record is that late."""
 
     error: Error | None
     offset: int = NO_OFFSET
     timestamp: int = -1
+    leader_epoch: int = NO_EPOCH
+
+
+class EpochEnd(NamedTuple):
+    """The largest epoch up to the one asked for, and the offset behind its last record; -1 and -1 for an
+    epoch that is still to come."""
+
+    error: Error | None
+    leader_epoch: int = NO_EPOCH
+    end_offset: int = NO_OFFSET
+
+
+NO_EPOCHS: Mapping[TopicPartition, int] = MappingProxyType({})
 
 
 class BrokerInterface(GroupInterface, AdminInterface, TransactionInterface):
@@ -249,14 +278,30 @@ class BrokerInterface(GroupInterface, AdminInterface, TransactionInterface):
         read in the order given until ``max_bytes`` are reached; the first batch of all comes whatever its
         size. With ``read_committed`` nothing is read from the last stable offset on, and the answer names the
         aborted transactions. Errors: UnknownTopicOrPartitionError, OffsetOutOfRangeError, KafkaStorageError
-        (unreadable), CorruptRecordError (damaged on disk).
+        (unreadable), CorruptRecordError (damaged on disk), FencedLeaderEpochError, UnknownLeaderEpochError.
         """
 
     @abstractmethod
     def list_offsets(
-        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+        self,
+        timestamps: Mapping[TopicPartition, int],
+        *,
+        read_committed: bool = False,
+        leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
     ) -> dict[TopicPartition, ListedOffset]:
         """The first offset with that timestamp (ms) or a later one; or LATEST, EARLIEST, MAX_TIMESTAMP.
 
         With ``read_committed`` LATEST is the last stable offset, and nothing is found from there on.
+        ``leader_epochs`` are what the caller takes for the leaders' epochs: FencedLeaderEpochError for one
+        that is over, UnknownLeaderEpochError for one that is still to come.
         """
+
+    @abstractmethod
+    def epoch_ends(
+        self,
+        epochs: Mapping[TopicPartition, int],
+        *,
+        leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
+    ) -> dict[TopicPartition, EpochEnd]:
+        """Where the records of these leader epochs end (Kafka's OffsetForLeaderEpoch); ``leader_epochs`` as
+        in :meth:`list_offsets`. A reader that has come further has read records that were lost since."""

@@ -30,7 +30,9 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from dafka.broker.epoch_history import EpochHistory
 from dafka.broker.interface import Produced
+from dafka.broker.leader_epochs import LeaderEpochs
 from dafka.broker.limits import BATCH_MAX_BYTES
 from dafka.broker.presence import Presence
 from dafka.broker.producer_state import ProducerStates, RefusedBatchError
@@ -139,12 +141,14 @@ class Leaders:
         writer: Writer,
         presence: Presence,
         producers: ProducerStates,
+        epochs: LeaderEpochs,
         check_write: Callable[[Partition, BatchHeader, str | None], None],
         settled: Callable[[int], None],
     ) -> None:
         self._writer = writer
         self._presence = presence
         self._producers = producers
+        self._epochs = epochs
         self._check_write = check_write
         self._settled = settled
 
@@ -156,20 +160,25 @@ class Leaders:
         numbered: list[bytes] = []
         key = (partition.topic.name, partition.number)
         first = base = 0
+        rows: Rows = {}
+        history: EpochHistory | None = None
+        epoch = self._epochs.current
 
         def number(sequence: int, offset: int) -> Numbered:
-            nonlocal first, base
+            nonlocal first, base, history
             if partition.topic.deleted:
                 raise TopicDeletedError(f"topic {key[0]!r} was deleted")
             partition.begun = True
+            history = self._epochs.begin(partition, rows)
             first, base = sequence, offset
             for content, span in zip(share.batches, share.spans, strict=True):
-                numbered.append(with_offset(content, offset))
+                numbered.append(with_offset(content, offset, epoch))
                 offset += span
             return Numbered(sequence, numbered, offset)
 
         def done(error: Exception | None) -> None:
             if error is None:
+                partition.epochs = history or partition.epochs
                 self._publish(partition, first, numbered, sum(share.spans))
                 produced = Produced(None, base, share.timestamp, partition.log_start)
             else:
@@ -177,7 +186,7 @@ class Leaders:
             share.request.answer(key, produced)
             self._settled(share.size)
 
-        self._writer.append_numbered(partition.stored, number, share.size, done)
+        self._writer.append_numbered(partition.stored, number, share.size, done, rows)
 
     def _append_once(self, partition: Partition, share: Share, headers: list[BatchHeader]) -> None:
         """:meth:`append` for batches of idempotent producers: what is there already is not appended again."""
@@ -186,12 +195,14 @@ class Leaders:
         rows: Rows = {}
         key = (partition.topic.name, partition.number)
         first = records = 0
+        history: EpochHistory | None = None
+        epoch = self._epochs.current
         staging = self._producers.expect(
             partition, {header.producer_id for header in headers if header.producer_id >= 0}
         )
 
         def number(sequence: int, offset: int) -> Numbered:
-            nonlocal first, records
+            nonlocal first, records, history
             if partition.topic.deleted:
                 raise TopicDeletedError(f"topic {key[0]!r} was deleted")
             partition.begun = True
@@ -203,15 +214,17 @@ class Leaders:
                     known = staging.take(header, offset)
                 bases.append(offset if known is None else known)
                 if known is None:
-                    numbered.append(with_offset(content, offset))
+                    numbered.append(with_offset(content, offset, epoch))
                     offset += header.count
                     records += header.count
             rows.update(staging.keep())
+            history = self._epochs.begin(partition, rows)
             return Numbered(sequence, numbered, offset)
 
         def done(error: Exception | None) -> None:
             staging.settle(error is None)
             if error is None:
+                partition.epochs = history or partition.epochs
                 if numbered:
                     self._publish(partition, first, numbered, records)
                 ends = [base + header.count for base, header in zip(bases, headers, strict=True)]
@@ -241,24 +254,27 @@ class Leaders:
         numbered: list[bytes] = []
         rows: Rows = {}
         first = 0
+        history: EpochHistory | None = None
         staging = self._producers.expect(partition, {producer_id})
 
         def number(sequence: int, offset: int) -> Numbered:
-            nonlocal first
+            nonlocal first, history
             if partition.topic.deleted:
                 raise TopicDeletedError(f"topic {partition.topic.name!r} was deleted")
             check()
             partition.begun = True
             first = sequence
             marker = encode_marker(int(time.time() * 1000), producer_id, epoch, commit=commit)
-            numbered.append(with_offset(marker, offset))
+            numbered.append(with_offset(marker, offset, self._epochs.current))
             staging.end_transaction(producer_id, epoch, offset, commit)
             rows.update(staging.keep())
+            history = self._epochs.begin(partition, rows)
             return Numbered(sequence, numbered, offset + 1)
 
         def written(error: Exception | None) -> None:
             staging.settle(error is None)
             if error is None:
+                partition.epochs = history or partition.epochs
                 self._publish(partition, first, numbered, 0)
             done(None if partition.topic.deleted else error)
 

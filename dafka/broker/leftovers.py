@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from uuid import UUID
 
+from dafka.broker.leader_epochs import EPOCHS
 from dafka.broker.offsets import OFFSETS
 from dafka.broker.producer_state import PRODUCERS
 from dafka.broker.rows import Rows
@@ -44,8 +45,8 @@ def forget_gone(log: Log, writer: Writer, topics: TopicTable, pause: Callable[[]
 
 
 def _rows(log: Log) -> Iterator[tuple[str, str, UUID]]:
-    """(table, key, id of the topic) of all rows about a topic's groups and producers."""
-    for table in (PRODUCERS, ABORTED):
+    """(table, key, id of the topic) of all rows about a topic's groups, producers and leader epochs."""
+    for table in (PRODUCERS, ABORTED, EPOCHS):
         for key in log.table(table):
             yield table, key, UUID(hex=key[:32])
     for key in log.table(OFFSETS):

@@ -1,7 +1,8 @@
 """What the broker has noted of records that a power cut took.
 
 With durability ``'process'`` a log may come back with partitions that end before they did
-(:mod:`dafka.log.lost`). Their offsets are given again, and what is noted of the old ones goes before that:
+(:mod:`dafka.log.lost`). Their offsets are given again, in a new leader epoch, and what is noted of the old
+ones goes before that:
 
 - A producer whose last append is lost is forgotten: it would be told of records that are not there, or of a
   gap. Its next batch is taken whatever its sequence, as that of any producer that is not known. Only one
@@ -20,6 +21,7 @@ from functools import partial
 
 import gevent.event
 
+from dafka.broker.leader_epochs import LeaderEpochs
 from dafka.broker.offsets import OFFSETS
 from dafka.broker.producer_state import NO_TRANSACTION, PRODUCERS, ProducerState, row_name, unpack
 from dafka.broker.rows import Rows
@@ -31,7 +33,7 @@ from dafka.protocol.batch import with_offset
 from dafka.protocol.batch_control import encode_marker
 
 
-def forget_lost(log: Log, writer: Writer, topics: TopicTable) -> None:
+def forget_lost(log: Log, writer: Writer, topics: TopicTable, epochs: LeaderEpochs) -> None:
     """Carry this out for the partitions that the log says have ended early; waits as a green thread.
 
     Raises what the log raises; what is not done then is done next time.
@@ -43,10 +45,12 @@ def forget_lost(log: Log, writer: Writer, topics: TopicTable) -> None:
         if partition is None or not partition.writable:
             writer.put_and_wait(rows)
         else:
-            _forget(log, writer, partition, end, rows)
+            _forget(log, writer, partition, end, rows, epochs)
 
 
-def _forget(log: Log, writer: Writer, partition: Partition, end: int, rows: Rows) -> None:
+def _forget(
+    log: Log, writer: Writer, partition: Partition, end: int, rows: Rows, epochs: LeaderEpochs
+) -> None:
     name = row_name(partition)
     for key, stored in log.table(PRODUCERS).items(name + "/"):
         rest = _without(unpack(stored), end)
@@ -62,13 +66,14 @@ def _forget(log: Log, writer: Writer, partition: Partition, end: int, rows: Rows
     gone, changed = index.cut(end)
     rows.update(changed)
     unmarked = [transaction for transaction in gone if transaction.first < end]
+    history = epochs.begin(partition, rows)
 
     def number(sequence: int, offset: int) -> Numbered:
         now = int(time.time() * 1000)
         markers = []
         for transaction in unmarked:
             marker = encode_marker(now, transaction.producer_id, 0, commit=False)
-            markers.append(with_offset(marker, offset))
+            markers.append(with_offset(marker, offset, epochs.current))
             stable = min(transaction.stable, end)
             rows.update(index.add(transaction._replace(last=offset, stable=stable)))
             offset += 1
@@ -77,6 +82,7 @@ def _forget(log: Log, writer: Writer, partition: Partition, end: int, rows: Rows
     outcome = gevent.event.AsyncResult()
     writer.append_numbered(partition.stored, number, 0, partial(_tell, outcome), rows)
     outcome.get()
+    partition.epochs = history or partition.epochs
 
 
 def _without(state: ProducerState, end: int) -> ProducerState | None:

@@ -22,7 +22,10 @@ from dafka.broker.interface import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
+    NO_EPOCH,
+    NO_EPOCHS,
     BrokerInterface,
+    EpochEnd,
     Error,
     Fetched,
     FetchFrom,
@@ -31,6 +34,7 @@ from dafka.broker.interface import (
     TopicPartition,
 )
 from dafka.broker.leader import Leaders, Request, Share, check_batches
+from dafka.broker.leader_epochs import LeaderEpochs
 from dafka.broker.limits import PENDING_BYTES
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
@@ -50,6 +54,7 @@ class RecordCalls(BrokerInterface):
     _configs: ConfigTable
     _producers: ProducerStates
     _leaders: Leaders
+    _epochs: LeaderEpochs
     _check: Callable[[], None]
     _storage_error: Callable[[str, str, LogError], Error]
 
@@ -147,7 +152,14 @@ class RecordCalls(BrokerInterface):
     ) -> dict[TopicPartition, Fetched]:
         self._check()
         fetch = Fetch(
-            self.log, self._topics, self._producers, partitions, min_bytes, max_bytes, read_committed
+            self.log,
+            self._topics,
+            self._producers,
+            self._epochs,
+            partitions,
+            min_bytes,
+            max_bytes,
+            read_committed,
         )
         self._fetches.add(fetch)
         try:
@@ -157,22 +169,55 @@ class RecordCalls(BrokerInterface):
             self._check()
 
     def list_offsets(
-        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+        self,
+        timestamps: Mapping[TopicPartition, int],
+        *,
+        read_committed: bool = False,
+        leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
     ) -> dict[TopicPartition, ListedOffset]:
         self._check()
-        return {
-            (name, number): self._list_offset(self._topics.partition(name, number), timestamp, read_committed)
-            for (name, number), timestamp in timestamps.items()
-        }
+        answers: dict[TopicPartition, ListedOffset] = {}
+        for key, timestamp in timestamps.items():
+            partition = self._led(key, leader_epochs)
+            if isinstance(partition, Partition):
+                answers[key] = self._list_offset(partition, timestamp, read_committed)
+            else:
+                answers[key] = ListedOffset(partition)
+        return answers
 
-    def _list_offset(self, partition: Partition | None, timestamp: int, read_committed: bool) -> ListedOffset:
+    def epoch_ends(
+        self,
+        epochs: Mapping[TopicPartition, int],
+        *,
+        leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
+    ) -> dict[TopicPartition, EpochEnd]:
+        self._check()
+        answers: dict[TopicPartition, EpochEnd] = {}
+        for key, epoch in epochs.items():
+            partition = self._led(key, leader_epochs)
+            if isinstance(partition, Partition):
+                end = self._epochs.of(partition).end_of(epoch, partition.high_watermark)
+                answers[key] = EpochEnd(None, *end)
+            else:
+                answers[key] = EpochEnd(partition)
+        return answers
+
+    def _led(
+        self, key: TopicPartition, leader_epochs: Mapping[TopicPartition, int]
+    ) -> Partition | Error | None:
+        """A partition, or what is told to somebody who takes another epoch for its leader's."""
+        partition = self._topics.partition(*key)
         if partition is None:
-            return ListedOffset(UnknownTopicOrPartitionError)
+            return UnknownTopicOrPartitionError
+        return self._epochs.refusal(partition, leader_epochs.get(key, NO_EPOCH)) or partition
+
+    def _list_offset(self, partition: Partition, timestamp: int, read_committed: bool) -> ListedOffset:
         end = self._producers.last_stable_offset(partition) if read_committed else partition.high_watermark
+        history = self._epochs.of(partition)
         if timestamp == LATEST:
-            return ListedOffset(None, end)
+            return ListedOffset(None, end, leader_epoch=history.latest)
         if timestamp == EARLIEST:
-            return ListedOffset(None, partition.log_start)
+            return ListedOffset(None, partition.log_start, leader_epoch=history.at(partition.log_start))
         if timestamp < 0 and timestamp != MAX_TIMESTAMP:
             return ListedOffset(UnsupportedVersionError)
         try:
@@ -185,7 +230,10 @@ class RecordCalls(BrokerInterface):
             )
         if found is None or found[0] >= end:
             return ListedOffset(None)
-        return ListedOffset(None, found[0], min(found[1], _LAST_TIMESTAMP))  # batches can say more
+        offset, time = found
+        return ListedOffset(
+            None, offset, min(time, _LAST_TIMESTAMP), history.at(offset)
+        )  # batches can say more
 
     def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
         found = None

@@ -40,6 +40,7 @@ from dafka.mesh.writer import Writer
 
 if TYPE_CHECKING:
     from dafka.broker.configs import TopicSettings
+    from dafka.broker.epoch_history import EpochHistory
     from dafka.broker.fetching import Fetch
 
 TOPICS, NATIVES = "topics", "natives"
@@ -51,6 +52,7 @@ class Partition:
     __slots__ = (
         "address",
         "begun",
+        "epochs",
         "fetches",
         "floor",
         "number",
@@ -77,6 +79,7 @@ class Partition:
         self.stored = stored
         self.floor = floor  # what is below belongs to a topic of this name that was deleted
         self.begun = False  # whether its leader has had anything to append since the broker's start
+        self.epochs: EpochHistory | None = None  # as it is stored, when somebody has looked at it
         self.fetches: set[Fetch] = set()
         self.unreadable: set[str] = set()  # what the log has been told of: clients ask again and again
 

@@ -23,6 +23,7 @@ from dafka.broker.interface import (
     TopicMetadata,
     TopicSpec,
 )
+from dafka.broker.leader_epochs import LeaderEpochs
 from dafka.broker.limits import PARTITIONS_KEPT, PARTITIONS_PER_TOPIC
 from dafka.broker.offsets import GroupOffsets
 from dafka.broker.presence import Presence
@@ -54,6 +55,7 @@ class TopicCalls(BrokerInterface):
     _topics: TopicTable
     _offsets: GroupOffsets
     _producers: ProducerStates
+    _epochs: LeaderEpochs
     _transactions: TransactionCoordinator
     _upkeep: Upkeep
     _check: Callable[[], None]
@@ -62,7 +64,7 @@ class TopicCalls(BrokerInterface):
     def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
         self._check()
         if topics is None:
-            found = {topic.name: _described(topic) for topic in self._topics}
+            found = {topic.name: self._described(topic) for topic in self._topics}
         else:
             found = {name: self._describe(name, create and self._auto_create) for name in topics}
         return Metadata(self.cluster_id, self._node_id, [(self._node_id, self.host, self.port)], found)
@@ -77,7 +79,15 @@ class TopicCalls(BrokerInterface):
         if topic is None:
             error = UnknownTopicOrPartitionError if is_legal(name) else InvalidTopicError
             return TopicMetadata(name, _NO_ID, error, [])
-        return _described(topic)
+        return self._described(topic)
+
+    def _described(self, topic: Topic) -> TopicMetadata:
+        latest = self._epochs.latest
+        partitions = [
+            PartitionMetadata(one.number, one.address.decode("latin-1"), one.writable, latest(one))
+            for one in topic.partitions
+        ]
+        return TopicMetadata(topic.name, topic.topic_id, None, partitions)
 
     def topic_names(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
         self._check()
@@ -154,8 +164,9 @@ class TopicCalls(BrokerInterface):
         return None
 
     def _rows_without(self, topic: Topic) -> Rows:
-        """The rows that delete what groups and producers have of a topic."""
-        return {**self._offsets.rows_without(topic), **self._producers.rows_without(topic)}
+        """The rows that delete what is noted of a topic elsewhere."""
+        noted = self._offsets, self._producers, self._epochs
+        return {place: row for one in noted for place, row in one.rows_without(topic).items()}
 
 
 def _why_not_created(name: str, spec: TopicSpec, error: Error | None) -> str:
@@ -166,11 +177,3 @@ def _why_not_created(name: str, spec: TopicSpec, error: Error | None) -> str:
     if error is PolicyViolationError:
         return f"all topics together have {PARTITIONS_KEPT} partitions at most"
     return f"topic {name!r} exists"
-
-
-def _described(topic: Topic) -> TopicMetadata:
-    partitions = [
-        PartitionMetadata(partition.number, partition.address.decode("latin-1"), partition.writable)
-        for partition in topic.partitions
-    ]
-    return TopicMetadata(topic.name, topic.topic_id, None, partitions)

@@ -13,6 +13,12 @@ NOTE_NAME = "dafka.boot"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
+def boot_id() -> str | None:
+    """The run of the machine; None where the system does not say."""
+    boot = _read(_BOOT_ID)
+    return None if boot is None else boot.decode("ascii", "replace")
+
+
 def rebooted(folder: str) -> bool:
     """Whether the machine has gone down, or may have, since the log in ``folder`` was opened.
 

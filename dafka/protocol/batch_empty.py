@@ -14,7 +14,7 @@ _NOTHING = -1  # no timestamp, no producer
 _MOST = 1 << 31  # offsets in one batch: the last one's distance from the first is a signed 32-bit number
 
 
-def encode_empty(first: int, end: int) -> bytes:
+def encode_empty(first: int, end: int, leader_epoch: int = 0) -> bytes:
     """A batch for the offsets from ``first`` up to ``end``, or up to as many as one batch can stand for.
 
     Raises ValueError if there is none between them.
@@ -23,5 +23,5 @@ def encode_empty(first: int, end: int) -> bytes:
         raise ValueError(f"an empty batch stands for at least one offset, not for {first} up to {end}")
     delta = min(end - first, _MOST) - 1
     length = HEADER_OCTETS - LENGTH_END
-    head = HEADER.pack(first, length, 0, MAGIC, 0, 0, delta, *[_NOTHING] * 5, 0)
+    head = HEADER.pack(first, length, leader_epoch, MAGIC, 0, 0, delta, *[_NOTHING] * 5, 0)
     return head[:CRC_START] + crc32c(head[CRC_END:]).to_bytes(4, "big") + head[CRC_END:]

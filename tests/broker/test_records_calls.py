@@ -150,12 +150,12 @@ def test_offsets_by_time(client):
     def listed(timestamp: int) -> ListedOffset:
         return client.call("list_offsets", {("t", 0): timestamp})["t", 0]
 
-    assert listed(-2) == ListedOffset(None, 0, -1)
-    assert listed(-1) == ListedOffset(None, 8, -1)
-    assert listed(-3) == ListedOffset(None, 6, 4000)
-    assert listed(0) == ListedOffset(None, 0, 1000)
-    assert listed(1001) == ListedOffset(None, 2, 3000)
-    assert listed(3001) == ListedOffset(None, 6, 4000)
+    assert listed(-2) == ListedOffset(None, 0, -1, 0)
+    assert listed(-1) == ListedOffset(None, 8, -1, 0)
+    assert listed(-3) == ListedOffset(None, 6, 4000, 0)
+    assert listed(0) == ListedOffset(None, 0, 1000, 0)
+    assert listed(1001) == ListedOffset(None, 2, 3000, 0)
+    assert listed(3001) == ListedOffset(None, 6, 4000, 0)
     assert listed(4001) == ListedOffset(None, -1, -1)
     assert listed(-9).error is errors.UnsupportedVersionError
 
@@ -195,7 +195,7 @@ def test_the_largest_timestamp_is_looked_for_where_it_is(client, monkeypatch):
         return walk_records(content)
 
     monkeypatch.setattr("dafka.log.timestamps.walk_records", counting)
-    assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, 198, 1099)
+    assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, 198, 1099, 0)
     assert len(opened) == 1
 
 
@@ -205,12 +205,12 @@ def test_the_largest_timestamp_is_found_though_batches_say_later_ones(client):
     client.produce("t", b"b", timestamp=3000)
     client.call("produce", {("t", 0): [timed(batch(b"c", timestamp=2000), 2000, 5000)]})
     client.produce("t", b"d", timestamp=-1)
-    assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, 1, 3000)
+    assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, 1, 3000, 0)
 
 
 def test_offsets_of_an_empty_and_of_an_unknown_partition(client):
     client.create("t")
     found = client.call("list_offsets", {("t", 0): -1, ("t", 1): -1})
-    assert found["t", 0] == ListedOffset(None, 0, -1)
+    assert found["t", 0] == ListedOffset(None, 0, -1, 0)
     assert found["t", 1].error is errors.UnknownTopicOrPartitionError
     assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, -1, -1)

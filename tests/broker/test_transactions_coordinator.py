@@ -93,10 +93,14 @@ def test_the_latest_committed_offset_is_the_last_stable_one(client, producer):
     client.produce("t", b"before", timestamp=1000)
     producer.send(b"a")
     latest = {("t", 0): -1}
-    assert client.call("list_offsets", latest)["t", 0] == ListedOffset(None, 2)
-    assert client.call("list_offsets", latest, read_committed=True)["t", 0] == ListedOffset(None, 1)
+    assert client.call("list_offsets", latest)["t", 0] == ListedOffset(None, 2, leader_epoch=0)
+    assert client.call("list_offsets", latest, read_committed=True)["t", 0] == ListedOffset(
+        None, 1, leader_epoch=0
+    )
     producer.commit()
-    assert client.call("list_offsets", latest, read_committed=True)["t", 0] == ListedOffset(None, 3)
+    assert client.call("list_offsets", latest, read_committed=True)["t", 0] == ListedOffset(
+        None, 3, leader_epoch=0
+    )
 
 
 def test_the_last_stable_offset_is_never_above_the_high_watermark(client, producer, monkeypatch):

@@ -17,6 +17,7 @@ import gevent
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.consumer.subscription_state import SubscriptionState
 from kafka.errors import (
+    LogTruncationError,
     OffsetOutOfRangeError,
     RetriableError,
     TopicAuthorizationFailedError,
@@ -112,6 +113,7 @@ class Fetches:
 
         Raises:
             OffsetOutOfRangeError: a position outside of the partition, and no reset policy.
+            LogTruncationError: a position behind records that were lost, and no reset policy.
             TopicAuthorizationFailedError, KafkaError: what the broker says about a partition.
         """
         if monotonic() < self._retry_at:
@@ -120,8 +122,10 @@ class Fetches:
         wanted = {}
         for partition in self._subscription.fetchable_partitions():
             if partition not in self._buffers:
-                offset = self._subscription.position(partition).offset
-                wanted[tuple(partition)] = FetchFrom(offset, config["max_partition_fetch_bytes"])
+                position = self._subscription.position(partition)
+                wanted[tuple(partition)] = FetchFrom(
+                    position.offset, config["max_partition_fetch_bytes"], last_epoch=position.leader_epoch
+                )
         if not wanted:
             return False
         try:
@@ -187,6 +191,9 @@ class Fetches:
         if state is None or state.position is None or state.position.offset != offset:
             return
         error = answer.error
+        if answer.diverging is not None:
+            self._truncated(partition, offset, *answer.diverging)
+            return
         if error is None:
             if answer.high_watermark >= 0:
                 state.highwater = answer.high_watermark
@@ -209,6 +216,16 @@ class Fetches:
             self.stale_metadata = True
         else:
             raise error_type("Unexpected error while fetching data")
+
+    def _truncated(self, partition: TopicPartition, offset: int, epoch: int, end: int) -> None:
+        """The broker has lost records that were read, and what has their offsets now was not read."""
+        diverging = OffsetAndMetadata(end, "", epoch)
+        if not self._subscription.has_default_offset_reset_policy():
+            raise LogTruncationError({partition: diverging})
+        log.warning(
+            "the log of %s was cut at %d, before the position %d; going on there", partition, end, offset
+        )
+        self._subscription.seek(partition, diverging)
 
 
 def _sizes(answers: dict[Any, Any]) -> dict[str, tuple[int, int]]:

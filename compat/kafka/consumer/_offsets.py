@@ -44,8 +44,6 @@ from dafka.broker.interface import CommittedOffset
 
 log = logging.getLogger(__name__)
 
-LEADER_EPOCH = 0  # a broker alone leads every partition from its beginning on
-
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 Identity = tuple[int, str, str | None]  # generation, member id, instance id
 
@@ -91,7 +89,8 @@ class Positions:
             missing = subscription.missing_fetch_positions()
             if missing and self._group_id is not None:
                 for partition, committed in self._committed(missing, deadline).items():
-                    subscription.seek(partition, committed.offset)
+                    position = OffsetAndMetadata(committed.offset, "", committed.leader_epoch)
+                    subscription.seek(partition, position)
             subscription.reset_missing_positions()
             waiting = subscription.partitions_needing_reset()
             if waiting:
@@ -143,7 +142,9 @@ class Positions:
                     del missing[partition]
                     exists = answer.offset is not None and answer.offset >= 0
                     found[partition] = (
-                        OffsetAndTimestamp(answer.offset, answer.timestamp, LEADER_EPOCH) if exists else None
+                        OffsetAndTimestamp(answer.offset, answer.timestamp, answer.leader_epoch)
+                        if exists
+                        else None
                     )
                     continue
                 error = _as_exception(answer.error, partition)

@@ -14,7 +14,7 @@ from kafka.errors import UnsupportedForMessageFormatError, for_code
 
 from dafka.broker.interface import Error, Fetched, FetchFrom, TopicPartition
 from dafka.broker.wire.framing import array_size, compact_string, string
-from dafka.broker.wire.reader import read_compact_string, read_size, read_string, skip_tags
+from dafka.broker.wire.reader import read_compact_string, read_size, read_string, read_varint, skip_tags
 from dafka.protocol.batch import HEADER_OCTETS, LENGTH_END, MAGIC
 
 API_KEY = 1
@@ -28,6 +28,8 @@ _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 _PARTITION = struct.Struct(">ihqq")  # number, error, high watermark, last stable offset
 _LONG = struct.Struct(">q")
+_DIVERGING_TAG = 0
+_DIVERGING = struct.Struct(">iq")
 _ABORTED = struct.Struct(">qq")
 _INT_MAX = 2**31 - 1
 
@@ -48,10 +50,10 @@ def encode_fetch(
     for (topic, number), wanted in partitions.items():
         piece = _INT.pack(number)
         if version >= 9:
-            piece += b"\xff\xff\xff\xff"  # no leader epoch
+            piece += _INT.pack(wanted.leader_epoch)
         piece += _LONG.pack(wanted.offset)
         if flexible:
-            piece += b"\xff\xff\xff\xff"  # nor one that was fetched before
+            piece += _INT.pack(wanted.last_epoch)
         if version >= 5:
             piece += b"\xff" * 8  # no log start: that is for followers
         by_topic.setdefault(topic, []).append(piece + _INT.pack(min(wanted.max_bytes, _INT_MAX)) + tags)
@@ -118,9 +120,23 @@ def _partition(answer: memoryview, position: int, version: int) -> tuple[int, Fe
         batches, readable = cut_batches(answer[position:end])
         if not readable:
             error = UnsupportedForMessageFormatError
+    diverging = None
     if version >= FLEXIBLE:
-        end = skip_tags(answer, end)
-    return number, Fetched(error, high_watermark, log_start, batches, stable, aborted), end
+        diverging, end = _diverging(answer, end)
+    return number, Fetched(error, high_watermark, log_start, batches, stable, aborted, diverging), end
+
+
+def _diverging(answer: memoryview, position: int) -> tuple[tuple[int, int] | None, int]:
+    """Epoch and end offset from a partition's tagged fields, if they are among them."""
+    end = skip_tags(answer, position)
+    count, position = read_varint(answer, position)
+    for _ in range(count):
+        tag, position = read_varint(answer, position)
+        size, position = read_varint(answer, position)
+        if tag == _DIVERGING_TAG:
+            return _DIVERGING.unpack_from(answer, position), end
+        position += size
+    return None, end
 
 
 def cut_batches(records: memoryview) -> tuple[list[bytes], bool]:

@@ -88,8 +88,8 @@ class _Request:
 
     @property
     def found(self) -> Answers:
-        """The partitions with batches or an error."""
-        return {key: one for key, one in self.answers.items() if one.batches or one.error is not None}
+        """The partitions with something to tell."""
+        return {key: one for key, one in self.answers.items() if one.batches or one.error or one.diverging}
 
     def _run(self) -> None:
         wanted = dict(self.asked.partitions)

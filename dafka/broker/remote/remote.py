@@ -20,13 +20,16 @@ from uuid import UUID
 
 import gevent
 from kafka.errors import LeaderNotAvailableError, OffsetOutOfRangeError, for_code
-from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 from dafka.broker.interface import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
+    NO_EPOCH,
+    NO_EPOCHS,
     BrokerInterface,
+    EpochEnd,
     Fetched,
     FetchFrom,
     ListedOffset,
@@ -44,6 +47,7 @@ from dafka.broker.remote.leaders import ask_leaders
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT, RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import Node
 from dafka.broker.remote.producing import Producing
+from dafka.broker.remote.responses import error_of
 from dafka.broker.remote.transactions import RemoteTransactions
 from dafka.mesh.hub import Hub
 
@@ -171,31 +175,68 @@ class Remote(RemoteGroups, RemoteAdmin, RemoteTransactions, BrokerInterface):
         return {**found, **limits}
 
     def list_offsets(
-        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+        self,
+        timestamps: Mapping[TopicPartition, int],
+        *,
+        read_committed: bool = False,
+        leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
     ) -> dict[TopicPartition, ListedOffset]:
         topic_class = ListOffsetsRequest.ListOffsetsTopic
         lowest = 1 if MAX_TIMESTAMP not in timestamps.values() else 7
 
         def ask(node: Node, partitions: list[TopicPartition]) -> dict[TopicPartition, ListedOffset]:
             topics: dict[str, Any] = {}
-            for name, number in partitions:
+            for key in partitions:
                 one = topic_class.ListOffsetsPartition(
-                    partition_index=number, current_leader_epoch=-1, timestamp=timestamps[name, number]
+                    partition_index=key[1],
+                    current_leader_epoch=leader_epochs.get(key, NO_EPOCH),
+                    timestamp=timestamps[key],
                 )
-                topics.setdefault(name, topic_class(name=name, partitions=[])).partitions.append(one)
+                topics.setdefault(key[0], topic_class(name=key[0], partitions=[])).partitions.append(one)
             request = ListOffsetsRequest(
                 replica_id=-1, isolation_level=int(read_committed), topics=list(topics.values())
             )
             response = self.cluster.ask(node, request, lowest=max(lowest, 2 if read_committed else 1))
             return {
                 (topic.name, one.partition_index): ListedOffset(
-                    for_code(one.error_code) if one.error_code else None, one.offset, one.timestamp
+                    error_of(one.error_code),
+                    one.offset,
+                    one.timestamp,
+                    NO_EPOCH if one.leader_epoch is None else one.leader_epoch,
                 )
                 for topic in response.topics
                 for one in topic.partitions
             }
 
         return ask_leaders(self.cluster, timestamps, ask, ListedOffset)
+
+    def epoch_ends(
+        self,
+        epochs: Mapping[TopicPartition, int],
+        *,
+        leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
+    ) -> dict[TopicPartition, EpochEnd]:
+        topic_class = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+
+        def ask(node: Node, partitions: list[TopicPartition]) -> dict[TopicPartition, EpochEnd]:
+            topics: dict[str, Any] = {}
+            for key in partitions:
+                one = topic_class.OffsetForLeaderPartition(
+                    partition=key[1],
+                    current_leader_epoch=leader_epochs.get(key, NO_EPOCH),
+                    leader_epoch=epochs[key],
+                )
+                topics.setdefault(key[0], topic_class(topic=key[0], partitions=[])).partitions.append(one)
+            request = OffsetForLeaderEpochRequest(replica_id=-1, topics=list(topics.values()))
+            return {
+                (topic.topic, one.partition): EpochEnd(
+                    error_of(one.error_code), one.leader_epoch, one.end_offset
+                )
+                for topic in self.cluster.ask(node, request, lowest=2).topics
+                for one in topic.partitions
+            }
+
+        return ask_leaders(self.cluster, epochs, ask, EpochEnd)
 
     # -- life -----------------------------------------------------------------------------------
 
@@ -212,5 +253,11 @@ def _described(topic: Any) -> TopicMetadata:
         topic.name,
         topic.topic_id or _NO_ID,
         error,
-        [PartitionMetadata(one.partition_index, "", True) for one in partitions] if error is None else [],
+        [
+            PartitionMetadata(
+                one.partition_index, "", True, NO_EPOCH if one.leader_epoch is None else one.leader_epoch
+            )
+            for one in partitions
+            if error is None
+        ],
     )

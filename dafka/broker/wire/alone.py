@@ -36,7 +36,6 @@ from kafka.protocol.admin.users import (
 
 from dafka.broker.interface import BrokerInterface, Error
 from dafka.broker.wire.context import Context
-from dafka.broker.wire.metadata import LEADER_EPOCH
 from dafka.broker.wire.naming import NO_UUID, code, message
 from dafka.broker.wire.table import FEATURES
 
@@ -135,7 +134,7 @@ def describe_quorum(broker: BrokerInterface, request: Any, context: Context) -> 
                     error_code=code(error),
                     error_message=message(error),
                     leader_id=node if is_it else 0,
-                    leader_epoch=LEADER_EPOCH,
+                    leader_epoch=0,  # of the quorum, whose voter never changes
                     high_watermark=0,
                     current_voters=[voter] if is_it else [],
                     observers=[],

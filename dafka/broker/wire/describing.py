@@ -10,7 +10,6 @@ from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
 
 from dafka.broker.interface import BrokerInterface, TopicMetadata
 from dafka.broker.wire.context import Context
-from dafka.broker.wire.metadata import LEADER_EPOCH
 from dafka.broker.wire.naming import code, message
 from dafka.broker.wire.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 
@@ -58,7 +57,7 @@ def _described(topic: TopicMetadata, partitions: Any, node: int) -> Any:
                 error_code=0,
                 partition_index=one.number,
                 leader_id=node,
-                leader_epoch=LEADER_EPOCH,
+                leader_epoch=one.leader_epoch,
                 replica_nodes=nodes,
                 isr_nodes=nodes,
                 eligible_leader_replicas=[],

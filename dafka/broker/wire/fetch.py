@@ -17,7 +17,6 @@ from kafka.errors import (
     FetchSessionTopicIdError,
     InvalidFetchSessionEpochError,
     InvalidRequestError,
-    UnknownLeaderEpochError,
     UnknownTopicIdError,
     UnsupportedCompressionTypeError,
     UnsupportedVersionError,
@@ -37,7 +36,6 @@ from dafka.broker.wire.fetch_request import (
 )
 from dafka.broker.wire.fetch_sessions import Answers, FetchSessions
 from dafka.broker.wire.framing import Buffers, array_size, compact_string, string
-from dafka.broker.wire.metadata import LEADER_EPOCH
 from dafka.broker.wire.naming import code, topic_names
 from dafka.protocol.batch import CODECS, COMPRESSION_MASK
 
@@ -47,6 +45,7 @@ _ATTRIBUTES = 22  # where in a batch the octet with the codec is
 
 _ERROR = struct.Struct(">hi")  # error, session id
 _ABORTED = struct.Struct(">qq")
+_DIVERGING = struct.Struct(">BBBiqB")  # one tagged field, its tag and size; epoch, end offset, no tags in it
 _ANSWER = struct.Struct(">ihqqq")  # number, error, high watermark, last stable offset, log start
 
 
@@ -97,19 +96,17 @@ def _read(
     every: bool,
 ) -> Answers:
     """The answers, of partitions that have nothing to say only if ``every``; what is refused comes first."""
-    names = topic_names(broker, {topic for (topic, _), _, _ in asked if isinstance(topic, UUID)})
+    names = topic_names(broker, {topic for (topic, _), _ in asked if isinstance(topic, UUID)})
     wanted: dict[TopicPartition, FetchFrom] = {}
     by_id: dict[TopicPartition, Place] = {}
     answers: Answers = []
-    for place, epoch, from_ in asked:
+    for place, from_ in asked:
         topic, number = place
         name = topic if isinstance(topic, str) else names.get(topic)
         if name is None:
             answers.append((place, _refused(UnknownTopicIdError)))
         elif version < OLDEST:
             answers.append((place, _refused(UnsupportedVersionError)))
-        elif epoch > LEADER_EPOCH:
-            answers.append((place, _refused(UnknownLeaderEpochError)))
         elif (key := (name, number)) in wanted:
             answers.append((place, _refused(InvalidRequestError)))
         else:
@@ -160,9 +157,8 @@ def _fetch(
 
 def _is_enough(found: dict[TopicPartition, Fetched], min_bytes: int, max_bytes: int) -> bool:
     size = sum(len(batch) for one in found.values() for batch in one.batches)
-    return (
-        size >= min_bytes or size >= max(max_bytes, 1) or any(one.error is not None for one in found.values())
-    )
+    told = any(one.error is not None or one.diverging is not None for one in found.values())
+    return told or size >= min_bytes or size >= max(max_bytes, 1)
 
 
 def _refused(error: Error) -> Fetched:
@@ -208,7 +204,7 @@ def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buff
                 buffers += one.batches
                 out = bytearray()
             if flexible:
-                out += b"\0"
+                out += b"\0" if one.diverging is None else _DIVERGING.pack(1, 0, 13, *one.diverging, 0)
         if flexible:
             out += b"\0"
     if flexible:

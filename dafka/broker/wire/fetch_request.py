@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 from uuid import UUID
 
-from dafka.broker.interface import FetchFrom
+from dafka.broker.interface import NO_EPOCH, FetchFrom
 from dafka.broker.wire.limits import MAX_WAIT_SECONDS
 from dafka.broker.wire.reader import Items, naming_errors, read_count, read_topic, skip_tags
 
@@ -28,8 +28,8 @@ Place = tuple["str | UUID", int]
 """A partition as requests name it: its topic's name or id, and its number."""
 
 
-Asked = tuple[Place, int, FetchFrom]
-"""What is asked of one partition: with its leader epoch, and where to read from."""
+Asked = tuple[Place, FetchFrom]
+"""What is asked of one partition."""
 
 
 class FetchRequest(NamedTuple):
@@ -75,14 +75,14 @@ def read_fetch(data: memoryview, position: int, version: int) -> FetchRequest:
 def _read_partitions(data: memoryview, position: int, version: int, items: Items) -> tuple[list[Asked], int]:
     flexible, by_id = version >= FLEXIBLE, version >= BY_ID
     found: list[Asked] = []
-    epoch = -1
+    epoch = last_epoch = NO_EPOCH
     topics, position = read_count(data, position, flexible, items)
     for _ in range(topics):
         topic, position = read_topic(data, position, by_id, flexible)
         count, position = read_count(data, position, flexible, items)
         for _ in range(count):
             if flexible:
-                number, epoch, offset, _, _, size = _PARTITION.unpack_from(data, position)
+                number, epoch, offset, last_epoch, _, size = _PARTITION.unpack_from(data, position)
                 position = skip_tags(data, position + _PARTITION.size, items)
             elif version >= 9:
                 number, epoch, offset, _, size = _EPOCH_PARTITION.unpack_from(data, position)
@@ -93,7 +93,7 @@ def _read_partitions(data: memoryview, position: int, version: int, items: Items
             else:
                 number, offset, size = _OLDEST_PARTITION.unpack_from(data, position)
                 position += _OLDEST_PARTITION.size
-            found.append(((topic, number), epoch, FetchFrom(offset, max(size, 0))))
+            found.append(((topic, number), FetchFrom(offset, max(size, 0), epoch, last_epoch)))
         if flexible:
             position = skip_tags(data, position, items)
     return found, position

@@ -60,7 +60,8 @@ class FetchSession:
         changed = []
         for place, one in answers:
             limits_now = (one.high_watermark, one.log_start_offset) if one.error is None else _UNTOLD
-            if one.error is None and not one.batches and told.get(place) == limits_now:
+            quiet = one.error is None and one.diverging is None and not one.batches
+            if quiet and told.get(place) == limits_now:
                 continue
             told[place] = limits_now
             changed.append((place, one))

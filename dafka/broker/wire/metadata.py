@@ -13,8 +13,6 @@ from dafka.broker.wire.context import Context
 from dafka.broker.wire.naming import NO_UUID, code, message, topic_names, version_of
 from dafka.broker.wire.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 
-LEADER_EPOCH = 0  # a broker alone leads every partition from its beginning to its end
-
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
 
@@ -71,7 +69,7 @@ def _topic(topic: TopicMetadata, node: int, with_operations: bool) -> Any:
                 error_code=0,
                 partition_index=one.number,
                 leader_id=node,
-                leader_epoch=LEADER_EPOCH,
+                leader_epoch=one.leader_epoch,
                 replica_nodes=nodes,
                 isr_nodes=nodes,
                 offline_replicas=[],

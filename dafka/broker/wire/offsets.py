@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.errors import UnknownLeaderEpochError, UnsupportedVersionError
+from kafka.errors import UnsupportedVersionError
 from kafka.protocol.admin.topics import DeleteRecordsResponse
 from kafka.protocol.consumer.offsets import IsolationLevel, ListOffsetsResponse, OffsetForLeaderEpochResponse
 
 from dafka.broker.interface import (
     EARLIEST,
-    LATEST,
     MAX_TIMESTAMP,
-    NO_OFFSET,
     BrokerInterface,
     ListedOffset,
     TopicPartition,
 )
 from dafka.broker.wire.context import Context
-from dafka.broker.wire.metadata import LEADER_EPOCH
 from dafka.broker.wire.naming import by_topic, code, version_of
 
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6  # of tiered storage, which is not here
@@ -32,24 +29,22 @@ _Deleted = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any:
     wanted: dict[TopicPartition, int] = {}
+    leader_epochs: dict[TopicPartition, int] = {}
     answers: dict[TopicPartition, ListedOffset] = {}
     version = version_of(request)
     for topic in request.topics:
         for one in topic.partitions:
             key = topic.name, one.partition_index
-            if one.current_leader_epoch > LEADER_EPOCH:
-                answers[key] = ListedOffset(UnknownLeaderEpochError)
-            elif version < _SINCE.get(one.timestamp, 0):
+            if version < _SINCE.get(one.timestamp, 0):
                 answers[key] = ListedOffset(UnsupportedVersionError)
             elif one.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
                 answers[key] = ListedOffset(None)  # nothing was ever moved to a remote storage
             else:
                 wanted[key] = EARLIEST if one.timestamp == EARLIEST_LOCAL else one.timestamp
+                leader_epochs[key] = one.current_leader_epoch
     if wanted:
         committed = request.isolation_level == IsolationLevel.READ_COMMITTED
-        # The keyword only where it matters: a broker without transactions need not know it.
-        options = {"read_committed": True} if committed else {}
-        answers.update(broker.list_offsets(wanted, **options))
+        answers.update(broker.list_offsets(wanted, read_committed=committed, leader_epochs=leader_epochs))
     return ListOffsetsResponse(
         throttle_time_ms=0,
         topics=[
@@ -61,7 +56,7 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
                         error_code=code(listed.error),
                         timestamp=listed.timestamp,
                         offset=listed.offset,
-                        leader_epoch=LEADER_EPOCH if listed.offset >= 0 else -1,
+                        leader_epoch=listed.leader_epoch,
                     )
                     for number, listed in partitions
                 ],
@@ -72,19 +67,20 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
 
 
 def offset_for_leader_epoch(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Every record is of the one epoch there is, so it ends where the partition ends."""
     asked = {(topic.topic, one.partition): one for topic in request.topics for one in topic.partitions}
-    ends = broker.list_offsets(dict.fromkeys(asked, LATEST))
-    results: dict[TopicPartition, Any] = {}
-    for key, one in asked.items():
-        error, epoch, end = ends[key].error, LEADER_EPOCH, ends[key].offset
-        if error is None and one.current_leader_epoch > LEADER_EPOCH:
-            error = UnknownLeaderEpochError
-        if error is not None or one.leader_epoch != LEADER_EPOCH:
-            epoch, end = -1, NO_OFFSET
-        results[key] = _Ended.EpochEndOffset(
-            error_code=code(error), partition=key[1], leader_epoch=epoch, end_offset=end
+    ends = broker.epoch_ends(
+        {key: one.leader_epoch for key, one in asked.items()},
+        leader_epochs={key: one.current_leader_epoch for key, one in asked.items()},
+    )
+    results = {
+        key: _Ended.EpochEndOffset(
+            error_code=code(found.error),
+            partition=key[1],
+            leader_epoch=found.leader_epoch,
+            end_offset=found.end_offset,
         )
+        for key, found in ends.items()
+    }
     return OffsetForLeaderEpochResponse(
         throttle_time_ms=0,
         topics=[

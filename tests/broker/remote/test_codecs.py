@@ -77,7 +77,7 @@ def test_a_produce_response_of_kafka_pythons_is_read(version):
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 def test_a_fetch_request_reads_as_kafka_pythons(version):
-    wanted = {("a", 0): FetchFrom(5, 100), ("b", 1): FetchFrom(2**40, 2**40), ("a", 2): FetchFrom(0, 7)}
+    wanted = {("a", 0): FetchFrom(5, 100, 4, 3), ("b", 1): FetchFrom(2**40, 2**40), ("a", 2): FetchFrom(0, 7)}
     body = b"".join(fetch_codec.encode_fetch(wanted, version, 500, 1, 2**35, True))
     request = FetchRequest.decode(body, version=version)
     assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (500, 1, 2**31 - 1)
@@ -90,6 +90,40 @@ def test_a_fetch_request_reads_as_kafka_pythons(version):
         for one in topic.partitions
     }
     assert found == {("a", 0): (5, 100), ("a", 2): (0, 7), ("b", 1): (2**40, 2**31 - 1)}
+    epochs = [
+        (one.current_leader_epoch, one.last_fetched_epoch)
+        for topic in request.topics
+        for one in topic.partitions
+    ]
+    if version >= 12:
+        assert epochs == [(4, 3), (-1, -1), (-1, -1)]
+
+
+def test_where_the_log_diverges_is_read_from_a_fetch_response():
+    topic_class = FetchResponse.FetchableTopicResponse
+    partition_class = topic_class.PartitionData
+    partitions = [
+        partition_class(
+            partition_index=number,
+            error_code=0,
+            high_watermark=20,
+            last_stable_offset=20,
+            log_start_offset=0,
+            aborted_transactions=None,
+            preferred_read_replica=-1,
+            records=None,
+            diverging_epoch=partition_class.EpochEndOffset(epoch=2, end_offset=11) if number else None,
+        )
+        for number in (0, 1)
+    ]
+    response = FetchResponse(
+        throttle_time_ms=0,
+        error_code=0,
+        session_id=0,
+        responses=[topic_class(topic="a", partitions=partitions)],
+    )
+    _, found = fetch_codec.decode_fetch(memoryview(response.encode(version=12)), 12)
+    assert [found["a", number].diverging for number in (0, 1)] == [None, (2, 11)]
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)

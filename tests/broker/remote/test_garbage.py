@@ -31,6 +31,7 @@ CALLS: dict[str, Any] = {
         {PARTITION: FetchFrom(0, 1000)}, max_wait=0.05, min_bytes=1, max_bytes=1000
     ),
     "list_offsets": lambda remote: remote.list_offsets({PARTITION: -1}),
+    "epoch_ends": lambda remote: remote.epoch_ends({PARTITION: 0}),
     "join_group": lambda remote: remote.join_group("g", JoinRequest("", 1.0, 1.0, "consumer", [])),
     "sync_group": lambda remote: remote.sync_group("g", 1, "m"),
     "heartbeat": lambda remote: remote.heartbeat("g", 1, "m"),

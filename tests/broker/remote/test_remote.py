@@ -6,9 +6,11 @@ import threading
 import time
 
 import pytest
+from broker.clients import Client
 from kafka.errors import (
     BrokerNotAvailableError,
     CorruptRecordError,
+    FencedLeaderEpochError,
     IllegalGenerationError,
     InvalidConfigurationError,
     InvalidTopicError,
@@ -16,6 +18,7 @@ from kafka.errors import (
     OffsetOutOfRangeError,
     TopicAlreadyExistsError,
     TransactionalIdNotFoundError,
+    UnknownLeaderEpochError,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
 )
@@ -28,6 +31,7 @@ from dafka.broker.interface import (
     EARLIEST,
     LATEST,
     CommittedOffset,
+    EpochEnd,
     FetchFrom,
     JoinRequest,
     LeavingMember,
@@ -123,8 +127,8 @@ def test_offsets_are_listed(remote, topic):
     remote.produce({(topic, 0): [batch(b"a", b"b")]})
     assert remote.list_offsets({(topic, 0): LATEST})[topic, 0].offset == 2
     assert remote.list_offsets({(topic, 0): EARLIEST})[topic, 0].offset == 0
-    assert remote.list_offsets({(topic, 0): 1000})[topic, 0][1:] == (0, 1000)
-    assert remote.list_offsets({(topic, 0): 1001})[topic, 0][1:] == (-1, -1)
+    assert remote.list_offsets({(topic, 0): 1000})[topic, 0][1:] == (0, 1000, 0)
+    assert remote.list_offsets({(topic, 0): 1001})[topic, 0][1:] == (-1, -1, -1)
     assert remote.list_offsets({("no", 0): LATEST})["no", 0].error is UnknownTopicOrPartitionError
 
 
@@ -236,3 +240,23 @@ def test_closing_ends_connections_and_the_next_call_opens_new_ones(remote, topic
     remote.produce({(topic, 0): [batch(b"a")]})
     remote.close()
     assert values(remote, topic) == [b"a"]
+
+
+def test_leader_epochs_and_what_was_lost(listening, remote):
+    core = Client(listening).core
+    assert remote.create_topics({"t": TopicSpec(1)}) == {"t": None}
+    place = ("t", 0)
+    for epoch in (0, 1, 1):
+        core._epochs.current = epoch  # the second one as if what came behind the first had been lost
+        assert remote.produce({place: [batch(b"a")]})[place].error is None
+    assert remote.metadata(["t"]).topics["t"].partitions[0].leader_epoch == 1
+    assert remote.list_offsets({place: EARLIEST})[place].leader_epoch == 0
+    assert (
+        remote.list_offsets({place: LATEST}, leader_epochs={place: 0})[place].error is FencedLeaderEpochError
+    )
+    assert remote.epoch_ends({place: 0}) == {place: EpochEnd(None, 0, 1)}
+    assert remote.epoch_ends({place: 0}, leader_epochs={place: 2})[place].error is UnknownLeaderEpochError
+    limits = {"max_wait": 10, "min_bytes": 1, "max_bytes": 1000}
+    lost = remote.fetch({place: FetchFrom(3, 1000, last_epoch=0)}, **limits)[place]
+    assert (lost.error, lost.diverging, lost.batches) == (None, (0, 1), [])
+    assert len(remote.fetch({place: FetchFrom(1, 1000, 1, 1)}, **limits)[place].batches) == 2

@@ -10,6 +10,7 @@ import pytest
 from broker.clients import Client
 from kafka.errors import (
     ElectionNotNeededError,
+    FencedLeaderEpochError,
     GroupIdNotFoundError,
     InvalidPartitionsError,
     InvalidProducerEpochError,
@@ -284,16 +285,41 @@ def test_a_special_timestamp_has_a_version_that_it_came_with(client: Client, tim
     assert codes == {v: 0 if v >= since else UnsupportedVersionError.errno for v in codes}
 
 
-@pytest.mark.parametrize(("current", "error"), [(-1, None), (0, None), (1, UnknownLeaderEpochError)])
-def test_the_one_epoch_ends_where_the_partition_ends(client: Client, current: int, error):
+@pytest.mark.parametrize(
+    ("current", "error"),
+    [(-1, None), (0, FencedLeaderEpochError), (1, None), (2, UnknownLeaderEpochError)],
+)
+def test_an_epoch_ends_where_the_next_one_has_begun(client: Client, current: int, error):
     client.create("topic")
     client.produce("topic", b"a", b"b")
+    client.core._epochs.current = 1
+    client.produce("topic", b"c")
     topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-    wanted = [topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=current, leader_epoch=0)]
-    request = OffsetForLeaderEpochRequest(topics=[topic(topic="topic", partitions=wanted)])
-    (end,) = ask(client, request).topics[0].partitions
-    assert end.error_code == (error.errno if error else 0)
-    assert end.end_offset == (-1 if error else 2)
+    ends = []
+    for epoch in (0, 1, 2):
+        wanted = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=current, leader_epoch=epoch)
+        request = OffsetForLeaderEpochRequest(topics=[topic(topic="topic", partitions=[wanted])])
+        (end,) = ask(client, request).topics[0].partitions
+        assert end.error_code == (error.errno if error else 0)
+        ends.append((end.leader_epoch, end.end_offset))
+    assert ends == ([(-1, -1)] * 3 if error else [(0, 2), (1, 3), (-1, -1)])
+
+
+def test_metadata_and_listed_offsets_have_leader_epochs(client: Client):
+    client.create("topic")
+    client.produce("topic", b"a")
+    client.core._epochs.current = 1
+    client.produce("topic", b"b")
+    metadata = ask(client, MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="topic")]))
+    assert metadata.topics[0].partitions[0].leader_epoch == 1
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    listed = []
+    for timestamp in (-2, -1):
+        wanted = [topic.ListOffsetsPartition(partition_index=0, timestamp=timestamp)]
+        request = ListOffsetsRequest(topics=[topic(name="topic", partitions=wanted)])
+        (found,) = ask(client, request).topics[0].partitions
+        listed.append((found.offset, found.leader_epoch))
+    assert listed == [(0, 0), (2, 1)]
 
 
 def test_offsets_are_committed_and_fetched_by_the_topics_ids(client: Client):

@@ -11,6 +11,7 @@ from broker.clients import Client, batch, until
 from broker.wire.client import WireClient
 from broker.wire.samples import fetch
 from kafka.errors import (
+    FencedLeaderEpochError,
     OffsetOutOfRangeError,
     UnknownLeaderEpochError,
     UnknownTopicIdError,
@@ -93,6 +94,36 @@ def test_a_leader_epoch_of_the_future(client: Client, wire: WireClient):
     request = fetch("topic", 0, wait=60_000)
     request.topics[0].partitions[0].current_leader_epoch = 3
     assert partition(wire.ask(request, NEWEST_BY_NAME)).error_code == UnknownLeaderEpochError.errno
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_has_read_what_was_lost_is_told_so_at_once_from_version_12_on(
+    client: Client, wire: WireClient, version: int
+):
+    client.create("topic", 2)
+    client.produce("topic", b"kept")
+    client.core._epochs.current = 1  # as if what came behind it had been lost
+    client.produce("topic", b"new")
+    client.produce("topic", b"new, too")
+    request = fetch("topic", 2, 0, wait=60_000, topic_id=topic_id(client))
+    request.topics[0].partitions[0].last_fetched_epoch = 0
+    answer = partition(wire.ask(request, version))
+    assert answer.error_code == 0
+    if version >= 12:
+        assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 1)
+        assert not answer.records
+    else:
+        assert values(answer) == [b"new, too"]
+
+
+def test_a_leader_epoch_of_the_past(client: Client, wire: WireClient):
+    client.create("topic")
+    client.core._epochs.current = 1
+    request = fetch("topic", 0, wait=60_000)
+    for epoch, error in ((0, FencedLeaderEpochError.errno), (1, 0)):
+        request.topics[0].partitions[0].current_leader_epoch = epoch
+        request.max_wait_ms = 0 if not error else 60_000
+        assert partition(wire.ask(request, NEWEST_BY_NAME)).error_code == error
 
 
 def test_it_waits_for_records_and_stops_nobody(broker: Broker, client: Client, wire: WireClient):

@@ -337,8 +337,8 @@ def sessions(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> FetchSessions:
 
 
 def begin(sessions: FetchSessions, partitions: int, topic: str = "topic") -> int:
-    asked: list[Asked] = [((topic, number), -1, FetchFrom(0, 1)) for number in range(partitions)]
-    return sessions.begin(False, asked, [(place, Fetched(None, 0, 0, [])) for place, _, _ in asked])
+    asked: list[Asked] = [((topic, number), FetchFrom(0, 1)) for number in range(partitions)]
+    return sessions.begin(False, asked, [(place, Fetched(None, 0, 0, [])) for place, _ in asked])
 
 
 def is_kept(sessions: FetchSessions, session_id: int) -> bool:
