@@ -4,9 +4,8 @@ A fetch reads what there is. If that is not enough it registers with its partiti
 them grows, and then reads on in that one, from where it had come to: every batch is read once, however
 often the fetch wakes up.
 
-Batches are served as they lie in the log, as the same objects. Messages of a native producer are no batches
-(design 4.1); they are put into some on the way out, with their sequence as offset and the time of storing
-as timestamp.
+Batches are served as they lie in the log, as the same objects. Raw messages of native producers are put into
+batches on the way out, with their sequence as offset and the time of storing as timestamp.
 
 Who reads committed records only gets batches below the last stable offset, where the first transaction that
 is still open begins, and the aborted transactions in what was read. These are looked up with the reading:

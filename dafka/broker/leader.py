@@ -1,6 +1,7 @@
 """Leaders: the Dafka producers inside the broker, each of which writes one Kafka partition.
 
-"The broker sequences" (design 4.2). A leader takes whole record batches, gives them their offsets, has them
+Dafka gives each producer a partition of its own, and Kafka promises numbered partitions that all producers
+share. A leader joins the two: it takes whole record batches, gives them their offsets, has them
 appended, and only after the commit are they published to the mesh and their clients answered: append,
 commit, publish. Nothing is seen outside that a crash can take back.
 

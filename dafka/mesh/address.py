@@ -31,7 +31,7 @@ class InvalidTopicError(DafkaError, ValueError):
 
 
 def new_address() -> bytes:
-    """A new node address: a random UUID as 32 upper-case hex octets (wire/README)."""
+    """A new node address: a random UUID as 32 upper-case hex octets, as nodes in the field have them."""
     return uuid.uuid4().hex.upper().encode()
 
 

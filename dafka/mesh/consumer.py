@@ -166,7 +166,7 @@ def _check_sequence(number: int) -> int:
 
 
 def _records_of(run: Deliver) -> Iterator[Record]:
-    # A producer sends one kind of message for life (design 4.1), so the first one of a run tells.
+    # A producer sends one kind of message, raw or batches, as long as it lives: the first of a run tells.
     if is_batch(run.contents[0]):
         return _batches(run)
     return raw_records(run.topic, run.address, run.first, run.contents)

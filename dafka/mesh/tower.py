@@ -1,6 +1,6 @@
 """Tower: where nodes find each other. It hears their beacons and tells them to everybody; no records pass.
 
-The wire side is in ``wire/README``: nodes publish four-frame beacons to the tower's first address and
+On the wire (:mod:`dafka.protocol.beacons`) nodes publish four-frame beacons to the tower's first address and
 subscribe to three-frame ones from its second; every new connection there gets the welcome message ``W``,
 upon which a node says its beacon at once instead of at its next interval.
 """

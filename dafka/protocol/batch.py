@@ -118,7 +118,7 @@ def check_batch(content: bytes) -> BatchHeader:
 
 
 def is_batch(content: bytes) -> bool:
-    """Whether a message's content is a record batch and not raw bytes (design 4.1)."""
+    """Whether a message's content is a record batch and not raw bytes: magic, length and checksum say so."""
     if len(content) < HEADER_OCTETS or content[16] != MAGIC:
         return False
     if int.from_bytes(content[8:12], "big") + LENGTH_END != len(content):

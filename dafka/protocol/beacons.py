@@ -1,4 +1,4 @@
-"""Beacons: how nodes and towers tell where nodes are (wire/README, section Beacons and the tower)."""
+"""Beacons: how nodes and towers tell where nodes are (46/DAFKA; the frames are those of the C daemons)."""
 
 from __future__ import annotations
 

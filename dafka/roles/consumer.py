@@ -3,12 +3,12 @@
 "If a consumer subscribes to a dafka topic it SHALL sent a GET-HEADS command in order to get the heads for
 each partition of that topic." "When a consumer receives, on its consumer socket, a STORE-HELLO command it
 SHOULD reply with a CONSUMER-HELLO command. [...] If the consumer is not subscribed to any dafka topic it
-MUST NOT send a CONSUMER-HELLO command." (46/DAFKA) As in the field (wire/README), a store that subscribes to
-its hello gets one too.
+MUST NOT send a CONSUMER-HELLO command." (46/DAFKA) A store that subscribes to its hello gets one,
+too, as from C consumers.
 
 Where a partition starts when it is first heard of. With a start given for it: there. ``earliest``: at
 sequence 0. ``latest``: at the first RECORD that arrives, or behind the first HEAD or DIRECT-HEAD. A HELLO of
-a ``latest`` consumer names no topics as long as heads could tell it nothing (wire/README); once it has
+a ``latest`` consumer names no topics as long as heads could tell it nothing, as with C consumers; once it has
 positions they could: that it missed the last record of a producer that is gone.
 
 GET-HEADS may be lost, or be sent before any store is connected, and only stores speak for producers that

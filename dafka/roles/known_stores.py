@@ -1,9 +1,8 @@
 """The stores that a node is connected to, told from what they subscribe to.
 
-A store subscribes to the CONSUMER-HELLO for itself (``W`` and its address; wire/README), and nobody else
-does. Stores of ours also subscribe to the TRIMMED for themselves (``T``): they fetch under the address that
-they are known by, and they say when records are gone. A C store fetches under another address, and says
-nothing.
+A store subscribes to the CONSUMER-HELLO for itself (``W`` and its address), and nobody else does. Stores of
+ours also subscribe to the TRIMMED for themselves (``T``): they fetch under the address that they are known
+by, and they say when records are gone. A C store fetches under another address, and says nothing.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class StoreRole:
     def served(self, recipient: bytes, topic: bytes, address: bytes, end: int) -> list[Output]:
         """An answer has ended at ``end``: where more is stored, the recipient is told.
 
-        C consumers ask for 100 000 records at most, and go on only when they hear of a head (wire/README).
+        C consumers ask for 100 000 records at most, and go on only when they hear of a head.
         """
         stored = self._partitions.get((topic, address))
         if stored is None or end >= stored.committed:

@@ -3,7 +3,7 @@
 "When a tower receives a node beacon it SHALL publish an appropriate tower beacon consisting of 3 message
 frames" (46/DAFKA, Node Discovery and Presence). The one decision in it: a node may leave its host empty,
 because it does not know how others see it. Then the address its connection comes from counts, and the
-tower's own interface in place of loopback or of no address at all (wire/README): a node on the tower's
+tower's own interface in place of loopback or of no address at all: a node on the tower's
 machine reaches it through loopback, but nodes elsewhere cannot follow it there.
 """
 

@@ -12,7 +12,7 @@ from dafka import Store, Tower
 from dafka.cli import keys, main
 from dafka.cli.zpl import ZplError, parse_zpl
 
-# Every path of the C daemons' files (wire/README), by the commands that read it.
+# Every path of the C daemons' files, by the commands that read it.
 NODES = ("store", "produce", "consume")
 C_PATHS = {
     **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""What differs between this broker and Apache Kafka, as the README lists it."""
+"""What differs between this broker and Apache Kafka, as dafka/broker/README.md lists it."""
 
 from __future__ import annotations
 
