@@ -45,7 +45,7 @@ from dafka.broker.leader_epochs import LeaderEpochs
 from dafka.broker.limits import YIELD_BYTES
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
-from dafka.log import DamagedError, Log, LogClosedError, LogError, LogPartition
+from dafka.log import DamagedError, Log, LogClosedError, LogError
 from dafka.log.repeating import bounded_logger
 from dafka.mesh.turns import next_turn
 from dafka.protocol.batch import HEADER_OCTETS, read_header, with_offset
@@ -54,7 +54,7 @@ from dafka.protocol.batch_writer import encode_batch
 
 RAW_MESSAGES = 10_000  # messages of a native producer read at a time; they may be empty and weigh nothing
 RAW_RECORDS = 1000  # of these put into one batch at most
-RAW_OVERHEAD = HEADER_OCTETS + 16  # octets that a message takes at most in a batch, besides its own
+RAW_OVERHEAD = 16  # octets that a message takes at most as a record, besides its own
 
 MISFITS = 16  # partitions whose next batch is too long for what is left, until no further one is looked at
 
@@ -229,17 +229,17 @@ class Fetch:
         end = self._producers.last_stable_offset(partition) if self._read_committed else stored.next_offset
         if reading.offset >= end:
             return
-        limit = min(reading.limit, self._left)
+        wanted = limit = min(reading.limit, self._left)
         if stored.kind == "raw":
-            messages = self._read_raw(stored, reading.offset, limit)
-        else:
-            messages = self._log.read_offsets(stored, reading.offset, max_bytes=limit)
+            _, some = self._log.read(stored, reading.offset, count=RAW_MESSAGES, max_bytes=limit)
+            wanted = sum(map(len, some))
+        messages = self._log.read_offsets(stored, reading.offset, max_bytes=wanted)
         if end < stored.next_offset:
             messages = [message for message in messages if message[0] < end]
         if not messages:
             batches = [encode_empty(reading.offset, end, self._epochs.of(partition).at(end - 1))]
         elif stored.kind == "raw":
-            batches = _in_batches(messages)
+            batches = _in_batches(messages, limit)
         else:
             batches = list(map(_content, messages))
             if not partition.writable:
@@ -257,13 +257,6 @@ class Fetch:
         self._left -= size
         self._taken += size
         self._since_yield += size
-
-    def _read_raw(self, stored: LogPartition, offset: int, limit: int) -> list[tuple[int, int, bytes]]:
-        """Messages of a native producer that take no more than ``limit`` as batches, but one at least."""
-        _, some = self._log.read(stored, offset, count=RAW_MESSAGES, max_bytes=limit)
-        sizes = list(map(len, some))
-        fitting = bisect_right(list(accumulate(size + RAW_OVERHEAD for size in sizes)), limit) or 1
-        return self._log.read_offsets(stored, offset, max_bytes=sum(sizes[:fitting]))[:fitting]
 
 
 def _tell(partition: Partition | None, failure: LogError) -> None:
@@ -301,12 +294,31 @@ def _without_epoch(content: bytes) -> bytes:
     return with_offset(content, read_header(content).base_offset, FIRST.latest)
 
 
-def _in_batches(messages: list[tuple[int, int, bytes]]) -> list[bytes]:
-    """Raw messages (sequence, timestamp in ms, content) as batches; one timestamp in each (LogAppendTime)."""
-    batches = []
+def _in_batches(messages: list[tuple[int, int, bytes]], limit: int) -> list[bytes]:
+    """Raw messages (sequence, timestamp in ms, content) as batches; one timestamp in each (LogAppendTime).
+
+    As many as take no more than ``limit`` octets, but one at least.
+    """
+    batches: list[bytes] = []
     for timestamp, group in groupby(messages, _timestamp):
         same = list(group)
         for begin in range(0, len(same), RAW_RECORDS):
-            records = [(timestamp, None, content, ()) for _, _, content in same[begin : begin + RAW_RECORDS]]
-            batches.append(encode_batch(records, base_offset=same[begin][0], timestamp_type=1))
+            some = same[begin : begin + RAW_RECORDS]
+            batch = _in_batch(some, timestamp)
+            if len(batch) > limit:
+                fitting = _fitting(some, limit) or int(not batches)
+                return [*batches, _in_batch(some[:fitting], timestamp)] if fitting else batches
+            batches.append(batch)
+            limit -= len(batch)
     return batches
+
+
+def _in_batch(messages: list[tuple[int, int, bytes]], timestamp: int) -> bytes:
+    records = [(timestamp, None, content, ()) for _, _, content in messages]
+    return encode_batch(records, base_offset=messages[0][0], timestamp_type=1)
+
+
+def _fitting(messages: list[tuple[int, int, bytes]], limit: int) -> int:
+    """How many of the messages take no more than ``limit`` octets as a batch."""
+    ends = list(accumulate(map(len, map(_content, messages)), initial=HEADER_OCTETS))
+    return bisect_right(range(1, len(ends)), limit, key=lambda n: ends[n] + n * RAW_OVERHEAD)

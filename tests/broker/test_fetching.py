@@ -360,7 +360,7 @@ def test_native_messages_take_no_more_than_the_limits_as_batches(broker, client)
                 producer.flush(10)
     until(lambda: len(client.partitions("n")) == 2)
     position = 0
-    for limit in range(1, 20_000, 1700):
+    for limit in range(1, 5000, 700):
         wanted = {("t", 0): FetchFrom(0, MEGABYTE), ("n", 1): FetchFrom(position, MEGABYTE)}
         most = len(content) + limit
         answers = client.call("fetch", wanted, max_wait=0, min_bytes=1, max_bytes=most)
