@@ -176,7 +176,7 @@ def test_a_broker_that_cannot_be_reached_is_logged_once_however_long_it_is_looke
 def test_it_is_logged_again_after_a_while(
     nobody: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dafka.broker.remote.nodes.UNREACHABLE_LOGGED", 0.5)
+    monkeypatch.setattr("dafka.broker.remote.limits.TROUBLE_LOGGED", 0.5)
     with caplog.at_level(logging.WARNING), pytest.raises(KafkaTimeoutError):
         KafkaProducer(bootstrap_servers=nobody, bootstrap_timeout_ms=3500)
     lines = [record for record in caplog.records if "cannot be reached" in record.getMessage()]

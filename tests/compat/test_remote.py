@@ -346,3 +346,23 @@ def test_nobody_there_and_protocols_that_are_not_built():
         KafkaProducer(bootstrap_servers="127.0.0.1:1", bootstrap_timeout_ms=300)
     with pytest.raises(KafkaConfigurationError, match="security_protocol='SASL_SSL'"):
         KafkaConsumer(bootstrap_servers="127.0.0.1:1", security_protocol="SASL_SSL")
+
+
+def test_a_broker_that_has_gone_is_a_few_lines_in_the_log(server, producer, new_consumer, caplog):
+    producer.send("t", b"one").get(20)
+    consumer, of_a_group = new_consumer("t"), new_consumer("t", group_id="g")
+    assert (take(consumer, 1), take(of_a_group, 1)) == ([b"one"], [b"one"])
+    caplog.clear()
+    server.kill()
+    until = time.monotonic() + 6
+    while time.monotonic() < until:
+        producer.send("t", b"later")
+        consumer.poll(100)
+        of_a_group.poll(100)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    again = server.restarted()
+    for client in (consumer, of_a_group, producer):
+        client.close()
+    again.stop()
+    assert sum("no metadata" in message for message in said) <= 3  # one of each client
+    assert sum("cannot be reached" in message for message in said) <= 2  # the address, and its broker

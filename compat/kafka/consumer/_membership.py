@@ -20,6 +20,7 @@ from kafka.errors import RetriableError
 from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
 from compat.kafka._calls import Calls, NotYetError
+from dafka.broker.remote.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Topics:
         self._create = create
         self._partitions: dict[str, set[int]] = {}
         self._look_at = 0.0
+        self._no_metadata = Trouble(log)
         self.others: set[str] = set()  # topics to know about because other members subscribe to them
 
     def changed(self) -> None:
@@ -56,9 +58,10 @@ class Topics:
         except NotYetError:
             return False
         except RetriableError as error:
-            log.warning("no metadata: %s", error)
+            self._no_metadata.again("no metadata: %s", error)
             self._look_at = monotonic() + MISSING_TOPIC_INTERVAL
             return False
+        self._no_metadata.over()
         self._partitions = found
         if pattern is not None:
             matching = {topic for topic in self._partitions if pattern.match(topic)}

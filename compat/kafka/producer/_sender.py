@@ -32,6 +32,7 @@ from compat.kafka.producer._identity import LATER, SEQUENCE_ERRORS, Identity, is
 from compat.kafka.producer._room import Room
 from compat.kafka.producer._splitting import can_split, split
 from compat.kafka.producer._topics import Topics
+from dafka.broker.remote.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class Sender:
         self._flushes: list[object] = []
         self._pending: dict[PartitionQueue, None] = {}
         self.room = Room(self._hub)
+        self._no_metadata = Trouble(log)
         self.records_sent = 0
         self.records_failed = 0
         self.bytes_sent = 0
@@ -406,7 +408,9 @@ class Sender:
         try:
             self.refresh(names)
         except Exception as error:  # the next produce will tell the program
-            log.warning("no metadata of %s: %r", names, error)
+            self._no_metadata.again("no metadata of %s: %r", names, error)
+        else:
+            self._no_metadata.over()
 
     def _close_queues(self) -> bool:
         # Whoever passed the producer's check just before it was closed may still have appended.

@@ -25,8 +25,8 @@ RECONNECT_BACKOFF_MAX = 1.0
 RECONNECT_JITTER = 0.2
 """By which part a pause is longer or shorter at random, so that clients do not come back all at once."""
 
-UNREACHABLE_LOGGED = 60.0
-"""Between two lines in the log about a broker that cannot be reached."""
+TROUBLE_LOGGED = 60.0
+"""Between two warnings in the log of the same trouble, such as a broker that cannot be reached."""
 
 RETRY_BACKOFF = 0.1
 """The pause before a request is repeated because of an error that passes."""

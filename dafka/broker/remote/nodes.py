@@ -25,9 +25,9 @@ from dafka.broker.remote.limits import (
     RECONNECT_BACKOFF,
     RECONNECT_BACKOFF_MAX,
     RECONNECT_JITTER,
-    UNREACHABLE_LOGGED,
     WAITING_CONNECTIONS,
 )
+from dafka.broker.remote.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Node:
         self._places = BoundedSemaphore(WAITING_CONNECTIONS)
         self._failures = 0
         self._retry_at = 0.0
-        self._logged_at = 0.0
+        self._unreachable = Trouble(log)
 
     def __str__(self) -> str:
         where = f"{self.host}:{self.port}"
@@ -118,15 +118,14 @@ class Node:
         try:
             connection = Connection(self.host, self.port, self._connect_timeout)
         except KafkaConnectionError as error:
-            if not self._failures or time.monotonic() - self._logged_at >= UNREACHABLE_LOGGED:
-                self._logged_at = time.monotonic()
-                log.warning("broker %s cannot be reached: %s", self, error)
+            self._unreachable.again("broker %s cannot be reached: %s", self, error)
             backoff = min(RECONNECT_BACKOFF * 2**self._failures, RECONNECT_BACKOFF_MAX)
             jitter = 1 + random.uniform(-RECONNECT_JITTER, RECONNECT_JITTER)
             self._failures = min(self._failures + 1, 30)
             self._retry_at = time.monotonic() + backoff * jitter
             raise
         log.debug("connected to broker %s", self)
+        self._unreachable.over()
         self._failures = 0
         self._retry_at = 0.0
         self._all.add(connection)

@@ -1,0 +1,49 @@
+"""Trouble that lasts: a line in the log when it begins, and one now and then."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+
+from dafka.broker.remote import limits
+from dafka.broker.remote.trouble import Trouble
+
+log = logging.getLogger(__name__)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+
+def test_what_comes_again_at_once_is_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
+    trouble = Trouble(log)
+    with caplog.at_level(logging.DEBUG):
+        for number in range(5):
+            trouble.again("attempt %d", number)
+    assert warnings(caplog) == ["attempt 0"]
+    assert len(caplog.records) == 5
+
+
+def test_it_is_one_again_after_a_while(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    trouble = Trouble(log)
+    trouble.again("first")
+    now += limits.TROUBLE_LOGGED - 1
+    trouble.again("second")
+    now += 1
+    trouble.again("third")
+    monkeypatch.undo()
+    assert warnings(caplog) == ["first", "third"]
+
+
+def test_what_was_over_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
+    trouble = Trouble(log)
+    trouble.again("first")
+    trouble.over()
+    trouble.again("second")
+    assert warnings(caplog) == ["first", "second"]
