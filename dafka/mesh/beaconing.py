@@ -25,6 +25,7 @@ from dafka.mesh import limits
 from dafka.mesh.address import InvalidAddressError, new_address
 from dafka.mesh.counting import Discards
 from dafka.mesh.hub import Hub
+from dafka.mesh.links import Links
 from dafka.mesh.options import EndpointOptions
 from dafka.mesh.sockets import Socket
 from dafka.protocol.beacons import WELCOME, NodeBeacon, TowerBeacon, decode_beacon, encode_beacon
@@ -41,20 +42,20 @@ _pools: WeakKeyDictionary[Any, gevent.threadpool.ThreadPool] = WeakKeyDictionary
 
 
 class Beaconing:
-    """The beacon sockets of one endpoint. ``subscriber`` is what gets connected to peers."""
+    """The beacon sockets of one endpoint. ``links`` is what gets connected to peers."""
 
     def __init__(
         self,
         hub: Hub,
         options: EndpointOptions,
         port: int,
-        subscriber: Socket,
+        links: Links,
         ready: Callable[[], object],
         discarded: Discards,
     ) -> None:
         self.peers: dict[bytes, str | None] = {}  # endpoint: what was connected; None while looked up
         self._hub = hub
-        self._subscriber = subscriber
+        self._links = links
         self._ready = ready
         self._discarded = discarded
         self._lookups: dict[bytes, gevent.Greenlet] = {}  # by endpoint
@@ -110,6 +111,11 @@ class Beaconing:
         if self._role.refused > refused:
             self._discarded.add("peer-table", self._role.refused - refused)
         return bool(messages)
+
+    def target_of(self, address: bytes) -> str | None:
+        """What is connected for the peer whose beacon has this address."""
+        endpoint = self._role.endpoint_of(address)
+        return None if endpoint is None else self.peers.get(endpoint)
 
     def close(self) -> None:
         """Stop beaconing; what is connected stays until its socket is closed."""
@@ -172,7 +178,7 @@ class Beaconing:
 
     def _connect_to(self, endpoint: bytes, target: str) -> None:
         try:
-            self._subscriber.connect(target)
+            self._links.connect(target)
             self.peers[endpoint] = target
             log.info("connected to the peer at %s", target)
         except zmq.ZMQError:
@@ -188,7 +194,7 @@ class Beaconing:
         if target is None or target in self.peers.values():
             return
         try:
-            self._subscriber.disconnect(target)
+            self._links.disconnect(target)
             log.info("left the peer at %s, which is silent", target)
         except zmq.ZMQError:
             self._discarded.add("peer-endpoint")

@@ -2,7 +2,8 @@
 
 The role delivers runs of records in the hub; they wait here, undecoded, until the user's thread takes them
 and turns them into :class:`dafka.Record`. Their number and size is bounded: the room that is left is the
-credit with which the role fetches, and what finds no room is fetched later.
+credit with which the role fetches, and what is published beyond it stays in the lane of this consumer
+(:mod:`dafka.mesh.lane`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dafka.protocol.errors import DafkaError
 from dafka.protocol.runs import Run
 from dafka.roles.consumer import ConsumerRole
 from dafka.roles.limits import LAST_SEQUENCE
-from dafka.roles.outputs import Deliver, Gap
+from dafka.roles.outputs import Deliver, Gap, Hold
 
 log = logging.getLogger(__name__)
 
@@ -267,8 +268,8 @@ class ConsumerNode(Node):
     def unsubscribe(self, topic: bytes) -> None:
         self._carry(self._role.unsubscribe(time.monotonic(), topic))
 
-    def on_run(self, run: Run) -> None:
-        self._carry(self._role.receive_run(time.monotonic(), run))
+    def on_run(self, run: Run) -> Run | None:
+        return self._carry(self._role.receive_run(time.monotonic(), run))
 
     def on_command(self, command: Command) -> None:
         self._carry(self._role.receive(time.monotonic(), command))
@@ -278,6 +279,7 @@ class ConsumerNode(Node):
 
     def tick(self, now: float) -> None:
         self._carry(self._role.tick(now))
+        self._endpoint.resume(self)
         self._watch.tick(now)
 
     def close(self) -> None:
@@ -296,10 +298,13 @@ class ConsumerNode(Node):
         if not self.closed:
             room = max(0, limits.ROOM_RECORDS - self._records), max(0, limits.ROOM_BYTES - self._bytes)
             self._carry(self._role.set_room(time.monotonic(), *room))
+            self._endpoint.resume(self)
 
-    def _carry(self, outputs: Iterable[Any]) -> None:
+    def _carry(self, outputs: Iterable[Any]) -> Run | None:
+        """Carry out what the role says; what it has no room for."""
         to_publish = []
         delivered = False
+        rest = None
         for output in outputs:
             if isinstance(output, Deliver):
                 count, size = len(output.contents), sum(map(len, output.contents))
@@ -309,6 +314,8 @@ class ConsumerNode(Node):
                 self._delivered_bytes += size
                 self._inbox.append(output)
                 delivered = True
+            elif isinstance(output, Hold):
+                rest = output.run
             elif isinstance(output, Gap):
                 self.gaps.append(output)
                 self._lost += output.next - output.first
@@ -325,6 +332,7 @@ class ConsumerNode(Node):
             self._endpoint.publish(self, to_publish)
         if delivered:
             self._wake()
+        return rest
 
     def _wake(self) -> None:
         waiter = self._waiter

@@ -1,9 +1,10 @@
 """An endpoint: what one process shows the mesh through one pair of tower addresses.
 
-One XPUB socket says everything that the nodes of this process say, one SUB socket hears everything they
-are subscribed to, and one beacon announces them (:mod:`dafka.mesh.beaconing`); ten thousand producers are
-still two sockets. The endpoint decides nothing: it carries the outputs of roles to the sockets and what
-arrives to the roles.
+One XPUB socket says everything that the nodes of this process say, one SUB socket hears everything that is
+said to them, another one what they have fetched, and one beacon announces them
+(:mod:`dafka.mesh.beaconing`); ten thousand producers share them. Published records and heads come through a
+lane of each consumer or store (:mod:`dafka.mesh.lane`). The endpoint decides nothing: it carries the outputs
+of roles to the sockets and what arrives to the roles.
 
 What arrives is routed by the exact ZeroMQ topic, because a subscription also brings everything that merely
 starts with it. Nodes of the same endpoint hear each other directly, as lists and not as bytes, so they need
@@ -21,26 +22,29 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import gevent
 import gevent.event
 import zmq
 
-from dafka.mesh import limits
+from dafka.mesh import lane, limits
 from dafka.mesh.beaconing import Beaconing
 from dafka.mesh.counting import Discards
 from dafka.mesh.heard import HeardPrefixes
 from dafka.mesh.hub import Hub
+from dafka.mesh.lane import Lane
+from dafka.mesh.links import Links
 from dafka.mesh.options import EndpointOptions, node_options
 from dafka.mesh.sockets import Socket
 from dafka.mesh.turns import next_turn
-from dafka.protocol.commands import Command, Fetch
+from dafka.protocol.commands import Command, Fetch, Head
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.framing import encode, zmq_topic
-from dafka.protocol.runs import Run, RunReader, encode_run
+from dafka.protocol.runs import Inbound, Run, RunReader, encode_run
 from dafka.roles.known_stores import KnownStores
-from dafka.roles.outputs import Subscribe, Unsubscribe
+from dafka.roles.outputs import HearAnswers, Subscribe, Unsubscribe
 
 log = logging.getLogger(__name__)
 
@@ -61,11 +65,15 @@ class Node:
     """What an endpoint calls on the nodes attached to it. Hub side; none of these may block."""
 
     tick_interval = 0.1  # seconds between calls of tick()
+    always_has_room = False  # never gives back records, and hears them in one order with everything else
     left = False  # detached; what it would still say is not said
     hello_ids = b""  # the ID octets of the subscriptions that this node wants to hear of
 
-    def on_run(self, run: Run) -> None:
-        """Consecutive records that match a subscription of this node."""
+    def on_run(self, run: Run) -> Run | None:
+        """Consecutive records that match a subscription of this node.
+
+        Gives back published ones that there is no room for; :meth:`Endpoint.resume` has them given again.
+        """
 
     def on_command(self, command: Command) -> None:
         """Any other command that matches a subscription of this node."""
@@ -119,17 +127,20 @@ class Endpoint:
         context, water_mark = hub.context, options.high_water_mark
         self._publisher = Socket(context, zmq.XPUB, self._ready.set, water_mark)
         self._subscriber = Socket(context, zmq.SUB, self._ready.set, water_mark)
+        self._answers = Socket(context, zmq.SUB, self._ready.set, water_mark)
         try:
             self._publisher.set(zmq.XPUB_VERBOSE, 1)
             # A peer that is stopped, or whose link is cut, would have its queue filled until TCP gives up.
             self._publisher.set(zmq.TCP_MAXRT, int(min(options.beacon_timeout * 1000, 2**31 - 1)))
             self._publisher.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)  # of what comes in: subscriptions
             self._subscriber.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
+            self._answers.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
             port = self._bind(options.bind)
-            self._beaconing = Beaconing(hub, options, port, self._subscriber, self._ready.set, self.discarded)
+            self._links = Links(self._subscriber, self._answers)
+            self._beaconing = Beaconing(hub, options, port, self._links, self._ready.set, self.discarded)
         except BaseException:
-            self._publisher.close()
-            self._subscriber.close()
+            for socket in (self._publisher, self._subscriber, self._answers):
+                socket.close()
             raise
         self._green = hub.keep(self._loop)
 
@@ -191,8 +202,15 @@ class Endpoint:
             for prefix in list(self._nodes.get(node, ())):
                 self._unsubscribe(node, prefix)
         self._nodes.pop(node, None)
+        self._links.close_lane(node)
         if not self._nodes:
             self._close()
+
+    def resume(self, node: Node) -> None:
+        """``node`` may have room again for published records."""
+        own = self._links.lanes.get(node)
+        if own is not None:
+            own.resume()
 
     def publish(self, node: Node, outputs: Iterable[Any]) -> None:
         """Carry out what a role has decided: send its commands and runs, change its subscriptions.
@@ -211,6 +229,8 @@ class Endpoint:
                 self._subscribe(node, output.prefix)
             elif kind is Unsubscribe:
                 self._unsubscribe(node, output.prefix)
+            elif kind is HearAnswers:
+                self._hear_answers(output.address)
             else:
                 topic = zmq_topic(output)
                 self.counts["commands_out"] += 1
@@ -250,12 +270,21 @@ class Endpoint:
             self._routes[prefix] = {node: None}
             if prefix[:1] in self._hellos:
                 self._hellos[prefix[:1]][prefix] = None
-            self._subscriber.set(zmq.SUBSCRIBE, prefix)
             self.stores.subscribed(prefix)
-            self._ready.set()
+            if prefix[:1] == b"D":
+                self._links.hear_answers()
+            if prefix[:1] not in lane.IDS:
+                self._socket_for(prefix).set(zmq.SUBSCRIBE, prefix)
         else:
             nodes[node] = None
-        self._nodes.setdefault(node, set()).add(prefix)
+        own = self._nodes.setdefault(node, set())
+        if prefix[:1] in lane.IDS and prefix not in own:
+            if node.always_has_room:
+                self._subscriber.set(zmq.SUBSCRIBE, prefix)
+            else:
+                self._links.lane(node, partial(self._new_lane, node)).subscribe(prefix)
+        own.add(prefix)
+        self._ready.set()
         self._tell_subscription(prefix, node)
 
     def _unsubscribe(self, node: Node, prefix: bytes) -> None:
@@ -263,13 +292,23 @@ class Endpoint:
         if node in nodes:
             self._nodes[node].discard(prefix)
             del nodes[node]
+            if node in self._links.lanes and prefix[:1] in lane.IDS:
+                self._links.lanes[node].unsubscribe(prefix)
+            elif prefix[:1] in lane.IDS:
+                self._subscriber.set(zmq.UNSUBSCRIBE, prefix)
+                self._ready.set()
             if not nodes:
                 del self._routes[prefix]
                 self._hellos.get(prefix[:1], {}).pop(prefix, None)
-                self._subscriber.set(zmq.UNSUBSCRIBE, prefix)
+                if prefix[:1] not in lane.IDS:
+                    self._socket_for(prefix).set(zmq.UNSUBSCRIBE, prefix)
                 if prefix not in self._heard:
                     self.stores.unsubscribed(prefix)
                 self._ready.set()
+
+    def _socket_for(self, prefix: bytes) -> Socket:
+        """The socket that hears what is not published to all."""
+        return self._answers if prefix[:1] == b"D" else self._subscriber
 
     def _tell_subscription(self, prefix: bytes, origin: Node | None) -> None:
         for node in list(self._greeters.get(prefix[:1], ())):
@@ -283,22 +322,62 @@ class Endpoint:
                 return True
         return False
 
-    def _dispatch(self, item: Run | Command, origin: Node | None) -> None:
+    def _dispatch(self, item: Run | Command, origin: Node | None, *, from_peer: bool = False) -> None:
         is_run = type(item) is Run
         topic = run_topic(item) if is_run else zmq_topic(item)  # type: ignore[arg-type]
         exact, general = self._routes.get(topic), self._routes.get(topic[:1])
         receivers = [*(exact or ()), *(node for node in general or () if not exact or node not in exact)]
         if self._verbose:
             log.debug("in: %s", _brief(item))
+        if from_peer and topic[:1] in lane.IDS:
+            receivers = [node for node in receivers if node.always_has_room]  # the others have lanes
         for node in receivers:
             if node is not origin:
-                self._guard(node.on_run if is_run else node.on_command, item)
+                rest = self._guard(node.on_run if is_run else node.on_command, item)
+                if rest is not None:  # its producer is in this process, and will answer a FETCH
+                    self._guard(node.on_command, Head(rest.address, rest.topic, rest.next - 1))
 
-    def _guard(self, call: Callable[[Any], None], argument: Any) -> None:
+    def _guard(self, call: Callable[[Any], Any], argument: Any) -> Any:
         try:
-            call(argument)
+            return call(argument)
         except Exception:
             log.exception("a node failed on %.200r", argument)
+            return None
+
+    # -- lanes ----------------------------------------------------------------------------------
+
+    def _new_lane(self, node: Node, peers: list[str]) -> Lane:
+        return Lane(self.hub, peers, self._count, partial(self._deliver, node))
+
+    def _deliver(self, node: Node, item: Run | Command) -> Run | None:
+        """Give a node what its lane has brought; the rest that it has no room for."""
+        is_run = type(item) is Run
+        topic = run_topic(item) if is_run else zmq_topic(item)  # type: ignore[arg-type]
+        own = self._nodes.get(node, ())
+        if topic not in own and topic[:1] not in own:
+            return None
+        if self._verbose:
+            log.debug("in: %s", _brief(item))
+        producer = self._beaconing.target_of(item.address)
+        if producer is not None:
+            self._links.distrust(producer)
+        rest: Run | None = self._guard(node.on_run if is_run else node.on_command, item)
+        return rest
+
+    def _hear_answers(self, partition: bytes) -> None:
+        producer = self._beaconing.target_of(partition)
+        if producer is not None:
+            self._links.trust(producer)
+            self._ready.set()
+
+    def _count(self, inbound: Inbound) -> None:
+        counts = self.counts
+        if inbound.discarded:
+            self.discarded.add_all(inbound.discarded)
+        for run in inbound.runs:
+            counts["records_in"] += len(run.contents)
+            counts["bytes_in"] += sum(map(len, run.contents))
+        counts["commands_in"] += len(inbound.commands)
 
     # -- the loop -------------------------------------------------------------------------------
 
@@ -307,7 +386,8 @@ class Endpoint:
             try:
                 busy = self._beaconing.read()
                 busy = self._read_subscriptions() or busy
-                busy = self._read_messages() or busy
+                busy = self._read_messages(self._answers) or busy
+                busy = self._read_messages(self._subscriber) or busy
                 busy = self._read_local() or busy
             except Exception:
                 if self._closed:
@@ -321,23 +401,19 @@ class Endpoint:
                 self._ready.wait()
                 self._ready.clear()
 
-    def _read_messages(self) -> bool:
-        messages = self._subscriber.receive(limits.ROUND_MESSAGES)
+    def _read_messages(self, socket: Socket) -> bool:
+        messages = socket.receive(limits.ROUND_MESSAGES)
         if not messages:
             return False
         inbound = self._reader.read(messages)
-        counts = self.counts
-        if inbound.discarded:
-            self.discarded.add_all(inbound.discarded)
+        self._count(inbound)
         for run in inbound.runs:
-            counts["records_in"] += len(run.contents)
-            counts["bytes_in"] += sum(map(len, run.contents))
-            self._dispatch(run, None)
-        counts["commands_in"] += len(inbound.commands)
+            self._dispatch(run, None, from_peer=True)
+        counts = self.counts
         for command in inbound.commands:
             if type(command) is Fetch:
                 counts["fetches_in"] += 1
-            self._dispatch(command, None)
+            self._dispatch(command, None, from_peer=True)
         return True
 
     def _read_local(self) -> bool:
@@ -397,7 +473,8 @@ class Endpoint:
             del Endpoint._open[key]
         self._ready.set()
         self._beaconing.close()
-        for socket in (self._publisher, self._subscriber):
+        self._links.close()
+        for socket in (self._publisher, self._subscriber, self._answers):
             socket.close(limits.LINGER_MS)
         self._local.clear()
         current = gevent.getcurrent()

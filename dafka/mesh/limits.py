@@ -25,6 +25,15 @@ RECORD_OCTETS = 256 * 1024 * 1024
 
 ROUND_MESSAGES = 1000
 """Messages, subscriptions, beacons or local items read before other green threads have their turn."""
+LANE_MESSAGES = 1000
+"""Published messages that ZeroMQ queues for one consumer or store before the sender has to queue them."""
+LANE_BYTES = 4 * 1024 * 1024
+"""Contents read at once for one consumer or store, except that one message always is; so many may wait for
+room."""
+LANE_LEAVE_SECONDS = 0.5
+"""How long nothing may come before a peer that has left is disconnected from."""
+ANSWERS_HEARD_SECONDS = 10.0
+"""How long a C producer's answers are heard when nobody else has answered."""
 HEARD_PREFIXES = 250_000
 """Subscriptions of remote peers that are told apart. Beyond, everything counts as subscribed to."""
 PREFIX_OCTETS = 256

@@ -58,6 +58,7 @@ class Observer:
 
 class _ObserverNode(Node):
     hello_ids = b"G"
+    always_has_room = True
 
     def __init__(self, hub: Hub, options: EndpointOptions, address: bytes, prefixes: list[bytes]) -> None:
         self._address = address

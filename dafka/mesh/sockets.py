@@ -60,8 +60,11 @@ class Socket:
         """Whether a message waits. Asking may use up the descriptor's edge."""
         return bool(self._get(zmq.EVENTS) & zmq.POLLIN)
 
-    def receive(self, limit: int) -> list[list[bytes]]:
-        """The waiting messages, at most ``limit``, each as its list of frames."""
+    def receive(self, limit: int, size: int = 2**62) -> list[list[bytes]]:
+        """The waiting messages, at most ``limit``, each as its list of frames.
+
+        Ends with the message that makes it ``size`` bytes of last frames.
+        """
         recv, get = self._recv, self._get
         messages: list[list[bytes]] = []
         append = messages.append
@@ -75,6 +78,9 @@ class Socket:
                 while get(RCVMORE):
                     frames.append(recv(DONTWAIT))
                 append(frames)
+                size -= len(frames[-1])
+                if size <= 0:
+                    break
         except zmq.Again:
             pass
         return messages

@@ -32,7 +32,7 @@ from dafka.mesh.watch import Watch
 from dafka.mesh.writer import Writer
 from dafka.protocol.commands import Command, Trimmed
 from dafka.protocol.runs import Run
-from dafka.roles.outputs import Append, Begin, Serve
+from dafka.roles.outputs import Append, Begin, Hold, Serve
 from dafka.roles.store import StoreRole
 
 _COUNTED = ("records_in", "bytes_in", "records_served", "bytes_served", "fetches_answered")
@@ -217,8 +217,8 @@ class StoreNode(Node):
             **self.endpoint.metrics(),
         }
 
-    def on_run(self, run: Run) -> None:
-        self._carry(self.role.receive_run(time.monotonic(), run))
+    def on_run(self, run: Run) -> Run | None:
+        return self._carry(self.role.receive_run(time.monotonic(), run))
 
     def on_command(self, command: Command) -> None:
         self._carry(self.role.receive(time.monotonic(), command))
@@ -228,6 +228,7 @@ class StoreNode(Node):
 
     def tick(self, now: float) -> None:
         self._carry(self.role.tick(now))
+        self.endpoint.resume(self)
         self._watch.tick(now)
 
     def lead(self, run: Run) -> None:
@@ -247,13 +248,17 @@ class StoreNode(Node):
         self.endpoint.detach(self)
         self._wake.set()
 
-    def _carry(self, outputs: Iterable[Any]) -> None:
+    def _carry(self, outputs: Iterable[Any]) -> Run | None:
+        """Carry out what the role says; what it has no room for."""
         to_publish = []
+        rest = None
         for output in outputs:
             if isinstance(output, Append):
                 self._append(output)
             elif isinstance(output, Begin):
                 self._begin(output)
+            elif isinstance(output, Hold):
+                rest = output.run
             elif isinstance(output, Serve):
                 key = (output.recipient, output.topic, output.address)
                 if key in self._requests or len(self._requests) < limits.SERVE_REQUESTS:
@@ -265,6 +270,7 @@ class StoreNode(Node):
                 to_publish.append(output)
         if to_publish:
             self.endpoint.publish(self, to_publish)
+        return rest
 
     def _begin(self, begin: Begin) -> None:
         key = (begin.topic, begin.address)
@@ -294,6 +300,7 @@ class StoreNode(Node):
                 self._carry(self.role.stored(now, append.topic, append.address, end))
             else:
                 self._carry(self.role.not_stored(now, append.topic, append.address))
+            self.endpoint.resume(self)
 
         skip = (append.topic, append.address) in self._begins
         self._begins.discard((append.topic, append.address))

@@ -8,8 +8,8 @@ Credit. What is handed over takes room (:meth:`CatchUp.set_room`), and a FETCH s
 will need. Partitions that are behind stand in a queue for it, first come, first served. Those whose last
 fetch brought nothing stand in one of their own and get every tenth turn while others wait, or a flood of
 partitions that nobody has would hold up all others by a minute. Live records may not use what is set aside,
-or a busy partition would starve the others. Records that find no room are dropped: they are known of, and
-are fetched in their turn.
+or a busy partition would starve the others. Published records that find no room are given back
+(:class:`~dafka.roles.outputs.Hold`); fetched ones are dropped, and fetched again in their turn.
 
 One fetch at a time for a partition. It ends when all of it has come, or when the end of an answer has come
 and something in front of it is missing: then the missing part is asked for at once, but no second time
@@ -42,7 +42,7 @@ from dafka.protocol.runs import Run
 from dafka.roles.follower import NEVER, Follower, State
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import Limits
-from dafka.roles.outputs import Output
+from dafka.roles.outputs import HearAnswers, Hold, Output
 
 F = TypeVar("F", bound=Follower)
 
@@ -103,18 +103,22 @@ class CatchUp(Generic[F]):
         first, contents = run.first, run.contents
         end = first + len(contents)
         before = follower.next
-        if end > follower.end:
-            follower.end = end
-        if end > before:
-            if first > before:
-                self._keep(follower, first, contents)
-            else:
-                fresh = contents[before - first :] if first < before else contents
-                if self._take(follower, fresh, outputs):
-                    self._take_ahead(follower, outputs)
-                    self._advanced(now, follower)
-                else:
-                    self._turned_away(follower, run)
+        if first > before:
+            self._keep(follower, first, contents)
+        elif end > before:
+            fresh = contents[before - first :] if first < before else contents
+            taken = self._take(follower, fresh, outputs)
+            if taken:
+                self._take_ahead(follower, outputs)
+                self._advanced(now, follower)
+            if follower.next < end:
+                if run.recipient is None:
+                    rest = contents[follower.next - first :]
+                    outputs.append(Hold(run._replace(first=follower.next, contents=rest)))
+                    end = follower.next  # as if the rest had not come yet
+                elif not taken:
+                    self._turned_away(follower)
+        follower.end = max(follower.end, end)
         if run.recipient is not None and follower.state is State.ASKED and end >= follower.asked:
             self._answered_in_part(follower)
         if follower.state is State.IDLE:
@@ -370,10 +374,10 @@ class CatchUp(Generic[F]):
                 follower.window = min(follower.window * 2, self._limits.largest_window)
             self._forget_fetch(follower)
 
-    def _turned_away(self, follower: F, run: Run) -> None:
-        """The next records have come and there was no room: so they exist, and are asked for again later."""
+    def _turned_away(self, follower: F) -> None:
+        """Fetched records have come and there was no room: so they exist, and are asked for again later."""
         self._forget_trimmed(follower)
-        if run.recipient is not None and follower.state is State.ASKED:
+        if follower.state is State.ASKED:
             self._forget_fetch(follower)
 
     def _answered_in_part(self, follower: F) -> None:
@@ -407,6 +411,7 @@ class CatchUp(Generic[F]):
                     self._give_up_ahead(follower)
                 if follower.failures > 1:
                     self._unanswered[follower] = None
+                    outputs.append(HearAnswers(follower.address))
                     pause = self._limits.fetch_timeout * 2 ** min(follower.failures - 2, 30)
                     self._pause(now, follower, min(pause, self._limits.longest_pause))
                     return

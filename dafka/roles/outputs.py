@@ -77,6 +77,22 @@ class Serve(NamedTuple):
     count: int  # type: ignore[assignment]  # hides tuple.count, as the wire names it
 
 
+class Hold(NamedTuple):
+    """There is no room for these published records, the next of their partition.
+
+    Whoever can keep them gives them again when there is room, and before anything that was sent behind them.
+    Whoever cannot tells the role of the head instead: then they are fetched.
+    """
+
+    run: Run
+
+
+class HearAnswers(NamedTuple):
+    """Nobody answers a FETCH of this partition: hear its producer, if its answers were not heard so far."""
+
+    address: bytes
+
+
 class Connect(NamedTuple):
     """Connect the SUB socket to a peer's publisher, ``tcp://host:port``."""
 
@@ -99,6 +115,8 @@ Output = (
     | Append
     | Begin
     | Serve
+    | Hold
+    | HearAnswers
     | NodeBeacon
     | Connect
     | Disconnect

@@ -55,6 +55,11 @@ class PeersRole:
         """The endpoint of every known peer, by its address."""
         return {address: endpoint for address, (endpoint, _) in self._peers.items()}
 
+    def endpoint_of(self, address: bytes) -> bytes | None:
+        """The endpoint of a peer."""
+        known = self._peers.get(address)
+        return None if known is None else known[0]
+
     def start(self, now: float) -> list[Output]:
         """Say who is here: at the beginning, and whenever a tower welcomes a connection."""
         self._last_beacon = now

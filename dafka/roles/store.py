@@ -50,7 +50,7 @@ from dafka.roles.catchup import CatchUp
 from dafka.roles.follower import Follower
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import DEFAULT_LIMITS, LAST_SEQUENCE, Limits
-from dafka.roles.outputs import Append, Begin, Output, Serve, Subscribe
+from dafka.roles.outputs import Append, Begin, Hold, Output, Serve, Subscribe
 
 ALL_TOPICS = b""
 """GET-HEADS of this topic asks for the heads of every partition."""
@@ -205,6 +205,8 @@ class StoreRole:
         if run.next <= stored.committed:
             if run.recipient is None:
                 self._acknowledge_again(now, stored, outputs)
+        elif now < self._resume and run.recipient is None:
+            outputs.append(Hold(run))
         elif now < self._resume:
             self._catchup.heard_of(stored, run.next)
         else:

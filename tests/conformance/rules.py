@@ -378,7 +378,17 @@ BEYOND = [
     (
         "DIRECT-RECORD, FETCH",
         "C stores answer with one record more than asked for, and ask for up to 100 000 at once; ours send "
-        "exactly `count` and ask for what there is room for.",
+        "exactly `count` and ask for what there is room for. C consumers ask for no more than 100 000 and "
+        "go on only when they hear a head, so our stores send a DIRECT-HEAD behind an answer if they have "
+        "more.",
+    ),
+    (
+        "C producers",
+        "They answer a FETCH with contents of other records (those at the same places of the first 256 "
+        "that are not acknowledged). So ours avoid gaps as far as ZeroMQ lets them: who has no room stops "
+        "reading, and nothing is lost until the C producer's own queue is full (1 000 000 messages) or its "
+        "connection breaks. What is lost then is asked of stores first; if none answers within two seconds "
+        "the C producer's answer is taken, and may be wrong.",
     ),
     (
         "Stores",
@@ -388,7 +398,9 @@ BEYOND = [
     (
         "Trimmed partitions",
         "Unknown to the documents; C stores leave a consumer that asks for a trimmed record waiting for "
-        "ever. Ours answer with TRIMMED (ID `T`), which other nodes ignore; the consumer goes on at the "
-        "first record that exists and reports the gap (`Consumer.gaps`).",
+        "ever. Ours answer with TRIMMED (ID `T`, with the address of whoever says so behind the last field), "
+        "which other nodes ignore; the consumer goes on at the first record that exists and reports the gap "
+        "(`Consumer.gaps`), when every store that it is connected to has said so. A store that says nothing "
+        "is asked again for 12 seconds; a producer's word alone counts after 4 seconds without a store.",
     ),
 ]

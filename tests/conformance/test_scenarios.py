@@ -124,10 +124,9 @@ def test_first_record_with_latest_is_behind_the_head(tower, peer):
     # Given a dafka consumer subscribed to topic hello, with offset reset latest
     with Consumer(["hello"], tower=tower, offset_reset="latest") as consumer:
         _meet(peer)
-        # When a HEAD with sequence 7 is sent on topic hello (heard before the hello that is replied to)
+        # When a HEAD with sequence 7 is sent on topic hello, and heard
         peer.send(Head(OTHER, b"hello", 7))
-        peer.send(StoreHello(consumer.address.encode(), ADDRESS))
-        peer.receive(ConsumerHello)
+        peer.until(lambda: consumer.metrics()["partitions"] == 1)
         # And then RECORDs 6, 7 and 9
         for sequence in (6, 7, 9):
             peer.send(Record(OTHER, b"hello", sequence, b"%d" % sequence))

@@ -20,14 +20,20 @@ ADDRESS = b"FEDCBA9876543210FEDCBA9876543210"
 
 
 class Peer:
-    def __init__(self, tower: tuple[str, str], framing: Framing = Framing.LIBDAFKA) -> None:
+    """``address``: that of its beacon; a C producer's partition has the same."""
+
+    def __init__(
+        self, tower: tuple[str, str], framing: Framing = Framing.LIBDAFKA, address: bytes = ADDRESS
+    ) -> None:
         self.framing = framing
+        self.address = address
         self.heard: list[Command] = []
         self.subscriptions: set[bytes] = set()
         self.connected: set[bytes] = set()
         self._context = zmq.Context()
         self._publisher = self._context.socket(zmq.XPUB)
         self._publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
+        self._publisher.setsockopt(zmq.SNDHWM, 1_000_000)
         self.port = self._publisher.bind_to_random_port("tcp://127.0.0.1")
         self._subscriber = self._context.socket(zmq.SUB)
         self._subscriber.subscribe(b"")
@@ -69,13 +75,13 @@ class Peer:
         now = time.monotonic()
         if now >= self._next_beacon:
             self._next_beacon = now + 0.2
-            beacon = NodeBeacon(ADDRESS, b"127.0.0.1", self.port)
+            beacon = NodeBeacon(self.address, b"127.0.0.1", self.port)
             self._beacons_out.send_multipart(encode_beacon(beacon))
         ready = dict(self._poller.poll(seconds * 1000))
         if self._beacons_in in ready:
             beacon = decode_beacon(self._beacons_in.recv_multipart())
             assert isinstance(beacon, TowerBeacon)
-            if beacon.address != ADDRESS and beacon.endpoint not in self.connected:
+            if beacon.address != self.address and beacon.endpoint not in self.connected:
                 self.connected.add(beacon.endpoint)
                 self._subscriber.connect(beacon.endpoint.decode())
         if self._publisher in ready:

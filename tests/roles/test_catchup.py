@@ -6,7 +6,7 @@ from dafka.protocol.commands import DirectHead, Fetch, Head, StoreHello
 from dafka.protocol.runs import Run
 from dafka.roles.consumer import ConsumerRole
 from dafka.roles.limits import Limits
-from dafka.roles.outputs import Deliver
+from dafka.roles.outputs import Deliver, HearAnswers
 
 ME = b"C" * 32
 STORE = b"5" * 32
@@ -237,6 +237,13 @@ def test_a_lost_fetch_gives_its_credit_back():
     assert [out.partition for out in role.tick(2.0)] == [address(1), address(2)]  # asking for less now
 
 
+def test_when_nobody_answers_the_producers_own_answers_are_heard():
+    role = consumer()
+    role.receive(1.0, head(5))
+    times = [now for now in (2.1, 3.2, 4.3) if HearAnswers(PARTITION) in role.tick(now)]
+    assert times == [3.2]
+
+
 def test_dead_partitions_do_not_starve_the_living():
     role = consumer(LIMITS._replace(fetches=10))
     for number in range(100):
@@ -245,7 +252,7 @@ def test_dead_partitions_do_not_starve_the_living():
     role.receive(0.0, head(0, living))
     answered = None
     for step in range(1, 600):
-        if any(out.partition == living for out in role.tick(step / 10)):
+        if any(type(out) is Fetch and out.partition == living for out in role.tick(step / 10)):
             answered = step / 10
             break
     assert answered is not None

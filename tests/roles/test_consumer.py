@@ -20,7 +20,7 @@ from dafka.protocol.runs import Run
 from dafka.roles.consumer import ConsumerRole
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import LAST_SEQUENCE, Limits
-from dafka.roles.outputs import Deliver, Gap, Output, Subscribe, Unsubscribe
+from dafka.roles.outputs import Deliver, Gap, Hold, Output, Subscribe, Unsubscribe
 
 ME = b"C" * 32
 OTHER = b"D" * 32
@@ -227,27 +227,46 @@ def test_partitions_are_independent():
 def test_without_room_nothing_is_asked_for_or_given():
     role = consumer(room=(0, 0))
     assert role.receive(1.0, Head(PARTITION, TOPIC, 9)) == []
-    assert role.receive_run(1.0, live(0, b"0")) == []
+    assert role.receive_run(1.0, live(0, b"0")) == [Hold(live(0, b"0"))]
+    assert role.receive_run(1.0, direct(0, b"0")) == []
     assert role.set_room(2.0, 4, 1000) == [fetch(0, 3)]  # of records of about 256 bytes
 
 
 def test_no_more_is_given_than_there_is_room_for():
     role = consumer(room=(3, 1000))
-    assert role.receive_run(1.0, live(0, b"0", b"1", b"2", b"3", b"4")) == [deliver(0, b"0", b"1", b"2")]
+    rest = live(3, b"3", b"4")
+    outputs = role.receive_run(1.0, live(0, b"0", b"1", b"2", b"3", b"4"))
+    assert outputs == [deliver(0, b"0", b"1", b"2"), Hold(rest)]
+    assert role.set_room(2.0, 10, 1000) == []  # nothing is lost
+    assert role.receive_run(2.0, rest) == [deliver(3, b"3", b"4")]
+
+
+def test_what_finds_no_room_and_cannot_be_held_is_fetched():
+    role = consumer(room=(3, 1000))
+    role.receive_run(1.0, live(0, b"0", b"1", b"2", b"3", b"4"))
+    assert role.receive(1.0, Head(PARTITION, TOPIC, 4)) == []
     assert role.set_room(2.0, 10, 1000) == [fetch(3, 2)]
+
+
+def test_records_that_leave_a_gap_and_find_no_room_are_not_held():
+    role = consumer(room=(1, 1000))
+    role.receive_run(1.0, live(0, b"0"))
+    assert role.receive_run(1.0, live(3, b"3")) == []
+    assert role.set_room(2.0, 10, 1000) == [fetch(1, 2)]
 
 
 def test_room_in_bytes_may_be_exceeded_by_one_record_only():
     role = consumer(room=(100, 10))
-    assert role.receive_run(1.0, live(0, b"x" * 8, b"y" * 50, b"z")) == [deliver(0, b"x" * 8, b"y" * 50)]
-    assert role.receive_run(1.0, live(2, b"z")) == []
+    taken, left = deliver(0, b"x" * 8, b"y" * 50), Hold(live(2, b"z"))
+    assert role.receive_run(1.0, live(0, b"x" * 8, b"y" * 50, b"z")) == [taken, left]
+    assert role.receive_run(1.0, live(2, b"z")) == [left]
 
 
 def test_room_is_used_up_until_it_is_said_anew():
     role = consumer(room=(2, 1000))
     role.receive_run(1.0, live(0, b"0"))
-    assert role.receive_run(1.0, live(1, b"1", b"2")) == [deliver(1, b"1")]
-    assert role.receive_run(1.0, live(2, b"2", b"3")) == []
+    assert role.receive_run(1.0, live(1, b"1", b"2")) == [deliver(1, b"1"), Hold(live(2, b"2"))]
+    role.receive(1.0, Head(PARTITION, TOPIC, 3))
     assert role.set_room(2.0, 2, 1000) == [fetch(2, 2)]
 
 

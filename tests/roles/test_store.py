@@ -18,7 +18,7 @@ from dafka.protocol.commands import (
 )
 from dafka.protocol.runs import Run
 from dafka.roles.limits import LAST_SEQUENCE, Limits
-from dafka.roles.outputs import Append, Begin, Serve, Subscribe
+from dafka.roles.outputs import Append, Begin, Hold, Serve, Subscribe
 from dafka.roles.store import ALL_TOPICS, StoreRole
 
 ME = b"5" * 32
@@ -135,8 +135,8 @@ def test_a_failed_write_is_fetched_again_after_a_pause():
     role.receive_run(0.1, live(2, b"2"))
     assert role.not_stored(0.2, TOPIC, PARTITION) == []
     assert role.not_stored(0.2, TOPIC, PARTITION) == []  # the second append, behind the first
-    assert role.receive_run(0.5, live(1, b"1")) == []
-    assert role.receive_run(0.5, live(0, b"x", address=PARTITION2)) == []
+    assert role.receive_run(0.5, live(3, b"3")) == [Hold(live(3, b"3"))]
+    role.receive(0.5, Head(PARTITION2, TOPIC, 0))
     assert role.tick(0.9) == []
     assert sorted(out for out in role.tick(1.3) if isinstance(out, Fetch)) == [
         fetch(1, 2),
@@ -148,10 +148,13 @@ def test_a_failed_write_is_fetched_again_after_a_pause():
 def test_what_is_not_committed_is_bounded():
     role = store(limits=Limits(uncommitted_records=4, guessed_record_bytes=1))
     assert role.receive_run(0.0, live(0, b"0", b"1", b"2")) == [append(0, b"0", b"1", b"2")]
-    assert role.receive_run(0.0, live(3, b"3", b"4", b"5")) == [append(3, b"3")]
-    assert role.stored(0.1, TOPIC, PARTITION, 3) == [ack(2), fetch(4, 2)]
+    rest = live(4, b"4", b"5")
+    assert role.receive_run(0.0, live(3, b"3", b"4", b"5")) == [append(3, b"3"), Hold(rest)]
+    assert role.stored(0.1, TOPIC, PARTITION, 3) == [ack(2)]
+    assert role.receive_run(0.1, rest) == [append(4, b"4", b"5")]
     role = store(limits=Limits(uncommitted_bytes=10))
-    assert role.receive_run(0.0, live(0, b"x" * 8, b"y" * 8, b"z")) == [append(0, b"x" * 8, b"y" * 8)]
+    taken, left = append(0, b"x" * 8, b"y" * 8), Hold(live(2, b"z"))
+    assert role.receive_run(0.0, live(0, b"x" * 8, b"y" * 8, b"z")) == [taken, left]
     role.not_stored(0.1, TOPIC, PARTITION)
     assert [out for out in role.tick(1.3) if isinstance(out, Fetch)] == [fetch(0, 1)]
 

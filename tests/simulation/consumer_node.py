@@ -117,6 +117,7 @@ class ConsumerNode(Node):
         if self._taking:
             self._take_later()
         self.carry(self.role.set_room(self.network.now, *room))
+        self.resume()
         if self.inbox and not self._taking:
             self._taking = True
             self._take_later()

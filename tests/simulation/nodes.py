@@ -6,6 +6,7 @@ what a store acknowledges, what a producer counts as acknowledged.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from dafka.protocol.commands import Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import Limits
-from dafka.roles.outputs import Connect, Disconnect, Subscribe, Unsubscribe
+from dafka.roles.outputs import Connect, Disconnect, HearAnswers, Hold, Subscribe, Unsubscribe
 from dafka.roles.peers import PeersRole
 from dafka.roles.producer import ProducerRole
 from dafka.roles.tower import TowerRole
@@ -25,6 +26,7 @@ from .tables import check_tables
 if TYPE_CHECKING:
     from .network import Network
 
+LANE_ITEMS = 50  # that wait for room at a node that can stop reading; more are lost
 MOST_REPETITIONS = 4  # of one FETCH within a second
 
 
@@ -83,6 +85,7 @@ class Node:
         self.known_stores = _Connected(self)
         self._ticks = 0
         self._fetched: dict[tuple[bytes, bytes, int], list[float]] = {}
+        self._lane: deque[Any] = deque()  # published records and heads that wait for room
         network.nodes.append(self)
 
     def __str__(self) -> str:
@@ -96,6 +99,7 @@ class Node:
         self.listeners = {}
         self.listening_since = {}
         self._fetched = {}
+        self._lane.clear()
         self.endpoint = b"tcp://10.0.0.%d:%d" % (self.number, port)
         self.peers = PeersRole(b"%032d" % (self.number * 1000 + self.incarnation), b"", port)
 
@@ -107,7 +111,9 @@ class Node:
             elif isinstance(output, Unsubscribe):
                 self.subscriptions.remove(output.prefix)
                 self.network.unsubscribed(self, output.prefix)
-            elif not self.carry_out(output):
+            elif isinstance(output, Hold):
+                self._hold(output.run)
+            elif not isinstance(output, HearAnswers) and not self.carry_out(output):
                 if isinstance(output, Fetch):
                     self._check_fetch(output)
                 self.network.publish(self, output)
@@ -137,6 +143,28 @@ class Node:
                 network.disconnect(self, output.endpoint)
 
     def hear(self, now: float, item: Any) -> None:
+        published = item.recipient is None if isinstance(item, Run) else isinstance(item, Head)
+        if published and self._lane:
+            if len(self._lane) < LANE_ITEMS:
+                self._lane.append(item)
+        else:
+            self._receive(now, item)
+
+    def resume(self) -> None:
+        """There may be room again for what waits."""
+        waiting, self._lane = self._lane, deque()
+        while waiting and not self._lane:
+            self._receive(self.network.now, waiting.popleft())
+        self._lane.extend(waiting)
+
+    def _hold(self, run: Run) -> None:
+        """Every other node can keep what its role has no room for; the rest fetch it later."""
+        if self.number % 2:
+            self._lane.appendleft(run)
+        else:
+            self._receive(self.network.now, Head(run.address, run.topic, run.next - 1))
+
+    def _receive(self, now: float, item: Any) -> None:
         if not isinstance(item, Run):
             self.carry(self.role.receive(now, item))
         elif hasattr(self.role, "receive_run"):
@@ -154,6 +182,7 @@ class Node:
 
     def tick(self, now: float) -> None:
         self.carry(self.role.tick(now))
+        self.resume()
         self.carry_peers(self.peers.tick(now))
         self._ticks += 1
         if self._ticks % 5 == 0:

@@ -151,6 +151,7 @@ class StoreNode(Node):
             partition.records[sequence] = content
         partition.next = append.first + len(append.contents)
         self.carry(self.role.stored(network.now, *key, partition.next))
+        self.resume()
 
     def _serve(self, serve: Serve) -> None:
         """As the mesh does: what is there from the first one on, or where the records go on."""

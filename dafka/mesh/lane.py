@@ -1,0 +1,147 @@
+"""A lane: the socket through which one node hears published records and heads, and which it can stop reading.
+
+A consumer whose user is slow, or a store whose disk is, leaves what it has no room for in ZeroMQ's queue.
+When that is full the sender's queue fills up, so nothing that has arrived has to be fetched later. (C nodes
+do the same and rely on it: a C producer answers FETCH with wrong contents.) Each such node has a lane of its
+own and holds up nobody else. Records and the heads behind them come in the order in which the producer sent
+them: what a head tells of and has not come before it is lost.
+
+Whatever is addressed to a node, fetched records and hellos among it, does not come through its lane and is
+never held up.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+import gevent
+import gevent.event
+import zmq
+
+from dafka.mesh import limits
+from dafka.mesh.hub import Hub
+from dafka.mesh.sockets import Socket
+from dafka.mesh.turns import next_turn
+from dafka.protocol.commands import Command
+from dafka.protocol.runs import Inbound, Run, RunReader
+
+log = logging.getLogger(__name__)
+
+IDS = (b"M", b"H")  # the ID octets of what comes through lanes
+
+_PAUSE_AFTER_ERROR = 0.1  # seconds; an error that repeats must not take the processor
+
+
+class Lane:
+    """``note`` is told of what was read, ``deliver(item)`` gives back what there was no room for."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        peers: Iterable[str],
+        note: Callable[[Inbound], None],
+        deliver: Callable[[Run | Command], Run | None],
+    ) -> None:
+        self._note = note
+        self._deliver = deliver
+        self._ready = gevent.event.Event()
+        self._reader = RunReader()
+        self._held: deque[Run | Command] = deque()  # read, and waiting for room
+        # Peers to disconnect from, and since when nothing has been there to read while there was room: what
+        # they have sent may be on its way through the kernel's buffers.
+        self._leaving: dict[str, float | None] = {}
+        self._closed = False
+        self._socket = Socket(hub.context, zmq.SUB, self._ready.set, limits.LANE_MESSAGES)
+        self._socket.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
+        for peer in peers:
+            self._socket.connect(peer)
+        self._green = hub.spawn(self._loop)
+
+    def connect(self, peer: str) -> None:
+        """Hear a peer."""
+        if peer in self._leaving:
+            del self._leaving[peer]
+        else:
+            self._socket.connect(peer)
+            self._ready.set()
+
+    def disconnect(self, peer: str) -> None:
+        """Hear a peer no longer, but for what it has sent already."""
+        self._leaving[peer] = None
+        self._ready.set()
+
+    def subscribe(self, prefix: bytes) -> None:
+        """Hear what begins with ``prefix``."""
+        self._socket.set(zmq.SUBSCRIBE, prefix)
+        self._ready.set()
+
+    def unsubscribe(self, prefix: bytes) -> None:
+        """Take one :meth:`subscribe` back."""
+        self._socket.set(zmq.UNSUBSCRIBE, prefix)
+        self._ready.set()
+
+    def resume(self) -> None:
+        """There may be room again."""
+        if self._held:
+            self._ready.set()
+
+    def close(self) -> None:
+        """Hear nothing any more."""
+        if not self._closed:
+            self._closed = True
+            self._socket.close()
+            self._held.clear()
+            if self._green is not gevent.getcurrent():
+                self._green.kill(block=False)
+
+    def _loop(self) -> None:
+        while not self._closed:
+            try:
+                busy = self._hand_over() and self._read()
+            except Exception:
+                if self._closed:
+                    return
+                log.exception("a node failed on what it received, and goes on")
+                gevent.sleep(_PAUSE_AFTER_ERROR)
+                continue
+            if busy:
+                next_turn()
+            else:
+                self._ready.wait(limits.LANE_LEAVE_SECONDS if self._leaving else None)
+                self._ready.clear()
+
+    def _hand_over(self) -> bool:
+        """Deliver what was read; False when there is no room for all of it."""
+        held = self._held
+        while held:
+            rest = self._deliver(held[0])
+            if self._closed:
+                return False
+            if rest is not None:
+                held[0] = rest
+                self._leaving = dict.fromkeys(self._leaving)
+                return False
+            held.popleft()
+        return True
+
+    def _read(self) -> bool:
+        messages = self._socket.receive(limits.ROUND_MESSAGES, limits.LANE_BYTES)
+        if not messages:
+            self._leave(time.monotonic())
+            return self._socket.readable()
+        inbound = self._reader.read(messages)
+        self._note(inbound)
+        self._held.extend(inbound.runs)
+        self._held.extend(inbound.commands)
+        return True
+
+    def _leave(self, now: float) -> None:
+        for peer, since in list(self._leaving.items()):
+            if since is None:
+                self._leaving[peer] = now
+            elif now - since >= limits.LANE_LEAVE_SECONDS:
+                del self._leaving[peer]
+                self._socket.disconnect(peer)

@@ -1,0 +1,181 @@
+"""Consumers and stores read what they have room for and leave the rest to back-pressure; C nodes stand by.
+
+The peers are plain sockets that do what C nodes do: a producer whose partition has the address of its beacon,
+which answers a FETCH with wrong contents; a store that answers rightly; a consumer that asks for a hundred
+thousand records at most and goes on only when it hears a head.
+"""
+
+from __future__ import annotations
+
+import pytest
+from mesh.children import until
+from mesh.peer import Peer
+
+from dafka import Consumer, Producer, Store, Tower
+from dafka.mesh import limits
+from dafka.mesh import store as store_node
+from dafka.protocol.commands import DirectHead, DirectRecord, Fetch, GetHeads, Head, Record
+from dafka.roles import store as store_role
+from dafka.roles.limits import Limits
+
+PARTITION = b"A" * 32
+CONSUMER = b"C" * 32
+TOPIC = b"hello"
+
+
+def c_producer(tower: Tower) -> Peer:
+    return Peer(tower.addresses, address=PARTITION)
+
+
+def publish(peer: Peer, first: int, end: int, size: int = 100) -> None:
+    for sequence in range(first, end):
+        peer.send(Record(PARTITION, TOPIC, sequence, b"%d" % sequence + b"." * size))
+    peer.send(Head(PARTITION, TOPIC, end - 1))
+
+
+def take(consumer: Consumer, count: int) -> list[int]:
+    """The numbers in the next records."""
+    taken: list[int] = []
+    while len(taken) < count:
+        records = consumer.poll(20.0, count - len(taken))
+        assert records, f"{len(taken)} records of {count} have come"
+        taken += [int(record.value.partition(b".")[0]) for record in records]
+    return taken
+
+
+@pytest.fixture
+def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ROOM_RECORDS", 50)
+    monkeypatch.setattr(limits, "LANE_MESSAGES", 20)
+
+
+def test_what_a_slow_consumer_has_no_room_for_waits_and_is_not_fetched(little_room: None) -> None:
+    with Tower() as tower, c_producer(tower) as peer, Consumer(["hello"], tower=tower) as consumer:
+        peer.meet(b"Mhello", b"Hhello")
+        publish(peer, 0, 5000)
+        until(lambda: consumer.metrics()["inbox_records"] == 50)
+        assert take(consumer, 5000) == list(range(5000))
+        metrics = consumer.metrics()
+        assert (metrics["fetches_sent"], metrics["lag"], metrics["records_lost"]) == (0, 0, 0)
+
+
+def test_large_records_take_no_more_memory_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ROOM_BYTES", 100_000)
+    monkeypatch.setattr(limits, "LANE_BYTES", 50_000)
+    with Tower() as tower, c_producer(tower) as peer, Consumer(["hello"], tower=tower) as consumer:
+        peer.meet(b"Mhello", b"Hhello")
+        publish(peer, 0, 200, size=20_000)
+        until(lambda: consumer.metrics()["inbox_bytes"] >= 100_000)
+        assert consumer.metrics()["endpoint_records_in"] <= 10
+        assert take(consumer, 200) == list(range(200))
+        assert consumer.metrics()["fetches_sent"] == 0
+
+
+def test_a_slow_consumer_holds_up_no_other_one_of_its_process(little_room: None) -> None:
+    with (
+        Tower() as tower,
+        c_producer(tower) as peer,
+        Consumer(["hello"], tower=tower) as slow,
+        Consumer(["hello"], tower=tower) as quick,
+    ):
+        until(lambda: (peer.pump(0.01), slow.metrics()["endpoint_peers"])[1] == 1)
+        peer.meet(b"Mhello", b"Hhello")
+        publish(peer, 0, 1)
+        until(lambda: slow.metrics()["records_in"] == quick.metrics()["records_in"] == 1)
+        publish(peer, 1, 3000)
+        assert take(quick, 3000) == list(range(3000))
+        assert slow.metrics()["records_in"] == 50
+        assert take(slow, 3000) == list(range(3000))
+        assert slow.metrics()["fetches_sent"] == quick.metrics()["fetches_sent"] == 0
+
+
+def test_what_a_peer_has_sent_before_it_left_is_still_read(little_room: None) -> None:
+    quick = {"beacon_timeout": 0.5, "beacon_interval": 0.1}
+    with (
+        Tower() as tower,
+        Consumer(["hello"], tower=tower, **quick) as consumer,
+        c_producer(tower) as peer,
+    ):
+        peer.meet(b"Mhello", b"Hhello")
+        publish(peer, 0, 500)
+        until(lambda: consumer.metrics()["inbox_records"] == 50)
+        until(lambda: consumer.metrics()["endpoint_peers"] == 0)  # it has not beaconed since
+        assert take(consumer, 500) == list(range(500))
+
+
+def test_a_store_whose_log_is_slow_leaves_records_to_back_pressure(tmp_path, monkeypatch) -> None:
+    role = store_role.StoreRole
+    few = Limits(uncommitted_records=20)
+    monkeypatch.setattr(store_node, "StoreRole", lambda *arguments: role(*arguments, limits=few))
+    with Tower() as tower, c_producer(tower) as peer, Store(tmp_path, tower=tower) as store:
+        peer.meet(b"M", b"H")
+        publish(peer, 0, 3000)
+        until(lambda: store.heads() == {(TOPIC, PARTITION.decode()): 2999})
+        assert store.metrics()["fetches_sent"] == 0
+
+
+def answer(peer: Peer, content: bytes) -> Fetch:
+    """Wait for the next FETCH, and answer it with records of this content."""
+    fetch = peer.receive(Fetch, 10.0)
+    assert isinstance(fetch, Fetch)
+    for sequence in range(fetch.sequence, fetch.sequence + fetch.count):
+        peer.send(DirectRecord(fetch.address, PARTITION, TOPIC, sequence, content))
+    return fetch
+
+
+def test_what_a_c_producer_answers_is_not_taken_while_a_store_may_answer() -> None:
+    with (
+        Tower() as tower,
+        c_producer(tower) as producer,
+        Peer(tower.addresses) as store,
+        Consumer(["hello"], tower=tower, address=CONSUMER.decode()) as consumer,
+    ):
+        both = (b"Mhello", b"Hhello", b"D" + CONSUMER)
+        producer.meet(*both)
+        store.meet(*both)
+        publish(producer, 0, 1)
+        producer.until(lambda: b"D" + CONSUMER not in producer.subscriptions)
+        publish(producer, 3, 4)
+        assert answer(producer, b"wrong")[3:] == (1, 2)
+        assert answer(producer, b"wrong")[3:] == (1, 2)
+        answer(store, b"7.")
+        assert take(consumer, 4) == [0, 7, 7, 3]
+
+
+def test_when_nobody_else_answers_a_c_producer_is_heard() -> None:
+    with (
+        Tower() as tower,
+        c_producer(tower) as producer,
+        Consumer(["hello"], tower=tower, address=CONSUMER.decode()) as consumer,
+    ):
+        producer.meet(b"Mhello", b"Hhello", b"D" + CONSUMER)
+        publish(producer, 0, 1)
+        producer.until(lambda: b"D" + CONSUMER not in producer.subscriptions)
+        publish(producer, 2, 3)
+        producer.until(lambda: b"D" + CONSUMER in producer.subscriptions, 10.0)
+        producer.heard.clear()
+        answer(producer, b"1.")
+        assert take(consumer, 3) == [0, 1, 2]
+
+
+def test_a_c_consumer_comes_to_the_end_of_what_a_store_has(tmp_path) -> None:
+    with Tower() as tower, Store(tmp_path, tower=tower), Peer(tower.addresses, address=CONSUMER) as peer:
+        with Producer("hello", tower=tower) as producer:
+            for _ in range(250):
+                producer.send(b"x")
+        partition = producer.address.encode()
+        peer.meet(b"F", b"G")
+        peer.receive(GetHeads)  # it hears the store, too
+        taken = 0
+        while taken < 250:
+            peer.heard.clear()
+            peer.send(Fetch(partition, CONSUMER, TOPIC, taken, 100))
+            # It asks again only when it hears a head behind what it has.
+            peer.until(
+                lambda: any(
+                    isinstance(said, DirectHead) or (isinstance(said, DirectRecord) and said.sequence == 249)
+                    for said in peer.heard
+                )
+            )
+            taken += sum(isinstance(said, DirectRecord) for said in peer.heard)
+        assert taken == 250
