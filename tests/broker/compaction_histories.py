@@ -44,9 +44,7 @@ def play(seed: int) -> None:
         broker = Broker(os.path.join(folder, "data")).start()
         undo.callback(broker.stop)
         history = History(seed, broker)
-        clock = SimpleNamespace(
-            time=lambda: (history.now + 0.5) / 1000
-        )  # of markers; no float is rounded down
+        clock = SimpleNamespace(time=lambda: (history.now + 0.5) / 1000)  # never 1 ms less
         undo.enter_context(patch("dafka.broker.leader.time", clock))
         for _ in range(STEPS):
             history.step()
