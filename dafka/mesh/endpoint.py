@@ -19,8 +19,7 @@ looks at the sockets again before each wait, and every place that sends or subsc
 from __future__ import annotations
 
 import logging
-import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -36,8 +35,11 @@ from dafka.mesh.heard import HeardPrefixes
 from dafka.mesh.hub import Hub
 from dafka.mesh.lane import Lane
 from dafka.mesh.links import Links
+from dafka.mesh.local import LocalQueue
+from dafka.mesh.node import Node
 from dafka.mesh.options import EndpointOptions, node_options
 from dafka.mesh.sockets import Socket
+from dafka.mesh.ticking import Ticking
 from dafka.mesh.turns import next_turn
 from dafka.protocol.commands import Command, Fetch, Head
 from dafka.protocol.errors import DafkaError
@@ -59,30 +61,6 @@ _PAUSE_AFTER_ERROR = 0.1  # seconds; an error that repeats must not take the pro
 
 class EndpointBindError(DafkaError, OSError):
     """An interface that peers cannot be received on."""
-
-
-class Node:
-    """What an endpoint calls on the nodes attached to it. Hub side; none of these may block."""
-
-    tick_interval = 0.1  # seconds between calls of tick()
-    always_has_room = False  # never gives back records, and hears them in one order with everything else
-    left = False  # detached; what it would still say is not said
-    hello_ids = b""  # the ID octets of the subscriptions that this node wants to hear of
-
-    def on_run(self, run: Run) -> Run | None:
-        """Consecutive records that match a subscription of this node.
-
-        Gives back published ones that there is no room for; :meth:`Endpoint.resume` has them given again.
-        """
-
-    def on_command(self, command: Command) -> None:
-        """Any other command that matches a subscription of this node."""
-
-    def on_subscription(self, prefix: bytes) -> None:
-        """A peer subscribed to ``prefix``, whose ID octet is in :attr:`hello_ids`."""
-
-    def tick(self, now: float) -> None:
-        """Time has passed."""
 
 
 class Endpoint:
@@ -116,13 +94,10 @@ class Endpoint:
         }  # such routes, by ID octet
         self._heard = HeardPrefixes()  # what remote peers are subscribed to
         self.stores = KnownStores()
-        self._local: deque[tuple[Node | None, Run | Command, int]] = deque()
-        self._local_bytes = 0
+        self._local = LocalQueue(hub.post)
         self._closed = False
         self._ready = gevent.event.Event()
-        self._ticked: dict[float, dict[Node, None]] = {}  # the nodes by their tick_interval
-        self._ticking: dict[float, gevent.Greenlet] = {}
-        self._waiting: dict[Callable[[], object], None] = {}  # producers that want to know of room
+        self._ticking = Ticking(hub, self._guard, self._ready.set)
 
         context, water_mark = hub.context, options.high_water_mark
         self._publisher = Socket(context, zmq.XPUB, self._ready.set, water_mark)
@@ -158,11 +133,11 @@ class Endpoint:
     @property
     def congested(self) -> bool:
         """Whether the nodes of this process are behind with hearing each other."""
-        return self._local_bytes >= limits.LOCAL_BYTES // 2 or len(self._local) >= limits.LOCAL_ITEMS // 2
+        return self._local.congested
 
     def when_clear(self, call: Callable[[], object]) -> None:
         """Post ``call`` to the hub when :attr:`congested` ends."""
-        self._waiting[call] = None
+        self._local.when_clear(call)
 
     def metrics(self) -> dict[str, Any]:
         """This endpoint's counters and gauges, by the names in :mod:`dafka.mesh.metrics`."""
@@ -182,11 +157,7 @@ class Endpoint:
     def attach(self, node: Node) -> None:
         """Have ``node`` ticked and told of the subscriptions it asks for, those already there included."""
         self._nodes.setdefault(node, set())
-        ticked = self._ticked.get(node.tick_interval)
-        if ticked is None:
-            ticked = self._ticked[node.tick_interval] = {}
-            self._ticking[node.tick_interval] = self.hub.keep(self._tick_nodes, node.tick_interval, ticked)
-        ticked[node] = None
+        self._ticking.add(node)
         for octet in _octets(node.hello_ids):
             self._greeters.setdefault(octet, {})[node] = None
             for prefix in [*self._heard.with_ids(octet), *self._hellos.get(octet, ())]:
@@ -197,7 +168,7 @@ class Endpoint:
         node.left = True
         for octet in _octets(node.hello_ids):
             self._greeters.get(octet, {}).pop(node, None)
-        self._ticked.get(node.tick_interval, {}).pop(node, None)
+        self._ticking.remove(node)
         if not self._closed:
             for prefix in list(self._nodes.get(node, ())):
                 self._unsubscribe(node, prefix)
@@ -254,13 +225,10 @@ class Endpoint:
             self._publisher.send_messages(encode_run(run, self.options.framing))
 
     def _to_local(self, origin: Node | None, item: Run | Command, size: int) -> None:
-        full = len(self._local) >= limits.LOCAL_ITEMS or self._local_bytes + size > limits.LOCAL_BYTES
-        if full and self._local:  # a lone run that is larger than the queue must get through
+        if self._local.put(origin, item, size):
+            self._ready.set()
+        else:
             self.discarded.add("local-queue", len(item.contents) if type(item) is Run else 1)
-            return
-        self._local.append((origin, item, size))
-        self._local_bytes += size
-        self._ready.set()
 
     # -- routing --------------------------------------------------------------------------------
 
@@ -417,16 +385,9 @@ class Endpoint:
         return True
 
     def _read_local(self) -> bool:
-        local = self._local
-        busy = bool(local)
-        for _ in range(min(len(local), limits.ROUND_MESSAGES)):
-            origin, item, size = local.popleft()
-            self._local_bytes -= size
+        busy = bool(self._local)
+        for origin, item in self._local.take():
             self._dispatch(item, origin)
-        if self._waiting and not self.congested:
-            waiting, self._waiting = self._waiting, {}
-            for call in waiting:
-                self.hub.post(call)
         return busy
 
     def _read_subscriptions(self) -> bool:
@@ -446,24 +407,6 @@ class Endpoint:
                 self.discarded.add("not-a-subscription")
         return bool(messages)
 
-    # -- time -----------------------------------------------------------------------------------
-
-    def _tick_nodes(self, interval: float, ticked: dict[Node, None]) -> None:
-        # Slice by slice, evenly over the interval: ten thousand HEADs at once would hold up the rest.
-        while not self._closed and ticked:
-            nodes = list(ticked)
-            size = limits.TICKED_AT_ONCE
-            pause = interval / -(-len(nodes) // size)
-            for start in range(0, len(nodes), size):
-                gevent.sleep(pause)
-                now = time.monotonic()
-                for node in nodes[start : start + size]:
-                    if node in ticked:
-                        self._guard(node.tick, now)
-            self._ready.set()
-        if self._ticked.get(interval) is ticked:
-            del self._ticked[interval], self._ticking[interval]
-
     def _close(self) -> None:
         if self._closed:
             return
@@ -476,13 +419,10 @@ class Endpoint:
         self._links.close()
         for socket in (self._publisher, self._subscriber, self._answers):
             socket.close(limits.LINGER_MS)
-        self._local.clear()
-        current = gevent.getcurrent()
-        for green in (self._green, *self._ticking.values()):
-            if green is not current:
-                green.kill(block=False)
-        for call in self._waiting:
-            self.hub.post(call)
+        self._local.close()
+        self._ticking.close()
+        if self._green is not gevent.getcurrent():
+            self._green.kill(block=False)
 
 
 def _brief(item: Any) -> str:

@@ -12,7 +12,6 @@ never held up.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -28,11 +27,7 @@ from dafka.mesh.turns import next_turn
 from dafka.protocol.commands import Command
 from dafka.protocol.runs import Inbound, Run, RunReader
 
-log = logging.getLogger(__name__)
-
 IDS = (b"M", b"H")  # the ID octets of what comes through lanes
-
-_PAUSE_AFTER_ERROR = 0.1  # seconds; an error that repeats must not take the processor
 
 
 class Lane:
@@ -58,7 +53,7 @@ class Lane:
         self._socket.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
         for peer in peers:
             self._socket.connect(peer)
-        self._green = hub.spawn(self._loop)
+        self._green = hub.keep(self._loop)
 
     def connect(self, peer: str) -> None:
         """Hear a peer."""
@@ -99,15 +94,7 @@ class Lane:
 
     def _loop(self) -> None:
         while not self._closed:
-            try:
-                busy = self._hand_over() and self._read()
-            except Exception:
-                if self._closed:
-                    return
-                log.exception("a node failed on what it received, and goes on")
-                gevent.sleep(_PAUSE_AFTER_ERROR)
-                continue
-            if busy:
+            if self._hand_over() and self._read():
                 next_turn()
             else:
                 self._ready.wait(limits.LANE_LEAVE_SECONDS if self._leaving else None)

@@ -266,7 +266,7 @@ def test_clocks_end_with_the_nodes_they_are_for():
         endpoint = consumer._node._endpoint
         for number in range(5):
             Producer("hello", tower=tower, min_stores=0, head_interval=0.02 + number / 1000).close()
-        until(lambda: list(endpoint._ticked) == [0.1])
+        until(lambda: endpoint._ticking.intervals == [0.1])
 
 
 def test_a_peer_may_be_named_by_its_host():

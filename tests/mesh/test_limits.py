@@ -107,7 +107,7 @@ def test_what_the_queue_between_local_nodes_drops_is_repaired(monkeypatch):
         largest = 0
         for number in range(2000):
             producer.send(b"%0100d" % number)
-            largest = max(largest, endpoint._local_bytes)
+            largest = max(largest, endpoint._local.octets)
         assert [int(next(consumer).value) for _ in range(2000)] == list(range(2000))
         assert largest <= 20_000 + limits.RUN_RECORDS * 100  # a lone run may be larger
 
