@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
+from collections.abc import Callable
 
 from dafka.log.boot import rebooted
 from dafka.log.changes import Garbage, add_dropped
@@ -21,7 +22,7 @@ from dafka.log.partition import (
     unpack_partition,
 )
 from dafka.log.storage import Storage
-from dafka.log.table import TABLE_TAG, unpack_key
+from dafka.log.table import PAUSE_KEYS, TABLE_TAG, unpack_key
 
 
 class Catalogue:
@@ -34,12 +35,17 @@ class Catalogue:
         self.dropped: set[int] = set()
 
 
-def read_catalogue(storage: Storage) -> Catalogue:
-    """Read all keys. Raises DamagedError for one that cannot be ours or does not fit the others."""
+def read_catalogue(storage: Storage, pause: Callable[[], object]) -> Catalogue:
+    """Read all keys; calls ``pause`` now and then.
+
+    Raises DamagedError for one that cannot be ours or does not fit the others.
+    """
     catalogue = Catalogue()
     chunks: defaultdict[bytes, list[bytes]] = defaultdict(list)
     floors: dict[int, tuple[int, int]] = {}
-    for key in storage:
+    for count, key in enumerate(storage, 1):
+        if not count % PAUSE_KEYS:
+            pause()
         if type(key) is not bytes:
             if key != LAYOUT_KEY:
                 raise _damaged(storage, f"key {key!r}", "no log has such a key")
@@ -63,7 +69,9 @@ def read_catalogue(storage: Storage) -> Catalogue:
         except ValueError as error:
             raise _damaged(storage, f"key {key!r}", str(error)) from error
     lost = LostValues(storage.lost, bool(storage.lost) and rebooted(storage.folder))
-    for prefix, keys in chunks.items():
+    for count, (prefix, keys) in enumerate(chunks.items(), 1):
+        if not count % PAUSE_KEYS:
+            pause()
         number = int.from_bytes(prefix, "big")
         if number in catalogue.dropped and number not in catalogue.partitions:
             continue
@@ -73,7 +81,10 @@ def read_catalogue(storage: Storage) -> Catalogue:
         try:
             keys.sort()  # big endian numbers: the order of the bytes is the order of the sequences
             index = partition.index
-            index.extend(map(ChunkKey.unpack, keys))
+            for begin in range(0, len(keys), PAUSE_KEYS):
+                index.extend(map(ChunkKey.unpack, keys[begin : begin + PAUSE_KEYS]))
+                if begin:
+                    pause()
             if storage.lost:
                 lost.cut(partition, floors)
             if number in floors:

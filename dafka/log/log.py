@@ -33,6 +33,7 @@ from dafka.log.storage import SYNCHRONOUS, Storage
 from dafka.log.table import (
     COMPACTION_TABLE,
     LOST_TABLE,
+    PAUSE_KEYS,
     Encoded,
     Table,
     encode_values,
@@ -62,6 +63,8 @@ class Log(Space):
     refuses it with DamagedError, ``'skip'`` logs its place as an error, keeps it in :attr:`damaged_places`,
     and goes on behind it as if its messages had never been; table values are refused in any case.
 
+    Opening a large log takes seconds; ``pause()`` is called now and then meanwhile.
+
     One thread owns a log: it calls everything except :meth:`WriteRound.commit`, :meth:`checkpoint` and
     :meth:`vacuum`, which may run anywhere.
 
@@ -78,6 +81,7 @@ class Log(Space):
         tail_bytes: int = TAIL_BYTES,
         on_damage: OnDamage = "raise",
         clock: Callable[[], float] = time.time,
+        pause: Callable[[], object] = lambda: None,
     ) -> None:
         if durability not in SYNCHRONOUS:
             raise ValueError(f"durability is 'process' or 'power', not {durability!r}")
@@ -95,7 +99,7 @@ class Log(Space):
         try:
             self._storage = Storage(self.path, durability)
             try:
-                catalogue = read_catalogue(self._storage)
+                catalogue = read_catalogue(self._storage, pause)
             except BaseException:
                 self._storage.close()
                 raise
@@ -114,8 +118,10 @@ class Log(Space):
         )
         self._next_number = max([*catalogue.partitions, *catalogue.dropped], default=-1) + 1
         self._tables: dict[str, Table] = {}
-        for table, key in catalogue.table_keys:
+        for number, (table, key) in enumerate(catalogue.table_keys, 1):
             self.table(table).put_stored(key, None)
+            if not number % PAUSE_KEYS:
+                pause()
         note_boot(self.path)
         opened(self)
 

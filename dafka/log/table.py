@@ -8,7 +8,6 @@ a value when it is first asked for.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from crc32c import crc32c
 
 from dafka.log.errors import TableValueError
 from dafka.log.limits import TABLE_VALUE_BYTES
+from dafka.log.ordered import OrderedKeys
 
 TABLE_TAG = b"t"
 
@@ -27,8 +27,7 @@ LOST_TABLE = "log.lost"
 """The offset at which a partition, by its number, ended when it was opened after a power cut. The log writes
 it; who has looked at it deletes it."""
 
-_INSERTED = 32  # new keys that are put in their places one by one
-_CHANGES = 1000
+PAUSE_KEYS = 256  # looked at before a pause may be taken
 _JSON, _BYTES = b"j", b"b"
 
 
@@ -39,9 +38,7 @@ class Table:
         self.name = name
         self._load = load
         self._stored: dict[str, bytes | None] = {}  # None: on disk, not read yet
-        self._sorted: list[str] | None = None  # made when it is first wanted; since then these
-        self._added: list[str] = []  # have come
-        self._gone: set[str] = set()  # and these are still in it
+        self._order = OrderedKeys()
         self._kinds: tuple[Callable[[str], str], Counter[str]] | None = None  # once they are asked for
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -58,24 +55,32 @@ class Table:
 
         Keys may come and go meanwhile; those that are gone when it is their turn are left out.
         """
-        keys = self._in_order()
-        start = bisect_left(keys, prefix)
-        end = bisect_right(keys, prefix, lo=start, key=lambda key: key[: len(prefix)])
-        for key in keys[start:end]:
-            if key in self._stored:
-                yield key, self.get(key)
+        for key in self.keys(prefix):
+            yield key, self.get(key)
+
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """The keys of :meth:`items`."""
+        return (key for key in self._order.beginning(prefix) if key in self._stored)
 
     def unordered(self) -> list[str]:
         """All keys in no order that means anything: the fast way to look at each."""
         return list(self._stored)
 
-    def kinds(self, kind_of: Callable[[str], str]) -> Mapping[str, int]:
+    def kinds(
+        self, kind_of: Callable[[str], str], pause: Callable[[], object] | None = None
+    ) -> Mapping[str, int]:
         """How many keys are of which kind: looked at once, and kept up to date from then on.
 
-        ``kind_of(key)`` says a key's, always the same. A table is asked about one sort of kinds only.
+        ``kind_of(key)`` says a key's, always the same. A table is asked about one sort of kinds only. The
+        first call may ``pause()`` now and then, if nothing is written to the table meanwhile.
         """
         if self._kinds is None:
-            self._kinds = kind_of, Counter(map(kind_of, self._stored))
+            counts: Counter[str] = Counter()
+            for number, key in enumerate(self._stored, 1):
+                counts[kind_of(key)] += 1
+                if pause is not None and not number % PAUSE_KEYS:
+                    pause()
+            self._kinds = kind_of, counts
         return self._kinds[1]
 
     def __contains__(self, key: object) -> bool:
@@ -83,36 +88,16 @@ class Table:
 
     def __iter__(self) -> Iterator[str]:
         """The keys in order."""
-        return iter([key for key in self._in_order() if key in self._stored])
+        return self.keys()
 
     def __len__(self) -> int:
         return len(self._stored)
-
-    def _in_order(self) -> list[str]:
-        """The keys in order, and some that are gone; not to be changed, and it does when keys come."""
-        added = self._added
-        if self._sorted is None:
-            self._sorted = sorted(self._stored)
-        elif len(added) <= _INSERTED:
-            for key in added:
-                insort(self._sorted, key)
-        else:
-            self._sorted += added
-            self._sorted.sort()  # a long run in order and a short one: fast
-        added.clear()
-        return self._sorted
 
     def put_stored(self, key: str, stored: bytes | None) -> None:
         """Note a committed value (None: it is on disk); the log's own."""
         if key not in self._stored:
             self._count(key, 1)
-            if self._sorted is None:
-                pass
-            elif key in self._gone:
-                self._gone.discard(key)
-            else:
-                self._added.append(key)
-                self._bound(len(self._added))
+            self._order.add(key)
         self._stored[key] = stored
 
     def drop(self, key: str) -> None:
@@ -120,9 +105,7 @@ class Table:
         if key in self._stored:
             del self._stored[key]
             self._count(key, -1)
-            if self._sorted is not None:
-                self._gone.add(key)
-                self._bound(len(self._gone))
+            self._order.remove(key)
 
     def _count(self, key: str, change: int) -> None:
         if self._kinds is None:
@@ -132,13 +115,6 @@ class Table:
         counts[kind] += change
         if not counts[kind]:
             del counts[kind]
-
-    def _bound(self, changes: int) -> None:
-        """After so many changes the order is made anew, when it is wanted."""
-        if changes > _CHANGES + len(self._stored):
-            self._sorted = None
-            self._added.clear()
-            self._gone.clear()
 
     def forget_value(self, key: str) -> None:
         """Read the value again from disk when it is next asked for; the log's own."""

@@ -1,0 +1,59 @@
+"""Keys in their order, of which any number may come and go: in blocks, so that no change moves many."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+_BLOCK = 512  # keys; a block of twice that is cut in two
+
+
+class OrderedKeys:
+    """A set of texts in order."""
+
+    def __init__(self) -> None:
+        self._blocks: list[list[str]] = []
+        self._lasts: list[str] = []  # of each block
+
+    def add(self, key: str) -> None:
+        """Add a key that is not there."""
+        if not self._blocks:
+            self._blocks.append([key])
+            self._lasts.append(key)
+            return
+        position = min(bisect_left(self._lasts, key), len(self._blocks) - 1)
+        block = self._blocks[position]
+        insort(block, key)
+        if len(block) >= 2 * _BLOCK:
+            self._blocks.insert(position + 1, block[_BLOCK:])
+            self._lasts.insert(position + 1, block[-1])
+            del block[_BLOCK:]
+        self._lasts[position] = block[-1]
+
+    def remove(self, key: str) -> None:
+        """Remove a key that is there."""
+        position = bisect_left(self._lasts, key)
+        block = self._blocks[position]
+        del block[bisect_left(block, key)]
+        if block:
+            self._lasts[position] = block[-1]
+        else:
+            del self._blocks[position], self._lasts[position]
+
+    def beginning(self, prefix: str = "") -> Iterator[str]:
+        """The keys that begin with ``prefix``, in order.
+
+        Keys may come and go meanwhile: what comes behind the last one is found, and some that are gone are
+        given all the same.
+        """
+        start = prefix
+        while True:
+            position = bisect_left(self._lasts, start)
+            if position == len(self._blocks):
+                return
+            block = self._blocks[position]
+            for key in block[bisect_left(block, start) :]:
+                if not key.startswith(prefix):
+                    return
+                yield key
+            start = key + "\0"  # the first text behind it
