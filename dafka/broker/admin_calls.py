@@ -47,7 +47,7 @@ from dafka.broker.whole import whole
 from dafka.log import Log, LogError
 from dafka.log.repeating import bounded_logger
 from dafka.mesh.hub import Hub
-from dafka.mesh.turns import next_turn
+from dafka.mesh.turns import Pace, next_turn
 
 log = bounded_logger(__name__)
 
@@ -190,7 +190,7 @@ class AdminCalls(AdminInterface):
         self._check()
         return {
             (topic, number): self._delete_below(topic, number, offset)
-            for (topic, number), offset in offsets.items()
+            for (topic, number), offset in Pace().over(offsets.items())
         }
 
     def _delete_below(self, name: str, number: int, offset: int) -> DeletedRecords:

@@ -31,7 +31,7 @@ from dafka.broker.configs import TopicSettings
 from dafka.broker.interface import Produced
 from dafka.broker.leader import Share
 from dafka.broker.record_errors import LAST_TIMESTAMP, refusal, timestamp_error
-from dafka.mesh.pool import run_aside
+from dafka.mesh.pool import BATCHES
 from dafka.protocol.batch import (
     CODECS,
     COMPRESSION_MASK,
@@ -155,7 +155,7 @@ def _examined(settings: TopicSettings, share: Share, content: bytes, now: int) -
 def _with_records(settings: TopicSettings, share: Share, now: int, otherwise: Produced) -> RefusedError:
     """The refusal of a share that says which of its records are wrong."""
     contents = [bytes(content) for content in share.batches]
-    return RefusedError(run_aside(refusal, settings, contents, now, otherwise))
+    return RefusedError(BATCHES.run(refusal, settings, contents, now, otherwise))
 
 
 def _check_records(content: bytes, header: BatchHeader) -> None:
@@ -164,7 +164,7 @@ def _check_records(content: bytes, header: BatchHeader) -> None:
         if header.count <= _COUNTED:
             check_records(content)
         else:
-            run_aside(check_records, bytes(content))
+            BATCHES.run(check_records, bytes(content))
     except BatchError as error:
         raise _refused(error) from error
 
@@ -172,7 +172,7 @@ def _check_records(content: bytes, header: BatchHeader) -> None:
 def _found(content: bytes) -> Found | None:
     """What walking through a batch finds; None if its codec is not here. Raises RefusedError."""
     try:
-        return _walk(content) if is_small(content) else run_aside(_walk, bytes(content))
+        return _walk(content) if is_small(content) else BATCHES.run(_walk, bytes(content))
     except BatchError as error:
         if error.cause == "codec":
             return None
@@ -211,7 +211,7 @@ def _recompressed(wanted: str, content: bytes) -> bytes:
     if header.compression == codec:
         return content
     try:
-        body = run_aside(_converted, header.compression, codec, bytes(content[HEADER_OCTETS:]))
+        body = BATCHES.run(_converted, header.compression, codec, bytes(content[HEADER_OCTETS:]))
     except BatchError as error:
         raise _refused(error) from error
     attributes = header.attributes & ~COMPRESSION_MASK | CODECS[codec]

@@ -57,6 +57,7 @@ from dafka.mesh.address import new_address
 from dafka.mesh.hub import Hub
 from dafka.mesh.options import EndpointOptions
 from dafka.mesh.retention import CHECK_INTERVAL, NO_RETENTION, Retention
+from dafka.mesh.turns import Pace
 from dafka.mesh.writer import Writer
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
         self._stopping = False
         self._stopped = gevent.event.Event()
         self._strangers: set[LogPartition] = set()
-        self.log = Log(path, durability=durability, on_damage=on_damage)
+        self.log = Log(path, durability=durability, on_damage=on_damage, pause=Pace().rest)
         self._writer = Writer(hub, self.log)
         with ExitStack() as undo:
             undo.callback(self.log.close)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from dafka.broker.limits import DELETED_KEPT, DELETED_RETENTION
 from dafka.broker.rows import Rows
 from dafka.log import Log, LogPartition
+from dafka.mesh.turns import Pace
 from dafka.mesh.writer import Writer
 
 DELETED = "deleted"
@@ -45,7 +46,9 @@ class DeletedPartitions:
         self._writer = writer
         self._clock = clock
         self._table = log.table(DELETED)
-        self._led = {(one.topic, one.address): one.sequence for one in self if one.end == FOR_GOOD}
+        self._led = {
+            (one.topic, one.address): one.sequence for one in Pace().over(self) if one.end == FOR_GOOD
+        }
         self._mentioned: set[tuple[bytes, bytes]] = set()  # on the mesh, since they were last looked at
 
     def __iter__(self) -> Iterator[Deleted]:

@@ -47,7 +47,7 @@ from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
 from dafka.log import DamagedError, Log, LogClosedError, LogError
 from dafka.log.repeating import bounded_logger
-from dafka.mesh.turns import next_turn
+from dafka.mesh.turns import Pace
 from dafka.protocol.batch import HEADER_OCTETS, read_header, with_offset
 from dafka.protocol.batch_empty import encode_empty
 from dafka.protocol.batch_writer import encode_batch
@@ -141,9 +141,10 @@ class Fetch:
         self._since_yield = 0
         self._failed = False
         self._misfits = 0  # partitions that have more than there was room for, and gave nothing
-        self._paused = False  # whether other green threads had their turn while it read
+        self._pace = Pace()
         self._readings = {
-            key: _Reading(topics.partition(key[0], key[1]), from_, epochs) for key, from_ in wanted.items()
+            key: _Reading(topics.partition(key[0], key[1]), from_, epochs)
+            for key, from_ in self._pace.over(wanted.items())
         }
         self._grown: set[Partition] = set()
         self._wake = gevent.event.Event()
@@ -154,10 +155,10 @@ class Fetch:
         self._read(readings.values())
         if not self._enough and max_wait > 0:
             self._wait(time.monotonic() + max_wait)
-        producers = self._producers
+        producers, paced = self._producers, self._pace.over(readings.items())
         if not self._enough or self._min_bytes <= 0:
-            return {key: reading.answer(producers) for key, reading in readings.items()}
-        return {key: reading.answer(producers) for key, reading in readings.items() if reading.is_told}
+            return {key: reading.answer(producers) for key, reading in paced}
+        return {key: reading.answer(producers) for key, reading in paced if reading.is_told}
 
     def partition_grew(self, partition: Partition) -> None:
         """Called after each commit of a partition that this fetch waits for, and when it is deleted."""
@@ -176,12 +177,13 @@ class Fetch:
 
     def _wait(self, deadline: float) -> None:
         by_partition: dict[Partition, list[_Reading]] = {}
-        for reading in self._readings.values():
+        pace = self._pace
+        for reading in pace.over(self._readings.values()):
             if reading.partition is not None:
                 by_partition.setdefault(reading.partition, []).append(reading)
-        for partition in by_partition:
-            partition.fetches.add(self)
-        if self._paused:  # any of them may have grown meanwhile
+        for partition in pace.over(by_partition):
+            partition.watch(self)
+        if pace.pauses:  # any of them may have grown meanwhile
             self._grown.update(by_partition)
             self._wake.set()
         try:
@@ -193,11 +195,11 @@ class Fetch:
                 grown, self._grown = self._grown, set()
                 self._read(reading for partition in grown for reading in by_partition[partition])
         finally:
-            for partition in by_partition:
-                partition.fetches.discard(self)
+            for partition in pace.over(by_partition):
+                partition.unwatch(self)
 
     def _read(self, readings: Iterable[_Reading]) -> None:
-        for reading in readings:
+        for reading in self._pace.over(readings):
             if reading.diverging is not None:
                 self._failed = True
                 continue
@@ -219,8 +221,7 @@ class Fetch:
                 self._failed = True
             if self._since_yield > YIELD_BYTES:
                 self._since_yield = 0
-                self._paused = True
-                next_turn()
+                self._pace.pause()
 
     def _read_on(self, reading: _Reading) -> None:
         partition = reading.partition
@@ -263,9 +264,8 @@ def _tell(partition: Partition | None, failure: LogError) -> None:
     """Log where reading failed, once: a client is only told the kind of error."""
     message = str(failure)
     if partition is not None and message not in partition.unreadable:
-        if len(partition.unreadable) >= MESSAGES_KEPT:
-            partition.unreadable.clear()
-        partition.unreadable.add(message)
+        kept = partition.unreadable if len(partition.unreadable) < MESSAGES_KEPT else ()
+        partition.unreadable = frozenset((*kept, message))
         log.error("a fetch from (%r, %d) failed: %s", partition.topic.name, partition.number, message)
 
 

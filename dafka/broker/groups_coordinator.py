@@ -47,9 +47,10 @@ from dafka.broker.groups_interface import (
     TopicPartition,
 )
 from dafka.broker.groups_times import GroupTimes
-from dafka.broker.limits import GROUPS_KEPT, SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MIN
+from dafka.broker.limits import COMMIT_OFFSETS, GROUPS_KEPT, SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MIN
 from dafka.broker.offsets import GroupOffsets
 from dafka.mesh.hub import Hub
+from dafka.mesh.turns import in_pieces
 
 log = logging.getLogger(__name__)
 
@@ -276,10 +277,15 @@ class Coordinator(GroupInterface):
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
     ) -> dict[TopicPartition, Error | None]:
-        error = self.check_commit(group, generation, member_id, instance_id)
-        if error is not None:
-            return dict.fromkeys(offsets, error)
-        return self._offsets.commit(group, offsets)
+        answers: dict[TopicPartition, Error | None] = {}
+        for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
+            error = self.check_commit(group, generation, member_id, instance_id)
+            committed = dict(some)
+            if error is not None:
+                answers.update(dict.fromkeys(committed, error))
+            else:
+                answers.update(self._offsets.commit(group, committed))
+        return answers
 
     def check_commit(
         self, group: str, generation: int, member_id: str, instance_id: str | None

@@ -12,8 +12,8 @@ itself concerns the broker as a whole: :class:`dafka.broker.errors.BrokerStopped
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
@@ -58,6 +58,7 @@ __all__ = [
     "MemberDescription",
     "Metadata",
     "PartitionMetadata",
+    "PartitionWatch",
     "Produced",
     "RecordError",
     "Synced",
@@ -193,6 +194,30 @@ class EpochEnd(NamedTuple):
 NO_EPOCHS: Mapping[TopicPartition, int] = MappingProxyType({})
 
 
+class PartitionWatch(ABC):
+    """Says which of many partitions have changed: their end or beginning has moved, or they are gone."""
+
+    @abstractmethod
+    def add(self, key: TopicPartition) -> bool:
+        """Watch a partition from now on, also one that is watched already; False if there is none."""
+
+    @abstractmethod
+    def remove(self, key: TopicPartition) -> None:
+        """Watch it no longer."""
+
+    @abstractmethod
+    def take(self) -> Collection[TopicPartition]:
+        """Those that have changed since this was called last, the first to change first."""
+
+    @abstractmethod
+    def wait(self, timeout: float) -> bool:
+        """Wait until there is something to take, for at most that many seconds; whether there is."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it, and the waiting; may itself wait as a green thread."""
+
+
 class BrokerInterface(GroupInterface, AdminInterface, TransactionInterface):
     """A broker. See the module for what all methods have in common, and
     :mod:`dafka.broker.groups_interface`, :mod:`dafka.broker.admin_interface` and
@@ -280,6 +305,10 @@ class BrokerInterface(GroupInterface, AdminInterface, TransactionInterface):
         aborted transactions. Errors: UnknownTopicOrPartitionError, OffsetOutOfRangeError, KafkaStorageError
         (unreadable), CorruptRecordError (damaged on disk), FencedLeaderEpochError, UnknownLeaderEpochError.
         """
+
+    def watch(self) -> PartitionWatch:
+        """A watch that watches nothing yet. Only the embedded broker can tell."""
+        raise NotImplementedError
 
     @abstractmethod
     def list_offsets(

@@ -20,6 +20,9 @@ OFFSETS_CHECK_INTERVAL = 600.0
 OFFSETS_KEPT = 1_000_000
 """Committed offsets of all groups and partitions together; beyond, commits for further ones are refused."""
 
+COMMIT_OFFSETS = 500
+"""Offsets that are committed, or deleted, in one round; more follow in further ones."""
+
 GROUP_MAX_SIZE = 10_000
 """group.max.size: members of one group, those that have only been given an id included."""
 
@@ -64,6 +67,12 @@ DELETED_KEPT = 100_000
 
 PENDING_BYTES = 64 * 1024 * 1024
 """Batches of all leaders together that wait for their commit; produce waits when there are more."""
+
+WIDE_PRODUCE = 500
+"""Batches of one call that are taken at once. Of more, others' are taken and written in between."""
+
+RECORDS_AT_ONCE = 50_000
+"""Records in batches of one call that are taken at once."""
 
 YIELD_BYTES = 1024 * 1024
 """Bytes a fetch reads before other green threads have their turn."""

@@ -38,8 +38,9 @@ def forget_lost(log: Log, writer: Writer, topics: TopicTable, epochs: LeaderEpoc
 
     Raises what the log raises; what is not done then is done next time.
     """
-    stored = {str(partition.number): partition for partition in log.partitions()}
-    for number, end in list(log.table(LOST_TABLE).items()):
+    ended = list(log.table(LOST_TABLE).items())
+    stored = {str(partition.number): partition for partition in log.partitions()} if ended else {}
+    for number, end in ended:
         partition = topics.of_log(stored[number]) if number in stored else None
         rows: Rows = {(LOST_TABLE, number): None}
         if partition is None or not partition.writable:

@@ -30,10 +30,11 @@ from kafka.errors import (
 )
 
 from dafka.broker.interface import CommittedOffset, Error, TopicPartition
-from dafka.broker.limits import OFFSET_METADATA_MAX_BYTES, OFFSETS_KEPT
+from dafka.broker.limits import COMMIT_OFFSETS, OFFSET_METADATA_MAX_BYTES, OFFSETS_KEPT
 from dafka.broker.rows import Rows
 from dafka.broker.topics import Topic, TopicTable
 from dafka.log import DamagedError, Log, LogError
+from dafka.mesh.turns import Pace, in_pieces
 from dafka.mesh.writer import Writer
 
 OFFSETS = "offsets"
@@ -71,6 +72,7 @@ class GroupOffsets:
         self._topics = topics
         self._clock = clock
         self._writing: Counter[str] = Counter()  # rows that are on their way to a round
+        self._table.kinds(_group_of, Pace().rest)
         self._held: Counter[str] = Counter()  # rows that come with transactions, by how many of those
 
     def commit(
@@ -141,9 +143,9 @@ class GroupOffsets:
         if partitions is None:
             if not stable and any(key.startswith(_prefix(group)) for key in self._held):
                 raise UnstableOffsetCommitError(f"an open transaction commits offsets of group {group!r}")
-            return dict(self._all(group))
+            return dict(Pace().over(self._all(group)))
         answers = {}
-        for name, number in partitions:
+        for name, number in Pace().over(partitions):
             topic = self._topics.get(name)
             key = "" if topic is None else _key(group, topic, number)
             if not stable and key in self._held:
@@ -192,6 +194,12 @@ class GroupOffsets:
     def delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
         """Forget a group's offsets for these partitions; waits as a green thread for the commit."""
         answers: dict[TopicPartition, Error | None] = {}
+        for some in in_pieces(partitions, COMMIT_OFFSETS):
+            answers.update(self._delete(group, some))
+        return answers
+
+    def _delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
+        answers: dict[TopicPartition, Error | None] = {}
         rows: Rows = {}
         for name, number in partitions:
             partition = self._topics.partition(name, number)
@@ -207,7 +215,11 @@ class GroupOffsets:
 
     def delete_group(self, group: str) -> Error | None:
         """Forget all that a group has committed; waits as a green thread for the commit."""
-        return self._put({(OFFSETS, key): None for key, _ in self._table.items(_prefix(group))})
+        for keys in in_pieces(self._table.keys(_prefix(group)), COMMIT_OFFSETS):
+            error = self._put({(OFFSETS, key): None for key in keys})
+            if error is not None:
+                return error
+        return None
 
     def _put(self, rows: Rows) -> Error | None:
         if not rows:
@@ -228,10 +240,13 @@ class GroupOffsets:
             return None if error is None else KafkaStorageError
         raise error
 
-    def rows_without(self, topic: Topic) -> Rows:
-        """The rows that delete what every group has committed for a topic."""
+    def forget(self, topic: Topic) -> None:
+        """Delete what every group has committed for a topic that is gone; waits as a green thread for the
+        commits, and raises what the log raises."""
         infix = f"/{topic.topic_id.hex}/"
-        return {(OFFSETS, key): None for key in self._table.unordered() if infix in key[-44:]}
+        found = (key for key in Pace().over(self._table.unordered()) if infix in key[-44:])
+        for keys in in_pieces(found, COMMIT_OFFSETS):
+            self._writer.put_and_wait({(OFFSETS, key): None for key in keys})
 
     def _all(self, group: str) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
         prefix = _prefix(group)

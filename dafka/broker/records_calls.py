@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import gevent
 import gevent.event
@@ -35,15 +35,17 @@ from dafka.broker.interface import (
 )
 from dafka.broker.leader import Leaders, Request, Share, check_batches
 from dafka.broker.leader_epochs import LeaderEpochs
-from dafka.broker.limits import PENDING_BYTES
+from dafka.broker.limits import PENDING_BYTES, RECORDS_AT_ONCE, WIDE_PRODUCE
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.topics import Partition, TopicTable
 from dafka.broker.turns import Lines, Place, Turns
+from dafka.broker.watching import Watch
 from dafka.log import DamagedError, Log, LogError
-from dafka.mesh.pool import run_aside
-from dafka.mesh.turns import next_turn
+from dafka.mesh.pool import BATCHES
+from dafka.mesh.turns import Pace, next_turn
 
 _LAST_TIMESTAMP = 2**63 - 1
+_Taken = tuple[Partition, Share]
 
 
 class RecordCalls(BrokerInterface):
@@ -60,7 +62,7 @@ class RecordCalls(BrokerInterface):
 
     def __init__(self) -> None:
         self._fetches: set[Fetch] = set()
-        self._pending_bytes = 0
+        self._pending_bytes = self._pending_shares = 0
         self._less_pending = gevent.event.Event()
         self._entrance = Turns()
         self._lines: Lines[Partition] = Lines()  # of shares whose admission takes its time
@@ -80,7 +82,9 @@ class RecordCalls(BrokerInterface):
                 self._check()
         request = Request(transactional_id)
         shares: list[tuple[Partition, Share]] = []
-        for (name, number), contents in batches.items():
+        # What is large has pauses: its caller lets nothing of its own follow that is not to overtake it.
+        wide = sum(map(len, batches.values())) > WIDE_PRODUCE
+        for (name, number), contents in Pace().over(batches.items()) if wide else batches.items():
             partition = self._topics.partition(name, number)
             outcome: Share | Produced
             if partition is None:
@@ -97,7 +101,7 @@ class RecordCalls(BrokerInterface):
                     continue
             request.answers[name, number] = outcome
         request.left = len(shares)
-        self._take_all(shares, request, acks)
+        self._take_all(Pace().over(self._not_too_fast(shares)) if wide else shares, request, acks)
         if acks == 0:
             taken = {(partition.topic.name, partition.number): Produced(None) for partition, _ in shares}
             return {**taken, **request.answers}
@@ -105,22 +109,35 @@ class RecordCalls(BrokerInterface):
             request.ready.wait()
         return request.answers
 
-    def _take_all(self, shares: list[tuple[Partition, Share]], request: Request, acks: int) -> None:
+    def _not_too_fast(self, shares: list[_Taken]) -> Iterator[_Taken]:
+        """The shares, as fast as they are written: others are not to wait for all of them."""
+        for one in shares:
+            while self._pending_shares > WIDE_PRODUCE:
+                self._less_pending.clear()
+                self._less_pending.wait()
+            yield one
+
+    def _take_all(self, shares: Iterable[_Taken], request: Request, acks: int) -> None:
         """Append what the topics' configurations allow, each partition's in the order of the calls.
 
-        What has to be compressed or walked through takes its time, and what comes behind it in the same
-        partition waits for it. The rest is appended before any other green thread runs.
+        What has to be compressed or walked through takes its time, and so do many records; what comes behind
+        it in the same partition waits for it. The rest is appended before any other green thread runs.
         """
         waiting: deque[tuple[Partition, Share, Place]] = deque()
+        records = 0
         for partition, share in shares:
-            if partition in self._lines or takes_time(self._configs.settings(partition.topic), share):
+            records += sum(share.spans)
+            late = partition in self._lines or records > RECORDS_AT_ONCE
+            if late or takes_time(self._configs.settings(partition.topic), share):
                 waiting.append((partition, share, self._lines.join(partition)))
             else:
                 self._take(partition, share, request, acks)
         try:
+            pace = Pace()
             while waiting:
                 partition, share, place = waiting[0]
                 place.wait()
+                pace.rest()
                 self._take(partition, share, request, acks)
                 waiting.popleft()
                 self._lines.leave(partition, place)
@@ -134,11 +151,13 @@ class RecordCalls(BrokerInterface):
             request.answer((partition.topic.name, partition.number), refused)
             return
         self._pending_bytes += share.size
+        self._pending_shares += 1
         self._leaders.append(partition, share)
 
     def _settled(self, size: int) -> None:
         self._pending_bytes -= size
-        if self._pending_bytes <= PENDING_BYTES:
+        self._pending_shares -= 1
+        if self._pending_bytes <= PENDING_BYTES and self._pending_shares <= WIDE_PRODUCE:
             self._less_pending.set()
 
     def fetch(
@@ -168,6 +187,10 @@ class RecordCalls(BrokerInterface):
             self._fetches.discard(fetch)
             self._check()
 
+    def watch(self) -> Watch:
+        self._check()
+        return Watch(self._topics)
+
     def list_offsets(
         self,
         timestamps: Mapping[TopicPartition, int],
@@ -177,7 +200,7 @@ class RecordCalls(BrokerInterface):
     ) -> dict[TopicPartition, ListedOffset]:
         self._check()
         answers: dict[TopicPartition, ListedOffset] = {}
-        for key, timestamp in timestamps.items():
+        for key, timestamp in Pace().over(timestamps.items()):
             partition = self._led(key, leader_epochs)
             if isinstance(partition, Partition):
                 answers[key] = self._list_offset(partition, timestamp, read_committed)
@@ -193,7 +216,7 @@ class RecordCalls(BrokerInterface):
     ) -> dict[TopicPartition, EpochEnd]:
         self._check()
         answers: dict[TopicPartition, EpochEnd] = {}
-        for key, epoch in epochs.items():
+        for key, epoch in Pace().over(epochs.items()):
             partition = self._led(key, leader_epochs)
             if isinstance(partition, Partition):
                 end = self._epochs.of(partition).end_of(epoch, partition.high_watermark)
@@ -237,7 +260,7 @@ class RecordCalls(BrokerInterface):
 
     def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
         found = None
-        for found in self.log.search_timestamp(partition.stored, timestamp, run_aside):
+        for found in self.log.search_timestamp(partition.stored, timestamp, BATCHES.run):
             if found is None:
                 next_turn()
         if found is None or found[0] >= partition.floor:

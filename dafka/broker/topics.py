@@ -8,7 +8,8 @@ there, in the order in which they were first stored.
 
 Everything is kept in the log's tables and changes in memory only after the commit, one change at a time:
 
-- ``topics``: name -> id, configs, and the led partitions as ranges [first number, count];
+- ``topics``: name -> id, configs, the led partitions as ranges [first number, count], and whether it is
+  being deleted;
 - ``natives``: topic id / number -> [address, first offset that counts];
 - ``deleted``: what deleted topics had (:mod:`dafka.broker.deleted`).
 
@@ -18,8 +19,8 @@ nothing: opening the table registers what the log has and the table has not, in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID, uuid4, uuid5
 
 from gevent.lock import BoundedSemaphore
@@ -36,14 +37,26 @@ from dafka.broker.interface import Error
 from dafka.broker.limits import PARTITIONS_KEPT, PARTITIONS_PER_TOPIC
 from dafka.broker.rows import Rows
 from dafka.log import Log, LogPartition
+from dafka.mesh.turns import Pace, in_pieces
 from dafka.mesh.writer import Writer
 
 if TYPE_CHECKING:
     from dafka.broker.configs import TopicSettings
     from dafka.broker.epoch_history import EpochHistory
-    from dafka.broker.fetching import Fetch
 
 TOPICS, NATIVES = "topics", "natives"
+DELETED = "deleted"  # in the row of a topic whose deletion has not ended
+DELETED_ROWS = 500  # partitions of a deleted topic that one round takes
+
+
+class Watcher(Protocol):
+    """Whoever waits for a partition to change."""
+
+    def partition_grew(self, partition: Partition) -> None:
+        """Called when its end or its beginning has moved, or when it is deleted."""
+
+
+_NONE: frozenset[Any] = frozenset()
 
 
 class Partition:
@@ -80,8 +93,9 @@ class Partition:
         self.floor = floor  # what is below belongs to a topic of this name that was deleted
         self.begun = False  # whether its leader has had anything to append since the broker's start
         self.epochs: EpochHistory | None = None  # as it is stored, when somebody has looked at it
-        self.fetches: set[Fetch] = set()
-        self.unreadable: set[str] = set()  # what the log has been told of: clients ask again and again
+        # Most partitions never need a set of their own.
+        self.fetches: Collection[Watcher] = _NONE
+        self.unreadable: frozenset[str] = _NONE  # what the log has been told of: clients ask again and again
 
     @property
     def high_watermark(self) -> int:
@@ -92,6 +106,20 @@ class Partition:
     def log_start(self) -> int:
         """The offset of the first record that exists."""
         return max(self.stored.first_offset, self.floor)
+
+    def watch(self, who: Watcher) -> None:
+        """Have ``who`` told when the partition changes, until :meth:`unwatch`."""
+        if isinstance(self.fetches, set):
+            self.fetches.add(who)
+        else:
+            self.fetches = {who}
+
+    def unwatch(self, who: Watcher) -> None:
+        """The other way; nothing happens if it is not told."""
+        if isinstance(self.fetches, set):
+            self.fetches.discard(who)
+            if not self.fetches:
+                self.fetches = _NONE
 
     def wake(self) -> None:
         """Its end, its beginning or its topic's life has changed: whoever waits looks again."""
@@ -116,7 +144,7 @@ class Topic:
     def row(self) -> dict[str, object]:
         """What the table holds of it."""
         led: list[list[int]] = []
-        for partition in self.partitions:
+        for partition in Pace().over(self.partitions):
             if not partition.writable:
                 continue
             if led and led[-1][0] + led[-1][1] == partition.number:
@@ -143,6 +171,8 @@ class TopicTable:
         self._changing = BoundedSemaphore(1)
         for name, row in log.table(TOPICS).items():
             self._load(name, row)
+        for topic in [topic for topic in self._topics.values() if topic.deleted]:
+            self._finish_deletion(topic)
 
     # -- looking up -----------------------------------------------------------------------------
 
@@ -210,7 +240,7 @@ class TopicTable:
     def extend(self, name: str, total: int) -> Error | None:
         """Add led partitions to a topic until it has ``total`` partitions, native ones counted."""
         with self._changing:
-            topic = self._topics.get(name)
+            topic = self.get(name)
             if topic is None:
                 return UnknownTopicOrPartitionError
             first = len(topic.partitions)
@@ -229,7 +259,7 @@ class TopicTable:
     def configure(self, name: str, change: Callable[[Mapping[str, str]], dict[str, str]]) -> Error | None:
         """Set the configuration to what ``change(configuration)`` makes of it; passes on what that raises."""
         with self._changing:
-            topic = self._topics.get(name)
+            topic = self.get(name)
             if topic is None:
                 return UnknownTopicOrPartitionError
             changed = Topic(topic.name, topic.topic_id, change(topic.configs))
@@ -248,7 +278,7 @@ class TopicTable:
             grown: dict[str, Topic] = {}
             added: list[Partition] = []
             rows: Rows = {}
-            for stored in sorted(candidates, key=lambda stored: stored.number):
+            for stored in Pace().over(sorted(candidates, key=lambda stored: stored.number)):
                 if self.of_log(stored) is not None or not self.wants(stored):
                     continue
                 name = stored.topic.decode("ascii")
@@ -256,6 +286,8 @@ class TopicTable:
                 topic = grown.get(name)
                 if topic is None:
                     known = self._topics.get(name)
+                    if known is not None and known.deleted:
+                        continue  # its next commit brings it here again
                     if known is None:
                         topic = self._new_topic(name, self._default_partitions, {})
                         rows[TOPICS, name] = topic.row()
@@ -273,39 +305,61 @@ class TopicTable:
             self._writer.put_and_wait(rows)
             return [self._take_over(topic) for topic in grown.values()]
 
-    def delete(self, topic: Topic, more: Callable[[], Rows]) -> bool:
-        """Forget a topic, and write ``more()`` rows with that; False if somebody else was faster.
+    def delete(self, topic: Topic) -> bool:
+        """Forget a topic; False if somebody else was faster.
 
-        Nothing here leads to its records any more; :attr:`deleted` says which they are.
+        Nothing here leads to its records any more; :attr:`deleted` says which they are. That may be more rows
+        than one round takes: then the topic's own says first that it is deleted, and goes with the last ones,
+        now or when the log is opened again.
         """
         with self._changing:
-            name = topic.name
-            if self._topics.get(name) is not topic:
+            if self._topics.get(topic.name) is not topic:
                 return False
-            rows: Rows = {(TOPICS, name): None, **more()}
-            for partition in topic.partitions:
-                if not partition.writable:
-                    rows[NATIVES, _native_key(topic, partition.number)] = None
-                    end = partition.high_watermark
-                elif not partition.begun and not partition.high_watermark:
-                    continue
-                else:
-                    end = FOR_GOOD
-                sequence = partition.stored.next_sequence
-                rows.update(self.deleted.rows_of(topic.octets, partition.address, end, sequence))
-            topic.deleted = True  # from here on nothing more is appended or read
+            begins, topic.deleted = not topic.deleted, True  # from here on nothing more is appended or read
             try:
-                self._writer.put_and_wait(rows)
+                if begins and len(topic.partitions) > DELETED_ROWS:
+                    self._writer.put_and_wait({(TOPICS, topic.name): {**topic.row(), DELETED: True}})
+                    begins = False
+                self._finish_deletion(topic)
             except BaseException:
-                topic.deleted = False
+                topic.deleted = not begins
                 raise
-            del self._topics[name]
-            del self._by_id[topic.topic_id]
-            for partition in topic.partitions:
-                del self._by_names[topic.octets, partition.address]
-                if partition.writable:
-                    self.deleted.add(topic.octets, partition.address, partition.stored.next_sequence)
             return True
+
+    def half_deleted(self, name: str) -> Topic | None:
+        """The topic of that name if its deletion has begun and not ended, because the log could not write."""
+        topic = self._topics.get(name)
+        return topic if topic is not None and topic.deleted else None
+
+    def _finish_deletion(self, topic: Topic) -> None:
+        pace = Pace()
+        rows: Rows = {}
+        for some in in_pieces(pace.over(topic.partitions), DELETED_ROWS):
+            if rows:
+                self._writer.put_and_wait(rows)
+            rows = {}
+            for partition in some:
+                rows.update(self._rows_of_deletion(partition))
+        self._writer.put_and_wait({**rows, (TOPICS, topic.name): None})
+        del self._topics[topic.name]
+        del self._by_id[topic.topic_id]
+        for partition in pace.over(topic.partitions):
+            del self._by_names[topic.octets, partition.address]
+            if partition.writable:
+                self.deleted.add(topic.octets, partition.address, partition.stored.next_sequence)
+
+    def _rows_of_deletion(self, partition: Partition) -> Rows:
+        rows: Rows = {}
+        if not partition.writable:
+            rows[NATIVES, _native_key(partition.topic, partition.number)] = None
+            end = partition.high_watermark
+        elif not partition.begun and not partition.high_watermark:
+            return rows
+        else:
+            end = FOR_GOOD
+        sequence = partition.stored.next_sequence
+        rows.update(self.deleted.rows_of(partition.topic.octets, partition.address, end, sequence))
+        return rows
 
     def trimmed(self, partitions: list[LogPartition]) -> None:
         """Native partitions have lost what deleted topics had of them."""
@@ -316,12 +370,13 @@ class TopicTable:
 
     def _load(self, name: str, row: dict[str, object]) -> None:
         topic = Topic(name, UUID(hex=str(row["id"])), row["configs"])  # type: ignore[arg-type]
+        topic.deleted = DELETED in row
         partitions = [
             partition
             for first, count in row["led"]  # type: ignore[attr-defined]
             for partition in self._led(topic, range(first, first + count))
         ]
-        for key, (address, floor) in self._log.table(NATIVES).items(topic.topic_id.hex + "/"):
+        for key, (address, floor) in Pace().over(self._log.table(NATIVES).items(topic.topic_id.hex + "/")):
             octets = str(address).encode("latin-1")
             stored = self._log.partition(topic.octets, octets)
             number = int(key.rpartition("/")[2])
@@ -337,7 +392,7 @@ class TopicTable:
     def _led(self, topic: Topic, numbers: Iterable[int]) -> list[Partition]:
         return [
             Partition(topic, number, address, self._log.partition(topic.octets, address), writable=True)
-            for number in numbers
+            for number in Pace().over(numbers)
             for address in (leader_address(topic.topic_id, number),)
         ]
 
@@ -345,15 +400,15 @@ class TopicTable:
         known = self._topics.get(topic.name)
         if known is None:
             return self._add(topic)
-        for partition in topic.partitions:
+        for partition in Pace().over(topic.partitions):
             partition.topic = known
         known.partitions = topic.partitions
         return self._add(known)
 
     def _add(self, topic: Topic) -> Topic:
-        self._topics[topic.name] = self._by_id[topic.topic_id] = topic
-        for partition in topic.partitions:
+        for partition in Pace().over(topic.partitions):
             self._by_names[topic.octets, partition.address] = partition
+        self._topics[topic.name] = self._by_id[topic.topic_id] = topic
         return topic
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from functools import partial
 
 from kafka.errors import (
     InvalidConfigurationError,
@@ -29,13 +28,14 @@ from dafka.broker.offsets import GroupOffsets
 from dafka.broker.presence import Presence
 from dafka.broker.producer_state import ProducerStates
 from dafka.broker.retention import Upkeep
-from dafka.broker.rows import Rows
-from dafka.broker.topics import Topic, TopicTable, is_legal
+from dafka.broker.topics import DELETED_ROWS, Topic, TopicTable, is_legal
 from dafka.broker.transactions_coordinator import TransactionCoordinator
 from dafka.broker.whole import whole
 from dafka.log import LogError
 from dafka.log.repeating import bounded_logger
 from dafka.mesh.hub import Hub
+from dafka.mesh.turns import Pace, in_pieces
+from dafka.mesh.writer import Writer
 
 log = bounded_logger(__name__)
 
@@ -53,6 +53,7 @@ class TopicCalls(BrokerInterface):
     _auto_create: bool
     _presence: Presence
     _topics: TopicTable
+    _writer: Writer
     _offsets: GroupOffsets
     _producers: ProducerStates
     _epochs: LeaderEpochs
@@ -64,9 +65,10 @@ class TopicCalls(BrokerInterface):
     def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
         self._check()
         if topics is None:
-            found = {topic.name: self._described(topic) for topic in self._topics}
+            found = {topic.name: self._described(topic) for topic in Pace().over(self._topics)}
         else:
-            found = {name: self._describe(name, create and self._auto_create) for name in topics}
+            create = create and self._auto_create
+            found = {name: self._describe(name, create) for name in Pace().over(topics)}
         return Metadata(self.cluster_id, self._node_id, [(self._node_id, self.host, self.port)], found)
 
     def _describe(self, name: str, create: bool) -> TopicMetadata:
@@ -85,7 +87,7 @@ class TopicCalls(BrokerInterface):
         latest = self._epochs.latest
         partitions = [
             PartitionMetadata(one.number, one.address.decode("latin-1"), one.writable, latest(one))
-            for one in topic.partitions
+            for one in Pace().over(topic.partitions)
         ]
         return TopicMetadata(topic.name, topic.topic_id, None, partitions)
 
@@ -142,7 +144,7 @@ class TopicCalls(BrokerInterface):
         self._check()
         answers: dict[str, Error | None] = {}
         for name in names:
-            topic = self._topics.get(name)
+            topic = self._topics.get(name) or self._topics.half_deleted(name)
             if topic is None:
                 answers[name] = UnknownTopicOrPartitionError
                 continue
@@ -153,20 +155,24 @@ class TopicCalls(BrokerInterface):
         return answers
 
     def _delete(self, topic: Topic) -> Error | None:
-        if not self._topics.delete(topic, partial(self._rows_without, topic)):
+        if not self._topics.delete(topic):
             return UnknownTopicOrPartitionError
         self._producers.forget(topic)
         self._transactions.forget(topic)
         self._presence.forget(topic)
         self._upkeep.deleted(topic.partitions)
-        for partition in topic.partitions:
+        for partition in Pace().over(topic.partitions):
             partition.wake()
+        try:
+            # What is noted of it elsewhere. What stays is found later as rows of a topic that is gone.
+            self._offsets.forget(topic)
+            noted = {**self._producers.rows_without(topic), **self._epochs.rows_without(topic)}
+            for rows in in_pieces(noted.items(), DELETED_ROWS):
+                self._writer.put_and_wait(dict(rows))
+        except LogError as error:
+            self._check()
+            log.warning("topic %r is deleted, but not yet all rows about it: %s", topic.name, error)
         return None
-
-    def _rows_without(self, topic: Topic) -> Rows:
-        """The rows that delete what is noted of a topic elsewhere."""
-        noted = self._offsets, self._producers, self._epochs
-        return {place: row for one in noted for place, row in one.rows_without(topic).items()}
 
 
 def _why_not_created(name: str, spec: TopicSpec, error: Error | None) -> str:

@@ -336,6 +336,11 @@ def _stop_at_exit() -> None:
             _hub.stop()
 
 
+def is_hub_here() -> bool:
+    """Whether the calling code runs on the thread of this process's hub."""
+    return _hub is not None and _hub.here
+
+
 def _forget_after_fork() -> None:
     global _hub, _creating
     _hub = None

@@ -9,23 +9,38 @@ from weakref import WeakKeyDictionary
 import gevent
 import gevent.threadpool
 
+from dafka.mesh.hub import is_hub_here
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ASIDE_THREADS = 2
-"""Threads that compute for the hub. What they compute is Python: with more of them the hub would wait longer
-each time for the interpreter's lock, and nothing would be done sooner."""
 
-_aside: WeakKeyDictionary[Any, gevent.threadpool.ThreadPool] = WeakKeyDictionary()  # by gevent's hub
+class Aside:
+    """Threads that compute for the hub what would make a long turn of it.
+
+    What they compute is Python: with many of them the hub would wait longer each time for the interpreter's
+    lock, and nothing would be done sooner.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pools: WeakKeyDictionary[Any, gevent.threadpool.ThreadPool] = WeakKeyDictionary()  # by loop
+
+    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What ``function`` returns or raises; waits as a green thread. Elsewhere it is a plain call."""
+        if not is_hub_here():
+            return function(*args, **kwargs)
+        hub = gevent.get_hub()
+        pool = self._pools.get(hub)
+        if pool is None:
+            pool = self._pools[hub] = gevent.threadpool.ThreadPool(self._threads, hub)
+        return run_in(pool, function, *args, **kwargs)
 
 
-def run_aside(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What ``function`` returns or raises, computed in a thread; waits as a green thread for its turn."""
-    hub = gevent.get_hub()
-    pool = _aside.get(hub)
-    if pool is None:
-        pool = _aside[hub] = gevent.threadpool.ThreadPool(ASIDE_THREADS, hub)
-    return run_in(pool, function, *args, **kwargs)
+BATCHES = Aside(2)
+"""For record batches that are walked through, compressed or decompressed."""
+REQUESTS = Aside(2)
+"""For large requests and responses of clients."""
 
 
 def run_in(

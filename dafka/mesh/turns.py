@@ -2,7 +2,7 @@
 
 A turn is what the hub does between two looks at its sockets and timers. While it lasts nobody else is heard,
 so none is to take more than some milliseconds, whatever a client asks for: what takes longer is cut into
-pieces with :class:`Pace`, or computed beside the hub (:func:`dafka.mesh.pool.run_aside`).
+pieces with :class:`Pace`, or computed beside the hub (:class:`dafka.mesh.pool.Aside`).
 
 ``gevent.sleep(0)`` does not end a turn: green threads that call it take turns with each other for up to a
 hundred switches before the loop looks at its sockets again. :func:`next_turn` does.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, TypeVar
 
 import gevent
@@ -88,6 +89,13 @@ class TurnGauge:
             self._now = self._now_cpu = 0.0
 
 
+def in_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of that size; the last one may be shorter."""
+    left = iter(items)
+    while piece := list(islice(left, size)):
+        yield piece
+
+
 def next_turn() -> None:
     """Wait as a green thread until the hub has looked at its sockets and timers; 3 microseconds if idle."""
     hub = gevent.get_hub()
@@ -101,16 +109,22 @@ class Pace:
     What it works on may change in each of these pauses.
     """
 
-    __slots__ = ("_ends",)
+    __slots__ = ("_ends", "pauses")
 
     def __init__(self) -> None:
+        self.pauses = 0
         self._ends = time.monotonic() + limits.PACE_SECONDS
 
     def rest(self) -> None:
         """Pause if it is time; to be called after less than a millisecond of work."""
         if time.monotonic() >= self._ends:
-            next_turn()
-            self._ends = time.monotonic() + limits.PACE_SECONDS
+            self.pause()
+
+    def pause(self) -> None:
+        """Let others have their turn now."""
+        self.pauses += 1
+        next_turn()
+        self._ends = time.monotonic() + limits.PACE_SECONDS
 
     def over(self, items: Iterable[T], every: int = limits.PACE_ITEMS) -> Iterator[T]:
         """The items, with a look at the clock after each ``every`` of them."""

@@ -69,8 +69,9 @@ __all__ = ["Done", "Number", "Numbered", "OutOfSequenceError", "Writer", "Writer
 
 logger = bounded_logger(__name__)
 
-ROUND_BYTES = 16 * 1024 * 1024  # contents that one transaction takes at most
-INLINE_BYTES = 256 * 1024  # a round up to this is committed in the hub itself
+ROUND_BYTES = 16 * 1024 * 1024  # what one transaction takes at most, by the weight of its items
+INLINE_BYTES = 256 * 1024  # a round up to this is committed in the hub itself,
+INLINE_ROWS = 100  # unless it has more rows than this
 _THREADS = 3  # a commit or a step of tidying up, a checkpoint, a step of compaction
 
 
@@ -263,7 +264,7 @@ class Writer:
     def _take(self) -> list[Item]:
         waiting, size = self._waiting, 0
         for count, append in enumerate(waiting):
-            size += append.size
+            size += append.weight
             full = size > ROUND_BYTES or append.stands_alone or waiting[count - 1].stands_alone
             if full and count:
                 self._waiting = waiting[count:]
@@ -367,7 +368,9 @@ class Writer:
         round_ = self.log.begin(chunks, values, trims=rest.trims, drops=rest.drops, rewrites=rest.rewrites)
         try:
             size = sum(len(content) for _, contents, _ in chunks for content in contents)
-            if self._syncs or self._tidying.copying or size > INLINE_BYTES or rest.rewrites:
+            rows = len(chunks) + len(values)
+            large = size > INLINE_BYTES or rows > INLINE_ROWS or rest.rewrites
+            if self._syncs or self._tidying.copying or large:
                 run_in(self._pool, round_.commit)
             else:
                 round_.commit()

@@ -18,6 +18,9 @@ Done = Callable[[Exception | None], None]
 CHUNK_BYTES = 1024 * 1024  # contents that go into one stored value at most; reading costs whole values
 CHUNK_MESSAGES = 65536
 
+ITEM_WEIGHT = 32 * 1024  # a round takes 512 items at most,
+ROW_WEIGHT = 16 * 1024  # or 1024 rows of tables, however short they are
+
 
 class Numbered(NamedTuple):
     """Messages with their place: the first one's sequence, the contents, and the offset behind the last."""
@@ -49,6 +52,11 @@ class Item:
     rewrites: Sequence[Rewrite] = ()
     size = 0
     dones: list[Done]
+
+    @property
+    def weight(self) -> int:
+        """What it counts in its round: its octets, and what an item and a table's row cost in time."""
+        return self.size + ITEM_WEIGHT + ROW_WEIGHT * (len(self.values) + len(self.drops))
 
     def check(self) -> None:
         """Raise what is to keep it out of the round that is being put together."""

@@ -236,7 +236,7 @@ def test_a_fetch_misses_nothing_that_is_committed_while_it_reads_other_partition
         """It has read the empty partition and a part of the other one."""
         client.core.produce({("t", 1): [batch(bytes(1000))]})
 
-    monkeypatch.setattr(fetching, "next_turn", pause)
+    monkeypatch.setattr("dafka.mesh.turns.next_turn", pause)
     began = time.monotonic()
     answers = client.call("fetch", wanted, max_wait=20.0, min_bytes=least, max_bytes=50 * MEGABYTE)
     assert time.monotonic() - began < 15

@@ -9,7 +9,7 @@ import gevent
 from dafka import Broker
 from dafka.mesh import limits
 from dafka.mesh.hub import get_hub
-from dafka.mesh.pool import run_aside
+from dafka.mesh.pool import BATCHES
 from dafka.mesh.turns import Pace, TurnGauge, next_turn
 
 
@@ -47,7 +47,7 @@ def test_waiting_as_a_green_thread_is_no_turn():
 
 
 def test_what_is_computed_aside_is_no_turn():
-    _, cpu = gauged(run_aside, burn, 0.1)
+    _, cpu = gauged(BATCHES.run, burn, 0.1)
     assert cpu < 0.04
 
 

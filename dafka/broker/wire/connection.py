@@ -16,7 +16,8 @@ from dafka.broker.wire.context import Peer
 from dafka.broker.wire.errors import BadRequestError
 from dafka.broker.wire.foreign import foreign
 from dafka.broker.wire.framing import LENGTH_OCTETS, Buffers
-from dafka.broker.wire.requests import Frame, read_frame, respond
+from dafka.broker.wire.produce import ProduceRequest
+from dafka.broker.wire.requests import Frame, read_frame, read_produce, respond, respond_produce
 
 if TYPE_CHECKING:
     from dafka.broker.wire.listener import Listener
@@ -151,13 +152,16 @@ class Connection:
                 or len(self._slots) >= limits.CONNECTION_REQUESTS
             ):
                 self._wait_for_room()
+            request = read_produce(frame)
             slot = _Slot(len(data))
             self._slots.append(slot)
             self._waiting_bytes += slot.size
             self._budget.take(slot.size)
-            green = gevent.spawn(self._produce, slot, frame)
+            green = gevent.spawn(self._produce, slot, frame, request)
             self._produces.add(green)
             green.link(self._produces.discard)
+            if request is not None and request.is_wide:
+                green.join()  # what comes behind it must not overtake it
             return
         while self._slots or self._writing:
             self._wait_for_room()
@@ -172,9 +176,9 @@ class Connection:
         if self._closed:
             raise ConnectionAbortedError
 
-    def _produce(self, slot: _Slot, frame: Frame) -> None:
+    def _produce(self, slot: _Slot, frame: Frame, request: ProduceRequest | None) -> None:
         try:
-            slot.response = respond(self._broker, self._sessions, frame, self._peer, self._budget.promised)
+            slot.response = respond_produce(self._broker, frame, request)
             self._flush()
         except BadRequestError as error:
             self.refuse(error.cause, str(error))

@@ -11,9 +11,28 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
+from dafka.broker.wire import limits
+
 COMPILE_SECONDS = 0.005
 
 _followed: dict[tuple[type, int], float] = {}  # seconds spent with a layout that is not compiled
+
+
+def is_wide(response: Any) -> bool:
+    """Whether a response lists so much that it is to be encoded beside the hub."""
+    count = 0
+    for field in _arrays(response):
+        count += len(field)
+        for item in field[: limits.INLINE_ITEMS]:
+            count += sum(map(len, _arrays(item)))
+        if count > limits.INLINE_ITEMS:
+            return True
+    return False
+
+
+def _arrays(item: Any) -> list[list[Any]]:
+    values = (getattr(item, name, None) for name in getattr(item, "fields", ()))
+    return [value for value in values if isinstance(value, list)]
 
 
 def encoded(response: Any, version: int) -> bytes:

@@ -7,6 +7,7 @@ every partition it names; an incremental one with those of its session that have
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
@@ -22,7 +23,15 @@ from kafka.errors import (
     UnsupportedVersionError,
 )
 
-from dafka.broker.interface import NO_OFFSET, BrokerInterface, Error, Fetched, FetchFrom, TopicPartition
+from dafka.broker.interface import (
+    NO_OFFSET,
+    BrokerInterface,
+    Error,
+    Fetched,
+    FetchFrom,
+    PartitionWatch,
+    TopicPartition,
+)
 from dafka.broker.wire.fetch_request import (
     BY_ID,
     FINAL,
@@ -34,9 +43,10 @@ from dafka.broker.wire.fetch_request import (
     FetchRequest,
     Place,
 )
-from dafka.broker.wire.fetch_sessions import Answers, FetchSessions
+from dafka.broker.wire.fetch_sessions import Answers, FetchSession, FetchSessions
 from dafka.broker.wire.framing import Buffers, array_size, compact_string, string
 from dafka.broker.wire.naming import code, topic_names
+from dafka.mesh.turns import Pace
 from dafka.protocol.batch import CODECS, COMPRESSION_MASK
 
 OLDEST = 4
@@ -48,6 +58,10 @@ _ABORTED = struct.Struct(">qq")
 _DIVERGING = struct.Struct(">BBBiqB")  # one tagged field, its tag and size; epoch, end offset, no tags in it
 _ANSWER = struct.Struct(">ihqqq")  # number, error, high watermark, last stable offset, log start
 
+
+GATHER_SECONDS = 0.05
+"""For which an incremental fetch that has some records, but not enough, waits for more of the same partitions
+before it looks at all others again."""
 
 Room = Callable[[], AbstractContextManager[int]]
 """Gives the bytes of batches that a response may have, which are held for it within a ``with`` block."""
@@ -81,10 +95,56 @@ def fetch(
     if not session.asked:
         return FetchAnswer(None)
     epoch = session.epoch
-    answers = _read(broker, session.asked.values(), request, version, room, every=sessions.is_due(session))
+    answers = _read_changed(broker, session, request, version, room)
     if session.epoch != epoch:  # the client has given this request up, and gone on in another connection
         return FetchAnswer(InvalidFetchSessionEpochError)
     return FetchAnswer(None, session.id, session.changes(answers))
+
+
+def _read_changed(
+    broker: BrokerInterface,
+    session: FetchSession,
+    request: FetchRequest,
+    version: int,
+    room: Room,
+) -> Answers:
+    """The answers of the session's partitions that may have something new; waits until they have enough."""
+    if session.watch is None:
+        session.watch = broker.watch()
+    watch, epoch = session.watch, session.epoch
+    ends = time.monotonic() + request.max_wait
+    pause = 0.0
+    found: dict[Place, Fetched] = {}
+    while True:
+        left = max(ends - time.monotonic(), 0.0)
+        session.note_changed(watch.take())
+        asked = _watched(broker, session, watch)
+        # More may come of those that have something; others are looked after when this wait is over.
+        once = request._replace(max_wait=min(left, pause))
+        answers = _read(broker, asked, once, version, room, every=True) if asked else []
+        session.note_read(answers, request.read_committed, epoch)
+        found.update(answers)
+        left = ends - time.monotonic()
+        enough = _is_enough(found.values(), request.min_bytes, request.max_bytes)
+        if enough or left <= 0 or session.epoch != epoch:
+            return list(found.items())
+        pause = GATHER_SECONDS if any(one.batches for _, one in answers) else 0.0
+        if not pause and not watch.wait(left):
+            return list(found.items())
+
+
+def _watched(broker: BrokerInterface, session: FetchSession, watch: PartitionWatch) -> list[Asked]:
+    """The partitions that are to be read, each of which is watched from now on."""
+    pace = Pace()
+    asked = [session.asked[place] for place in pace.over(list(session.unread)) if place in session.asked]
+    ids = {topic for (topic, _), _ in pace.over(asked) if isinstance(topic, UUID)}
+    names = topic_names(broker, ids)
+    for place, _ in pace.over(asked):
+        topic, number = place
+        name = topic if isinstance(topic, str) else names.get(topic)
+        if name is not None and watch.add((name, number)):
+            session.watches(place, (name, number))
+    return asked
 
 
 def _read(
@@ -96,11 +156,12 @@ def _read(
     every: bool,
 ) -> Answers:
     """The answers, of partitions that have nothing to say only if ``every``; what is refused comes first."""
-    names = topic_names(broker, {topic for (topic, _), _ in asked if isinstance(topic, UUID)})
+    pace = Pace()
+    names = topic_names(broker, {topic for (topic, _), _ in pace.over(asked) if isinstance(topic, UUID)})
     wanted: dict[TopicPartition, FetchFrom] = {}
     by_id: dict[TopicPartition, Place] = {}
     answers: Answers = []
-    for place, from_ in asked:
+    for place, from_ in pace.over(asked):
         topic, number = place
         name = topic if isinstance(topic, str) else names.get(topic)
         if name is None:
@@ -115,9 +176,9 @@ def _read(
                 by_id[key] = place
     found = _fetch(broker, request, wanted, room, not answers, every)
     if version < ZSTD:
-        found = {key: _without_zstd(one) for key, one in found.items()}
+        found = {key: _without_zstd(one) for key, one in pace.over(found.items())}
     if by_id:
-        answers += [(by_id[key], one) for key, one in found.items()]
+        answers += [(by_id[key], one) for key, one in pace.over(found.items())]
     else:
         answers += found.items()
     return answers
@@ -145,19 +206,21 @@ def _fetch(
     with room() as most:
         max_bytes = min(request.max_bytes, most)
         found = read(0.0)
-    if wait and request.max_wait > 0 and not _is_enough(found, request.min_bytes, max_bytes):
+    if wait and request.max_wait > 0 and not _is_enough(found.values(), request.min_bytes, max_bytes):
         found = read(request.max_wait)
     if every and len(found) < len(wanted):
         # The others come with their limits, and without the batch that a fetch has whatever its size.
-        others = {key: from_._replace(max_bytes=0) for key, from_ in wanted.items() if key not in found}
-        for key, one in broker.fetch(others, max_wait=0.0, min_bytes=0, max_bytes=0, **options).items():
+        paced = Pace().over(wanted.items())
+        others = {key: from_._replace(max_bytes=0) for key, from_ in paced if key not in found}
+        quiet = broker.fetch(others, max_wait=0.0, min_bytes=0, max_bytes=0, **options)
+        for key, one in Pace().over(quiet.items()):
             found[key] = one._replace(batches=[], aborted=())
     return found
 
 
-def _is_enough(found: dict[TopicPartition, Fetched], min_bytes: int, max_bytes: int) -> bool:
-    size = sum(len(batch) for one in found.values() for batch in one.batches)
-    told = any(one.error is not None or one.diverging is not None for one in found.values())
+def _is_enough(found: Collection[Fetched], min_bytes: int, max_bytes: int) -> bool:
+    size = sum(len(batch) for one in Pace().over(found) for batch in one.batches)
+    told = any(one.error is not None or one.diverging is not None for one in Pace().over(found))
     return told or size >= min_bytes or size >= max(max_bytes, 1)
 
 

@@ -46,7 +46,7 @@ class FetchRequest(NamedTuple):
 
 
 @naming_errors("FetchRequest")
-def read_fetch(data: memoryview, position: int, version: int) -> FetchRequest:
+def read_fetch(data: memoryview, position: int, version: int, items: Items) -> FetchRequest:
     """The request whose body begins at ``position``. Raises BadRequestError."""
     if version < REPLICA_TAGGED:
         position += 4
@@ -62,7 +62,6 @@ def read_fetch(data: memoryview, position: int, version: int) -> FetchRequest:
     if version >= SESSIONS:
         session_id, session_epoch = _TWO_INT32.unpack_from(data, position)
         position += 8
-    items = Items()
     partitions, position = _read_partitions(data, position, version, items)
     forgotten = _read_forgotten(data, position, version, items) if version >= SESSIONS else []
     # What follows says where the client is, and nothing that is wanted.

@@ -11,6 +11,9 @@ A session belongs to no connection: who loses one goes on in another. What canno
 a session that is not kept any more, names where there were ids) is an error of the protocol, upon which
 clients begin again with a full fetch.
 
+An incremental fetch costs what has changed: the session watches the partitions that have nothing for its
+client, and reads those that have moved since, with those that its client has asked for anew.
+
 Sessions and what they remember have bounds (:mod:`dafka.broker.wire.limits`). As in Kafka one that was not
 used for two minutes makes room for any other, and one that is older than that for a larger one; where there
 is no room the answer has session id 0, and the client names all its partitions each time.
@@ -23,15 +26,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
+import gevent
 from kafka.errors import (
     FetchSessionIdNotFoundError,
     FetchSessionTopicIdError,
     InvalidFetchSessionEpochError,
 )
 
-from dafka.broker.interface import NO_OFFSET, Fetched
+from dafka.broker.interface import NO_OFFSET, Fetched, PartitionWatch, TopicPartition
 from dafka.broker.wire import limits
 from dafka.broker.wire.fetch_request import INITIAL, NO_SESSION, Asked, Place
+from dafka.mesh.turns import Pace
 
 Answers = list[tuple[Place, Fetched]]
 
@@ -41,32 +46,80 @@ _UNTOLD = (NO_OFFSET, NO_OFFSET)
 
 
 class FetchSession:
-    """The partitions of one client, in the order in which they are read. ``epoch`` is the next one's."""
+    """The partitions of one client, in the order in which they are read. ``epoch`` is the next one's.
 
-    __slots__ = ("asked", "begun", "by_id", "compared", "epoch", "id", "told", "used", "weight")
+    ``unread`` are those that may have something which the client does not know, in their order; ``watch``
+    says which of the others have changed.
+    """
+
+    __slots__ = (
+        "asked", "begun", "by_id", "epoch", "id", "keys", "places", "told", "unread", "used", "watch",
+        "weight",
+    )  # fmt: skip
 
     def __init__(self, session_id: int, by_id: bool, now: float) -> None:
         self.id = session_id
         self.by_id = by_id
         self.epoch = _after(INITIAL)
-        self.begun = self.used = self.compared = now
+        self.begun = self.used = now
         self.weight = 0
         self.asked: dict[Place, Asked] = {}
         self.told: dict[Place, tuple[int, int]] = {}  # high watermark, log start
+        self.unread: dict[Place, None] = {}
+        self.watch: PartitionWatch | None = None
+        self.places: dict[TopicPartition, Place] = {}  # of those that are watched,
+        self.keys: dict[Place, TopicPartition] = {}  # and the other way
+
+    def watches(self, place: Place, key: TopicPartition) -> None:
+        """The watch was told to watch a partition."""
+        self.places[key], self.keys[place] = place, key
+
+    def note_changed(self, changed: Iterable[TopicPartition]) -> None:
+        """Partitions that are watched have changed."""
+        for key in changed:
+            place = self.places.get(key)
+            if place in self.asked:
+                self.unread[place] = None
+
+    def note_read(self, answers: Answers, read_committed: bool, epoch: int) -> None:
+        """What was read of ``unread``: those with nothing left need not be looked at until they change."""
+        for place, one in Pace().over(answers):
+            if self.epoch != epoch:
+                return  # a later request has looked since
+            asked = self.asked.get(place)
+            if asked is None or one.error is not None or one.batches or one.diverging is not None:
+                continue
+            end = one.last_stable_offset if read_committed else one.high_watermark
+            if asked[1].offset >= end:
+                self.unread.pop(place, None)
+
+    def forget(self, place: Place) -> None:
+        """The client has taken a partition out."""
+        if self.asked.pop(place, None) is None:
+            return
+        self.weight -= _weight(place)
+        self.told.pop(place, None)
+        self.unread.pop(place, None)
+        key = self.keys.pop(place, None)
+        if key is not None and self.watch is not None:
+            del self.places[key]
+            self.watch.remove(key)
 
     def changes(self, answers: Answers) -> Answers:
         """Those of the answers that the client has to be told, which it is taken to be from now on."""
         told, asked = self.told, self.asked
         changed = []
-        for place, one in answers:
+        for place, one in Pace().over(answers):
             limits_now = (one.high_watermark, one.log_start_offset) if one.error is None else _UNTOLD
             quiet = one.error is None and one.diverging is None and not one.batches
             if quiet and told.get(place) == limits_now:
                 continue
             told[place] = limits_now
             changed.append((place, one))
-            if one.batches:
+            if one.batches and place in asked:  # another request may have taken it out meanwhile
                 asked[place] = asked.pop(place)
+                self.unread.pop(place, None)
+                self.unread[place] = None
         return changed
 
 
@@ -85,9 +138,11 @@ class FetchSessions:
         """The id of a new session of these partitions, whose client gets these answers; or NO_SESSION."""
         now = self._clock()
         session = FetchSession(self._free_id(), by_id, now)
-        for one in asked:
-            session.asked.setdefault(one[0], one)
-        session.weight = sum(map(_weight, session.asked))
+        for one in Pace().over(asked):
+            if one[0] not in session.asked:
+                session.asked[one[0]] = one
+                session.unread[one[0]] = None
+                session.weight += _weight(one[0])
         if not self._make_room(session.weight, now):
             return NO_SESSION
         session.changes(answers)
@@ -113,15 +168,14 @@ class FetchSessions:
         session.used = self._clock()
         self._sessions.move_to_end(session_id)
         before = session.weight
-        for one in changed:
+        for one in Pace().over(changed):
             place = one[0]
             if place not in session.asked:
                 session.weight += _weight(place)
             session.asked[place] = one
-        for place in forgotten:
-            if session.asked.pop(place, None) is not None:
-                session.weight -= _weight(place)
-                session.told.pop(place, None)
+            session.unread.setdefault(place)
+        for place in Pace().over(forgotten):
+            session.forget(place)
         self._weight += session.weight - before
         if not session.asked:
             self.close(session_id)
@@ -135,13 +189,8 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._weight -= session.weight
-
-    def is_due(self, session: FetchSession) -> bool:
-        """Whether all partitions are to be compared with what the client knows, those that are quiet, too."""
-        if session.used - session.compared < limits.FETCH_SESSION_COMPARE_SECONDS:
-            return False
-        session.compared = session.used
-        return True
+            if session.watch is not None:
+                gevent.spawn(session.watch.close)
 
     def _free_id(self) -> int:
         while True:

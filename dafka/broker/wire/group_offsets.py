@@ -9,7 +9,9 @@ from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResp
 
 from dafka.broker.interface import BrokerInterface, CommittedOffset, TopicPartition
 from dafka.broker.wire.context import Context
+from dafka.broker.wire.limits import INLINE_ITEMS
 from dafka.broker.wire.naming import by_topic, code, topic_names, version_of
+from dafka.mesh.pool import REQUESTS
 
 BY_ID = 10  # the version of OffsetCommit and OffsetFetch from which topics have ids and no names
 
@@ -96,6 +98,14 @@ def _offsets(
 ) -> list[Any]:
     """Positions by topic. A partition without one has offset -1 and no error."""
     found = _stable(broker, group, wanted) if stable else broker.fetch_offsets(group, wanted)
+    if len(found) > INLINE_ITEMS or len(wanted or ()) > INLINE_ITEMS:
+        return REQUESTS.run(_topics, found, wanted, parent)
+    return _topics(found, wanted, parent)
+
+
+def _topics(
+    found: dict[TopicPartition, CommittedOffset], wanted: list[TopicPartition] | None, parent: Any
+) -> list[Any]:
     positions = found if wanted is None else {key: found.get(key, _NOTHING) for key in wanted}
     topic_class = getattr(parent, "OffsetFetchResponseTopics", None) or parent.OffsetFetchResponseTopic
     partition_class = (

@@ -11,6 +11,15 @@ SMALL_REQUEST_MAX_BYTES = 8 * 1024 * 1024
 REQUEST_ITEMS = 200_000
 """Topics, partitions, record batches and all else that a request lists: each costs more than its octets."""
 
+INLINE_BYTES = 16 * 1024
+"""Requests above this are decoded and answered beside the hub, unless their octets are record batches."""
+
+INLINE_ITEMS = 500
+"""What a request lists, or a response, that is decoded or encoded in the hub."""
+
+BATCHES_PER_PARTITION = 1000
+"""Record batches for one partition in a Produce request. Kafka takes one."""
+
 RESPONSE_MAX_BYTES = 16 * 1024 * 1024
 """Batches in one Fetch response, whatever the client asks for; one batch comes whatever its size."""
 
@@ -58,6 +67,3 @@ FETCH_SESSION_PARTITIONS = 200_000
 
 FETCH_SESSION_SECONDS = 120.0
 """A fetch session that was not used for so long makes room for any other, one so old for a larger one."""
-
-FETCH_SESSION_COMPARE_SECONDS = 1.0
-"""What moves in a partition without bringing records is told within this time of the next fetch."""

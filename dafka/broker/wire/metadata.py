@@ -8,10 +8,12 @@ from kafka.errors import InvalidRequestError, UnknownTopicIdError
 from kafka.protocol.metadata.find_coordinator import CoordinatorType, FindCoordinatorResponse
 from kafka.protocol.metadata.metadata import MetadataResponse
 
-from dafka.broker.interface import BrokerInterface, TopicMetadata
+from dafka.broker.interface import BrokerInterface, Metadata, TopicMetadata
 from dafka.broker.wire.context import Context
+from dafka.broker.wire.limits import INLINE_ITEMS
 from dafka.broker.wire.naming import NO_UUID, code, message, topic_names, version_of
 from dafka.broker.wire.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from dafka.mesh.pool import REQUESTS
 
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
@@ -21,7 +23,6 @@ def metadata(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Brokers, and topics by name or by id. Unlike Kafka a name that is asked for twice comes once."""
     version = version_of(request)
     create = bool(request.allow_auto_topic_creation) if version >= 4 else True
-    with_operations = bool(request.include_topic_authorized_operations)
     unknown: list[Any] = []
     if request.topics is None or (version == 0 and not request.topics):
         found = broker.metadata(None)
@@ -31,6 +32,14 @@ def metadata(broker: BrokerInterface, request: Any, context: Context) -> Any:
         by_id = topic_names(broker, ids)
         unknown = [one for one in ids if one not in by_id]
         found = broker.metadata(dict.fromkeys([*names, *(by_id[one] for one in ids if one in by_id)]), create)
+    most = sum(len(topic.partitions) for topic in found.topics.values())
+    if most + len(found.topics) > INLINE_ITEMS:
+        return REQUESTS.run(_response, found, unknown, request, version)
+    return _response(found, unknown, request, version)
+
+
+def _response(found: Metadata, unknown: list[Any], request: Any, version: int) -> Any:
+    with_operations = bool(request.include_topic_authorized_operations)
     node = found.controller_id
     topics = [_topic(topic, node, with_operations) for topic in found.topics.values()]
     topics += [

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kafka.errors import (
+    InvalidRecordError,
     UnknownTopicIdError,
     UnsupportedCompressionTypeError,
     UnsupportedVersionError,
@@ -19,6 +20,7 @@ from kafka.errors import (
 from dafka.broker.interface import BrokerInterface, Produced
 from dafka.broker.wire.errors import BadRequestError
 from dafka.broker.wire.framing import array_size, compact_string, string
+from dafka.broker.wire.limits import BATCHES_PER_PARTITION, INLINE_ITEMS
 from dafka.broker.wire.naming import code, message, topic_names
 from dafka.broker.wire.reader import (
     Items,
@@ -30,6 +32,7 @@ from dafka.broker.wire.reader import (
     read_topic,
     skip_tags,
 )
+from dafka.mesh.turns import Pace
 from dafka.protocol.batch import CODECS, COMPRESSION_MASK, HEADER_OCTETS, LENGTH_END
 
 OLDEST = 3  # the first version with record batches
@@ -46,28 +49,32 @@ Answers = dict["str | UUID", "list[tuple[int, Produced]]"]  # partitions by topi
 
 
 class ProduceRequest(NamedTuple):
-    """A request: topics, by name or by id, with the record sets of their partitions."""
+    """A request: topics, by name or by id, with the batches of their partitions.
+
+    ``is_wide``: there are so many that other green threads have their turn while they are taken.
+    """
 
     transactional_id: str | None
     acks: int
-    topics: list[tuple[str | UUID, list[tuple[int, memoryview]]]]
+    topics: list[tuple[str | UUID, list[tuple[int, list[bytes]]]]]
+    is_wide: bool
 
 
 @naming_errors("ProduceRequest")
-def read_produce(data: memoryview, position: int, version: int) -> ProduceRequest:
+def read_produce(data: memoryview, position: int, version: int, items: Items) -> ProduceRequest:
     """The request whose body begins at ``position``. Raises BadRequestError."""
     flexible = version >= FLEXIBLE
-    items = Items()
     transactional_id = None
+    begun = items.left
     if version >= OLDEST:
         text = read_compact_string if flexible else read_string
         transactional_id, position = text(data, position)
     acks, _ = _ACKS.unpack_from(data, position)
     count, position = read_count(data, position + _ACKS.size, flexible, items)
-    topics: list[tuple[str | UUID, list[tuple[int, memoryview]]]] = []
+    topics: list[tuple[str | UUID, list[tuple[int, list[bytes]]]]] = []
     for _ in range(count):
         topic, position = read_topic(data, position, version >= BY_ID, flexible)
-        partitions: list[tuple[int, memoryview]] = []
+        partitions: list[tuple[int, list[bytes]]] = []
         left, position = read_count(data, position, flexible, items)
         for _ in range(left):
             (number,) = _INT32.unpack_from(data, position)
@@ -75,12 +82,12 @@ def read_produce(data: memoryview, position: int, version: int) -> ProduceReques
             end = position + max(size, 0)
             if end > len(data):
                 raise IndexError
-            partitions.append((number, data[position:end]))
+            partitions.append((number, _split(data[position:end], items)))
             position = skip_tags(data, end, items) if flexible else end
         topics.append((topic, partitions))
         if flexible:
             position = skip_tags(data, position, items)
-    return ProduceRequest(transactional_id, acks, topics)
+    return ProduceRequest(transactional_id, acks, topics, begun - items.left > INLINE_ITEMS)
 
 
 def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> Answers:
@@ -89,11 +96,11 @@ def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> A
     batches: dict[tuple[str, int], list[bytes]] = {}
     refused: dict[tuple[str | UUID, int], Produced] = {}
     asked: dict[str | UUID, list[tuple[int, tuple[str, int] | None]]] = {}
-    items = Items()
+    pace = Pace()
     for topic, partitions in request.topics:
         name = names.get(topic) if isinstance(topic, UUID) else topic
         places = asked.setdefault(topic, [])
-        for number, records in partitions:
+        for number, records in pace.over(partitions) if request.is_wide else partitions:
             places.append((number, None if name is None else (name, number)))
             if version < OLDEST:
                 refused[topic, number] = Produced(UnsupportedVersionError)
@@ -101,10 +108,13 @@ def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> A
                 refused[topic, number] = Produced(UnknownTopicIdError)
             elif (name, number) in batches:
                 raise BadRequestError("twice", f"partition {number} of {name!r} is there twice")
-            elif version < ZSTD and _has_zstd(split := _split(records, items)):
+            elif len(records) > BATCHES_PER_PARTITION:
+                detail = f"{len(records)} batches for a partition; {BATCHES_PER_PARTITION} are the most"
+                refused[topic, number] = Produced(InvalidRecordError, detail=detail)
+            elif version < ZSTD and _has_zstd(records):
                 refused[topic, number] = Produced(UnsupportedCompressionTypeError)
             else:
-                batches[name, number] = _split(records, items) if version >= ZSTD else split
+                batches[name, number] = records
     answers: dict[tuple[str, int], Produced] = {}
     if batches:
         if request.transactional_id is None:
@@ -114,7 +124,7 @@ def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> A
     return {
         topic: [
             (number, refused[topic, number] if (topic, number) in refused else answers[key])  # type: ignore[index]
-            for number, key in places
+            for number, key in (pace.over(places) if request.is_wide else places)
         ]
         for topic, places in asked.items()
     }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import cache, wraps
+from threading import get_ident
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -26,20 +27,24 @@ _FIXED = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", 
 _NULLABLE = {*_FIXED, "uuid", "bitfield"}  # as far as the schemas say it: these are what they are
 
 
+class TooManyItems(BadRequestError):
+    """More than what was allowed."""
+
+
 class Items:
     """How many items a request may still list, tagged fields included. An item costs hundreds of octets and
     its time in the hub, however few octets of the request it takes."""
 
     __slots__ = ("left",)
 
-    def __init__(self) -> None:
-        self.left = limits.REQUEST_ITEMS
+    def __init__(self, most: int = -1) -> None:
+        self.left = limits.REQUEST_ITEMS if most < 0 else most
 
     def take(self, count: int) -> None:
         """Count items that are about to be read. Raises BadRequestError if there are too many."""
         self.left -= count
         if self.left < 0:
-            raise BadRequestError("items", f"more than {limits.REQUEST_ITEMS} items in a request")
+            raise TooManyItems("items", f"more than {limits.REQUEST_ITEMS} items in a request")
 
 
 def read_request(request_class: Any, version: int, data: memoryview, position: int) -> Any:
@@ -53,7 +58,7 @@ def read_request(request_class: Any, version: int, data: memoryview, position: i
 
 def read_message(message_class: Any, version: int, data: memoryview, position: int) -> tuple[Any, int]:
     """The message whose body begins at ``position``, and where it ends. Raises BadRequestError."""
-    return _message(message_class, version)(data, position)
+    return _message(message_class, version, get_ident())(data, position)
 
 
 def naming_errors(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -316,8 +321,9 @@ def _nullable_field(field: Any, version: int, flexible: bool, items_left: Items)
 
 
 @cache
-def _message(message_class: Any, version: int) -> Read:
-    # The class itself: the schema only has a weak reference to it.
+def _message(message_class: Any, version: int, thread: int) -> Read:
+    # One for each thread, because a reader counts its items. The class itself: the schema only has a weak
+    # reference to it.
     flexible = message_class.flexible_version_q(version)
     items_left = Items()
     read = _struct(message_class._struct, version, flexible, message_class, items_left)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kafka.errors import UnsupportedVersionError
 from kafka.protocol.api_header import ResponseClassRegistry
 
 from dafka.broker.interface import BrokerInterface
-from dafka.broker.wire import fetch, produce
+from dafka.broker.wire import fetch, limits, produce
 from dafka.broker.wire.context import Context, Peer
-from dafka.broker.wire.encoding import encoded
+from dafka.broker.wire.crossing import crossing
+from dafka.broker.wire.encoding import encoded, is_wide
 from dafka.broker.wire.errors import BadRequestError
 from dafka.broker.wire.fetch_request import FLEXIBLE, read_fetch
 from dafka.broker.wire.fetch_sessions import FetchSessions
 from dafka.broker.wire.framing import Buffers, Header, body_of, framed, read_header
-from dafka.broker.wire.reader import read_request
-from dafka.broker.wire.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, Api, api_versions
+from dafka.broker.wire.reader import Items, TooManyItems, read_request
+from dafka.broker.wire.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, WAITS, WIDE, Api, api_versions
+from dafka.mesh.pool import REQUESTS
+
+T = TypeVar("T")
 
 KAFKA_PYTHON = "kafka-python"  # as it calls itself
 _UNSUPPORTED = int(UnsupportedVersionError.errno)
@@ -52,7 +58,7 @@ def read_frame(data: memoryview) -> Frame:
 def respond(
     broker: BrokerInterface, sessions: FetchSessions, frame: Frame, peer: Peer, room: fetch.Room
 ) -> Buffers:
-    """The response; none for a Produce that wants none. Waits as a green thread.
+    """The response. Waits as a green thread.
 
     ``sessions``: the listener's. ``room``: promises a Fetch its bytes of batches. Raises
     BadRequestError, and what the broker raises.
@@ -64,29 +70,70 @@ def respond(
     if api is None or not api.first <= version <= api.last:
         return _refuse(header, api)
     if key == PRODUCE:
-        return _produce(broker, frame)
+        return respond_produce(broker, frame, read_produce(frame))
     if api.answer_by_hand is not None:
-        return framed(
-            header.correlation, True, [api.answer_by_hand(data, body_of(data, header, True), version)]
-        )
-    flexible = api.request.flexible_version_q(version)
-    request = read_request(api.request, version, data, body_of(data, header, flexible))
-    if key == API_VERSIONS:
+        answer = partial(api.answer_by_hand, data, body_of(data, header, True), version)
+        large = len(data) > limits.INLINE_BYTES
+        return framed(header.correlation, True, [REQUESTS.run(answer) if large else answer()])
+    if (api.name in WIDE or len(data) > limits.INLINE_BYTES) and api.name not in WAITS:
+        return REQUESTS.run(_answer, crossing(broker), frame, api, peer)
+    return _answer(broker, frame, api, peer)
+
+
+def _answer(broker: BrokerInterface, frame: Frame, api: Api, peer: Peer) -> Buffers:
+    """In the hub, or beside it for what is large."""
+    header = frame.header
+    large = len(frame.data) > limits.INLINE_BYTES
+    request = REQUESTS.run(_read, frame, api) if large else _read(frame, api)
+    if header.key == API_VERSIONS:
         peer.is_kafka_python = request.client_software_name == KAFKA_PYTHON
     assert api.answer is not None
     context = Context(header.client_id or "", f"/{peer.host}", peer.is_kafka_python)
     response = api.answer(broker, request, context)
-    return _encoded(header, response, flexible and key != API_VERSIONS)
+    flexible = api.request.flexible_version_q(header.version) and header.key != API_VERSIONS
+    if is_wide(response):
+        return REQUESTS.run(_encoded, header, response, flexible)
+    return _encoded(header, response, flexible)
+
+
+def _read(frame: Frame, api: Api) -> Any:
+    data, header, _ = frame
+    flexible = api.request.flexible_version_q(header.version)
+    return read_request(api.request, header.version, data, body_of(data, header, flexible))
 
 
 def _encoded(header: Header, response: Any, flexible: bool) -> Buffers:
     return framed(header.correlation, flexible, [encoded(response, header.version)])
 
 
-def _produce(broker: BrokerInterface, frame: Frame) -> Buffers:
+def _by_hand(read: Callable[[memoryview, int, int, Items], T], frame: Frame, flexible: bool) -> T:
+    """The request that ``read`` reads: beside the hub if it lists much, which shows when it is read."""
     data, header, _ = frame
+    position = body_of(data, header, flexible)
+    most = min(limits.INLINE_ITEMS, limits.REQUEST_ITEMS)
+    try:
+        return read(data, position, header.version, Items(most))
+    except TooManyItems:
+        return REQUESTS.run(read, data, position, header.version, Items())
+
+
+def read_produce(frame: Frame) -> produce.ProduceRequest | None:
+    """The request of a frame that is a Produce; None if its version is not known. Raises BadRequestError."""
+    version, api = frame.header.version, BY_KEY[PRODUCE]
+    if not api.first <= version <= api.last:
+        return None
+    return _by_hand(produce.read_produce, frame, version >= produce.FLEXIBLE)
+
+
+def respond_produce(broker: BrokerInterface, frame: Frame, request: produce.ProduceRequest | None) -> Buffers:
+    """The response to what :func:`read_produce` has read; none for a Produce that wants none.
+
+    Waits as a green thread. Raises BadRequestError, and what the broker raises.
+    """
+    header = frame.header
+    if request is None:
+        return _refuse(header, BY_KEY[PRODUCE])
     flexible = header.version >= produce.FLEXIBLE
-    request = produce.read_produce(data, body_of(data, header, flexible), header.version)
     answers = produce.produce(broker, request, header.version)
     if request.acks == 0:
         for topic, partitions in answers.items():
@@ -96,17 +143,22 @@ def _produce(broker: BrokerInterface, frame: Frame) -> Buffers:
                     detail = f"acks=0, and partition {number} of {topic}: {one.error.__name__} {one.detail}"
                     raise BadRequestError("acks0", detail)
         return []
-    return framed(header.correlation, flexible, [produce.write_produce(answers, header.version)])
+    if request.is_wide:
+        body = REQUESTS.run(produce.write_produce, answers, header.version)
+    else:
+        body = produce.write_produce(answers, header.version)
+    return framed(header.correlation, flexible, [body])
 
 
 def _fetch(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, room: fetch.Room) -> Buffers:
-    data, header, _ = frame
+    header = frame.header
     flexible = header.version >= FLEXIBLE
-    request = read_fetch(data, body_of(data, header, flexible), header.version)
+    request = _by_hand(read_fetch, frame, flexible)
     answer = fetch.fetch(broker, sessions, request, header.version, room)
-    return framed(
-        header.correlation, flexible, fetch.write_fetch(answer, header.version, request.read_committed)
-    )
+    arguments = answer, header.version, request.read_committed
+    wide = len(answer.partitions) > limits.INLINE_ITEMS
+    body = REQUESTS.run(fetch.write_fetch, *arguments) if wide else fetch.write_fetch(*arguments)
+    return framed(header.correlation, flexible, body)
 
 
 def _refuse(header: Header, api: Api | None) -> Buffers:

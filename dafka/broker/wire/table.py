@@ -135,6 +135,18 @@ _APIS = [
 
 BY_KEY: dict[int, Api] = {api.key: api for api in _APIS}
 
+WIDE = frozenset(
+    {
+        *("DescribeGroups", "ListGroups", "CreateTopics", "DescribeConfigs", "DescribeLogDirs"),
+        *("DescribeProducers", "DescribeTransactions", "ListTransactions", "ListConfigResources"),
+        "DescribeTopicPartitions",
+    }
+)
+"""APIs whose short requests may have long answers: these are answered beside the hub."""
+
+WAITS = frozenset({"JoinGroup", "SyncGroup", "EndTxn"})
+"""APIs whose answers wait for other clients, or for long: these are answered in the hub, however large."""
+
 
 def announced(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """The answer to ApiVersions."""

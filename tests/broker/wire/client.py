@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from itertools import count
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from dafka import Broker
 from dafka.broker.wire.reader import read_message
@@ -13,10 +13,17 @@ from dafka.broker.wire.reader import read_message
 TIMEOUT = 20.0
 
 
+class Addressed(Protocol):
+    """A broker, as far as its clients need one."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+
+
 class WireClient:
     """One connection. Responses are read strictly: no octet may be missing or left over."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Addressed) -> None:
         host, port = broker.bootstrap_servers.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), TIMEOUT)
         self._correlations = count(1)
