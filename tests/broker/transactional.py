@@ -100,8 +100,8 @@ def visible(fetched: Fetched) -> list[bytes | None]:
     return values
 
 
-def everything(client: Client, partition: int = 0) -> list[bytes | None]:
-    fetched = client.fetch("t", partition=partition)
+def everything(client: Client, partition: int = 0, offset: int = 0) -> list[bytes | None]:
+    fetched = client.fetch("t", offset, partition=partition)
     return [
         value
         for content in fetched.batches
