@@ -58,10 +58,11 @@ class Lane:
     def connect(self, peer: str) -> None:
         """Hear a peer."""
         if peer in self._leaving:
+            # It was silent and is back: the connection may be one that only this end still believes in.
             del self._leaving[peer]
-        else:
-            self._socket.connect(peer)
-            self._ready.set()
+            self._socket.disconnect(peer)
+        self._socket.connect(peer)
+        self._ready.set()
 
     def disconnect(self, peer: str) -> None:
         """Hear a peer no longer, but for what it has sent already."""

@@ -7,6 +7,7 @@ everything, and says what a test has it say.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 
 import zmq
@@ -29,6 +30,7 @@ class Peer:
         self.address = address
         self.heard: list[Command] = []
         self.subscriptions: set[bytes] = set()
+        self.told: Counter[bytes] = Counter()  # how often each was said, by every connection anew
         self.connected: set[bytes] = set()
         self._context = zmq.Context()
         self._publisher = self._context.socket(zmq.XPUB)
@@ -88,6 +90,7 @@ class Peer:
             message = self._publisher.recv()
             change = self.subscriptions.add if message[:1] == b"\x01" else self.subscriptions.discard
             change(message[1:])
+            self.told[message[1:]] += message[:1] == b"\x01"
         if self._subscriber in ready:
             frames = self._subscriber.recv_multipart()
             try:

@@ -179,3 +179,21 @@ def test_a_c_consumer_comes_to_the_end_of_what_a_store_has(tmp_path) -> None:
             )
             taken += sum(isinstance(said, DirectRecord) for said in peer.heard)
         assert taken == 250
+
+
+def test_a_peer_that_is_back_before_it_was_let_go_of_is_connected_anew(
+    little_room: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old connection may be cut without this end knowing."""
+    monkeypatch.setattr(limits, "LANE_LEAVE_SECONDS", 60.0)
+    quick = {"beacon_timeout": 0.5, "beacon_interval": 0.1}
+    with (
+        Tower() as tower,
+        c_producer(tower) as peer,
+        Consumer(["hello"], tower=tower, **quick) as consumer,
+    ):
+        peer.meet(b"Mhello", b"Hhello")
+        until(lambda: consumer.metrics()["endpoint_peers"] == 0)  # it has not beaconed since
+        peer.until(lambda: peer.told[b"Mhello"] == 2)
+        publish(peer, 0, 10)
+        assert take(consumer, 10) == list(range(10))
