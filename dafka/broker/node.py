@@ -23,7 +23,7 @@ from dafka.mesh.endpoint import Endpoint
 from dafka.mesh.hub import Hub
 from dafka.mesh.store import StoreNode
 from dafka.mesh.writer import Writer
-from dafka.protocol.commands import Command, DirectHead, Fetch, Head, Trimmed
+from dafka.protocol.commands import Claim, Command, DirectHead, Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
 
 
@@ -81,6 +81,9 @@ class BrokerNode(StoreNode):
     def on_command(self, command: Command) -> None:
         if isinstance(command, (Head, Trimmed)) and self._topics.leads(command.topic, command.address):
             self.discarded["leader-address"] += 1
+        elif isinstance(command, Claim) and self._topics.leads(command.topic, command.partition):
+            held = Claim(command.partition, self.role.address, command.topic, 0, numbering=True)
+            self.endpoint.publish(self, (held,))
         elif isinstance(command, DirectHead) and self._topics.leads(command.topic, command.address):
             # Other stores tell what they have of it; none has more than its leader, and none is asked for it.
             stored = self.log.find(command.topic, command.address)

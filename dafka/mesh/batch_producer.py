@@ -27,8 +27,15 @@ from gevent import monkey
 from dafka.mesh import limits
 from dafka.mesh.endpoint import EndpointOptions
 from dafka.mesh.hub import Hub
-from dafka.mesh.producer_node import ProducerClosedError, ProducerNode, RecordTooLargeError
+from dafka.mesh.producer_node import (
+    NOT_FINDING,
+    Finding,
+    ProducerClosedError,
+    ProducerNode,
+    RecordTooLargeError,
+)
 from dafka.protocol.batch_writer import TIMESTAMP_LIMIT, BatchRecord, encode_batch
+from dafka.roles.claim import BATCHES, Position
 from dafka.roles.producer import ProducerRole
 
 ENCODING_SECONDS = 0.1  # how long the hub leaves a sealed batch to the thread that sealed it
@@ -69,6 +76,8 @@ class Batch:
 class BatchProducerNode(ProducerNode):
     """A producer of record batches. ``linger``: seconds that a batch waits for more records."""
 
+    kind = BATCHES
+
     def __init__(
         self,
         hub: Hub,
@@ -77,6 +86,7 @@ class BatchProducerNode(ProducerNode):
         head_interval: float,
         compression: str | None,
         linger: float,
+        finding: Finding = NOT_FINDING,
     ) -> None:
         self._lock = _Lock()
         self._open = Batch(0, 0)
@@ -87,7 +97,8 @@ class BatchProducerNode(ProducerNode):
         self._ends: deque[tuple[int, int]] = deque()  # of retained batches: the sequence and offset behind
         self._published = 0  # offset behind the last record published
         self._let_go = 0  # offset of the first record retained
-        super().__init__(hub, options, role, head_interval)
+        self._first_offset = 0
+        super().__init__(hub, options, role, head_interval, finding)
 
     # -- the sending threads --------------------------------------------------------------------
 
@@ -189,6 +200,13 @@ class BatchProducerNode(ProducerNode):
 
     # -- the hub --------------------------------------------------------------------------------
 
+    def _number_from(self, position: Position) -> None:
+        # Of messages that no store has nobody knows the offsets; each had at most a full batch of them.
+        offset = position.offset + position.witnessed * limits.BATCH_RECORDS
+        with self._lock:
+            self._open = Batch(position.sequence, offset)
+        self._first_offset = self._published = self._let_go = offset
+
     def _opened(self, batch: Batch) -> None:
         gevent.spawn_later(self._linger, self._lingered, batch)
 
@@ -243,7 +261,7 @@ class BatchProducerNode(ProducerNode):
     def metrics(self) -> dict[str, Any]:
         return {
             **super().metrics(),
-            "records_out": self._published,
+            "records_out": self._published - self._first_offset,
             "pending_records": self._open.base_offset + len(self._open.records) - self._published,
             "retained_records": self._published - self._let_go,
         }

@@ -88,6 +88,7 @@ class Endpoint:
         self._greeters: dict[bytes, dict[Node, None]] = {}  # who asks for subscriptions, by ID octet
         self._routes: dict[bytes, dict[Node, None]] = {}
         self._hellos: dict[bytes, dict[bytes, None]] = {
+            b"C": {},
             b"G": {},
             b"L": {},
             b"W": {},

@@ -8,6 +8,7 @@ records or record batches (:mod:`dafka.mesh.batch_producer`).
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -21,6 +22,10 @@ from dafka.mesh.batch_producer import BatchProducerNode
 from dafka.mesh.endpoint import node_options
 from dafka.mesh.hub import get_hub
 from dafka.mesh.producer_node import (
+    AddressInUseError,
+    Finding,
+    MessageKindError,
+    PartitionEndError,
     ProducerClosedError,
     ProducerNode,
     RecordTooLargeError,
@@ -29,12 +34,13 @@ from dafka.mesh.producer_node import (
 )
 from dafka.protocol.batch import CODECS, HEADER_OCTETS, MAGIC, is_batch
 from dafka.protocol.compression import LIBRARIES, is_available
-from dafka.protocol.errors import DafkaError
+from dafka.roles.claim import PartitionClaim
 from dafka.roles.producer import ProducerRole
 
 __all__ = [
     "AddressInUseError",
     "MessageKindError",
+    "PartitionEndError",
     "Producer",
     "ProducerClosedError",
     "RecordTooLargeError",
@@ -46,17 +52,10 @@ log = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT = 10.0  # seconds that close() waits for acknowledgements by default
 SHORTEST_STORE_TIMEOUT = 30.0  # seconds; above Limits.longest_ack_interval, with one lost
+END_TIMEOUT = 10.0  # seconds that stores have to say where a partition ends
 LINGER = 0.005  # seconds that a record batch waits for more records by default
 
 _Lock = monkey.get_original("threading", "Lock")
-
-
-class MessageKindError(DafkaError, ValueError):
-    """Something that this producer does not send: it sends raw records, or record batches, for life."""
-
-
-class AddressInUseError(DafkaError, ValueError):
-    """Another producer of this process has the address; a partition has one producer only."""
 
 
 class Producer:
@@ -64,7 +63,7 @@ class Producer:
 
     ``topic``: str or bytes of 1 to 255 octets. ``tower`` and further keywords (``bind``, ``framing``,
     ``beacon_interval``, ...): see :func:`dafka.mesh.options.mesh_options`. ``address``: the partition's
-    name, a fresh UUID unless given; only one producer may ever use it. ``min_stores``: distinct stores that
+    name, a fresh UUID unless given (see below). ``min_stores``: distinct stores that
     must have acknowledged a record before it is forgotten; 0 asks for none and keeps what memory allows for
     consumers. ``head_interval``: seconds between HEADs. ``store_timeout``: seconds after which a store that
     acknowledges nothing, not even again, counts as lost with its disk: who asks for records that only such
@@ -75,6 +74,14 @@ class Producer:
     have keys, headers and timestamps; C nodes carry them and hand them out as they are.
     ``compression``: of batches, ``"gzip"``, ``"snappy"``, ``"lz4"`` or ``"zstd"``. ``linger``: seconds that
     a batch waits for more records, 5 ms unless given. Both are for ``batch`` only.
+
+    A producer that is given its ``address`` goes on with the partition of that name where it ends: it asks
+    ``min_stores`` stores (one, if that is 0) before it numbers its first record, and :meth:`send` waits for
+    them. When they have not answered within ``end_timeout`` seconds, ``send`` raises
+    :class:`PartitionEndError`; with ``end_unknown="begin"`` the producer begins behind what it has heard of,
+    which may be at 0. Only one producer may use an address at a time: two that are running find each other
+    out, and :meth:`send` and :meth:`flush` of the later one raise :class:`AddressInUseError`; of both, if
+    they met when both had numbered records.
 
     Raises :class:`InvalidTopicError`, :class:`InvalidAddressError`, :class:`AddressInUseError`, ValueError.
     """
@@ -91,6 +98,8 @@ class Producer:
         batch: bool = False,
         compression: str | None = None,
         linger: float | None = None,
+        end_timeout: float = END_TIMEOUT,
+        end_unknown: str = "error",
         **mesh: Any,
     ) -> None:
         octets = check_topic(topic)
@@ -103,6 +112,10 @@ class Producer:
                 f"store_timeout is a time of {SHORTEST_STORE_TIMEOUT:g} s or more, or None, "
                 f"not {store_timeout!r}"
             )
+        if not 0 < end_timeout < math.inf:
+            raise ValueError(f"end_timeout is a time in seconds above 0, not {end_timeout!r}")
+        if end_unknown not in ("error", "begin"):
+            raise ValueError(f"end_unknown is 'error' or 'begin', not {end_unknown!r}")
         _check_batching(batch, compression, linger)
         options = node_options(self, tower, mesh)
         self._tower = tower  # one that nobody else has runs as long as this node
@@ -112,21 +125,28 @@ class Producer:
         self._hub = get_hub()
         self._lock = _Lock()
         self._closed = False
-        self._next = 0
+        claim = None
         if address is not None:
             _claim(self)
+            claim = PartitionClaim(octets, name, new_address(), min_stores=min_stores)
+        finding = Finding(end_timeout, end_unknown == "begin")
         role = ProducerRole(
-            octets, name, min_stores=min_stores, head_interval=head_interval, store_timeout=store_timeout
+            octets,
+            name,
+            min_stores=min_stores,
+            head_interval=head_interval,
+            store_timeout=store_timeout,
+            claim=claim,
         )
         self._batches: BatchProducerNode | None = None
         self._node: ProducerNode
         if batch:
             linger = LINGER if linger is None else linger
             self._node = self._batches = self._hub.run(
-                BatchProducerNode, self._hub, options, role, head_interval, compression, linger
+                BatchProducerNode, self._hub, options, role, head_interval, compression, linger, finding
             )
         else:
-            self._node = self._hub.run(ProducerNode, self._hub, options, role, head_interval)
+            self._node = self._hub.run(ProducerNode, self._hub, options, role, head_interval, finding)
         _producers.add(self)
 
     def send(
@@ -178,8 +198,8 @@ class Producer:
         with self._lock:
             if self._closed:
                 raise ProducerClosedError(f"the producer of topic {self.topic!r} is closed")
-            sequence = self._next
-            self._next = sequence + 1
+            sequence = node.next
+            node.next = sequence + 1
             node.pending.append(value)
             node.sent_bytes += size
         if not node.signalled:
@@ -201,7 +221,7 @@ class Producer:
 
         Raises :class:`UnacknowledgedError` after ``timeout`` seconds (None: waits for ever).
         """
-        end = self._next if self._batches is None else self._batches.seal()
+        end = self._node.next if self._batches is None else self._batches.seal()
         self._hub.run(self._node.flush, end, timeout)
 
     def close(self, timeout: float | None = CLOSE_TIMEOUT) -> None:

@@ -7,9 +7,10 @@ acknowledged. At either bound the sending threads wait, which is the mesh pushin
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import gevent.event
 
@@ -19,13 +20,25 @@ from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node
 from dafka.mesh.hub import Hub, Waiter
 from dafka.protocol.commands import Command, Fetch
 from dafka.protocol.errors import DafkaError
+from dafka.protocol.runs import Run
+from dafka.roles.claim import BATCHES, RAW, Position
 from dafka.roles.producer import ProducerRole
 
 log = logging.getLogger(__name__)
 
+_CLAIM_TICK = 0.25  # seconds between looks at the claim to a partition, Limits.claim_interval
+
 
 class ProducerClosedError(DafkaError):
     """The producer has been closed."""
+
+
+class AddressInUseError(DafkaError, ValueError):
+    """Another producer has the address; a partition has one producer only."""
+
+
+class MessageKindError(DafkaError, ValueError):
+    """Something that this producer does not send: it sends raw records, or record batches, for life."""
 
 
 class RecordTooLargeError(DafkaError, ValueError):
@@ -34,6 +47,10 @@ class RecordTooLargeError(DafkaError, ValueError):
 
 class SendTimeoutError(DafkaError, TimeoutError):
     """There was no room for a record within the time given: acknowledgements do not keep up."""
+
+
+class PartitionEndError(SendTimeoutError):
+    """Nobody has said within the time where the partition ends that this producer is to go on with."""
 
 
 class UnacknowledgedError(DafkaError, TimeoutError):
@@ -53,21 +70,52 @@ class UnacknowledgedError(DafkaError, TimeoutError):
         super().__init__(f"{which} not acknowledged by enough stores within {timeout} s")
 
 
+class Finding(NamedTuple):
+    """How the end of a partition is looked for that the user has named.
+
+    ``timeout``: seconds; ``begin``: whether to begin all the same when nobody has said it by then.
+    """
+
+    timeout: float
+    begin: bool
+
+
+NOT_FINDING = Finding(0.0, False)
+
+
 class ProducerNode(Node):
     """A producer of raw records; hub side, but for what its comments give to the sending threads."""
 
-    def __init__(self, hub: Hub, options: EndpointOptions, role: ProducerRole, head_interval: float) -> None:
+    kind = RAW
+
+    def __init__(
+        self,
+        hub: Hub,
+        options: EndpointOptions,
+        role: ProducerRole,
+        head_interval: float,
+        finding: Finding = NOT_FINDING,
+    ) -> None:
         self.tick_interval = head_interval / 2
+        if role.claim is not None:
+            self.hello_ids = b"C"
+            self.tick_interval = min(self.tick_interval, _CLAIM_TICK)
         self.pending: deque[Any] = deque()  # filled by the sending threads
+        self.next = 0  # the sequence of the next record; written by the sending threads as well
         self.sent_bytes = 0  # written by the sending threads only, under their lock
         self.drained_bytes = 0  # written by the hub only
         self.signalled = False
-        self.full = False
+        self.asking = role.claim is not None  # where the partition ends
+        self.full = self.asking
+        self.failed: DafkaError | None = None  # why nothing can be sent any more
         self.closed = False
         self.waiting: dict[Waiter, None] = {}
         self._hub = hub
         self._role = role
         self._answered = 0
+        self._finding = finding
+        self._asking_since = time.monotonic()
+        self._rivals: set[bytes] = set()  # that were logged
         self._progress = gevent.event.Event()
         self._endpoint = Endpoint.shared(hub, options)
         role.know_stores(self._endpoint.stores)
@@ -79,22 +127,33 @@ class ProducerNode(Node):
     def is_full(self) -> bool:
         """Whether the next record has to wait."""
         return (
-            len(self.pending) >= limits.PENDING_RECORDS
+            self.asking
+            or self.failed is not None
+            or len(self.pending) >= limits.PENDING_RECORDS
             or self.sent_bytes - self.drained_bytes >= limits.PENDING_BYTES
         )
 
     def wait_for_room(self, timeout: float | None) -> None:
         """Wait until there is room for a record or the node is closed; raises :class:`SendTimeoutError`."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        now = time.monotonic()
+        deadline = None if timeout is None else now + timeout
+        answer_by = now + self._finding.timeout
         while self.is_full() and not self.closed:
             self._hub.check()
+            if self.failed is not None:
+                raise self.failed
             waiter = Waiter()
             self.waiting[waiter] = None
             self._hub.post(self.drain)
-            left = None if deadline is None else deadline - time.monotonic()
+            by = deadline
+            if self.asking and not self._finding.begin:
+                by = answer_by if deadline is None else min(answer_by, deadline)
+            left = None if by is None else by - time.monotonic()
             done = waiter.wait(left) if left is None or left > 0 else False
             self.waiting.pop(waiter, None)
             waiter.close()
+            if not done and self.asking:
+                raise self._unknown_end(min(self._finding.timeout, timeout or math.inf))
             if not done and self.is_full():
                 raise SendTimeoutError(
                     f"no room for a record of topic {topic_name(self._role.topic)!r} within {timeout} s: "
@@ -113,14 +172,30 @@ class ProducerNode(Node):
 
     def cut_off(self) -> None:
         """In the child of a fork there is no hub: with the flag down, a sender posts, and is told so."""
-        self.signalled = self.full = False
+        self.signalled = self.full = self.asking = False
         self.pending.clear()
 
     # -- in the hub -----------------------------------------------------------------------------
 
     def drain(self) -> None:
         """Publish what waits, a run at a time, as long as the role has room for it."""
+        try:
+            self._drain()
+        except Exception as error:
+            log.exception("the producer %r failed on something unexpected", self._role.address)
+            self.fail(ProducerClosedError(f"the producer failed on something unexpected: {error!r}"))
+
+    def fail(self, error: DafkaError) -> None:
+        """Send nothing any more; who waits, and who sends or flushes later, gets the error."""
+        self.failed = self.failed or error
+        self.full = True
+        self._progress.set()
+        self._wake()
+
+    def _drain(self) -> None:
         self.signalled = False
+        if self.asking or self.failed is not None:
+            return
         role, pending = self._role, self.pending
         if not role.min_stores and self._retains_enough():
             role.forget(role.retained_bytes // 2)
@@ -171,7 +246,7 @@ class ProducerNode(Node):
     def metrics(self) -> dict[str, Any]:
         role = self._role
         return {
-            "records_out": role.next_sequence,
+            "records_out": role.next_sequence - role.first_sequence,
             "bytes_out": self.drained_bytes,
             "fetches_answered": self._answered,
             "unacknowledged": self.unacknowledged(),
@@ -188,24 +263,97 @@ class ProducerNode(Node):
         outputs = role.receive(time.monotonic(), command)
         if undisputed and role.disputed:
             log.warning(
-                "stores have %d records of topic %r, partition %s, and this producer has sent %d: the "
-                "address was another producer's before, and what this one sends is not stored",
-                role.disputed,
+                "a store has records of topic %r, partition %s, up to %d that are not this producer's, which "
+                "has sent %d to %d: the address was another producer's before, and that store does not store "
+                "what this one sends",
                 topic_name(role.topic),
                 role.address.decode(),
-                role.next_sequence,
+                role.disputed - 1,
+                role.first_sequence,
+                role.next_sequence - 1,
             )
         if type(command) is Fetch and outputs:
             self._answered += 1
         self._endpoint.publish(self, outputs)
+        self._look_at_claim(time.monotonic())
         self._progressed()
         if self.pending:
             self.signal()
+
+    def on_run(self, run: Run) -> None:
+        self._endpoint.publish(self, self._role.receive_run(time.monotonic(), run))
+
+    def on_subscription(self, prefix: bytes) -> None:
+        self._endpoint.publish(self, self._role.peer_subscribed(time.monotonic(), prefix))
 
     def tick(self, now: float) -> None:
         outputs = self._role.tick(now)
         if outputs:
             self._endpoint.publish(self, outputs)
+        self._look_at_claim(now)
+
+    def _look_at_claim(self, now: float) -> None:
+        """Begin when it is known where, and give way to another producer of the partition."""
+        claim = self._role.claim
+        if claim is None or self.failed is not None:
+            return
+        if claim.rival:
+            self.fail(
+                AddressInUseError(
+                    f"{self._which}: the producer {claim.rival.decode('ascii', 'replace')} has this "
+                    "address and is running; a partition has one producer. Stop one of them, or give it "
+                    "another address"
+                )
+            )
+            log.error("%s", self.failed)
+        elif self.asking:
+            overdue = self._finding.begin and now - self._asking_since > self._finding.timeout
+            if claim.found is None and overdue:
+                unknown = self._unknown_end(self._finding.timeout)
+                log.warning("%s; this one begins at %d", unknown, claim.highest.sequence)
+            position = claim.found or (claim.highest if overdue else None)
+            if position is not None:
+                self._begin(now, position)
+        for rival in claim.rivals.keys() - self._rivals:
+            self._rivals.add(rival)
+            log.warning("%s: there is another producer with this address, %r", self._which, rival)
+
+    @property
+    def _which(self) -> str:
+        return f"topic {topic_name(self._role.topic)!r}, partition {self._role.address.decode()}"
+
+    def _begin(self, now: float, position: Position) -> None:
+        if not self._takes(position):
+            return
+        self._role.begin(now, position)
+        self._number_from(position)
+        self.asking = self.full = False
+        self._wake()
+
+    def _number_from(self, position: Position) -> None:
+        """What is sent first gets these numbers. All that send are waiting."""
+        self.next = position.sequence
+
+    def _takes(self, position: Position) -> bool:
+        """Whether this kind of messages can follow those that are there; else the producer has failed."""
+        if position.kind and position.kind != self.kind:
+            there, here = ("raw records", "record batches")[:: 1 if position.kind == RAW else -1]
+            self.fail(
+                MessageKindError(
+                    f"{self._which} holds {there}: this producer sends {here} "
+                    f"(batch={self.kind == BATCHES}) and cannot go on with it"
+                )
+            )
+        return self.failed is None
+
+    def _unknown_end(self, timeout: float) -> PartitionEndError:
+        claim = self._role.claim
+        answered = 0 if claim is None else claim.answered
+        wanted = max(1, self._role.min_stores)
+        return PartitionEndError(
+            f"{self._which}: {answered} stores of {wanted} have said within {timeout:g} s where it ends. "
+            "Start those that have it, or give end_unknown='begin' if nobody has it"
+        )
 
     def flush(self, end: int, timeout: float | None) -> None:
         """Wait as a green thread until everything below sequence ``end`` is acknowledged."""
@@ -213,6 +361,8 @@ class ProducerNode(Node):
         role = self._role
         self.signal()  # a sender may have been interrupted before it could
         while role.first_unacknowledged < end:
+            if self.failed is not None:
+                raise self.failed
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 first, last = self._offsets(role.first_unacknowledged, end)

@@ -30,13 +30,16 @@ from dafka.mesh.retention import (
 from dafka.mesh.turns import next_turn
 from dafka.mesh.watch import Watch
 from dafka.mesh.writer import Writer
-from dafka.protocol.commands import Command, Trimmed
+from dafka.protocol.commands import Command, End, Trimmed
 from dafka.protocol.runs import Run
+from dafka.roles.claim import BATCHES, RAW
 from dafka.roles.outputs import Append, Begin, Hold, Serve
+from dafka.roles.producer import checksum_of
 from dafka.roles.store import StoreRole
 
 _COUNTED = ("records_in", "bytes_in", "records_served", "bytes_served", "fetches_answered")
 
+_KINDS = {"raw": RAW, "batch": BATCHES}
 _PAUSE = 0.001  # seconds until a congested endpoint is looked at again
 
 logger = bounded_logger(__name__)
@@ -188,7 +191,7 @@ class StoreNode(Node):
         self._watch = Watch(f"the store in {log.path}", self.role)
         self._begins: set[tuple[bytes, bytes]] = set()  # partitions whose next append leaves a gap
         # Left to serve, by requester and partition: who asks again no longer wants what it asked before.
-        self._requests: dict[tuple[bytes, bytes, bytes], Serve] = {}
+        self._requests: dict[tuple[type, bytes, bytes, bytes], Serve | End] = {}
         self._wake = gevent.event.Event()
         self._counts: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
         endpoint.publish(self, self.role.start())
@@ -259,8 +262,8 @@ class StoreNode(Node):
                 self._begin(output)
             elif isinstance(output, Hold):
                 rest = output.run
-            elif isinstance(output, Serve):
-                key = (output.recipient, output.topic, output.address)
+            elif isinstance(output, (Serve, End)):
+                key = (type(output), output.recipient, output.topic, output.address)
                 if key in self._requests or len(self._requests) < limits.SERVE_REQUESTS:
                     self._requests[key] = output
                     self._wake.set()
@@ -318,7 +321,7 @@ class StoreNode(Node):
             key = next(iter(self._requests))
             request = self._requests.pop(key)
             try:
-                rest = self._serve_some(request)
+                rest = self._serve_some(request) if isinstance(request, Serve) else self._tell_end(request)
             except Exception:
                 # A damaged place in the log must not end the serving of all others.
                 logger.exception("the store in %s cannot serve %s", self.log.path, request)
@@ -356,6 +359,22 @@ class StoreNode(Node):
         self.endpoint.publish(self, told)
         return None
 
-    def _read(self, partition: LogPartition, request: Serve) -> tuple[int, list[bytes]]:
+    def _tell_end(self, end: End) -> None:
+        partition = self.log.find(end.topic, end.address)
+        if partition is not None:
+            first, contents = end.first, list[bytes]()
+            if end.count:
+                first, contents = self._read(partition, end)
+            end = end._replace(
+                sequence=max(end.sequence, partition.next_sequence),
+                kind=_KINDS.get(partition.kind, 0),
+                offset=partition.next_offset,
+                first=first,
+                count=len(contents),
+                checksum=checksum_of(contents),
+            )
+        self.endpoint.publish(self, (end,))
+
+    def _read(self, partition: LogPartition, request: Serve | End) -> tuple[int, list[bytes]]:
         count = min(request.count, limits.SERVE_RECORDS)
         return self.log.read(partition, request.first, count=count, max_bytes=limits.SERVE_BYTES)

@@ -1,4 +1,4 @@
-"""The commands of 46/DAFKA as values, and the one command that we add.
+"""The commands of 46/DAFKA as values, and the three commands that we add.
 
 Addresses are 32 upper-case hex octets, topics any octets, at most 255. ``topic`` is what the specification
 calls subject: the name of a Dafka topic, not the ZeroMQ topic that a command is published under; that one
@@ -107,6 +107,53 @@ class Trimmed(NamedTuple):
     source: bytes = b""
 
 
+class Claim(NamedTuple):
+    """CLAIM, our addition: the producer ``address`` numbers the records of ``partition``, or is about to.
+
+    A partition that keeps its name across restarts is named apart from the producers that write it one after
+    another, which have an address of their own for each run. ``numbering``: whether it knows by now where to
+    go on; stores that hear a CLAIM answer with END. ``sequence``: from where on a store is to sum up what it
+    has, to be compared with what this producer has.
+    """
+
+    partition: bytes
+    address: bytes
+    topic: bytes
+    sequence: int
+    numbering: bool
+
+
+class End(NamedTuple):
+    """END, our addition: in ``store`` the partition ``address`` ends before ``sequence``, 0 if it has none.
+
+    For the producer ``recipient``, whose CLAIM it answers. ``kind`` of messages: 1 raw records, 2 record
+    batches, 0 unknown. ``offset``: that of the next record, as readers count them. ``checksum``: the CRC-32C
+    of the ``count`` messages from ``first`` on.
+    """
+
+    recipient: bytes
+    address: bytes
+    topic: bytes
+    sequence: int
+    store: bytes
+    kind: int = 0
+    offset: int = 0
+    first: int = 0
+    count: int = 0  # type: ignore[assignment]  # hides tuple.count
+    checksum: int = 0
+
+
 Command = (
-    Record | DirectRecord | Fetch | Ack | Head | DirectHead | GetHeads | ConsumerHello | StoreHello | Trimmed
+    Record
+    | DirectRecord
+    | Fetch
+    | Ack
+    | Head
+    | DirectHead
+    | GetHeads
+    | ConsumerHello
+    | StoreHello
+    | Trimmed
+    | Claim
+    | End
 )

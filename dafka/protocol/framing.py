@@ -28,10 +28,12 @@ from enum import Enum
 
 from dafka.protocol.commands import (
     Ack,
+    Claim,
     Command,
     ConsumerHello,
     DirectHead,
     DirectRecord,
+    End,
     Fetch,
     GetHeads,
     Head,
@@ -136,6 +138,13 @@ def _write_fields(command: Command, framing: Framing) -> bytes:
             if framing is Framing.RFC46:
                 return string(command.store) + fields
             return fields + (string(command.store) if command.store else b"")
+        case Claim():
+            fields = string(command.address) + string(command.topic) + _sequence(command.sequence)
+            return fields + bytes((command.numbering,))
+        case End():
+            fields = string(command.address) + string(command.topic) + _sequence(command.sequence)
+            fields += string(command.store) + bytes((command.kind,)) + _sequence(command.offset)
+            return fields + _sequence(command.first) + _U32.pack(command.count) + _U32.pack(command.checksum)
         case GetHeads() | StoreHello():
             return string(command.address)
         case ConsumerHello():
@@ -176,6 +185,12 @@ def _read_fields(kind: type, topic: bytes, octets: bytes, content: bytes, rfc46:
         return DirectRecord(topic, address, subject, sequence, content)
     if kind is Fetch:
         return Fetch(topic, address, subject, sequence, fields.u32())
+    if kind is Claim:
+        return Claim(topic, address, subject, sequence, bool(fields.take(1)[0]))
+    if kind is End:
+        store, messages = fields.string(), fields.take(1)[0]
+        numbers = fields.sequence(), fields.sequence(), fields.u32(), fields.u32()
+        return End(topic, address, subject, sequence, store, messages, *numbers)
     if kind is Head:
         return Head(address, subject, sequence)
     if kind is DirectHead:
@@ -289,6 +304,8 @@ _ID: dict[type, bytes] = {
     ConsumerHello: b"W",
     StoreHello: b"L",
     Trimmed: b"T",
+    Claim: b"C",
+    End: b"N",
 }
 _KIND: dict[bytes, type] = {octet: kind for kind, octet in _ID.items()}
 # Which field of the tuple is the ZeroMQ topic: the topic's name for RECORD and HEAD, else the first field.

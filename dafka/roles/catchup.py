@@ -151,6 +151,12 @@ class CatchUp(Generic[F]):
     def _other_stores(self) -> set[bytes]:
         return self.stores.present - {self._requester}
 
+    def claimed(self, follower: F, claimant: bytes) -> None:
+        """A producer claims the partition; what is kept of an earlier one's may have no place any more."""
+        if follower.claimant != claimant:
+            follower.claimant = claimant
+            self._give_up_ahead(follower)
+
     def advance(self, now: float, follower: F, position: int, outputs: list[Output]) -> None:
         """Everything below ``position`` has come by other ways."""
         follower.next = position

@@ -24,10 +24,12 @@ import heapq
 from collections.abc import Mapping
 
 from dafka.protocol.commands import (
+    Claim,
     Command,
     ConsumerHello,
     DirectHead,
     DirectRecord,
+    End,
     GetHeads,
     Head,
     Record,
@@ -120,8 +122,9 @@ class ConsumerRole:
         self._catchup.stores = stores
 
     def start(self) -> list[Output]:
-        """The subscriptions that every consumer has."""
-        return [Subscribe(octet + self.address) for octet in (b"D", b"E", b"L", b"T")]
+        """The subscriptions that every consumer has; C is of ours, and T."""
+        own = [octet + self.address for octet in (b"D", b"E", b"L", b"T")]
+        return [Subscribe(prefix) for prefix in (*own, b"C")]
 
     def subscribe(self, now: float, topic: bytes) -> list[Output]:
         """Consume ``topic`` too."""
@@ -189,6 +192,12 @@ class ConsumerRole:
                 follower = self._topics.get(topic, {}).get(address)
                 if follower is not None:
                     self._catchup.trimmed(now, follower, first, source)
+            case Claim(address, claimant, topic):
+                follower = self._topics.get(topic, {}).get(address)
+                if follower is not None:
+                    self._catchup.claimed(follower, claimant)
+                    if follower.next > self._offsets.get(address, 0):
+                        outputs.append(End(claimant, address, topic, follower.next, b""))
             case Record(address, topic, sequence, content):
                 return self.receive_run(now, Run(None, address, topic, sequence, [content]))
             case DirectRecord(recipient, address, topic, sequence, content):

@@ -38,6 +38,7 @@ class Follower:
         "alarm",
         "asked",
         "asked_from",
+        "claimant",
         "deniers",
         "doubted",
         "due",
@@ -74,6 +75,7 @@ class Follower:
         self.record_bytes = record_bytes  # size of a record, roughly
         self.failures = 0  # fetches in a row that brought nothing
         self.hurried = False  # a fetch was repeated early and has brought nothing yet
+        self.claimant = b""  # the last producer that claimed the partition
         self.trimmed = 0  # where others say that the partition begins; 0: nobody has
         self.doubted = 0.0  # when the first of them said so
         self.deniers: frozenset[bytes] = frozenset()  # the stores among them

@@ -77,6 +77,16 @@ class Limits(NamedTuple):
     """Stores whose acknowledgements a producer remembers."""
     commit_patience: float = 20.0
     """How long a connected store that does not get on with a partition may still be committing records."""
+    claim_interval: float = 0.25
+    """Time from one CLAIM to the next while a producer asks where its partition ends."""
+    longest_claim_interval: float = 16.0
+    """The same when it knows; CLAIM then finds other producers of the partition."""
+    claim_settle: float = 0.5
+    """How long nothing new must have come before a producer believes that it knows where to go on."""
+    plain_store_patience: float = 3.0
+    """How long a store that does not know CLAIM has to name a partition that it has."""
+    sample_records: int = 100
+    """Messages that a store sums up, for a producer to see whose they are."""
 
     # -- peers -----------------------------------------------------------------------------------
     peers: int = 4096

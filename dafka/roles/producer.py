@@ -26,7 +26,10 @@ partition every ``Limits.longest_ack_interval``. A record is never published twi
 shows whoever missed it what to fetch.
 
 A store that acknowledges what was never published here has its records from an earlier producer of the same
-address, and no place for those of this one: from then on its ACKs count for nothing.
+address, and no place for those of this one: from then on its ACKs count for nothing. A producer that was
+given its address finds out before its first record where an earlier one ended (:mod:`dafka.roles.claim`), and
+goes on there. An ACK then counts when its store has said what it has: an end at or below the first record of
+this producer, or the same contents as are retained here.
 
 ZeroMQ topics are matched by prefix, so subjects and addresses are compared here.
 """
@@ -34,9 +37,14 @@ ZeroMQ topics are matched by prefix, so subjects and addresses are compared here
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
+from itertools import chain, islice
 
-from dafka.protocol.commands import Ack, Command, DirectHead, Fetch, GetHeads, Head, Trimmed
+from crc32c import crc32c
+
+from dafka.protocol.commands import Ack, Command, DirectHead, End, Fetch, GetHeads, Head, Trimmed
 from dafka.protocol.runs import Run
+from dafka.roles.claim import PartitionClaim, Position
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import DEFAULT_LIMITS, Limits
 from dafka.roles.outputs import Output, Subscribe
@@ -48,7 +56,8 @@ class ProducerRole:
     """The producer of the partition ``address`` of ``topic``.
 
     ``head_interval``: seconds between HEADs. ``store_timeout``: seconds after which a silent store is given
-    up; None waits for it for ever.
+    up; None waits for it for ever. ``claim``: for an address that may have been a producer's before; nothing
+    can be published until :meth:`begin`.
     """
 
     def __init__(
@@ -59,11 +68,15 @@ class ProducerRole:
         min_stores: int = 1,
         head_interval: float = 1.0,
         store_timeout: float | None = None,
+        claim: PartitionClaim | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.topic = topic
         self.address = address
         self.min_stores = min_stores
+        self.claim = claim
+        self.first_sequence = 0
+        """The sequence of the first record of this producer."""
         self.next_sequence = 0
         """The sequence of the record to be published next."""
         self.first_retained = 0
@@ -94,15 +107,34 @@ class ProducerRole:
     def know_stores(self, stores: KnownStores) -> None:
         """The stores that are connected, which whoever carries the subscriptions keeps up to date."""
         self._known_stores = stores
+        if self.claim is not None:
+            self.claim.stores = stores
 
     def start(self) -> list[Output]:
         """The subscriptions of a producer."""
-        return [Subscribe(b"K" + self.address), Subscribe(b"F" + self.address), Subscribe(b"G" + self.topic)]
+        prefixes = b"K" + self.address, b"F" + self.address, b"G" + self.topic
+        outputs: list[Output] = [Subscribe(prefix) for prefix in prefixes]
+        return outputs if self.claim is None else outputs + self.claim.start()
+
+    def begin(self, now: float, position: Position) -> None:
+        """Go on where an earlier producer of the partition ended."""
+        claim, first = self.claim, position.sequence
+        if claim is None or claim.numbering:
+            raise ValueError("only a producer that asks where to go on begins, and once")
+        self.first_sequence = self.next_sequence = self.first_retained = self.first_unacknowledged = first
+        self._next_head = now + self._head_interval
+        self._stores = {store: end.sequence for store, end in claim.answers.items()}
+        if claim.plain_end:
+            self._stores[b""] = claim.plain_end
+        self._heard = dict.fromkeys(self._stores, now)
+        claim.begin()
 
     def publish(self, now: float, contents: list[bytes]) -> Run:
         """Give the records ``contents`` their numbers and retain them. The run to be published."""
         if not contents:
             raise ValueError("a run to publish has at least one record")
+        if self.claim is not None and not self.claim.numbering:
+            raise ValueError("a producer that asks where to go on does not publish before it begins")
         first = self.next_sequence
         if first == 0:
             self._next_head = now + self._head_interval
@@ -137,28 +169,75 @@ class ProducerRole:
                 return self._answer(now, command.address, command.sequence, command.count)
             case GetHeads(self.topic) if self.next_sequence:
                 return [DirectHead(command.address, self.address, self.topic, self.next_sequence - 1)]
+        if self.claim is None:
+            return []
+        if self.claim.numbering and isinstance(command, End) and command.recipient == self.claim.claimant:
+            self._compare(now, command)
+            return []
+        return self.claim.receive(now, command, self.first_retained)
+
+    def receive_run(self, now: float, run: Run) -> list[Output]:
+        """The last record of an earlier producer, when that was asked for."""
+        if self.claim is not None:
+            self.claim.receive_run(run)
         return []
 
+    def peer_subscribed(self, now: float, prefix: bytes) -> list[Output]:
+        """Who has turned up may be a store that has more of the partition, or its other producer."""
+        return [] if self.claim is None else self.claim.peer_subscribed(now, prefix, self.first_retained)
+
     def tick(self, now: float) -> list[Output]:
-        """The HEAD, once every ``head_interval`` after the first record."""
-        if not self.next_sequence or now < self._next_head:
-            return []
-        self._next_head = now + self._head_interval
-        return [Head(self.address, self.topic, self.next_sequence - 1)]
+        """The HEAD, once every ``head_interval`` after the first record, and what the claim wants."""
+        outputs = [] if self.claim is None else self.claim.tick(now, self.first_retained)
+        if self.next_sequence and now >= self._next_head and not (self.claim and self.claim.rival):
+            self._next_head = now + self._head_interval
+            outputs.append(Head(self.address, self.topic, self.next_sequence - 1))
+        return outputs
+
+    def _compare(self, now: float, end: End) -> None:
+        """A store says what it has: is it this producer's?"""
+        claim, store = self.claim, end.store
+        if claim is None or not store or store in self._strangers or claim.knows(store):
+            return
+        behind = end.first + end.count
+        if end.sequence > self.next_sequence:
+            self._dispute(store, end.sequence)
+        elif end.sequence <= max(self.first_sequence, self.first_retained):
+            claim.accept(store)  # what it gets above that, it gets from now on
+            self._acknowledge(now, store, end.sequence)
+        elif not end.count or end.first < self.first_retained or behind > self.next_sequence:
+            claim.ask_soon()  # what it was asked about is not here any more
+        elif end.checksum == checksum_of(self._retained(end.first, behind)):
+            claim.accept(store)
+            self._acknowledge(now, store, end.sequence)
+        else:
+            self._dispute(store, end.sequence)
+
+    def _dispute(self, store: bytes, end: int) -> None:
+        """The store has records of an earlier producer where this one's belong."""
+        self.disputed = max(self.disputed, end)
+        if len(self._strangers) < self._limits.stores:
+            self._strangers.add(store)
+
+    def _retained(self, first: int, end: int) -> list[bytes]:
+        begin = first - self.first_retained
+        return list(islice(chain.from_iterable(self._chunks), begin, end - self.first_retained))
 
     def _acknowledge(self, now: float, store: bytes, end: int) -> None:
         if end > self.next_sequence:
-            self.disputed = max(self.disputed, end)
-            if len(self._strangers) < self._limits.stores:
-                self._strangers.add(store)
+            self._dispute(store, end)
         if store in self._strangers:
+            return
+        if self.claim is not None and not self.claim.knows(store):
+            self.claim.ask_soon()
             return
         if store not in self._stores and len(self._stores) >= self._limits.stores:
             return
         self._heard[store] = now
         self._stores[store] = max(end, self._stores.get(store, 0))
         if 0 < self.min_stores <= len(self._stores):
-            self.first_unacknowledged = sorted(self._stores.values())[-self.min_stores]
+            reached = sorted(self._stores.values())[-self.min_stores]
+            self.first_unacknowledged = max(reached, self.first_unacknowledged)
             self._drop(self.first_unacknowledged - self.first_retained)
 
     def _is_lost(self, now: float, store: bytes) -> bool:
@@ -233,6 +312,14 @@ class ProducerRole:
                 runs.append(Run(recipient, self.address, self.topic, begin, contents))
             first = following
         return runs
+
+
+def checksum_of(contents: Iterable[bytes]) -> int:
+    """What END says of messages: the CRC-32C of their contents, each behind its length."""
+    checksum = 0
+    for content in contents:
+        checksum = crc32c(content, crc32c(len(content).to_bytes(8, "big"), checksum))
+    return checksum
 
 
 def _beginning(contents: list[bytes], size: int) -> list[bytes]:

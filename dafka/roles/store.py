@@ -34,10 +34,12 @@ from collections.abc import Iterable, Mapping
 
 from dafka.protocol.commands import (
     Ack,
+    Claim,
     Command,
     ConsumerHello,
     DirectHead,
     DirectRecord,
+    End,
     Fetch,
     GetHeads,
     Head,
@@ -114,7 +116,7 @@ class StoreRole:
     def start(self) -> list[Output]:
         """The subscriptions of a store, and two of ours: T, and E for the heads of other stores."""
         own = [octet + self.address for octet in (b"D", b"W", b"T", b"E")]
-        return [Subscribe(prefix) for prefix in (b"M", b"H", b"F", b"G", *own)]
+        return [Subscribe(prefix) for prefix in (b"M", b"H", b"F", b"G", b"C", *own)]
 
     # -- the log ------------------------------------------------------------------------------------
 
@@ -224,6 +226,8 @@ class StoreRole:
                     self._acknowledge_again(now, stored, outputs)
             case Fetch():
                 self._serve(command, outputs)
+            case Claim(partition, claimant, topic, sample):
+                self._tell_end(partition, claimant, topic, sample, outputs)
             case GetHeads(topic, recipient) if recipient != self.address:
                 self._tell_heads(recipient, self._topics if topic == ALL_TOPICS else (topic,), outputs)
             case ConsumerHello(self.address, recipient, topics):
@@ -328,6 +332,18 @@ class StoreRole:
         elif stored.lacks(first):
             following = stored.ahead_first if stored.ahead else stored.trimmed
             outputs.append(Trimmed(requester, partition, topic, min(following, stored.trimmed), self.address))
+
+    def _tell_end(
+        self, partition: bytes, claimant: bytes, topic: bytes, sample: int, outputs: list[Output]
+    ) -> None:
+        stored = self._partitions.get((topic, partition))
+        if stored is not None:
+            self._catchup.claimed(stored, claimant)
+        if stored is not None and stored.pending:
+            return  # records are on their way into the log: the claimant asks again
+        end = 0 if stored is None else stored.committed
+        count = max(0, min(end - sample, self._limits.sample_records))
+        outputs.append(End(claimant, partition, topic, end, self.address, first=sample, count=count))
 
     def _tell_heads(self, recipient: bytes, topics: Iterable[bytes], outputs: list[Output]) -> None:
         for topic in dict.fromkeys(topics):  # a hello may repeat one 65 536 times

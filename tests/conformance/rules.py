@@ -122,7 +122,8 @@ RULES = [
         "In order to keep the protocol simple each producer MUST publish records to exactly one partition "
         "and further only one producer SHALL ever publish to the same partition.",
         "test_records.py::test_a_producer_publishes_to_one_partition_that_is_its_own",
-        note="An address given by the user (address=) is the user's promise.",
+        note="A producer that is given its address (address=) goes on behind the records that stores and "
+        "consumers have under it; two that are running at once are found out.",
     ),
     Rule(
         _TOPICS,

@@ -131,21 +131,6 @@ def test_a_producer_says_what_was_not_acknowledged():
             producer.send(b"too late")
 
 
-def test_a_producer_with_the_address_of_an_earlier_one_is_told_that_nothing_is_stored(tmp_path, caplog):
-    address = "A" * 32
-    with Tower() as tower, Store(tmp_path / "db", tower=tower):
-        with Producer("hello", tower=tower, address=address) as producer:
-            for _ in range(3):
-                producer.send(b"first")
-        again = Producer("hello", tower=tower, address=address)
-        again.send(b"second")
-        until(lambda: "the address was another producer's before" in caplog.text)
-        for _ in range(2):
-            again.send(b"second")
-        with pytest.raises(UnacknowledgedError, match="offsets 0 to 2"):
-            again.close(1.5)
-
-
 @pytest.mark.parametrize("topic", ["", "x" * 256, b"", 7])
 def test_illegal_topics_are_named(topic):
     with Tower() as tower:
@@ -256,9 +241,9 @@ def test_a_consumer_that_leaves_takes_its_subscriptions_back():
             peer.meet(b"Mhello", b"Hhello", b"Mhello2", b"D" + leaving.address.encode())
             leaving.unsubscribe("hello2")
             peer.until(lambda: not peer.subscriptions & {b"Mhello2", b"Hhello2"})
-        peer.until(lambda: peer.subscriptions == own | {b"Mhello", b"Hhello", b"Mother", b"Hother"})
+        peer.until(lambda: peer.subscriptions == own | {b"C", b"Mhello", b"Hhello", b"Mother", b"Hother"})
         staying.unsubscribe("hello")
-        peer.until(lambda: peer.subscriptions == own | {b"Mother", b"Hother"})
+        peer.until(lambda: peer.subscriptions == own | {b"C", b"Mother", b"Hother"})
 
 
 def test_clocks_end_with_the_nodes_they_are_for():

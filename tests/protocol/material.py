@@ -35,6 +35,20 @@ any_command = st.one_of(
     st.builds(commands.GetHeads, topics, addresses),
     st.builds(commands.ConsumerHello, addresses, addresses, st.lists(topics, max_size=4).map(tuple)),
     st.builds(commands.StoreHello, addresses, addresses),
+    st.builds(commands.Claim, addresses, addresses, topics, sequences, st.booleans()),
+    st.builds(
+        commands.End,
+        addresses,
+        addresses,
+        topics,
+        sequences,
+        st.just(b"") | addresses,
+        st.integers(0, 255),
+        sequences,
+        sequences,
+        st.integers(0, 2**32 - 1),
+        st.integers(0, 2**32 - 1),
+    ),
     st.builds(commands.Trimmed, addresses, addresses, topics, sequences, st.just(b"") | addresses),
 )
 

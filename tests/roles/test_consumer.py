@@ -60,7 +60,8 @@ def deliver(first: int, *contents: bytes, address: bytes = PARTITION) -> Deliver
 
 
 def test_every_consumer_subscribes_to_what_is_addressed_to_it():
-    assert ConsumerRole(ME).start() == [Subscribe(octet + ME) for octet in (b"D", b"E", b"L", b"T")]
+    own = [Subscribe(octet + ME) for octet in (b"D", b"E", b"L", b"T")]
+    assert ConsumerRole(ME).start() == [*own, Subscribe(b"C")]
 
 
 def test_subscribing_to_a_topic_asks_for_its_records_and_heads():

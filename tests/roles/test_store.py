@@ -6,9 +6,11 @@ import pytest
 
 from dafka.protocol.commands import (
     Ack,
+    Claim,
     ConsumerHello,
     DirectHead,
     DirectRecord,
+    End,
     Fetch,
     GetHeads,
     Head,
@@ -24,6 +26,7 @@ from dafka.roles.store import ALL_TOPICS, StoreRole
 ME = b"5" * 32
 OTHER_STORE = b"6" * 32
 CONSUMER = b"C" * 32
+RUN = b"9" * 32  # a producer of the partition
 PARTITION, PARTITION2 = b"A" * 32, b"B" * 32
 TOPIC = b"hello"
 KEY = (TOPIC, PARTITION)
@@ -64,7 +67,7 @@ def from_consumer(first: int, count: int, topic: bytes = TOPIC) -> Fetch:
 
 
 def test_it_subscribes_to_everything_and_to_what_is_addressed_to_it():
-    everything = [Subscribe(octet) for octet in (b"M", b"H", b"F", b"G")]
+    everything = [Subscribe(octet) for octet in (b"M", b"H", b"F", b"G", b"C")]
     own = [Subscribe(octet + ME) for octet in (b"D", b"W", b"T", b"E")]
     assert store().start() == everything + own
 
@@ -352,6 +355,35 @@ def test_nothing_is_left_out_while_records_are_on_their_way_to_the_log():
 
 
 # -- limits -----------------------------------------------------------------------------------------
+
+
+def test_a_claim_is_answered_with_where_the_partition_ends():
+    role = store(0, 5)
+    claim = Claim(PARTITION, RUN, TOPIC, 2, numbering=True)
+    assert role.receive(1.0, claim) == [End(RUN, PARTITION, TOPIC, 5, ME, first=2, count=3)]
+    assert role.receive(1.0, claim._replace(partition=PARTITION2, sequence=0)) == [
+        End(RUN, PARTITION2, TOPIC, 0, ME)
+    ]
+
+
+def test_a_claim_is_not_answered_while_records_are_on_their_way_into_the_log():
+    role = store()
+    role.receive_run(1.0, live(0, b"0"))
+    claim = Claim(PARTITION, RUN, TOPIC, 0, numbering=False)
+    assert role.receive(1.0, claim) == []
+    role.stored(1.1, TOPIC, PARTITION, 1)
+    assert role.receive(1.2, claim) == [End(RUN, PARTITION, TOPIC, 1, ME, count=1)]
+
+
+def test_records_kept_behind_a_gap_go_when_another_producer_claims_the_partition():
+    """They are the earlier one's, under numbers that the new one gives to its own."""
+    role = store()
+    role.receive_run(1.0, live(2, b"old 2"))
+    role.receive(1.0, Claim(PARTITION, RUN, TOPIC, 0, numbering=False))
+    outputs = role.receive_run(2.0, live(0, b"new 0", b"new 1"))
+    assert [one for one in outputs if isinstance(one, Append)] == [
+        Append(TOPIC, PARTITION, 0, [b"new 0", b"new 1"])
+    ]
 
 
 def test_the_table_of_partitions_is_bounded():

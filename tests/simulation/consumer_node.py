@@ -9,7 +9,7 @@ from dafka.roles.limits import Limits
 from dafka.roles.outputs import Deliver, Gap
 
 from .nodes import Node
-from .rules import Key, check_skip, content_of, require
+from .rules import Key, check_skip, is_content_of, require
 from .tables import check_tables
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class ConsumerNode(Node):
             output.first == expected, f"{self} is given record {output.first} of {key} in place of {expected}"
         )
         for sequence, content in enumerate(output.contents, output.first):
-            require(content == content_of(output.address, sequence), f"{self} is given {content!r}")
+            require(is_content_of(content, output.address, sequence), f"{self} is given {content!r}")
         self.positions[key] = output.first + len(output.contents)
         self.inbox += map(len, output.contents)
         require(len(self.inbox) <= self.room_records, f"{self} is given more records than it has room for")

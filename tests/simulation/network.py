@@ -66,6 +66,8 @@ class Network:
         self.endpoints: dict[bytes, Node] = {}  # of the processes that run
         self.gone: dict[tuple[bytes, bytes], int] = {}
         """By (topic, partition): records below were let go of somewhere, by retention or by ``forget``."""
+        self.answered: dict[bytes, set[Node]] = {}
+        """By the claimant of a partition: the stores that have told it what they have."""
         self.messages = 0
         self.digest = 0
         self.trace: Callable[[str], None] | None = None

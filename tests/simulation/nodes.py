@@ -240,12 +240,18 @@ class ProducerNode(Node):
         network.producers.append(self)
 
     def send(self, records: int) -> None:
-        if self.alive:
+        if self.alive and self.may_send():
             first = self.role.next_sequence
-            contents = [content_of(self.role.address, first + index) for index in range(records)]
+            contents = [self.content_of(first + index) for index in range(records)]
             self.carry([self.role.publish(self.network.now, contents)])
             if self.memory is not None and self.role.retained_bytes > self.memory:
                 self.forget()
+
+    def may_send(self) -> bool:
+        return True
+
+    def content_of(self, sequence: int) -> bytes:
+        return content_of(self.role.address, sequence)
 
     def forget(self) -> None:
         """Memory is short: let go of half of what is kept for consumers."""
@@ -276,7 +282,7 @@ class ProducerNode(Node):
         if isinstance(item, Fetch):
             self.asked_from = item.sequence
         super().hear(now, item)
-        if self.role.min_stores and self.role.first_unacknowledged:
+        if self.role.min_stores and self.role.first_unacknowledged > self.role.first_sequence:
             committed = sorted(store.acknowledged.get(self.key, 0) for store in self.network.stores)
             require(
                 len(committed) >= self.role.min_stores
@@ -295,7 +301,7 @@ class ProducerNode(Node):
             found = [content for run in runs for content in run.contents]
             wanted = range(first, min(first + 5, role.next_sequence))
             require(
-                found == [content_of(role.address, number) for number in wanted],
+                found == [self.content_of(number) for number in wanted],
                 f"{self} no longer has record {first}, which is not acknowledged",
             )
 

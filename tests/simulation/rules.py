@@ -21,8 +21,14 @@ def require(condition: bool, text: str) -> None:
         raise Violation(text)
 
 
-def content_of(address: bytes, sequence: int) -> bytes:
-    return b"%s/%d" % (address[-4:], sequence)
+def content_of(address: bytes, sequence: int, run: int = 1) -> bytes:
+    """What the ``run``-th producer of a partition sends as this record."""
+    return b"%s/%d/%d" % (address[-4:], sequence, run)
+
+
+def is_content_of(content: bytes, address: bytes, sequence: int) -> bool:
+    """Whether one of the producers of a partition has sent this as that record."""
+    return content.rpartition(b"/")[0] == content_of(address, sequence).rpartition(b"/")[0]
 
 
 def note_gone(network: Network, key: Key, first: int) -> None:

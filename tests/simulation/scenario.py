@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from dafka.roles.limits import Limits
 
 from .consumer_node import ConsumerNode
+from .named_producer import NamedProducer
 from .network import CALM, Faults, Network
 from .nodes import FloodNode, Node, ProducerNode, TowerNode
 from .rules import Violation, require
@@ -50,6 +53,9 @@ def simulate(seed: int, network: Network | None = None) -> Network:
         network.run(network.now + QUIET)
         quiet = behind or _fetches(network) == fetches
         require(quiet or network.now < CONVERGED, "a mesh in which nobody is behind goes on fetching")
+    named = [node for node in network.producers if isinstance(node, NamedProducer)]
+    for one, other in pairwise(named):
+        one.check_twin(other, network.now - 10.0)
     require(network.messages < MOST_MESSAGES, f"{network.messages} messages")
     return network
 
@@ -74,6 +80,8 @@ def build(seed: int) -> Network:
         TowerNode(network, number)
     _add_stores(network, limits)
     _add_producers(network, limits)
+    if chance.random() < 0.4:
+        _add_named_producer(network, limits)
     _add_consumers(network, limits)
     for node in network.nodes:
         late = chance.random() < 0.3
@@ -137,6 +145,45 @@ def _add_producers(network: Network, limits: Limits) -> None:
             producer.memory = chance.choice([100, 1000])
         if chance.random() < 0.4:
             network.later(chance.uniform(8.0, EVERYBODY_HERE), network.kill, producer)
+
+
+def _add_named_producer(network: Network, limits: Limits) -> None:
+    """One that ends and comes back, or is running twice."""
+    chance = network.random
+    min_stores = chance.randint(0, min(2, len(network.stores)))
+    where = chance.choice(TOPICS), address_of(b"B", 0), min_stores, limits
+    first = NamedProducer(network, *where)
+    several = [first]
+    if chance.random() < 0.4:
+        several.append(NamedProducer(network, *where, runs=first.runs))
+    for producer in several:
+        for _ in range(chance.randint(1, 30)):
+            network.later(chance.uniform(5.0, EVERYBODY_HERE), producer.send, chance.choice([1, 3, 50]))
+        for _ in range(chance.randint(0, 3)):
+            at = chance.uniform(6.0, EVERYBODY_HERE - 3)
+            network.later(at, network.kill, producer)
+            network.later(at + chance.choice([0.0, 0.1, 3.0]), _revive, network, producer)
+
+
+    if len(network.stores) > 1 and chance.random() < 0.5:
+        _hide_the_store_that_has_most(network, first)
+
+
+def _hide_the_store_that_has_most(network: Network, producer: NamedProducer) -> None:
+    """The one store that has heard it is away when the producer comes back, and returns later."""
+    chance = network.random
+    best, *others = chance.sample(network.stores, len(network.stores))
+    for other in others:
+        network.later(5.0, network.cut, producer, other, 3.0)
+        network.later(5.0, network.cut, best, other, 3.0)
+    for _ in range(chance.randint(1, 4)):
+        network.later(chance.uniform(5.5, 7.0), producer.send, chance.choice([3, 50]))
+    network.later(7.5, network.kill, producer)
+    network.later(7.5, network.kill, best)
+    network.later(8.5, _revive, network, producer)
+    for _ in range(5):
+        network.later(chance.uniform(10.5, 13.0), producer.send, 50)
+    network.later(chance.uniform(11.0, FAULTS_END), _revive, network, best)
 
 
 def _add_consumers(network: Network, limits: Limits) -> None:
@@ -212,8 +259,8 @@ def not_converged(network: Network) -> list[str]:
     wrong = []
     heads: dict[tuple[bytes, bytes], int] = {}
     for producer in network.producers:
-        if producer.alive:
-            heads[producer.key] = producer.role.next_sequence
+        if producer.alive and not getattr(producer, "failed", False):
+            heads[producer.key] = max(heads.get(producer.key, 0), producer.role.next_sequence)
     for store in network.stores:
         for key in store.log if store.alive else ():
             heads[key] = max(heads.get(key, 0), store.end(key))
@@ -242,6 +289,8 @@ def not_converged(network: Network) -> list[str]:
         for producer in network.producers:
             if (
                 producer.alive
+                and not getattr(producer, "failed", False)
+                and not producer.role.disputed
                 and producer.role.unacknowledged
                 and not any(_refused(store, producer.key) for store in full_stores)
             ):

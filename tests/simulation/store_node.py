@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
-from dafka.protocol.commands import Ack, Trimmed
+from dafka.protocol.commands import Ack, End, Trimmed
 from dafka.protocol.runs import Run
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import Append, Begin, Serve
+from dafka.roles.producer import checksum_of
 from dafka.roles.store import StoreRole
 
 from .nodes import Node
-from .rules import Key, check_skip, content_of, note_gone, require
+from .rules import Key, check_skip, is_content_of, note_gone, require
 from .tables import check_tables
 
 if TYPE_CHECKING:
@@ -116,10 +117,14 @@ class StoreNode(Node):
             network.note(f"{self} begins {output.address[-4:].decode()} at {output.first}")
             if self._begun.get(key) != output.first:  # else it is said again
                 require(not self._under_way[key], f"{self} leaves records out while others are under way")
-                check_skip(self, key, self.end(key), output.first)
+                check_skip(self, key, self.reach(key), output.first)
             self._begins[key] = self._begun[key] = output.first
         elif isinstance(output, Serve):
             self._serve(output)
+        elif isinstance(output, End):
+            if not self.plain:  # as C stores, which know no CLAIM
+                network.answered.setdefault(output.recipient, set()).add(self)
+                network.publish(self, self._summed_up(output))
         elif isinstance(output, Ack):
             key = (output.topic, output.partition)
             require(
@@ -147,11 +152,19 @@ class StoreNode(Node):
         if not partition.records:
             partition.first = append.first
         for sequence, content in enumerate(append.contents, append.first):
-            require(content == content_of(append.address, sequence), f"{self} stores {content!r}")
+            require(is_content_of(content, append.address, sequence), f"{self} stores {content!r}")
             partition.records[sequence] = content
         partition.next = append.first + len(append.contents)
         self.carry(self.role.stored(network.now, *key, partition.next))
         self.resume()
+
+    def _summed_up(self, end: End) -> End:
+        partition = self.log.get((end.topic, end.address), Partition())
+        wanted = range(end.first, end.first + end.count)
+        contents = [partition.records[number] for number in wanted if number in partition.records]
+        if len(contents) < end.count:
+            return end._replace(count=0)
+        return end._replace(checksum=checksum_of(contents))
 
     def _serve(self, serve: Serve) -> None:
         """As the mesh does: what is there from the first one on, or where the records go on."""

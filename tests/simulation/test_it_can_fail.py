@@ -7,6 +7,7 @@ from simulation.scenario import simulate
 
 from dafka.protocol.commands import Ack, Trimmed
 from dafka.roles.catchup import CatchUp
+from dafka.roles.claim import PartitionClaim, Position
 from dafka.roles.consumer import ConsumerRole
 from dafka.roles.producer import ProducerRole
 from dafka.roles.store import StoreRole
@@ -91,6 +92,17 @@ def asks_again_whenever_an_answer_is_not_whole(patch):
     patch.setattr(CatchUp, "_answered_in_part", CatchUp._forget_fetch)
 
 
+def begins_at_0_again(patch):
+    def decide(self, now, outputs):
+        self.found = Position(0, 0)
+
+    patch.setattr(PartitionClaim, "_decide", decide)
+
+
+def does_not_notice_its_twin(patch):
+    patch.setattr(PartitionClaim, "_hear_rival", lambda self, now, rival, numbering, sample: [])
+
+
 @pytest.mark.parametrize(
     ("fault", "seeds"),
     [
@@ -104,6 +116,8 @@ def asks_again_whenever_an_answer_is_not_whole(patch):
         (leaves_records_out_while_others_are_on_their_way_into_the_log, range(600)),
         (gives_a_store_up_too_soon, range(600)),
         (asks_again_whenever_an_answer_is_not_whole, range(600)),
+        (begins_at_0_again, range(600)),
+        (does_not_notice_its_twin, range(600)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
