@@ -223,7 +223,7 @@ class AdminCalls(AdminInterface):
             if wanted is not None and topic.name not in wanted:
                 continue
             for partition in topic.partitions:
-                sizes[topic.name, partition.number] = partition.stored.bytes
+                sizes[topic.name, partition.number] = partition.bytes
                 if len(sizes) % _PARTITIONS == 0:
                     next_turn()
         path = self.log.path

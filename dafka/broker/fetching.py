@@ -226,10 +226,11 @@ class Fetch:
     def _read_on(self, reading: _Reading) -> None:
         partition = reading.partition
         assert partition is not None
-        stored = partition.stored
-        end = self._producers.last_stable_offset(partition) if self._read_committed else stored.next_offset
+        written = partition.high_watermark
+        end = self._producers.last_stable_offset(partition) if self._read_committed else written
         if reading.offset >= end:
             return
+        stored = partition.stored
         wanted = limit = min(reading.limit, self._left)
         if stored.kind == "raw":
             _, some = self._log.read(stored, reading.offset, count=RAW_MESSAGES, max_bytes=limit)

@@ -39,7 +39,7 @@ class BrokerNode(StoreNode):
             partition
             for topic in topics
             for partition in topic.partitions
-            if partition.writable and partition.stored.next_sequence
+            if partition.writable and partition.next_sequence
         ]
         self._headed = 0
         super().__init__(hub, endpoint, log, writer, address)
@@ -70,7 +70,7 @@ class BrokerNode(StoreNode):
         self._heading = [partition for partition in self._heading if partition.topic is not topic]
         self.role.forget(topic.octets, [one.address for one in topic.partitions if one.writable])
         for partition in topic.partitions:
-            self.role.trimmed(topic.octets, partition.address, partition.stored.next_sequence)
+            self.role.trimmed(topic.octets, partition.address, partition.next_sequence)
 
     def on_run(self, run: Run) -> None:
         if self._topics.leads(run.topic, run.address):

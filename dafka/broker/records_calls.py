@@ -243,6 +243,8 @@ class RecordCalls(BrokerInterface):
             return ListedOffset(None, partition.log_start, leader_epoch=history.at(partition.log_start))
         if timestamp < 0 and timestamp != MAX_TIMESTAMP:
             return ListedOffset(UnsupportedVersionError)
+        if not partition.high_watermark:
+            return ListedOffset(None)
         try:
             found = self._latest_time(partition) if timestamp < 0 else self._since(partition, timestamp)
         except DamagedError:

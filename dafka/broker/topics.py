@@ -60,16 +60,21 @@ _NONE: frozenset[Any] = frozenset()
 
 
 class Partition:
-    """One partition of a topic. ``stored`` is what the log has of it, ``fetches`` wait for more of it."""
+    """One partition of a topic. ``fetches`` wait for more of it.
+
+    There may be very many of which most are never written: one of these costs this object alone, and what the
+    log has of it is looked up, with ``log``, when somebody wants it.
+    """
 
     __slots__ = (
+        "_log",
+        "_stored",
         "address",
         "begun",
         "epochs",
         "fetches",
         "floor",
         "number",
-        "stored",
         "topic",
         "unreadable",
         "writable",
@@ -80,7 +85,8 @@ class Partition:
         topic: Topic,
         number: int,
         address: bytes,
-        stored: LogPartition,
+        stored: LogPartition | None,
+        log: Log,
         *,
         writable: bool,
         floor: int = 0,
@@ -89,7 +95,8 @@ class Partition:
         self.number = number
         self.address = address
         self.writable = writable
-        self.stored = stored
+        self._stored = stored
+        self._log = log
         self.floor = floor  # what is below belongs to a topic of this name that was deleted
         self.begun = False  # whether its leader has had anything to append since the broker's start
         self.epochs: EpochHistory | None = None  # as it is stored, when somebody has looked at it
@@ -98,14 +105,31 @@ class Partition:
         self.unreadable: frozenset[str] = _NONE  # what the log has been told of: clients ask again and again
 
     @property
+    def stored(self) -> LogPartition:
+        """What the log has of it."""
+        if self._stored is None:
+            self._stored = self._log.partition(self.topic.octets, self.address)
+        return self._stored
+
+    @property
     def high_watermark(self) -> int:
         """The offset behind the last committed record."""
-        return self.stored.next_offset
+        return 0 if self._stored is None else self._stored.next_offset
 
     @property
     def log_start(self) -> int:
         """The offset of the first record that exists."""
-        return max(self.stored.first_offset, self.floor)
+        return self.floor if self._stored is None else max(self._stored.first_offset, self.floor)
+
+    @property
+    def next_sequence(self) -> int:
+        """The sequence of the message that is appended next."""
+        return 0 if self._stored is None else self._stored.next_sequence
+
+    @property
+    def bytes(self) -> int:
+        """What it takes on disk."""
+        return 0 if self._stored is None else self._stored.bytes
 
     def watch(self, who: Watcher) -> None:
         """Have ``who`` told when the partition changes, until :meth:`unwatch`."""
@@ -296,7 +320,9 @@ class TopicTable:
                         topic.partitions = list(known.partitions)
                     grown[name] = topic
                 number = len(topic.partitions)
-                native = Partition(topic, number, stored.address, stored, writable=False, floor=floor)
+                native = Partition(
+                    topic, number, stored.address, stored, self._log, writable=False, floor=floor
+                )
                 topic.partitions.append(native)
                 added.append(native)
                 rows[NATIVES, _native_key(topic, number)] = [stored.address.decode("latin-1"), floor]
@@ -346,7 +372,7 @@ class TopicTable:
         for partition in pace.over(topic.partitions):
             del self._by_names[topic.octets, partition.address]
             if partition.writable:
-                self.deleted.add(topic.octets, partition.address, partition.stored.next_sequence)
+                self.deleted.add(topic.octets, partition.address, partition.next_sequence)
 
     def _rows_of_deletion(self, partition: Partition) -> Rows:
         rows: Rows = {}
@@ -357,7 +383,7 @@ class TopicTable:
             return rows
         else:
             end = FOR_GOOD
-        sequence = partition.stored.next_sequence
+        sequence = partition.next_sequence
         rows.update(self.deleted.rows_of(partition.topic.octets, partition.address, end, sequence))
         return rows
 
@@ -380,7 +406,9 @@ class TopicTable:
             octets = str(address).encode("latin-1")
             stored = self._log.partition(topic.octets, octets)
             number = int(key.rpartition("/")[2])
-            partitions.append(Partition(topic, number, octets, stored, writable=False, floor=floor))
+            partitions.append(
+                Partition(topic, number, octets, stored, self._log, writable=False, floor=floor)
+            )
         topic.partitions = sorted(partitions, key=lambda partition: partition.number)
         self._add(topic)
 
@@ -391,7 +419,7 @@ class TopicTable:
 
     def _led(self, topic: Topic, numbers: Iterable[int]) -> list[Partition]:
         return [
-            Partition(topic, number, address, self._log.partition(topic.octets, address), writable=True)
+            Partition(topic, number, address, self._log.find(topic.octets, address), self._log, writable=True)
             for number in Pace().over(numbers)
             for address in (leader_address(topic.topic_id, number),)
         ]

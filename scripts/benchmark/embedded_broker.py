@@ -42,6 +42,20 @@ def latency(*, count: int) -> Figures:
         return round_trip(KafkaProducer(bootstrap_servers=servers), consumer, count)
 
 
+def longest_turn(*, count: int) -> Figures:
+    """Seconds of processor time of the hub's longest turn while so many records are sent."""
+    from compat.kafka import KafkaProducer
+    from dafka import Broker
+    from dafka.mesh.hub import get_hub
+
+    with Broker(default_partitions=PARTITIONS) as broker:
+        send_rate(KafkaProducer(bootstrap_servers=broker.bootstrap_servers), 1000)
+        hub = get_hub()
+        hub.run(hub.turns.reset)
+        send_rate(KafkaProducer(bootstrap_servers=broker.bootstrap_servers), count)
+        return (hub.turns.longest_cpu,)
+
+
 def first_record() -> Figures:
     """Seconds from the import to the first record consumed, the broker's start included."""
     began = perf_counter()

@@ -75,6 +75,14 @@ LINES = [
         pick(reference_latencies, 1),
         "kafka-python, mock broker",
     ),
+    Line(
+        "the hub's longest turn while it sends",
+        milliseconds,
+        pick(measurement(partial(embedded_broker.longest_turn, count=RECORDS))),
+        None,
+        "",
+        most=0.02,
+    ),
     *FACADE_LINES,
     Line(
         "import, Broker() up, first record consumed",

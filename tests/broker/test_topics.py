@@ -12,6 +12,7 @@ from broker.clients import Client, batch, until
 from dafka import Broker, Producer, Tower
 from dafka.broker.interface import CommittedOffset, TopicSpec
 from dafka.broker.topics import leader_address
+from dafka.log import LogWriteError
 
 
 def send(broker, topic, *values, address=None):
@@ -158,6 +159,42 @@ def test_a_deleted_topic_is_gone_and_a_new_one_of_its_name_is_empty(tmp_path):
         assert list(client.call("metadata", None).topics) == ["t"]
         assert client.values("t") == [b"new"]
         assert client.call("fetch_offsets", "g") == {}
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_deletion_that_takes_several_rounds_and_breaks_off_is_finished_later(tmp_path, monkeypatch, again):
+    monkeypatch.setattr("dafka.broker.topics.DELETED_ROWS", 2)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t", 7)
+        client.create("other")
+        for number in range(7):
+            client.produce("t", b"old", partition=number)
+        addresses = [address for address, _ in client.partitions("t")]
+        writer = client.core._writer
+        original, rounds = writer.put_and_wait, []
+
+        def breaking_off(values):
+            rounds.append(values)
+            if len(rounds) == 3:
+                raise LogWriteError(client.core.log.path, "no space left")
+            original(values)
+
+        monkeypatch.setattr(writer, "put_and_wait", breaking_off)
+        assert client.call("delete_topics", ["t"]) == {"t": errors.KafkaStorageError}
+        assert list(client.call("metadata", None).topics) == ["other"]
+        assert client.produce("t", b"more").error is errors.UnknownTopicOrPartitionError
+        assert client.call("create_topics", {"t": TopicSpec()}) == {"t": errors.TopicAlreadyExistsError}
+        assert client.call("create_partitions", {"t": 9}) == {"t": errors.UnknownTopicOrPartitionError}
+        if again:
+            assert client.call("delete_topics", ["t"]) == {"t": None}
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        assert list(client.call("metadata", None).topics) == ["other"]
+        client.create("t")
+        assert client.values("t") == []
+        core = client.core
+        until(lambda: all(core.log.find(b"t", address.encode()) is None for address in addresses))
 
 
 def test_of_calls_that_delete_a_topic_one_does_and_a_new_topic_of_its_name_stays(client):
