@@ -108,9 +108,10 @@ class Endpoint:
             self._publisher.set(zmq.XPUB_VERBOSE, 1)
             # A peer that is stopped, or whose link is cut, would have its queue filled until TCP gives up.
             self._publisher.set(zmq.TCP_MAXRT, int(min(options.beacon_timeout * 1000, 2**31 - 1)))
-            self._publisher.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)  # of what comes in: subscriptions
-            self._subscriber.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
-            self._answers.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
+            self._publisher.set(zmq.MAXMSGSIZE, limits.SUBSCRIPTION_OCTETS)
+            for socket in (self._subscriber, self._answers):
+                socket.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
+                socket.set(zmq.RECONNECT_IVL_MAX, limits.RECONNECT_MS)
             port = self._bind(options.bind)
             self._links = Links(self._subscriber, self._answers)
             self._beaconing = Beaconing(hub, options, port, self._links, self._ready.set, self.discarded)

@@ -17,7 +17,13 @@ TOWER_HIGH_WATER_MARK = 10_000
 LINGER_MS = 1000
 """How long closed sockets go on sending in the background."""
 SMALL_FRAME_OCTETS = 4096
-"""Longest subscription, and longest frame of a beacon; ZeroMQ drops the connection that exceeds it."""
+"""Longest frame of a beacon; ZeroMQ drops the connection that exceeds it."""
+SUBSCRIPTION_OCTETS = 512
+"""Longest frame that a publisher takes: a subscription has up to 266, a handshake with a name up to 330.
+ZeroMQ keeps every subscription, at about 50 octets for each of its own: also with XPUB_MANUAL, where it keeps
+those that nobody has accepted for the end of the connection."""
+RECONNECT_MS = 1000
+"""Longest pause between attempts to reach a peer that does not answer; it begins at 100 ms and doubles."""
 RECORD_OCTETS = 256 * 1024 * 1024
 """Longest content of a record. ZeroMQ allocates what a peer announces, so it must be told a limit."""
 

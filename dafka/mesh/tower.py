@@ -92,7 +92,7 @@ class _TowerNode:
         self._out = Socket(hub.context, zmq.XPUB, self._ready.set, limits.TOWER_HIGH_WATER_MARK)
         try:
             self._in.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)
-            self._out.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)
+            self._out.set(zmq.MAXMSGSIZE, limits.SUBSCRIPTION_OCTETS)
             self._in.set(zmq.SUBSCRIBE, b"B")
             self._out.set(zmq.XPUB_WELCOME_MSG, WELCOME)
             bound = self._bind(self._in, publish_to), self._bind(self._out, subscribe_from)

@@ -91,6 +91,10 @@ class Limits(NamedTuple):
     # -- peers -----------------------------------------------------------------------------------
     peers: int = 4096
     """Peers a node is connected to; beacons of further ones are ignored."""
+    newcomers: int = 200
+    """New peers a node connects to within ``newcomers_interval``; the others are connected to at a later
+    beacon. To connect takes some 50 microseconds, and a flood of invented peers must not hold up the rest."""
+    newcomers_interval: float = 0.1
     beacon_spacing: float = 0.1
     """Least time between beacons, however many new peers are heard of at once."""
 

@@ -39,7 +39,7 @@ class PeersRole:
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.refused = 0
-        """Beacons of peers that the table had no place for."""
+        """Beacons of peers that the table had no place for, or that came with too many others."""
         self._beacon = NodeBeacon(address, host, port)
         self._interval = interval
         self._timeout = timeout
@@ -47,6 +47,8 @@ class PeersRole:
         self._last_beacon = float("-inf")
         self._next_beacon = float("-inf")
         self._heard_anybody = float("-inf")
+        self._newcomers_since = float("-inf")
+        self._newcomers = 0  # new peers heard of since then
         self._peers: dict[bytes, tuple[bytes, float]] = {}  # endpoint, last heard; oldest first
         self._users: dict[bytes, int] = {}  # endpoint: peers that are reached there
 
@@ -72,7 +74,7 @@ class PeersRole:
         if beacon.address == self._beacon.address:
             return []
         known = self._peers.pop(beacon.address, None)
-        if known is None and len(self._peers) >= self._limits.peers:
+        if known is None and not self._takes_newcomer(now):
             self.refused += 1
             return []
         self._peers[beacon.address] = (beacon.endpoint, now)
@@ -94,6 +96,13 @@ class PeersRole:
         if now >= self._next_beacon:
             outputs += self.start(now)
         return outputs
+
+    def _takes_newcomer(self, now: float) -> bool:
+        limits = self._limits
+        if now - self._newcomers_since >= limits.newcomers_interval:
+            self._newcomers_since, self._newcomers = now, 0
+        self._newcomers += 1
+        return self._newcomers <= limits.newcomers and len(self._peers) < limits.peers
 
     def _note_tower(self, now: float) -> None:
         silence = now - self._heard_anybody

@@ -8,8 +8,10 @@ import time
 
 import gevent
 import pytest
+import zmq
 from mesh.children import until
 from mesh.peer import ADDRESS, Peer
+from zmq.utils.monitor import recv_monitor_message
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.mesh import limits
@@ -130,6 +132,24 @@ def test_a_flood_of_unknown_partitions_fills_the_tables_and_no_more(tmp_path, ca
             assert node.metrics()["partitions"] == 50
         assert len(store.heads()) == 50
         until(lambda: caplog.text.count("its table of partitions is full") == 2)
+
+
+@pytest.mark.parametrize("octets", [256, 4000])
+def test_who_subscribes_to_what_no_topic_can_be_is_cut_off(octets):
+    """Every octet of a subscription costs its publisher about fifty."""
+    with Tower() as tower, Producer("hello", tower=tower, min_stores=0) as producer:
+        endpoint = producer._node._endpoint
+        node = endpoint._publisher._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
+        for address in (tower.addresses[1], node):
+            with zmq.Context() as context, context.socket(zmq.SUB) as socket:
+                monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+                socket.subscribe(b"M" + b"x" * (octets - 1))
+                socket.connect(address)
+                assert recv_monitor_message(monitor)["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
+                cut_off = bool(monitor.poll(1000))
+                assert cut_off is (octets > 256)
+                socket.disable_monitor()
+                monitor.close()
 
 
 def test_beacons_of_peers_that_have_no_place_in_the_table_are_counted():

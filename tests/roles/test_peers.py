@@ -45,6 +45,16 @@ def test_many_new_peers_at_once_are_answered_by_one_beacon_soon():
     assert role.tick(0.7) == []
 
 
+def test_a_flood_of_new_peers_is_connected_to_a_few_at_a_time():
+    role = peers(limits=Limits(newcomers=10))
+    crowd = [TowerBeacon(b"C%d" % number, b"tcp://127.0.0.1:%d" % (7000 + number)) for number in range(25)]
+    for round_, connected in enumerate((10, 20, 25)):
+        for beacon in crowd:
+            role.beacon(0.5 + round_, beacon)
+        assert len(role.peers) == connected
+    assert role.refused == 15 + 5
+
+
 def test_a_node_does_not_connect_to_itself():
     assert peers().beacon(0.5, OWN_ECHO) == []
 
