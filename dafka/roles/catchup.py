@@ -200,8 +200,8 @@ class CatchUp(Generic[F]):
             follower = queue[0]
             if follower.ahead and not self._take_ahead(follower, outputs):
                 break
-            if follower.behind and not self._has_room():
-                break  # what was kept has used it up
+            if follower.behind and not self._has_room_for(follower):
+                break  # what was kept has used it up, or it is less than a record: others would use it first
             queue.popleft()
             self._turns += 1
             follower.state = State.IDLE
@@ -242,6 +242,12 @@ class CatchUp(Generic[F]):
     def _has_room(self) -> bool:
         """Whether there is room that no fetch has set aside."""
         return self.room_records > self._reserved_records and self.room_bytes > self._reserved_bytes
+
+    def _has_room_for(self, follower: F) -> bool:
+        """Whether a record of the partition will find room, or at least nobody else is to have it."""
+        if not self._has_room():
+            return False
+        return not self._reserved_records or self.room_bytes - self._reserved_bytes >= follower.record_bytes
 
     # -- taking records -----------------------------------------------------------------------------
 

@@ -237,6 +237,14 @@ def test_a_lost_fetch_gives_its_credit_back():
     assert [out.partition for out in role.tick(2.0)] == [address(1), address(2)]  # asking for less now
 
 
+def test_no_fetch_is_sent_into_less_room_than_a_record_while_others_may_use_it_up():
+    role = consumer()
+    role.set_room(0.0, 100, 300)  # a record is thought to have 256 bytes
+    assert asked(role.receive(1.0, head(0, address(1)))) == [(0, 1)]
+    assert asked(role.receive(1.0, head(0, address(2)))) == []
+    assert asked(role.receive_run(1.1, direct(0, 1, address(1)))) == [(0, 1)]
+
+
 def test_when_nobody_answers_the_producers_own_answers_are_heard():
     role = consumer()
     role.receive(1.0, head(5))
