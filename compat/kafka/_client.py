@@ -6,7 +6,7 @@ threads of the hub (:meth:`Client.call`), so a call costs one crossing and block
 
 A child process made by ``fork`` has the objects but not the hub thread. Producers and consumers are kept
 in a weak set (:func:`cut_off_in_child`); in the child each is cut off, and its next use raises
-:class:`dafka.mesh.hub.ForkedError`.
+:class:`dafka.hub.hub.ForkedError`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, Protocol
 from kafka.errors import IllegalStateError, KafkaConnectionError, KafkaTimeoutError
 
 import dafka.broker
-from dafka.broker.interface import BrokerInterface
-from dafka.broker.registry import EMBEDDED, Connection, successor
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.running import EMBEDDED, Connection, successor
+from dafka.hub.hub import HubStoppedError
 from dafka.log import LogError
-from dafka.mesh.hub import HubStoppedError
 
 # The version of Kafka whose behaviour the broker has; kafka-python keeps it in ``config["api_version"]``.
 API_VERSION = (4, 0)

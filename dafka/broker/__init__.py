@@ -1,13 +1,13 @@
 """The embedded broker: Kafka's topics, partitions and offsets on Dafka's nodes.
 
 :class:`~dafka.broker.broker.Broker` is what users start; :func:`connect` is how clients find it;
-:class:`~dafka.broker.interface.BrokerInterface` is what both sides agree on.
+:class:`~dafka.broker.interface.broker.BrokerInterface` is what both sides agree on.
 """
 
 from __future__ import annotations
 
-from dafka.broker.errors import BrokerStoppedError
-from dafka.broker.interface import BrokerInterface
-from dafka.broker.registry import Connection, connect
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.interface.errors import BrokerStoppedError
+from dafka.broker.running import Connection, connect
 
 __all__ = ["BrokerInterface", "BrokerStoppedError", "Connection", "connect"]

@@ -1,7 +1,7 @@
 """Broker: a Kafka broker inside this process, with its data in a folder.
 
 This is the thread side: it owns what a broker needs around it (a temporary folder, a tower of its own, a
-port that nobody else has) and starts and stops the :class:`~dafka.broker.core.EmbeddedBroker` in the hub.
+port that nobody else has) and starts and stops the :class:`~dafka.broker.embedded.broker.EmbeddedBroker` in the hub.
 The port makes ``bootstrap_servers`` a name that no other process can have, and clients of this process find
 the broker by it. Without ``listen`` it is only bound; with it Kafka's clients connect to it.
 """
@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from gevent import monkey
 
-from dafka.broker import registry
-from dafka.broker.core import EmbeddedBroker
-from dafka.broker.errors import BrokerStoppedError
+from dafka.broker import running as registry
+from dafka.broker.embedded.broker import EmbeddedBroker
+from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.limits import OFFSETS_RETENTION, PARTITIONS_PER_TOPIC
 from dafka.broker.listening import LOOPBACK, Listen, client_host, parse_listen
-from dafka.broker.wire.listener import Listener
-from dafka.broker.wire.listener import bind as bind_listener
-from dafka.broker.wire.listener import close as close_listener
+from dafka.broker.server.listener import Listener
+from dafka.broker.server.listener import bind as bind_listener
+from dafka.broker.server.listener import close as close_listener
+from dafka.commit.retention import CHECK_INTERVAL, check_choice, check_interval, check_retention
+from dafka.hub.dropped import when_dropped
+from dafka.hub.hub import Hub, get_hub
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
-from dafka.mesh.dropped import when_dropped
-from dafka.mesh.hub import Hub, get_hub
 from dafka.mesh.options import EndpointOptions
-from dafka.mesh.retention import CHECK_INTERVAL, check_choice, check_interval, check_retention
 
 if TYPE_CHECKING:
     from socket import socket
@@ -122,7 +122,7 @@ class Broker:
     def stop(self) -> None:
         """Commit what has been accepted, leave the mesh and close the folder.
 
-        Waiting calls of clients end with :class:`~dafka.broker.errors.BrokerStoppedError`. Stopping twice is
+        Waiting calls of clients end with :class:`~dafka.broker.interface.errors.BrokerStoppedError`. Stopping twice is
         allowed, and so is starting again.
         """
         self._hub.run(self._stop)

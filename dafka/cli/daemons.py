@@ -17,8 +17,8 @@ from dafka.cli.options import (
     retention_options,
     wait_for_signal,
 )
+from dafka.commit.retention import Retention, check_retention
 from dafka.mesh.address import check_topic
-from dafka.mesh.retention import Retention, check_retention
 from dafka.mesh.store import Store
 from dafka.mesh.tower import Tower, first_interface, reachable
 

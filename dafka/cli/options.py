@@ -21,6 +21,7 @@ import click
 
 from dafka.cli import keys
 from dafka.cli.zpl import ZplError, parse_zpl
+from dafka.commit.retention import CHECK_INTERVAL
 from dafka.mesh import limits
 from dafka.mesh.address import (
     DEFAULT_TOWER,
@@ -29,7 +30,6 @@ from dafka.mesh.address import (
     check_address,
     check_topic,
 )
-from dafka.mesh.retention import CHECK_INTERVAL
 from dafka.protocol.framing import Framing
 
 Command = Callable[..., Any]

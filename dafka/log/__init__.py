@@ -10,7 +10,7 @@ chunks, so small neighbours are merged in the transaction that stores the newest
 
 Trimming, deleting and compacting are rounds, too (``changes.py``, ``compaction.py``). What they leave on the
 disk is deleted, and its space given back, in small steps between rounds; so is the copying of SQLite's WAL.
-Whoever owns the log calls for these steps (:class:`dafka.mesh.writer.Writer` does).
+Whoever owns the log calls for these steps (:class:`dafka.commit.writer.Writer` does).
 
 Memory changes only after a commit, so it never shows what a crash can take back. A round that fails leaves
 everything as it was. One process has a folder open at a time (``lock.py``).

@@ -24,9 +24,9 @@ from typing import Any
 import gevent
 from gevent import monkey
 
+from dafka.hub.hub import Hub
 from dafka.mesh import limits
 from dafka.mesh.endpoint import EndpointOptions
-from dafka.mesh.hub import Hub
 from dafka.mesh.producer_node import (
     NOT_FINDING,
     Finding,

@@ -21,10 +21,10 @@ import gevent.threadpool
 import zmq
 from gevent.lock import BoundedSemaphore
 
+from dafka.hub.hub import Hub
 from dafka.mesh import limits
 from dafka.mesh.address import InvalidAddressError, new_address
 from dafka.mesh.counting import Discards
-from dafka.mesh.hub import Hub
 from dafka.mesh.links import Links
 from dafka.mesh.options import EndpointOptions
 from dafka.mesh.sockets import Socket

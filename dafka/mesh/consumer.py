@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
+from dafka.hub.hub import Hub, Waiter, get_hub
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
-from dafka.mesh.hub import Hub, Waiter, get_hub
 from dafka.mesh.record import BatchError, Record, batch_records, is_batch, raw_records
 from dafka.mesh.watch import Watch
 from dafka.protocol.commands import Command

@@ -28,11 +28,12 @@ import gevent
 import gevent.event
 import zmq
 
+from dafka.hub.hub import Hub
+from dafka.hub.turns import next_turn
 from dafka.mesh import lane, limits
 from dafka.mesh.beaconing import Beaconing
 from dafka.mesh.counting import Discards
 from dafka.mesh.heard import HeardPrefixes
-from dafka.mesh.hub import Hub
 from dafka.mesh.lane import Lane
 from dafka.mesh.links import Links
 from dafka.mesh.local import LocalQueue
@@ -40,7 +41,6 @@ from dafka.mesh.node import Node
 from dafka.mesh.options import EndpointOptions, node_options
 from dafka.mesh.sockets import Socket
 from dafka.mesh.ticking import Ticking
-from dafka.mesh.turns import next_turn
 from dafka.protocol.commands import Command, Fetch, Head
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.framing import encode, zmq_topic

@@ -20,10 +20,10 @@ import gevent
 import gevent.event
 import zmq
 
+from dafka.hub.hub import Hub
+from dafka.hub.turns import next_turn
 from dafka.mesh import limits
-from dafka.mesh.hub import Hub
 from dafka.mesh.sockets import Socket
-from dafka.mesh.turns import next_turn
 from dafka.protocol.commands import Command
 from dafka.protocol.runs import Inbound, Run, RunReader
 

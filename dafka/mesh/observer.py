@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+from dafka.hub.hub import Hub, Waiter, get_hub
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, new_address
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
-from dafka.mesh.hub import Hub, Waiter, get_hub
 from dafka.protocol.commands import Command, GetHeads
 from dafka.protocol.runs import Run
 from dafka.roles.outputs import Subscribe

@@ -16,11 +16,11 @@ from weakref import WeakSet, WeakValueDictionary
 
 from gevent import monkey
 
+from dafka.hub.hub import get_hub
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name
 from dafka.mesh.batch_producer import BatchProducerNode
 from dafka.mesh.endpoint import node_options
-from dafka.mesh.hub import get_hub
 from dafka.mesh.producer_node import (
     AddressInUseError,
     Finding,

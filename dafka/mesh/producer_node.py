@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import gevent.event
 
+from dafka.hub.hub import Hub, Waiter
 from dafka.mesh import limits
 from dafka.mesh.address import topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node
-from dafka.mesh.hub import Hub, Waiter
 from dafka.protocol.commands import Command, Fetch
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.runs import Run

@@ -11,14 +11,7 @@ from typing import Any, get_args
 import gevent
 import gevent.event
 
-from dafka.log import Durability, Log, LogPartition, OnDamage
-from dafka.log.repeating import bounded_logger
-from dafka.mesh import limits
-from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address, topic_name
-from dafka.mesh.dropped import when_dropped
-from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
-from dafka.mesh.hub import Hub, get_hub
-from dafka.mesh.retention import (
+from dafka.commit.retention import (
     CHECK_INTERVAL,
     Cleaner,
     Retention,
@@ -27,9 +20,16 @@ from dafka.mesh.retention import (
     check_interval,
     check_retention,
 )
-from dafka.mesh.turns import next_turn
+from dafka.commit.writer import Writer
+from dafka.hub.dropped import when_dropped
+from dafka.hub.hub import Hub, get_hub
+from dafka.hub.turns import next_turn
+from dafka.log import Durability, Log, LogPartition, OnDamage
+from dafka.log.repeating import bounded_logger
+from dafka.mesh import limits
+from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address, topic_name
+from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
 from dafka.mesh.watch import Watch
-from dafka.mesh.writer import Writer
 from dafka.protocol.commands import Command, End, Trimmed
 from dafka.protocol.runs import Run
 from dafka.roles.claim import BATCHES, RAW

@@ -8,8 +8,8 @@ from typing import Any
 
 import gevent
 
+from dafka.hub.hub import Hub
 from dafka.mesh import limits
-from dafka.mesh.hub import Hub
 from dafka.mesh.node import Node
 
 

@@ -15,12 +15,12 @@ import gevent
 import gevent.event
 import zmq
 
+from dafka.hub.dropped import when_dropped
+from dafka.hub.hub import get_hub
+from dafka.hub.turns import next_turn
 from dafka.mesh import limits
 from dafka.mesh.counting import Discards
-from dafka.mesh.dropped import when_dropped
-from dafka.mesh.hub import get_hub
 from dafka.mesh.sockets import Socket
-from dafka.mesh.turns import next_turn
 from dafka.protocol.beacons import WELCOME, NodeBeacon, decode_beacon, encode_beacon
 from dafka.protocol.errors import DafkaError, MalformedMessage
 from dafka.roles.tower import TowerRole

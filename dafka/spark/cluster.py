@@ -19,8 +19,8 @@ from typing import Any
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from dafka.broker import Connection, connect
-from dafka.broker.errors import BrokerStoppedError
-from dafka.broker.interface import Fetched, FetchFrom, ListedOffset, Metadata, Produced
+from dafka.broker.interface.broker import Fetched, FetchFrom, ListedOffset, Metadata, Produced
+from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.spark.errors import OffsetError, UnknownTopicError, UnreachableError
 from dafka.spark.options import Access, Subscription, TopicPartition
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 from kafka.errors import KafkaError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
-from dafka.broker.interface import Fetched
+from dafka.broker.interface.broker import Fetched
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_control import commits
 from dafka.spark.cluster import Cluster, reason

@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 
 from kafka.errors import IncompatibleBrokerVersion, TransactionalIdNotFoundError
 
-from dafka.broker.groups_interface import CommittedOffset
-from dafka.broker.transactions_interface import ListedTransaction, ProducerIdentity, TransactionDescription
+from dafka.broker.interface.groups import CommittedOffset
+from dafka.broker.interface.transactions import ListedTransaction, ProducerIdentity, TransactionDescription
 from dafka.spark.cluster import Cluster, reason
 from dafka.spark.errors import WriteError
 from dafka.spark.options import TopicPartition

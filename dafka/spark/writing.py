@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from kafka.errors import IncompatibleBrokerVersion
 
-from dafka.broker.interface import Produced
-from dafka.broker.transactions_interface import NO_EPOCH, NO_PRODUCER_ID, ProducerIdentity
+from dafka.broker.interface.broker import Produced
+from dafka.broker.interface.transactions import NO_EPOCH, NO_PRODUCER_ID, ProducerIdentity
 from dafka.protocol.batch import SEQUENCES, with_producer
 from dafka.protocol.batch_writer import RECORD_OVERHEAD, Headers, encode_columns
 from dafka.spark.cluster import Cluster, reason

@@ -23,7 +23,7 @@ from kafka.structs import TopicPartition
 
 from compat.kafka.consumer._records import PartitionBuffer
 from dafka.broker.broker import Broker
-from dafka.broker.interface import EARLIEST, LATEST, BrokerInterface, FetchFrom, TopicSpec
+from dafka.broker.interface.broker import EARLIEST, LATEST, BrokerInterface, FetchFrom, TopicSpec
 from dafka.protocol.batch_writer import encode_batch
 from dafka.testing.faults import Failure, FaultyBroker
 from dafka.testing.groups import GroupsOfBroker

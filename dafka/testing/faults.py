@@ -1,6 +1,6 @@
 """A broker interface with faults, wrapped around a real one. Hub side.
 
-:class:`FaultyBroker` passes every operation of :class:`~dafka.broker.interface.BrokerInterface` on, those
+:class:`FaultyBroker` passes every operation of :class:`~dafka.broker.interface.broker.BrokerInterface` on, those
 included that it does not know, and steps in only where a fault was ordered. It is what clients of a
 :class:`~dafka.testing.TestBroker` are connected to, so the broker itself knows nothing of faults.
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from gevent.event import Event
 
-from dafka.broker.interface import (
+from dafka.broker.interface.broker import (
     BrokerInterface,
     CommittedOffset,
     Error,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.structs import TopicPartition
 
-from dafka.broker.interface import BrokerInterface, LeavingMember
+from dafka.broker.interface.broker import BrokerInterface, LeavingMember
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import TopicPartition
 
-from dafka.broker.interface import BrokerInterface
+from dafka.broker.interface.broker import BrokerInterface
 from dafka.testing.groups import GroupMember
 from dafka.testing.waiting import TIMEOUT, async_wait_until, wait_until
 

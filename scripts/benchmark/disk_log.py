@@ -77,9 +77,9 @@ def append_messages(messages: int = 500_000, in_flight: int = 5000) -> float:
     """Raw messages handed over one by one to the writer, with so many not acknowledged at most."""
     import gevent.event
 
+    from dafka.commit.writer import Writer
+    from dafka.hub.hub import get_hub
     from dafka.log import Log
-    from dafka.mesh.hub import get_hub
-    from dafka.mesh.writer import Writer
 
     def measure(path: str) -> float:
         with Log(path) as log:
@@ -157,9 +157,9 @@ def retention_pause(path: str) -> tuple[float, float]:
     longest time an append took, how long all of it took). Halves the log."""
     import gevent
 
+    from dafka.commit.writer import Numbered, Writer
+    from dafka.hub.hub import get_hub
     from dafka.log import Log
-    from dafka.mesh.hub import get_hub
-    from dafka.mesh.writer import Numbered, Writer
     from dafka.protocol.batch import with_offset
 
     def measure() -> tuple[float, float]:

@@ -46,7 +46,7 @@ def longest_turn(*, count: int) -> Figures:
     """Seconds of processor time of the hub's longest turn while so many records are sent."""
     from compat.kafka import KafkaProducer
     from dafka import Broker
-    from dafka.mesh.hub import get_hub
+    from dafka.hub.hub import get_hub
 
     with Broker(default_partitions=PARTITIONS) as broker:
         send_rate(KafkaProducer(bootstrap_servers=broker.bootstrap_servers), 1000)

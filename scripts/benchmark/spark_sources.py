@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from dafka.broker import connect
-from dafka.broker.interface import TopicSpec
+from dafka.broker.interface.broker import TopicSpec
 from dafka.protocol.batch_writer import encode_batch
 from dafka.spark.columns import read_columns
 

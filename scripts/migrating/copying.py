@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from kafka.errors import KafkaConnectionError, KafkaError, OffsetOutOfRangeError
 
-from dafka.broker.interface import EARLIEST, LATEST, Fetched, FetchFrom, Produced
+from dafka.broker.interface.broker import EARLIEST, LATEST, Fetched, FetchFrom, Produced
 from dafka.protocol.batch import SEQUENCES
 
 from .batches import Piece, committed, piece, sequenced

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from kafka.errors import KafkaError
 
-from dafka.broker.groups_interface import CommittedOffset
+from dafka.broker.interface.groups import CommittedOffset
 
 from .checkpoint import Progress, TopicPartition
 from .errors import MigrationError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dafka.broker.admin_interface import (
+from dafka.broker.interface.admin import (
     ConfigChange,
     ConfigOperation,
     ConfigSource,

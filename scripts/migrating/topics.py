@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
-from dafka.broker.interface import TopicSpec
+from dafka.broker.interface.broker import TopicSpec
 
 from .checkpoint import Checkpoint, Progress, TopicPartition
 from .copying import ends_of, starts_of

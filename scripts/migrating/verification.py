@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kafka.errors import KafkaError
 
-from dafka.broker.interface import FetchFrom
+from dafka.broker.interface.broker import FetchFrom
 from dafka.protocol.batch_reader import Columns, decode_batch
 
 from .batches import committed

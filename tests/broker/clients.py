@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 from dafka import Broker
 from dafka.broker import connect
-from dafka.broker.interface import Fetched, FetchFrom, Produced, TopicSpec
+from dafka.broker.interface.broker import Fetched, FetchFrom, Produced, TopicSpec
 from dafka.protocol.batch import CRC_END, CRC_START, HEADER, HEADER_OCTETS, check_batch
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch

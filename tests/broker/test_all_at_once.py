@@ -13,14 +13,21 @@ import gevent.event
 import kafka.errors as errors
 import pytest
 from broker.clients import MEGABYTE, Client, batch
-from broker.transactional import visible
+from broker.transactions.transactional import visible
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from dafka import Broker
 from dafka.broker import BrokerStoppedError
-from dafka.broker.interface import LATEST, CommittedOffset, FetchFrom, JoinRequest, LeavingMember, TopicSpec
+from dafka.broker.interface.broker import (
+    LATEST,
+    CommittedOffset,
+    FetchFrom,
+    JoinRequest,
+    LeavingMember,
+    TopicSpec,
+)
+from dafka.hub.hub import get_hub
 from dafka.log import LogWriteError
-from dafka.mesh.hub import get_hub
 from dafka.protocol.batch import read_header, with_producer
 from dafka.protocol.batch_reader import decode_batch
 

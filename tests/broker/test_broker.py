@@ -11,11 +11,11 @@ import textwrap
 
 import pytest
 from broker.clients import Client, batch, until
-from broker.transactional import Producer as TransactionalProducer
+from broker.transactions.transactional import Producer as TransactionalProducer
 
 from dafka import Broker, Tower
 from dafka.broker import BrokerStoppedError
-from dafka.broker.admin_interface import Resource, ResourceType
+from dafka.broker.interface.admin import Resource, ResourceType
 from dafka.log import DamagedError, LogLockedError, NotALogError
 from dafka.log.table import pack_key
 from dafka.mesh.address import InvalidAddressError
@@ -213,7 +213,7 @@ def test_a_forked_child_gets_a_clear_error_and_the_parent_notices_nothing(tmp_pa
         import os, sys
         from broker.clients import Client
         from dafka import Broker
-        from dafka.mesh.hub import ForkedError
+        from dafka.hub.hub import ForkedError
 
         broker = Broker().start()
         client = Client(broker)

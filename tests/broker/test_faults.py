@@ -13,7 +13,7 @@ from log.messages import chunk_rows, database
 
 from compat.kafka import KafkaConsumer
 from dafka import Broker
-from dafka.broker.interface import EARLIEST, CommittedOffset, TopicSpec
+from dafka.broker.interface.broker import EARLIEST, CommittedOffset, TopicSpec
 from dafka.log import LogWriteError
 from dafka.log.repeating import LINES
 
@@ -101,7 +101,7 @@ def test_retention_on_a_disk_that_fails_is_tried_again_and_harms_nobody(monkeypa
 
 
 def test_the_records_of_a_deleted_topic_go_when_the_disk_works_again(monkeypatch, caplog):
-    monkeypatch.setattr("dafka.broker.retention._REST", 0.05)
+    monkeypatch.setattr("dafka.broker.embedded.cleaner._REST", 0.05)
     with Broker() as broker:
         client = Client(broker)
         client.create("t")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import kafka.errors as errors
 import pytest
 from broker.clients import Client, until
-from broker.test_groups_coordinator import stable
+from broker.groups.test_coordinator import stable
 
 from dafka import Broker, Producer, Store
-from dafka.broker.expiry import Expiry
-from dafka.broker.groups import Group
-from dafka.broker.retention import Upkeep
+from dafka.broker.embedded.cleaner import Upkeep
+from dafka.broker.embedded.expiry import Expiry
+from dafka.broker.groups.group import Group
 from dafka.log.reader import Reader
 from dafka.mesh import limits
 from dafka.mesh.endpoint import Endpoint

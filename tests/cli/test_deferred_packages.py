@@ -17,8 +17,8 @@ UNWANTED = {
     "argparse",
     "asyncio",
     "dafka.broker.remote.remote",
-    "dafka.broker.wire.configs",
-    "dafka.broker.wire.transactions",
+    "dafka.broker.server.answers.configs",
+    "dafka.broker.server.answers.transactions",
     "email",
     "importlib.metadata",
     "kafka.consumer",
@@ -102,5 +102,5 @@ def test_a_module_that_is_no_package_stays_as_it_is(tmp_path: Path):
 def test_a_broker_starts_without_what_its_first_records_do_not_need():
     program = "from dafka.cli.broker import Broker; broker = Broker(listen='127.0.0.1:0').start();"
     loaded = set(run("import sys;" + program + "print(*sys.modules); broker.stop()").split())
-    assert "dafka.broker.wire.listener" in loaded
+    assert "dafka.broker.server.listener" in loaded
     assert loaded.isdisjoint(UNWANTED)

@@ -10,7 +10,7 @@ from clients.conftest import MakeTopic
 from kafka.errors import OffsetOutOfRangeError
 
 from dafka.broker import connect
-from dafka.broker.interface import FetchFrom
+from dafka.broker.interface.broker import FetchFrom
 from dafka.protocol.batch_writer import encode_batch
 
 

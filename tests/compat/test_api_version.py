@@ -17,7 +17,7 @@ import compat.kafka
 from compat.kafka import KafkaConsumer, KafkaProducer
 from compat.kafka.errors import KafkaConfigurationError, KafkaTimeoutError, UnrecognizedBrokerVersion
 from dafka import Broker
-from dafka.broker import registry
+from dafka.broker import running as registry
 
 NEW = (2, 6)
 

@@ -13,7 +13,7 @@ from log.expecting import Survived, expect, expect_undamaged
 from log.killed_broker import COMPACTED, GROUP, PARTITIONS, PLAIN, RECORD_BYTES, RETENTION_BYTES, TEMPORARY
 
 from dafka.broker import connect
-from dafka.broker.interface import EARLIEST, LATEST, FetchFrom
+from dafka.broker.interface.broker import EARLIEST, LATEST, FetchFrom
 from dafka.log import dirty_bytes
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_reader import decode_batch

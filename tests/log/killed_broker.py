@@ -19,7 +19,7 @@ from log import ledger
 
 from dafka import Broker
 from dafka.broker import connect
-from dafka.broker.interface import EARLIEST, LATEST, CommittedOffset, TopicSpec
+from dafka.broker.interface.broker import EARLIEST, LATEST, CommittedOffset, TopicSpec
 from dafka.log import compaction
 from dafka.protocol.batch_writer import encode_batch
 

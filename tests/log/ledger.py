@@ -12,7 +12,7 @@ from typing import Any
 
 from log.expecting import expect
 
-from dafka.broker.interface import EARLIEST, FetchFrom
+from dafka.broker.interface.broker import EARLIEST, FetchFrom
 from dafka.protocol.batch import read_header, with_producer
 from dafka.protocol.batch_control import commits
 from dafka.protocol.batch_reader import decode_batch

@@ -10,10 +10,10 @@ import pytest
 from mesh.children import until
 
 from dafka import Consumer, Producer, Store, Tower
+from dafka.hub.hub import ForkedError
 from dafka.mesh import limits
 from dafka.mesh.batch_producer import Batch
 from dafka.mesh.consumer import ConsumerNode
-from dafka.mesh.hub import ForkedError
 from dafka.mesh.producer import (
     AddressInUseError,
     MessageKindError,

@@ -9,10 +9,10 @@ from mesh.children import until
 from mesh.peer import ADDRESS, Peer
 
 from dafka import Consumer, Producer, Store, Tower
+from dafka.hub.hub import get_hub
 from dafka.mesh.address import InvalidAddressError, InvalidTopicError
 from dafka.mesh.consumer import ConsumerClosedError
 from dafka.mesh.endpoint import Endpoint, EndpointBindError
-from dafka.mesh.hub import get_hub
 from dafka.mesh.producer import ProducerClosedError, UnacknowledgedError
 from dafka.mesh.tower import TowerBindError
 from dafka.protocol import commands

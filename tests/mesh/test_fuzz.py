@@ -20,8 +20,8 @@ from crc32c import crc32c
 from mesh.children import until
 
 from dafka import Consumer, Producer, Store, Tower
+from dafka.hub.hub import get_hub
 from dafka.mesh import limits
-from dafka.mesh.hub import get_hub
 from dafka.protocol import commands
 from dafka.protocol.batch import CRC_END, CRC_START
 from dafka.protocol.batch_writer import encode_batch

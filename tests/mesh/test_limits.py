@@ -14,8 +14,8 @@ from mesh.peer import ADDRESS, Peer
 from zmq.utils.monitor import recv_monitor_message
 
 from dafka import Consumer, Producer, Store, Tower
+from dafka.hub.hub import get_hub
 from dafka.mesh import limits
-from dafka.mesh.hub import get_hub
 from dafka.mesh.observer import Observer
 from dafka.mesh.producer import RecordTooLargeError, SendTimeoutError
 from dafka.protocol import commands

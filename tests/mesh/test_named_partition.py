@@ -14,7 +14,7 @@ from mesh.peer import Peer
 
 from dafka import Broker, Consumer, Producer, Store, Tower
 from dafka.broker import connect
-from dafka.broker.interface import TopicSpec
+from dafka.broker.interface.broker import TopicSpec
 from dafka.mesh.producer import (
     AddressInUseError,
     MessageKindError,

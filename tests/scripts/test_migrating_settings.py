@@ -11,8 +11,8 @@ from kafka.errors import InvalidConfigurationError
 
 from dafka import Broker
 from dafka.broker import connect
-from dafka.broker.admin_interface import Outcome
-from dafka.broker.interface import TopicSpec
+from dafka.broker.interface.admin import Outcome
+from dafka.broker.interface.broker import TopicSpec
 from scripts.migrating.checkpoint import Checkpoint
 from scripts.migrating.servers import Side
 from scripts.migrating.settings import finish, settings_of

@@ -8,7 +8,7 @@ import gevent
 import pytest
 from spark.frames import create, frame, produce, stream, write, write_stream
 
-from dafka.broker.coordinated_calls import CoordinatedCalls
+from dafka.broker.embedded.coordinated import CoordinatedCalls
 
 COMMITTED = {"kafka.isolation.level": "read_committed"}
 

@@ -4,7 +4,7 @@ kafka-python's admin client turns each of its methods into Kafka requests and th
 dictionaries it returns. All of that is used as it is; :class:`Requests` takes the place of the connections
 underneath. A request goes through kafka-python's encoding in both directions, so it is refused for the same
 values, and a response has the same fields as one that came over a connection. In between, a broker of this
-process answers through :func:`dafka.broker.wire.answer`; one of another process gets the request as it is.
+process answers through :func:`dafka.broker.server.answer`; one of another process gets the request as it is.
 
 A request that the broker does not know raises what kafka-python raises for a broker too old to know it,
 ``IncompatibleBrokerVersion``.
@@ -31,7 +31,7 @@ from kafka.version import __version__
 
 from compat.kafka._calls import Calls
 from compat.kafka._client import Client
-from dafka.broker import wire
+from dafka.broker import server as wire
 
 
 class Requests:

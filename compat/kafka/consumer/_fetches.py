@@ -29,7 +29,7 @@ from compat.kafka._calls import GRACE, Calls, NotYetError
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
 from compat.kafka.consumer._records import PartitionBuffer
-from dafka.broker.interface import FetchFrom
+from dafka.broker.interface.broker import FetchFrom
 from dafka.protocol.batch import BatchError, read_header
 
 log = logging.getLogger(__name__)

@@ -36,7 +36,7 @@ from compat.kafka._client import Client
 from compat.kafka.consumer._group_session import Attendance, Session
 from compat.kafka.consumer._listener import Notices
 from compat.kafka.consumer._membership import Topics
-from dafka.broker.interface import Joined, Synced
+from dafka.broker.interface.broker import Joined, Synced
 
 log = logging.getLogger(__name__)
 

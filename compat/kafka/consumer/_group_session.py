@@ -41,8 +41,8 @@ from compat.kafka._calls import Calls
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
 from dafka.broker import BrokerStoppedError
-from dafka.broker.interface import BrokerInterface, Joined, JoinRequest, LeavingMember, Synced
-from dafka.mesh.hub import Hub
+from dafka.broker.interface.broker import BrokerInterface, Joined, JoinRequest, LeavingMember, Synced
+from dafka.hub.hub import Hub
 
 log = logging.getLogger(__name__)
 

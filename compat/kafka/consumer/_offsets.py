@@ -40,7 +40,7 @@ from compat.kafka._metrics import ConsumerMetrics
 from compat.kafka.consumer._fetches import committed_only
 from compat.kafka.consumer._group_member import GroupMember
 from compat.kafka.consumer._membership import Sole
-from dafka.broker.interface import CommittedOffset
+from dafka.broker.interface.broker import CommittedOffset
 
 log = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from gevent import monkey
 from kafka.errors import IllegalStateError, InvalidRecordError, KafkaError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
-from dafka.mesh.hub import Hub, Waiter
+from dafka.hub.hub import Hub, Waiter
 from dafka.protocol.batch import BatchError
 from dafka.protocol.batch_writer import encode_batch
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import gevent
 from gevent import monkey
 
-from dafka.mesh.hub import Hub
+from dafka.hub.hub import Hub
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from time import monotonic
 from kafka.errors import KafkaTimeoutError
 
 from compat.kafka.producer._batches import Batch, allocate_lock
-from dafka.mesh.hub import Hub, Waiter
+from dafka.hub.hub import Hub, Waiter
 
 BYTES_UNDER_WAY = 32 * 1024 * 1024  # octets sealed and not acknowledged before send() waits
 

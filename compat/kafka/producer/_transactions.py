@@ -43,7 +43,7 @@ from kafka.structs import ConsumerGroupMetadata
 from compat.kafka._client import Client
 from compat.kafka.producer._batches import Batch, PartitionQueue, allocate_lock
 from compat.kafka.producer._identity import LATER, SEQUENCE_ERRORS, Identity
-from dafka.broker.interface import CommittedOffset
+from dafka.broker.interface.broker import CommittedOffset
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,8 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
 )
 
-from dafka.broker.admin_interface import (
+from dafka.broker.codec.responses import error_of
+from dafka.broker.interface.admin import (
     AdminInterface,
     ConfigChange,
     ConfigEntry,
@@ -37,13 +38,12 @@ from dafka.broker.admin_interface import (
     Resource,
     ResourceType,
 )
-from dafka.broker.groups_interface import Error, TopicPartition
-from dafka.broker.interface import TopicSpec
+from dafka.broker.interface.broker import TopicSpec
+from dafka.broker.interface.groups import Error, TopicPartition
 from dafka.broker.remote.cluster import LOST, Cluster
 from dafka.broker.remote.leaders import ask_leaders
 from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import Node
-from dafka.broker.remote.responses import error_of
 
 
 class RemoteAdmin(AdminInterface):

@@ -20,7 +20,7 @@ from kafka.errors import (
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
-from dafka.broker.interface import TopicPartition
+from dafka.broker.interface.broker import TopicPartition
 from dafka.broker.remote.connection import CLIENT_ID, Connection
 from dafka.broker.remote.limits import COORDINATORS, METADATA_AGE, RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import SHARED, Node

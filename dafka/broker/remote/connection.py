@@ -29,8 +29,8 @@ from kafka.errors import (
 )
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
+from dafka.broker.codec.responses import read_response
 from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES, in_words
-from dafka.broker.remote.responses import read_response
 
 log = logging.getLogger(__name__)
 

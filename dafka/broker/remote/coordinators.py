@@ -16,7 +16,7 @@ from kafka.errors import (
     for_code,
 )
 
-from dafka.broker.groups_interface import Error
+from dafka.broker.interface.groups import Error
 from dafka.broker.remote.cluster import LOST, Cluster
 from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
 

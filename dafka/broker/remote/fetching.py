@@ -30,9 +30,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.interface import NO_OFFSET, Error, Fetched, FetchFrom, TopicPartition
-from dafka.broker.remote.cluster import LOST, Cluster
-from dafka.broker.remote.fetch_codec import (
+from dafka.broker.codec.fetch_response import (
     API_KEY,
     FLEXIBLE,
     HIGHEST,
@@ -40,6 +38,9 @@ from dafka.broker.remote.fetch_codec import (
     decode_fetch,
     encode_fetch,
 )
+from dafka.broker.codec.responses import body_of
+from dafka.broker.interface.broker import NO_OFFSET, Error, Fetched, FetchFrom, TopicPartition
+from dafka.broker.remote.cluster import LOST, Cluster
 from dafka.broker.remote.limits import (
     EMPTY_PAUSE,
     FETCH_GRACE,
@@ -48,7 +49,6 @@ from dafka.broker.remote.limits import (
     RETRY_BACKOFF,
 )
 from dafka.broker.remote.nodes import Node
-from dafka.broker.remote.responses import body_of
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from kafka.errors import CoordinatorNotAvailableError, KafkaError
 
-from dafka.broker.groups_interface import CommittedOffset, Error, TopicPartition
+from dafka.broker.codec.responses import error_of
+from dafka.broker.interface.groups import CommittedOffset, Error, TopicPartition
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.coordinators import ask_coordinator, partition_errors, unavailable
-from dafka.broker.remote.responses import error_of
 
 
 def committed_topics(

@@ -33,7 +33,8 @@ from kafka.protocol.consumer import (
     SyncGroupRequest,
 )
 
-from dafka.broker.groups_interface import (
+from dafka.broker.codec.responses import error_of
+from dafka.broker.interface.groups import (
     NO_GENERATION,
     NO_MEMBER,
     CommittedOffset,
@@ -54,8 +55,7 @@ from dafka.broker.remote.connection import CLIENT_ID
 from dafka.broker.remote.coordinators import ask_coordinator, partition_errors, unavailable
 from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
 from dafka.broker.remote.limits import HEARTBEAT_PAUSE, JOIN_MARGIN
-from dafka.broker.remote.responses import error_of
-from dafka.broker.turns import KeyedTurns
+from dafka.hub.lines import KeyedTurns
 
 _SYNC_WAIT = 300.0  # seconds that a leader may take to assign; the coordinator ends it much earlier
 

@@ -14,7 +14,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.groups_interface import Error, TopicPartition
+from dafka.broker.interface.groups import Error, TopicPartition
 from dafka.broker.remote.cluster import LOST, Cluster
 from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import Node

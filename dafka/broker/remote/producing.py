@@ -15,11 +15,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.interface import Error, Produced, TopicPartition
-from dafka.broker.remote.cluster import LOST, Cluster
-from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
-from dafka.broker.remote.nodes import PRODUCE, Node
-from dafka.broker.remote.produce_codec import (
+from dafka.broker.codec.produce import (
     API_KEY,
     FLEXIBLE,
     HIGHEST,
@@ -27,7 +23,11 @@ from dafka.broker.remote.produce_codec import (
     decode_produce,
     encode_produce,
 )
-from dafka.broker.remote.responses import body_of
+from dafka.broker.codec.responses import body_of
+from dafka.broker.interface.broker import Error, Produced, TopicPartition
+from dafka.broker.remote.cluster import LOST, Cluster
+from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
+from dafka.broker.remote.nodes import PRODUCE, Node
 
 
 class Producing:

@@ -22,7 +22,8 @@ import gevent
 from kafka.errors import LeaderNotAvailableError, OffsetOutOfRangeError, for_code
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
-from dafka.broker.interface import (
+from dafka.broker.codec.responses import error_of
+from dafka.broker.interface.broker import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
@@ -47,9 +48,8 @@ from dafka.broker.remote.leaders import ask_leaders
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT, RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import Node
 from dafka.broker.remote.producing import Producing
-from dafka.broker.remote.responses import error_of
 from dafka.broker.remote.transactions import RemoteTransactions
-from dafka.mesh.hub import Hub
+from dafka.hub.hub import Hub
 
 _NO_ID = UUID(int=0)
 

@@ -20,21 +20,15 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
-from dafka.broker.groups_interface import (
+from dafka.broker.codec.responses import error_of
+from dafka.broker.interface.groups import (
     NO_GENERATION,
     NO_MEMBER,
     CommittedOffset,
     Error,
     TopicPartition,
 )
-from dafka.broker.remote.cluster import TRANSACTION, Cluster
-from dafka.broker.remote.coordinators import MOVED, ask_coordinator, unavailable
-from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
-from dafka.broker.remote.leaders import ask_leaders
-from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
-from dafka.broker.remote.nodes import Node
-from dafka.broker.remote.responses import error_of
-from dafka.broker.transactions_interface import (
+from dafka.broker.interface.transactions import (
     NO_EPOCH,
     NO_PRODUCER_ID,
     ActiveProducer,
@@ -44,6 +38,12 @@ from dafka.broker.transactions_interface import (
     TransactionDescription,
     TransactionInterface,
 )
+from dafka.broker.remote.cluster import TRANSACTION, Cluster
+from dafka.broker.remote.coordinators import MOVED, ask_coordinator, unavailable
+from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
+from dafka.broker.remote.leaders import ask_leaders
+from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
+from dafka.broker.remote.nodes import Node
 
 
 class RemoteTransactions(TransactionInterface):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import click
 from pyspark.sql import SparkSession
 
-from dafka.broker.interface import TopicSpec
+from dafka.broker.interface.broker import TopicSpec
 from dafka.spark.cluster import cluster, reason
 from dafka.spark.errors import WriteError
 from dafka.spark.kafka_package import add_kafka_source

@@ -10,7 +10,7 @@ from broker.remote.fake_broker import FakeCluster
 
 from dafka import Broker
 from dafka.broker.remote.remote import Remote
-from dafka.mesh.hub import get_hub
+from dafka.hub.hub import get_hub
 
 
 class Caller:

@@ -9,9 +9,10 @@ from kafka.errors import MessageSizeTooLargeError, OffsetOutOfRangeError, Unsupp
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
-from dafka.broker.interface import Fetched, FetchFrom, Produced
-from dafka.broker.remote import fetch_codec, produce_codec
-from dafka.broker.wire.errors import BadRequestError
+from dafka.broker.codec import fetch_response as fetch_codec
+from dafka.broker.codec import produce as produce_codec
+from dafka.broker.codec.errors import BadRequestError
+from dafka.broker.interface.broker import Fetched, FetchFrom, Produced
 from dafka.protocol.batch import with_offset
 from dafka.protocol.batch_writer import encode_batch
 

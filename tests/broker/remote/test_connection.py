@@ -26,7 +26,7 @@ from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
 
 from dafka.broker.remote.connection import Connection
 from dafka.broker.remote.limits import RESPONSE_BYTES
-from dafka.mesh.hub import get_hub
+from dafka.hub.hub import get_hub
 
 HEARTBEAT, LIST_GROUPS = 12, 16
 SOON = 0.3  # seconds that servers are given that do not answer

@@ -25,7 +25,7 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import FindCoordinatorResponse
 from kafka.protocol.producer import EndTxnResponse
 
-from dafka.broker.interface import CommittedOffset, JoinRequest
+from dafka.broker.interface.broker import CommittedOffset, JoinRequest
 from dafka.broker.remote import limits
 
 COMMIT, FIND_COORDINATOR, JOIN, HEARTBEAT, SYNC, END_TRANSACTION = 8, 10, 11, 12, 14, 26

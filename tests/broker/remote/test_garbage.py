@@ -12,8 +12,8 @@ import pytest
 from broker.remote.fake_broker import Body, FakeCluster
 from kafka.errors import KafkaError
 
-from dafka.broker.admin_interface import ConfigChange, Resource
-from dafka.broker.interface import CommittedOffset, FetchFrom, JoinRequest, LeavingMember, TopicSpec
+from dafka.broker.interface.admin import ConfigChange, Resource
+from dafka.broker.interface.broker import CommittedOffset, FetchFrom, JoinRequest, LeavingMember, TopicSpec
 from dafka.protocol.batch_writer import encode_batch
 
 PARTITION = ("t", 0)

@@ -18,7 +18,7 @@ from kafka.errors import (
 )
 from kafka.protocol.consumer import ListOffsetsResponse
 
-from dafka.broker.interface import EARLIEST, LATEST, FetchFrom
+from dafka.broker.interface.broker import EARLIEST, LATEST, FetchFrom
 from dafka.broker.remote import limits
 from dafka.protocol.batch_writer import encode_batch
 

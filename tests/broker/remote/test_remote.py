@@ -26,8 +26,8 @@ from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from dafka.broker import connect
-from dafka.broker.admin_interface import ConfigChange, ConfigOperation, Resource, ResourceType
-from dafka.broker.interface import (
+from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
+from dafka.broker.interface.broker import (
     EARLIEST,
     LATEST,
     CommittedOffset,

@@ -16,7 +16,7 @@ from kafka.errors import KafkaConfigurationError, KafkaTimeoutError
 
 from dafka import Broker
 from dafka.broker import connect
-from dafka.broker.core import EmbeddedBroker
+from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.remote.remote import Remote
 
 API_VERSIONS = 18
@@ -164,7 +164,7 @@ def test_a_forked_child_makes_its_own_connections(fake):
     script = f"""
         import os
         from dafka.broker import connect
-        from dafka.mesh.hub import ForkedError
+        from dafka.hub.hub import ForkedError
 
         parents = connect("{address(fake)}", 20)
         child = os.fork()

@@ -189,7 +189,7 @@ class RefusingBroker:
         return getattr(self._broker, name)
 
     def produce(self, batches: Any, acks: int = -1) -> Any:
-        from dafka.broker.interface import Produced
+        from dafka.broker.interface.broker import Produced
 
         self.calls += 1
         if self.calls > self._times:

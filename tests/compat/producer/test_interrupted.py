@@ -14,7 +14,7 @@ import pytest
 from compat.kafka import KafkaConsumer, KafkaProducer
 from compat.kafka.producer import _batches
 from dafka import Broker
-from dafka.broker import registry
+from dafka.broker import running as registry
 
 Producers = Callable[..., KafkaProducer]
 Consumers = Callable[..., KafkaConsumer]

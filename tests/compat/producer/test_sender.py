@@ -18,7 +18,7 @@ from compat.kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 from compat.kafka.producer import _room
-from dafka.broker.interface import Produced
+from dafka.broker.interface.broker import Produced
 
 Producers = Callable[..., KafkaProducer]
 Consumers = Callable[..., KafkaConsumer]

@@ -1,0 +1,287 @@
+"""The administrative methods of the embedded broker, as a part of it (:mod:`dafka.broker.embedded.broker`)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from kafka.errors import (
+    InvalidConfigurationError,
+    InvalidRequestError,
+    InvalidTopicError,
+    KafkaStorageError,
+    OffsetOutOfRangeError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.embedded.cleaner import Upkeep
+from dafka.broker.interface.admin import (
+    AdminInterface,
+    ConfigChange,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigType,
+    DeletedRecords,
+    DescribedConfigs,
+    LogDirectory,
+    Outcome,
+    Resource,
+    ResourceType,
+)
+from dafka.broker.interface.broker import Error, TopicPartition
+from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, check_broker_configs, row_of
+from dafka.broker.topics.configs import (
+    KEYS,
+    InvalidConfigError,
+    Key,
+    check_configs,
+    check_key,
+    check_value,
+)
+from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
+from dafka.broker.topics.table import TopicTable, is_legal
+from dafka.hub.completion import whole
+from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace, next_turn
+from dafka.log import Log, LogError
+from dafka.log.repeating import bounded_logger
+
+log = bounded_logger(__name__)
+
+ALL_RECORDS = -1
+
+NAME_OCTETS = 255  # of what has settings
+
+_PARTITIONS = 1000  # looked at before other green threads have their turn
+
+
+class AdminCalls(AdminInterface):
+    """The broker's configuration, the trimming of partitions, and what is on its disk."""
+
+    hub: Hub
+    log: Log
+    _topics: TopicTable
+    _configs: ConfigTable
+    _upkeep: Upkeep
+    _node_id: int
+    _check: Callable[[], None]
+
+    # -- configuration --------------------------------------------------------------------------
+
+    def describe_configs(
+        self, resources: Mapping[Resource, Iterable[str] | None]
+    ) -> dict[Resource, DescribedConfigs]:
+        self._check()
+        return {
+            Resource(*resource): self._describe_one(*resource, names) for resource, names in resources.items()
+        }
+
+    def _describe_one(self, type_: int, name: str, names: Iterable[str] | None) -> DescribedConfigs:
+        error, detail = self._resource_error(type_, name)
+        if error is not None:
+            return DescribedConfigs(error, (), detail)
+        entries: Mapping[str, ConfigEntry]
+        if type_ == ResourceType.TOPIC:
+            topic = self._topics.get(name)
+            assert topic is not None
+            entries = self._configs.of_topic(topic.configs)
+        elif type_ == ResourceType.BROKER:
+            entries = self._configs.of_broker() if name else self._configs.of_all_brokers()
+        else:
+            entries = self._configs.of_other(type_, name)
+        if names is None:
+            return DescribedConfigs(None, list(entries.values()))
+        return DescribedConfigs(None, [entries[wanted] for wanted in sorted(set(names)) if wanted in entries])
+
+    def alter_configs(
+        self,
+        changes: Mapping[Resource, Sequence[ConfigChange]],
+        *,
+        replace: bool = False,
+        validate_only: bool = False,
+    ) -> dict[Resource, Outcome]:
+        self._check()
+        answers = {}
+        for resource, some in changes.items():
+            try:
+                outcome = whole(self.hub, self._alter_one, *resource, some, replace, validate_only)
+            except InvalidConfigError as error:
+                own = resource[0] in (ResourceType.TOPIC, ResourceType.GROUP)
+                outcome = Outcome(InvalidConfigurationError if own else InvalidRequestError, str(error))
+            except _RequestError as error:
+                outcome = Outcome(InvalidRequestError, str(error))
+            except LogError as error:
+                self._check()
+                outcome = Outcome(KafkaStorageError, str(error))
+            answers[Resource(*resource)] = outcome
+        if not validate_only:
+            self._upkeep.configured()
+        return answers
+
+    def _alter_one(
+        self, type_: int, name: str, changes: Sequence[ConfigChange], replace: bool, validate_only: bool
+    ) -> Outcome:
+        error, detail = self._resource_error(type_, name)
+        if error is not None:
+            return Outcome(error, detail)
+        _check_changes(changes)
+        if type_ == ResourceType.TOPIC:
+
+            def change(configs: Mapping[str, str]) -> dict[str, str]:
+                entries = self._configs.of_topic(configs)
+                changed = _changed({} if replace else configs, changes, KEYS, entries, "topic")
+                check_configs(changed)
+                return changed
+
+            if validate_only:
+                topic = self._topics.get(name)
+                change(topic.configs if topic is not None else {})
+                return Outcome(None)
+            return Outcome(self._topics.configure(name, change))
+        row = (name or ALL_BROKERS) if type_ == ResourceType.BROKER else row_of(type_, name)
+
+        def change_own(own: Mapping[str, str]) -> dict[str, str]:
+            before = {} if replace else own
+            if type_ == ResourceType.BROKER:
+                changed = _changed(before, changes, broker_keys(), self._configs.of_broker(), "broker")
+                check_broker_configs({key: value for key, value in changed.items() if own.get(key) != value})
+                return changed
+            keys, whose = group_keys(), "group"
+            if type_ == ResourceType.CLIENT_METRICS:
+                keys, whose = client_metrics_keys(), "client metrics"
+            changed = _changed(before, changes, keys, self._configs.of_other(type_, name), whose)
+            for key, value in changed.items():
+                check_value(keys, key, value, whose)
+            return changed
+
+        if validate_only:
+            change_own(self._configs.changed(row))
+        else:
+            self._configs.change(row, change_own)
+        return Outcome(None)
+
+    def configured(self) -> list[Resource]:
+        self._check()
+        return self._configs.others()
+
+    def _resource_error(self, type_: int, name: str) -> tuple[Error | None, str]:
+        if type_ == ResourceType.TOPIC:
+            if self._topics.get(name) is not None:
+                return None, ""
+            if not is_legal(name):
+                return InvalidTopicError, f"{name!r} cannot be the name of a topic"
+            return UnknownTopicOrPartitionError, f"there is no topic {name!r}"
+        if type_ in (ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+            if 0 < len(name.encode()) <= NAME_OCTETS:
+                return None, ""
+            return InvalidRequestError, f"a group or a subscription has a name of 1 to {NAME_OCTETS} octets"
+        if type_ != ResourceType.BROKER:
+            return InvalidRequestError, f"resources of type {type_} have no configuration here"
+        if name not in ("", str(self._node_id)):
+            return InvalidRequestError, f"there is no broker {name!r}; this one is {self._node_id}"
+        return None, ""
+
+    # -- records --------------------------------------------------------------------------------
+
+    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, DeletedRecords]:
+        self._check()
+        return {
+            (topic, number): self._delete_below(topic, number, offset)
+            for (topic, number), offset in Pace().over(offsets.items())
+        }
+
+    def _delete_below(self, name: str, number: int, offset: int) -> DeletedRecords:
+        partition = self._topics.partition(name, number)
+        if partition is None:
+            return DeletedRecords(UnknownTopicOrPartitionError)
+        settings = self._configs.settings(partition.topic)
+        if settings.compacted and not settings.deleted:
+            return DeletedRecords(PolicyViolationError)
+        if offset == ALL_RECORDS:
+            offset = partition.high_watermark
+        if not 0 <= offset <= partition.high_watermark:
+            return DeletedRecords(OffsetOutOfRangeError)
+        try:
+            if offset > partition.log_start:
+                whole(self.hub, self._upkeep.trim, partition, offset)
+        except LogError as error:
+            self._check()
+            log.error("deleting records of %r failed: %s", name, error)
+            return DeletedRecords(KafkaStorageError)
+        return DeletedRecords(None, partition.log_start)
+
+    # -- space ----------------------------------------------------------------------------------
+
+    def log_directories(self, topics: Iterable[str] | None = None) -> list[LogDirectory]:
+        self._check()
+        wanted = None if topics is None else set(topics)
+        sizes: dict[TopicPartition, int] = {}
+        for topic in self._topics:
+            if wanted is not None and topic.name not in wanted:
+                continue
+            for partition in topic.partitions:
+                sizes[topic.name, partition.number] = partition.bytes
+                if len(sizes) % _PARTITIONS == 0:
+                    next_turn()
+        path = self.log.path
+        try:
+            space = shutil.disk_usage(path)
+        except OSError as error:
+            log.error("the file system of %s could not be examined: %s", os.fspath(path), error)
+            return [LogDirectory(KafkaStorageError, path, {})]
+        return [LogDirectory(None, path, sizes, space.total, space.free)]
+
+
+class _RequestError(Exception):
+    """What is asked for makes no sense, whatever the settings are."""
+
+
+def _check_changes(changes: Sequence[ConfigChange]) -> None:
+    for name, count in Counter(change.name for change in changes).items():
+        if count > 1:
+            raise _RequestError(f"{name} is there {count} times")
+    for name, operation, value in changes:
+        if operation not in list(ConfigOperation):
+            raise _RequestError(f"{operation} is no operation on a configuration ({name})")
+        if value is None and operation != ConfigOperation.DELETE:
+            raise _RequestError(f"{name} has no value")
+
+
+def _changed(
+    configs: Mapping[str, str],
+    changes: Sequence[ConfigChange],
+    keys: Mapping[str, Key],
+    entries: Mapping[str, ConfigEntry],
+    whose: str,
+) -> dict[str, str]:
+    """What ``changes`` make of ``configs``; ``entries`` have the values in effect."""
+    changed = dict(configs)
+    for name, operation, value in changes:
+        if operation == ConfigOperation.DELETE:  # of an unknown key, too, as Kafka does it
+            changed.pop(name, None)
+            continue
+        check_key(keys, name, whose)
+        if operation == ConfigOperation.SET:
+            changed[name] = str(value)
+        elif keys[name].type == ConfigType.LIST:
+            before = changed.get(name, entries[name].value)
+            changed[name] = _with_parts(str(before), operation, str(value))
+        else:
+            raise InvalidConfigError(f"{name} is no list; nothing can be added to it or taken from it")
+    return changed
+
+
+def _with_parts(before: str, operation: int, value: str) -> str:
+    parts, given = _parts(before), _parts(value)
+    if operation == ConfigOperation.APPEND:
+        parts += [part for part in given if part not in parts]
+    else:
+        parts = [part for part in parts if part not in given]
+    return ",".join(parts)
+
+
+def _parts(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]

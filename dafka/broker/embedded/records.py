@@ -1,0 +1,293 @@
+"""The records' part of the embedded broker (:mod:`dafka.broker.embedded.broker`): produce, fetch, offsets by time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import gevent
+import gevent.event
+from kafka.errors import (
+    CorruptRecordError,
+    InvalidRequiredAcksError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
+
+from dafka.broker.interface.broker import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    NO_EPOCH,
+    NO_EPOCHS,
+    BrokerInterface,
+    EpochEnd,
+    Error,
+    Fetched,
+    FetchFrom,
+    ListedOffset,
+    Produced,
+    TopicPartition,
+)
+from dafka.broker.limits import PENDING_BYTES, RECORDS_AT_ONCE, WIDE_PRODUCE
+from dafka.broker.records.admission import admit, takes_time
+from dafka.broker.records.fetch import Fetch
+from dafka.broker.records.leader import Leaders, Request, Share, check_batches
+from dafka.broker.records.leader_epochs import LeaderEpochs
+from dafka.broker.records.producer_state import ProducerStates
+from dafka.broker.records.watching import Watch
+from dafka.broker.topics.config_table import ConfigTable
+from dafka.broker.topics.table import Partition, TopicTable
+from dafka.hub.lines import Lines, Place, Turns
+from dafka.hub.pool import BATCHES
+from dafka.hub.turns import Pace, next_turn
+from dafka.log import DamagedError, Log, LogError
+
+_LAST_TIMESTAMP = 2**63 - 1
+_Taken = tuple[Partition, Share]
+
+
+class RecordCalls(BrokerInterface):
+    """A broker's records, and the calls that wait for them or for their commit."""
+
+    log: Log
+    _topics: TopicTable
+    _configs: ConfigTable
+    _producers: ProducerStates
+    _leaders: Leaders
+    _epochs: LeaderEpochs
+    _check: Callable[[], None]
+    _storage_error: Callable[[str, str, LogError], Error]
+
+    def __init__(self) -> None:
+        self._fetches: set[Fetch] = set()
+        self._pending_bytes = self._pending_shares = 0
+        self._less_pending = gevent.event.Event()
+        self._entrance = Turns()
+        self._lines: Lines[Partition] = Lines()  # of shares whose admission takes its time
+
+    def produce(
+        self,
+        batches: Mapping[TopicPartition, Sequence[bytes]],
+        acks: int = -1,
+        *,
+        transactional_id: str | None = None,
+    ) -> dict[TopicPartition, Produced]:
+        self._check()
+        with self._entrance.turn():  # in their order: one connection may have several under way
+            while self._pending_bytes > PENDING_BYTES:
+                self._less_pending.clear()
+                self._less_pending.wait()
+                self._check()
+        request = Request(transactional_id)
+        shares: list[tuple[Partition, Share]] = []
+        # What is large has pauses: its caller lets nothing of its own follow that is not to overtake it.
+        wide = sum(map(len, batches.values())) > WIDE_PRODUCE
+        for (name, number), contents in Pace().over(batches.items()) if wide else batches.items():
+            partition = self._topics.partition(name, number)
+            outcome: Share | Produced
+            if partition is None:
+                outcome = Produced(UnknownTopicOrPartitionError)
+            elif not partition.writable:
+                detail = f"only the native producer {partition.address!r} writes this partition"
+                outcome = Produced(PolicyViolationError, detail=detail)
+            elif acks not in (-1, 0, 1):
+                outcome = Produced(InvalidRequiredAcksError, detail=f"acks is -1, 0 or 1, not {acks}")
+            else:
+                outcome = check_batches(contents, request)
+                if isinstance(outcome, Share):
+                    shares.append((partition, outcome))
+                    continue
+            request.answers[name, number] = outcome
+        request.left = len(shares)
+        self._take_all(Pace().over(self._not_too_fast(shares)) if wide else shares, request, acks)
+        if acks == 0:
+            taken = {(partition.topic.name, partition.number): Produced(None) for partition, _ in shares}
+            return {**taken, **request.answers}
+        if request.left:
+            request.ready.wait()
+        return request.answers
+
+    def _not_too_fast(self, shares: list[_Taken]) -> Iterator[_Taken]:
+        """The shares, as fast as they are written: others are not to wait for all of them."""
+        for one in shares:
+            while self._pending_shares > WIDE_PRODUCE:
+                self._less_pending.clear()
+                self._less_pending.wait()
+            yield one
+
+    def _take_all(self, shares: Iterable[_Taken], request: Request, acks: int) -> None:
+        """Append what the topics' configurations allow, each partition's in the order of the calls.
+
+        What has to be compressed or walked through takes its time, and so do many records; what comes behind
+        it in the same partition waits for it. The rest is appended before any other green thread runs.
+        """
+        waiting: deque[tuple[Partition, Share, Place]] = deque()
+        records = 0
+        for partition, share in shares:
+            records += sum(share.spans)
+            late = partition in self._lines or records > RECORDS_AT_ONCE
+            if late or takes_time(self._configs.settings(partition.topic), share):
+                waiting.append((partition, share, self._lines.join(partition)))
+            else:
+                self._take(partition, share, request, acks)
+        try:
+            pace = Pace()
+            while waiting:
+                partition, share, place = waiting[0]
+                place.wait()
+                pace.rest()
+                self._take(partition, share, request, acks)
+                waiting.popleft()
+                self._lines.leave(partition, place)
+        finally:
+            for partition, _, place in waiting:
+                self._lines.leave(partition, place)
+
+    def _take(self, partition: Partition, share: Share, request: Request, acks: int) -> None:
+        refused = admit(self._configs.settings(partition.topic), share, acks)
+        if refused is not None:
+            request.answer((partition.topic.name, partition.number), refused)
+            return
+        self._pending_bytes += share.size
+        self._pending_shares += 1
+        self._leaders.append(partition, share)
+
+    def _settled(self, size: int) -> None:
+        self._pending_bytes -= size
+        self._pending_shares -= 1
+        if self._pending_bytes <= PENDING_BYTES and self._pending_shares <= WIDE_PRODUCE:
+            self._less_pending.set()
+
+    def fetch(
+        self,
+        partitions: Mapping[TopicPartition, FetchFrom],
+        *,
+        max_wait: float,
+        min_bytes: int,
+        max_bytes: int,
+        read_committed: bool = False,
+    ) -> dict[TopicPartition, Fetched]:
+        self._check()
+        fetch = Fetch(
+            self.log,
+            self._topics,
+            self._producers,
+            self._epochs,
+            partitions,
+            min_bytes,
+            max_bytes,
+            read_committed,
+        )
+        self._fetches.add(fetch)
+        try:
+            return fetch.run(max_wait)
+        finally:
+            self._fetches.discard(fetch)
+            self._check()
+
+    def watch(self) -> Watch:
+        self._check()
+        return Watch(self._topics)
+
+    def list_offsets(
+        self,
+        timestamps: Mapping[TopicPartition, int],
+        *,
+        read_committed: bool = False,
+        leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
+    ) -> dict[TopicPartition, ListedOffset]:
+        self._check()
+        answers: dict[TopicPartition, ListedOffset] = {}
+        for key, timestamp in Pace().over(timestamps.items()):
+            partition = self._led(key, leader_epochs)
+            if isinstance(partition, Partition):
+                answers[key] = self._list_offset(partition, timestamp, read_committed)
+            else:
+                answers[key] = ListedOffset(partition)
+        return answers
+
+    def epoch_ends(
+        self,
+        epochs: Mapping[TopicPartition, int],
+        *,
+        leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
+    ) -> dict[TopicPartition, EpochEnd]:
+        self._check()
+        answers: dict[TopicPartition, EpochEnd] = {}
+        for key, epoch in Pace().over(epochs.items()):
+            partition = self._led(key, leader_epochs)
+            if isinstance(partition, Partition):
+                end = self._epochs.of(partition).end_of(epoch, partition.high_watermark)
+                answers[key] = EpochEnd(None, *end)
+            else:
+                answers[key] = EpochEnd(partition)
+        return answers
+
+    def _led(
+        self, key: TopicPartition, leader_epochs: Mapping[TopicPartition, int]
+    ) -> Partition | Error | None:
+        """A partition, or what is told to somebody who takes another epoch for its leader's."""
+        partition = self._topics.partition(*key)
+        if partition is None:
+            return UnknownTopicOrPartitionError
+        return self._epochs.refusal(partition, leader_epochs.get(key, NO_EPOCH)) or partition
+
+    def _list_offset(self, partition: Partition, timestamp: int, read_committed: bool) -> ListedOffset:
+        end = self._producers.last_stable_offset(partition) if read_committed else partition.high_watermark
+        history = self._epochs.of(partition)
+        if timestamp == LATEST:
+            return ListedOffset(None, end, leader_epoch=history.latest)
+        if timestamp == EARLIEST:
+            return ListedOffset(None, partition.log_start, leader_epoch=history.at(partition.log_start))
+        if timestamp < 0 and timestamp != MAX_TIMESTAMP:
+            return ListedOffset(UnsupportedVersionError)
+        if not partition.high_watermark:
+            return ListedOffset(None)
+        try:
+            found = self._latest_time(partition) if timestamp < 0 else self._since(partition, timestamp)
+        except DamagedError:
+            return ListedOffset(CorruptRecordError)
+        except LogError as error:
+            return ListedOffset(
+                self._storage_error("looking for a timestamp in", partition.topic.name, error)
+            )
+        if found is None or found[0] >= end:
+            return ListedOffset(None)
+        offset, time = found
+        return ListedOffset(
+            None, offset, min(time, _LAST_TIMESTAMP), history.at(offset)
+        )  # batches can say more
+
+    def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
+        found = None
+        for found in self.log.search_timestamp(partition.stored, timestamp, BATCHES.run):
+            if found is None:
+                next_turn()
+        if found is None or found[0] >= partition.floor:
+            return found
+        # Below the floor are a deleted topic's records. Only native partitions have one, and theirs rise
+        # with time: the first record above it is the answer.
+        rest = self.log.read_offsets(partition.stored, partition.floor, max_bytes=0)
+        return (rest[0][0], rest[0][1]) if rest else None
+
+    def _latest_time(self, partition: Partition) -> tuple[int, int] | None:
+        """The first record with the partition's largest timestamp: if there is none with the one that its
+        batches say, by bisection over the timestamps."""
+        high = partition.stored.largest_timestamp
+        if high < 0:
+            return None
+        found = self._since(partition, high)
+        if found is not None:
+            return found
+        found = self._since(partition, 0)
+        low = found[1] if found else 0
+        while found is not None and low < high:
+            middle = (low + high + 1) // 2
+            later = self._since(partition, middle)
+            if later is None:
+                high = middle - 1
+            else:
+                found, low = later, max(middle, later[1])
+        return found

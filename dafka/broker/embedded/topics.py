@@ -1,0 +1,185 @@
+"""The topics' part of the embedded broker (:mod:`dafka.broker.embedded.broker`): metadata, and every change."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+
+from kafka.errors import (
+    InvalidConfigurationError,
+    InvalidPartitionsError,
+    InvalidTopicError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.embedded.cleaner import Upkeep
+from dafka.broker.groups.offsets import GroupOffsets
+from dafka.broker.interface.broker import (
+    BrokerInterface,
+    Error,
+    Metadata,
+    PartitionMetadata,
+    TopicMetadata,
+    TopicSpec,
+)
+from dafka.broker.limits import PARTITIONS_KEPT, PARTITIONS_PER_TOPIC
+from dafka.broker.records.leader_epochs import LeaderEpochs
+from dafka.broker.records.presence import Presence
+from dafka.broker.records.producer_state import ProducerStates
+from dafka.broker.topics.configs import InvalidConfigError, check_configs
+from dafka.broker.topics.table import DELETED_ROWS, Topic, TopicTable, is_legal
+from dafka.broker.transactions.coordinator import TransactionCoordinator
+from dafka.commit.writer import Writer
+from dafka.hub.completion import whole
+from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace, in_pieces
+from dafka.log import LogError
+from dafka.log.repeating import bounded_logger
+
+log = bounded_logger(__name__)
+
+_NO_ID = uuid.UUID(int=0)
+
+
+class TopicCalls(BrokerInterface):
+    """A broker's topics, and what belongs to them in all its tables."""
+
+    hub: Hub
+    host: str
+    port: int
+    cluster_id: str
+    _node_id: int
+    _auto_create: bool
+    _presence: Presence
+    _topics: TopicTable
+    _writer: Writer
+    _offsets: GroupOffsets
+    _producers: ProducerStates
+    _epochs: LeaderEpochs
+    _transactions: TransactionCoordinator
+    _upkeep: Upkeep
+    _check: Callable[[], None]
+    _storage_error: Callable[[str, str, LogError], Error]
+
+    def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
+        self._check()
+        if topics is None:
+            found = {topic.name: self._described(topic) for topic in Pace().over(self._topics)}
+        else:
+            create = create and self._auto_create
+            found = {name: self._describe(name, create) for name in Pace().over(topics)}
+        return Metadata(self.cluster_id, self._node_id, [(self._node_id, self.host, self.port)], found)
+
+    def _describe(self, name: str, create: bool) -> TopicMetadata:
+        topic = self._topics.get(name)
+        if topic is None and create:
+            error = self.create_topics({name: TopicSpec()})[name]
+            topic = self._topics.get(name)  # also if another caller was faster
+            if topic is None and error is not None:
+                return TopicMetadata(name, _NO_ID, error, [])
+        if topic is None:
+            error = UnknownTopicOrPartitionError if is_legal(name) else InvalidTopicError
+            return TopicMetadata(name, _NO_ID, error, [])
+        return self._described(topic)
+
+    def _described(self, topic: Topic) -> TopicMetadata:
+        latest = self._epochs.latest
+        partitions = [
+            PartitionMetadata(one.number, one.address.decode("latin-1"), one.writable, latest(one))
+            for one in Pace().over(topic.partitions)
+        ]
+        return TopicMetadata(topic.name, topic.topic_id, None, partitions)
+
+    def topic_names(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+        self._check()
+        topics = {topic_id: self._topics.by_id(topic_id) for topic_id in ids}
+        return {
+            topic_id: topic.name
+            for topic_id, topic in topics.items()
+            if topic is not None and not topic.deleted
+        }
+
+    def create_topics(
+        self,
+        topics: Mapping[str, TopicSpec],
+        *,
+        validate_only: bool = False,
+        details: MutableMapping[str, str] | None = None,
+    ) -> dict[str, Error | None]:
+        self._check()
+        details = {} if details is None else details
+        answers: dict[str, Error | None] = {}
+        for name, spec in topics.items():
+            try:
+                answers[name] = whole(self.hub, self._create, name, spec, validate_only)
+            except InvalidConfigError as error:
+                log.warning("topic %r is not created: %s", name, error)
+                answers[name], details[name] = InvalidConfigurationError, str(error)
+            except LogError as error:
+                answers[name] = self._storage_error("creating topic", name, error)
+                details[name] = str(error)
+            else:
+                if answers[name] is not None:
+                    details[name] = _why_not_created(name, spec, answers[name])
+        return answers
+
+    def _create(self, name: str, spec: TopicSpec, validate_only: bool) -> Error | None:
+        if not is_legal(name):
+            return InvalidTopicError
+        check_configs(spec.configs)
+        return self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
+
+    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
+        self._check()
+        answers: dict[str, Error | None] = {}
+        for name, total in totals.items():
+            try:
+                answers[name] = whole(self.hub, self._topics.extend, name, total)
+            except LogError as error:
+                answers[name] = self._storage_error("adding partitions to topic", name, error)
+        return answers
+
+    def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
+        self._check()
+        answers: dict[str, Error | None] = {}
+        for name in names:
+            topic = self._topics.get(name) or self._topics.half_deleted(name)
+            if topic is None:
+                answers[name] = UnknownTopicOrPartitionError
+                continue
+            try:
+                answers[name] = whole(self.hub, self._delete, topic)
+            except LogError as error:
+                answers[name] = self._storage_error("deleting topic", name, error)
+        return answers
+
+    def _delete(self, topic: Topic) -> Error | None:
+        if not self._topics.delete(topic):
+            return UnknownTopicOrPartitionError
+        self._producers.forget(topic)
+        self._transactions.forget(topic)
+        self._presence.forget(topic)
+        self._upkeep.deleted(topic.partitions)
+        for partition in Pace().over(topic.partitions):
+            partition.wake()
+        try:
+            # What is noted of it elsewhere. What stays is found later as rows of a topic that is gone.
+            self._offsets.forget(topic)
+            noted = {**self._producers.rows_without(topic), **self._epochs.rows_without(topic)}
+            for rows in in_pieces(noted.items(), DELETED_ROWS):
+                self._writer.put_and_wait(dict(rows))
+        except LogError as error:
+            self._check()
+            log.warning("topic %r is deleted, but not yet all rows about it: %s", topic.name, error)
+        return None
+
+
+def _why_not_created(name: str, spec: TopicSpec, error: Error | None) -> str:
+    if error is InvalidTopicError:
+        return f"{name!r} cannot be the name of a topic: letters, digits, '.', '_' and '-', 249 at most"
+    if error is InvalidPartitionsError:
+        return f"a topic has 1 to {PARTITIONS_PER_TOPIC} partitions, not {spec.partitions}"
+    if error is PolicyViolationError:
+        return f"all topics together have {PARTITIONS_KEPT} partitions at most"
+    return f"topic {name!r} exists"

@@ -1,0 +1,107 @@
+"""What the broker has noted of records that a power cut took.
+
+With durability ``'process'`` a log may come back with partitions that end before they did
+(:mod:`dafka.log.lost`). Their offsets are given again, in a new leader epoch, and what is noted of the old
+ones goes before that:
+
+- A producer whose last append is lost is forgotten: it would be told of records that are not there, or of a
+  gap. Its next batch is taken whatever its sequence, as that of any producer that is not known. Only one
+  whose open transaction has records left keeps the rest of its appends: its next batch shows the gap, is
+  refused, and so the transaction is aborted and not committed in part.
+- An aborted transaction that is lost is forgotten: records of its producer that get its offsets would be left
+  out for it. One that only lost its marker gets another one, where the partition ends now.
+- A group that has committed a lost offset goes on where the partition ends now, or it would miss what gets
+  the lost offsets until it is back.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import gevent.event
+
+from dafka.broker.groups.offsets import OFFSETS
+from dafka.broker.records.leader_epochs import LeaderEpochs
+from dafka.broker.records.producer_state import NO_TRANSACTION, PRODUCERS, ProducerState, row_name, unpack
+from dafka.broker.records.transaction_index import AbortedIndex
+from dafka.broker.topics.table import Partition, TopicTable
+from dafka.commit.rows import Rows
+from dafka.commit.writer import Numbered, Writer
+from dafka.log import LOST_TABLE, Log
+from dafka.protocol.batch import with_offset
+from dafka.protocol.batch_control import encode_marker
+
+
+def forget_lost(log: Log, writer: Writer, topics: TopicTable, epochs: LeaderEpochs) -> None:
+    """Carry this out for the partitions that the log says have ended early; waits as a green thread.
+
+    Raises what the log raises; what is not done then is done next time.
+    """
+    ended = list(log.table(LOST_TABLE).items())
+    stored = {str(partition.number): partition for partition in log.partitions()} if ended else {}
+    for number, end in ended:
+        partition = topics.of_log(stored[number]) if number in stored else None
+        rows: Rows = {(LOST_TABLE, number): None}
+        if partition is None or not partition.writable:
+            writer.put_and_wait(rows)
+        else:
+            _forget(log, writer, partition, end, rows, epochs)
+
+
+def _forget(
+    log: Log, writer: Writer, partition: Partition, end: int, rows: Rows, epochs: LeaderEpochs
+) -> None:
+    name = row_name(partition)
+    for key, stored in log.table(PRODUCERS).items(name + "/"):
+        rest = _without(unpack(stored), end)
+        if rest is None or rest.pack() != stored:
+            rows[PRODUCERS, key] = None if rest is None else rest.pack()
+    offsets = log.table(OFFSETS)
+    for key in offsets.unordered():
+        if key.endswith("/" + name):
+            offset, *rest = offsets.get(key)
+            if offset > end:
+                rows[OFFSETS, key] = [end, *rest]
+    index = AbortedIndex(log, name)
+    gone, changed = index.cut(end)
+    rows.update(changed)
+    unmarked = [transaction for transaction in gone if transaction.first < end]
+    history = epochs.begin(partition, rows)
+
+    def number(sequence: int, offset: int) -> Numbered:
+        now = int(time.time() * 1000)
+        markers = []
+        for transaction in unmarked:
+            marker = encode_marker(now, transaction.producer_id, 0, commit=False)
+            markers.append(with_offset(marker, offset, epochs.current))
+            stable = min(transaction.stable, end)
+            rows.update(index.add(transaction._replace(last=offset, stable=stable)))
+            offset += 1
+        return Numbered(sequence, markers, offset)
+
+    outcome = gevent.event.AsyncResult()
+    writer.append_numbered(partition.stored, number, 0, partial(_tell, outcome), rows)
+    outcome.get()
+    partition.epochs = history or partition.epochs
+
+
+def _without(state: ProducerState, end: int) -> ProducerState | None:
+    """What is known of a producer without its records from ``end`` on; None: nothing any more."""
+    appends = tuple(
+        append._replace(records=min(append.records, end - append.base_offset))
+        for append in state.appends
+        if append.base_offset < end
+    )
+    if appends == state.appends and state.transaction_start < end:
+        return state
+    if not NO_TRANSACTION < state.transaction_start < end:
+        return None
+    return state._replace(appends=appends)
+
+
+def _tell(outcome: gevent.event.AsyncResult, error: Exception | None) -> None:
+    if error is None:
+        outcome.set(None)
+    else:
+        outcome.set_exception(error)

@@ -1,0 +1,336 @@
+"""The coordinator: all groups of a broker, with the clock and the green threads that the state machines
+(:mod:`dafka.broker.groups.group`) do without.
+
+A call that has to wait parks as a green thread on the answer. One green thread ticks the groups when
+something is due, in the order of a heap of times; heartbeats only ever move a group's time back, so most of
+them leave the heap alone.
+
+Groups live in memory. What survives a restart are the committed offsets: the members find themselves unknown
+and join again, as with Kafka when a coordinator moves.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
+from typing import TypeVar
+
+import gevent
+import gevent.event
+from kafka.errors import (
+    CoordinatorNotAvailableError,
+    GroupIdNotFoundError,
+    GroupSubscribedToTopicError,
+    IllegalGenerationError,
+    InvalidGroupIdError,
+    InvalidSessionTimeoutError,
+    NonEmptyGroupError,
+    UnknownMemberIdError,
+)
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
+
+from dafka.broker.groups.group import Group, State
+from dafka.broker.groups.offsets import GroupOffsets
+from dafka.broker.groups.times import GroupTimes
+from dafka.broker.interface.groups import (
+    NO_MEMBER,
+    CommittedOffset,
+    Error,
+    GroupDescription,
+    GroupInterface,
+    Joined,
+    JoinRequest,
+    LeavingMember,
+    ListedGroup,
+    Synced,
+    TopicPartition,
+)
+from dafka.broker.limits import COMMIT_OFFSETS, GROUPS_KEPT, SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MIN
+from dafka.hub.hub import Hub
+from dafka.hub.turns import in_pieces
+
+log = logging.getLogger(__name__)
+
+FAILED_PAUSE = 1.0  # seconds until a group that failed on something unexpected is looked at again
+
+T = TypeVar("T")
+
+
+class Coordinator(GroupInterface):
+    """The groups of one broker. Hub side; methods wait as green threads."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        offsets: GroupOffsets,
+        times: GroupTimes,
+        stopped: Callable[[], Exception],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``stopped()`` makes the exception that ends waiting calls after :meth:`close`."""
+        self._hub = hub
+        self._offsets = offsets
+        self._times = times
+        self._stopped = stopped
+        self._clock = clock
+        self._groups: dict[str, Group] = {}
+        self._waiting: set[gevent.event.AsyncResult] = set()
+        self._closed = False
+        self._due: list[tuple[float, int, str, Group]] = []
+        self._due_at: dict[Group, float] = {}
+        self._pushed = 0
+        self._wake = gevent.event.Event()
+        self._ticking: gevent.Greenlet | None = None
+
+    def close(self) -> None:
+        """End all calls that wait."""
+        self._closed = True
+        if self._ticking is not None:
+            self._ticking.kill(block=False)
+        for answer in list(self._waiting):
+            answer.set_exception(self._stopped())
+
+    # -- the protocol -------------------------------------------------------------------------------
+
+    def join_group(self, group: str, request: JoinRequest) -> Joined:
+        if not isinstance(group, str) or not group:
+            return Joined(InvalidGroupIdError, member_id=request.member_id)
+        if not SESSION_TIMEOUT_MIN <= request.session_timeout <= SESSION_TIMEOUT_MAX:
+            return Joined(InvalidSessionTimeoutError, member_id=request.member_id)
+        found = self._groups.get(group)
+        if found is None:
+            if request.member_id != NO_MEMBER:
+                return Joined(UnknownMemberIdError, member_id=request.member_id)
+            if len(self._groups) >= GROUPS_KEPT:
+                return Joined(CoordinatorNotAvailableError, member_id=request.member_id)
+            found = self._groups[group] = Group(self._clock())
+        known = found
+
+        def join(reply: Callable[[Joined], object]) -> None:
+            known.join(self._clock(), request, reply)
+
+        return self._answered(group, known, join)
+
+    def sync_group(
+        self,
+        group: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None = None,
+        *,
+        protocol_type: str | None = None,
+        protocol: str | None = None,
+        assignments: Mapping[str, bytes] | None = None,
+    ) -> Synced:
+        found = self._groups.get(group)
+        if found is None:
+            return Synced(UnknownMemberIdError)
+        known = found
+
+        def sync(reply: Callable[[Synced], object]) -> None:
+            given = assignments or {}
+            now = self._clock()
+            known.sync(now, generation, member_id, instance_id, protocol_type, protocol, given, reply)
+
+        return self._answered(group, known, sync)
+
+    def heartbeat(
+        self,
+        group: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None = None,
+        *,
+        max_wait: float = 0.0,
+    ) -> Error | None:
+        found = self._groups.get(group)
+        if found is None:
+            return UnknownMemberIdError
+        answer = gevent.event.AsyncResult()
+        reply = answer.set if max_wait > 0 else None
+        error = found.heartbeat(self._clock(), generation, member_id, instance_id, reply)
+        self._schedule(group, found)
+        if error is not None or reply is None:
+            return error
+        self._waiting.add(answer)
+        try:
+            answer.wait(max_wait)
+            return answer.get_nowait() if answer.ready() else None
+        finally:
+            self._waiting.discard(answer)
+            found.heartbeat_over(self._clock(), member_id, reply)
+            self._schedule(group, found)
+
+    def leave_group(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
+        found = self._groups.get(group)
+        if found is None:
+            return [UnknownMemberIdError for _ in members]
+        answers = found.leave(self._clock(), members)
+        self._schedule(group, found)
+        return answers
+
+    def _answered(self, name: str, group: Group, call: Callable[[Callable[[T], object]], None]) -> T:
+        """What ``call(reply)`` is answered with, now or later."""
+        answer = gevent.event.AsyncResult()
+        self._waiting.add(answer)
+        try:
+            call(answer.set)
+            self._schedule(name, group)
+            return answer.get()  # type: ignore[no-any-return]
+        finally:
+            self._waiting.discard(answer)
+
+    # -- time ---------------------------------------------------------------------------------------
+
+    def _schedule(self, name: str, group: Group) -> None:
+        """After whatever happened to a group: have it ticked when it wants to be; forget it if it is dead."""
+        self._times.note(name, bool(group.members))
+        if group.state is State.DEAD:
+            if self._groups.get(name) is group:
+                del self._groups[name]
+            return
+        if group.wake_at >= self._due_at.get(group, inf) or self._closed:
+            return
+        self._due_at[group] = group.wake_at
+        self._pushed += 1
+        heapq.heappush(self._due, (group.wake_at, self._pushed, name, group))
+        if self._ticking is None:
+            self._ticking = self._hub.keep(self._tick)
+        elif self._due[0][3] is group:
+            self._wake.set()
+
+    def _tick(self) -> None:
+        while True:
+            self._wake.clear()
+            if not self._due or self._due[0][0] > self._clock():
+                self._wake.wait(self._due[0][0] - self._clock() if self._due else None)
+                continue
+            at, _, name, group = heapq.heappop(self._due)
+            if self._due_at.get(group) == at:
+                del self._due_at[group]
+                try:
+                    group.tick(self._clock())
+                except Exception:  # the members of this group wait for it, and other groups for the others
+                    log.exception("the group %r failed on something unexpected, and goes on", name)
+                    group.wake_at = self._clock() + FAILED_PAUSE
+                self._schedule(name, group)
+
+    # -- looking and deleting -----------------------------------------------------------------------
+
+    def knows(self, group: str) -> bool:
+        """Whether the group has members, or had some lately."""
+        return group in self._groups
+
+    def subscribed(self, group: str) -> frozenset[str] | None:
+        """The topics that members of a stable group of consumers read; None if nobody can say."""
+        found = self._groups.get(group)
+        return None if found is None or found.state is not State.STABLE else _subscribed(found)
+
+    def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
+        return {name: self._describe(name) for name in groups}
+
+    def _describe(self, name: str) -> GroupDescription:
+        group = self._groups.get(name)
+        if group is not None:
+            return group.describe()
+        state = State.EMPTY if self._offsets.has_group(name) else State.DEAD
+        return GroupDescription(None, state.value)
+
+    def list_groups(self, states: Iterable[str] = ()) -> list[ListedGroup]:
+        wanted = {state.lower() for state in states}
+        found = {name: (group.protocol_type or "", group.state.value) for name, group in self._groups.items()}
+        for name in self._offsets.groups():
+            found.setdefault(name, ("", State.EMPTY.value))
+        return [
+            ListedGroup(name, protocol_type, state)
+            for name, (protocol_type, state) in sorted(found.items())
+            if not wanted or state.lower() in wanted
+        ]
+
+    def delete_groups(self, groups: Iterable[str]) -> dict[str, Error | None]:
+        return {name: self._delete(name) for name in groups}
+
+    def _delete(self, name: str) -> Error | None:
+        if not isinstance(name, str) or not name:
+            return InvalidGroupIdError
+        group = self._groups.get(name)
+        if group is None and not self._offsets.has_group(name):
+            return GroupIdNotFoundError
+        if group is not None:
+            if group.members:
+                return NonEmptyGroupError
+            group.die()
+            self._schedule(name, group)
+        return self._offsets.delete_group(name)
+
+    # -- offsets ------------------------------------------------------------------------------------
+
+    def commit_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        generation: int = -1,
+        member_id: str = NO_MEMBER,
+        instance_id: str | None = None,
+    ) -> dict[TopicPartition, Error | None]:
+        answers: dict[TopicPartition, Error | None] = {}
+        for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
+            error = self.check_commit(group, generation, member_id, instance_id)
+            committed = dict(some)
+            if error is not None:
+                answers.update(dict.fromkeys(committed, error))
+            else:
+                answers.update(self._offsets.commit(group, committed))
+        return answers
+
+    def check_commit(
+        self, group: str, generation: int, member_id: str, instance_id: str | None
+    ) -> Error | None:
+        """Whether offsets of a group may be committed under that name; a member's sign of life."""
+        found = self._groups.get(group)
+        if found is None:
+            return IllegalGenerationError if generation >= 0 else None
+        error = found.check_commit(self._clock(), generation, member_id, instance_id)
+        self._schedule(group, found)
+        return error
+
+    def fetch_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, CommittedOffset]:
+        return self._offsets.fetch(group, partitions, require_stable)
+
+    def delete_offsets(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Error | None]:
+        found = self._groups.get(group)
+        wanted = list(partitions)
+        if found is None and not self._offsets.has_group(group):
+            return dict.fromkeys(wanted, GroupIdNotFoundError)
+        read = _subscribed(found) if found is not None else frozenset()
+        answers: dict[TopicPartition, Error | None] = {
+            key: GroupSubscribedToTopicError for key in wanted if read is None or key[0] in read
+        }
+        rest = [key for key in wanted if key not in answers]
+        return {**answers, **self._offsets.delete(group, rest)}
+
+
+def _subscribed(group: Group) -> frozenset[str] | None:
+    """The topics that members of a group of consumers read; None if nobody can say."""
+    if group.members and group.protocol_type != ConsumerProtocolType:
+        return None
+    topics: set[str] = set()
+    for member in group.members.values():
+        for _, metadata in member.request.protocols:
+            try:
+                topics.update(ConsumerProtocolSubscription.decode(metadata).topics)
+            except Exception:
+                return None
+    return frozenset(topics)

@@ -1,0 +1,270 @@
+"""Offsets that consumer groups have committed: one small value for each group and partition, in the log's
+table ``offsets``.
+
+The key is the length of the group's name, the name, the topic's id and the partition's number, so that a
+group is found by prefix whatever its name looks like, and a topic that was deleted and created again starts
+without offsets. The value is offset, metadata, leader epoch, and when it was committed (ms since 1970), which
+older rows lack.
+
+Offsets that come with a transaction are written when it commits. Until then they are *held*: readers who want
+stable offsets are told to wait, because what they would read may be overtaken at any moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from operator import index
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import gevent.event
+from kafka.errors import (
+    InvalidCommitOffsetSizeError,
+    InvalidGroupIdError,
+    KafkaStorageError,
+    OffsetMetadataTooLargeError,
+    UnknownTopicOrPartitionError,
+    UnstableOffsetCommitError,
+)
+
+from dafka.broker.interface.broker import CommittedOffset, Error, TopicPartition
+from dafka.broker.limits import COMMIT_OFFSETS, OFFSET_METADATA_MAX_BYTES, OFFSETS_KEPT
+from dafka.broker.topics.table import Topic, TopicTable
+from dafka.commit.rows import Rows
+from dafka.commit.writer import Writer
+from dafka.hub.turns import Pace, in_pieces
+from dafka.log import DamagedError, Log, LogError
+
+OFFSETS = "offsets"
+
+
+class StoredOffset(NamedTuple):
+    """A row of the table; ``topic`` is None if that is gone, ``committed_at`` (ms) if nobody noted it."""
+
+    key: str
+    group: str
+    topic: str | None
+    row: list[Any]
+
+    @property
+    def committed_at(self) -> int | None:
+        return self.row[3] if len(self.row) > 3 else None
+
+    def dated(self, at: int) -> Rows:
+        """The row with a time."""
+        return {(OFFSETS, self.key): [*self.row[:3], at]}
+
+    def deleted(self) -> Rows:
+        """What deletes it."""
+        return {(OFFSETS, self.key): None}
+
+
+class GroupOffsets:
+    """The committed offsets of all groups."""
+
+    def __init__(
+        self, log: Log, writer: Writer, topics: TopicTable, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._table = log.table(OFFSETS)
+        self._writer = writer
+        self._topics = topics
+        self._clock = clock
+        self._writing: Counter[str] = Counter()  # rows that are on their way to a round
+        self._table.kinds(_group_of, Pace().rest)
+        self._held: Counter[str] = Counter()  # rows that come with transactions, by how many of those
+
+    def commit(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, Error | None]:
+        """Write a group's offsets in one round; waits as a green thread for the commit."""
+        answers, rows = self.rows(group, offsets)
+        failed = self._put(rows)
+        return {key: error or failed for key, error in answers.items()}
+
+    def rows(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> tuple[dict[TopicPartition, Error | None], Rows]:
+        """What is wrong with offsets of a group, and the rows of those that are right.
+
+        Raises TypeError for an offset that is no whole number: a row that cannot be written would fail
+        whatever is in its round.
+        """
+        if not isinstance(group, str) or not group:
+            return dict.fromkeys(offsets, InvalidGroupIdError), {}
+        answers: dict[TopicPartition, Error | None] = {}
+        rows: Rows = {}
+        now = int(self._clock() * 1000)
+        for (name, number), committed in offsets.items():
+            partition = self._topics.partition(name, number)
+            if partition is None:
+                answers[name, number] = UnknownTopicOrPartitionError
+            elif len((committed.metadata or "").encode("utf-8", "surrogatepass")) > OFFSET_METADATA_MAX_BYTES:
+                answers[name, number] = OffsetMetadataTooLargeError
+            else:
+                key = _key(group, partition.topic, number)
+                if key not in self._table and self._known + len(rows) >= OFFSETS_KEPT:
+                    answers[name, number] = InvalidCommitOffsetSizeError
+                    continue
+                answers[name, number] = None
+                rows[OFFSETS, key] = [
+                    index(committed.offset),
+                    committed.metadata,
+                    index(committed.leader_epoch),
+                    now,
+                ]
+        return answers, rows
+
+    @property
+    def _known(self) -> int:
+        return len(self._table) + len(self._held) + len(self._writing)
+
+    def hold(self, keys: Iterable[str]) -> None:
+        """These rows come with a transaction that is open."""
+        for key in keys:
+            self._held[key] += 1
+
+    def release(self, keys: Iterable[str]) -> None:
+        """A transaction that rows came with has ended."""
+        for key in keys:
+            self._held[key] -= 1
+            if self._held[key] <= 0:
+                del self._held[key]
+
+    def fetch(
+        self, group: str, partitions: Iterable[TopicPartition] | None, require_stable: bool = False
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What a group has committed for these partitions, or for all.
+
+        With ``require_stable`` raises UnstableOffsetCommitError if an open transaction commits one of them.
+        """
+        stable = not (require_stable and self._held)
+        if partitions is None:
+            if not stable and any(key.startswith(_prefix(group)) for key in self._held):
+                raise UnstableOffsetCommitError(f"an open transaction commits offsets of group {group!r}")
+            return dict(Pace().over(self._all(group)))
+        answers = {}
+        for name, number in Pace().over(partitions):
+            topic = self._topics.get(name)
+            key = "" if topic is None else _key(group, topic, number)
+            if not stable and key in self._held:
+                raise UnstableOffsetCommitError(
+                    f"an open transaction commits the offset of group {group!r} in {name!r} {number}"
+                )
+            row = self._table.get(key)
+            if row is not None:
+                answers[name, number] = CommittedOffset(*row[:3])
+        return answers
+
+    def all(self) -> Iterator[StoredOffset]:
+        """All rows; others may come and go while they are looked at."""
+        for key in self._table.unordered():
+            try:
+                row = self._table.get(key)
+            except DamagedError:
+                continue
+            if row is None:
+                continue
+            topic = self._topics.by_id(UUID(hex=key.rpartition("/")[0][-32:]))
+            yield StoredOffset(key, _group_of(key), None if topic is None else topic.name, row)
+
+    def rewrite(self, rows: Rows) -> int:
+        """Write or delete rows that were looked at just now, none that others are about to write; how many it
+        deletes.
+
+        Waits as a green thread for the commit, and raises what the log raises.
+        """
+        free = {place: row for place, row in rows.items() if not self._is_coming(place[1])}
+        if free:
+            self._writer.put_and_wait(free)
+        return sum(row is None for row in free.values())
+
+    def _is_coming(self, key: str) -> bool:
+        return key in self._writing or key in self._held
+
+    def groups(self) -> Collection[str]:
+        """The names of the groups that have committed something, as it is now."""
+        return list(self._table.kinds(_group_of))
+
+    def has_group(self, group: str) -> bool:
+        """Whether the group has committed something."""
+        return isinstance(group, str) and group in self._table.kinds(_group_of)
+
+    def delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
+        """Forget a group's offsets for these partitions; waits as a green thread for the commit."""
+        answers: dict[TopicPartition, Error | None] = {}
+        for some in in_pieces(partitions, COMMIT_OFFSETS):
+            answers.update(self._delete(group, some))
+        return answers
+
+    def _delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
+        answers: dict[TopicPartition, Error | None] = {}
+        rows: Rows = {}
+        for name, number in partitions:
+            partition = self._topics.partition(name, number)
+            if partition is None:
+                answers[name, number] = UnknownTopicOrPartitionError
+                continue
+            answers[name, number] = None
+            key = _key(group, partition.topic, number)
+            if key in self._table:
+                rows[OFFSETS, key] = None
+        error = self._put(rows)
+        return {key: found or error for key, found in answers.items()}
+
+    def delete_group(self, group: str) -> Error | None:
+        """Forget all that a group has committed; waits as a green thread for the commit."""
+        for keys in in_pieces(self._table.keys(_prefix(group)), COMMIT_OFFSETS):
+            error = self._put({(OFFSETS, key): None for key in keys})
+            if error is not None:
+                return error
+        return None
+
+    def _put(self, rows: Rows) -> Error | None:
+        if not rows:
+            return None
+        outcome = gevent.event.AsyncResult()
+        self._writing.update(key for _, key in rows)
+
+        def done(error: Exception | None) -> None:
+            for _, key in rows:
+                self._writing[key] -= 1
+                if not self._writing[key]:
+                    del self._writing[key]
+            outcome.set(error)
+
+        self._writer.put(rows, done)
+        error = outcome.get()
+        if error is None or isinstance(error, LogError):
+            return None if error is None else KafkaStorageError
+        raise error
+
+    def forget(self, topic: Topic) -> None:
+        """Delete what every group has committed for a topic that is gone; waits as a green thread for the
+        commits, and raises what the log raises."""
+        infix = f"/{topic.topic_id.hex}/"
+        found = (key for key in Pace().over(self._table.unordered()) if infix in key[-44:])
+        for keys in in_pieces(found, COMMIT_OFFSETS):
+            self._writer.put_and_wait({(OFFSETS, key): None for key in keys})
+
+    def _all(self, group: str) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
+        prefix = _prefix(group)
+        for key, row in self._table.items(prefix):
+            topic_id, _, number = key[len(prefix) :].partition("/")
+            topic = self._topics.by_id(UUID(hex=topic_id))
+            if topic is not None:
+                yield (topic.name, int(number)), CommittedOffset(*row[:3])
+
+
+def _group_of(key: str) -> str:
+    length, _, rest = key.partition(":")
+    return rest[: int(length)]
+
+
+def _prefix(group: str) -> str:
+    return f"{len(group)}:{group}/"
+
+
+def _key(group: str, topic: Topic, number: int) -> str:
+    return f"{_prefix(group)}{topic.topic_id.hex}/{number}"

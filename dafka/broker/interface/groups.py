@@ -1,0 +1,235 @@
+"""The group part of the broker interface: Kafka's classic group protocol and committed offsets.
+
+Each method answers one Kafka request (JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, ...) with
+the same fields; times are seconds. The coordinator never looks into what members tell each other: metadata
+and assignments are octets. ``error`` is a class of ``kafka.errors``, or None.
+
+A member is named by the id that the coordinator gave it, and a *static* member also by the
+``instance_id`` of its own choice, which survives its restarts. A generation is one round of the group:
+what comes from a member of an older one is refused.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kafka.errors import BrokerResponseError
+
+TopicPartition = tuple[str, int]
+Error = type[BrokerResponseError]
+
+NO_GENERATION = -1
+NO_MEMBER = ""
+
+
+class CommittedOffset(NamedTuple):
+    """A group's position in a partition: the offset of the next record it wants."""
+
+    offset: int
+    metadata: str | None = ""
+    leader_epoch: int = -1
+
+
+class JoinRequest(NamedTuple):
+    """What a member joins with. ``protocols`` are (name, metadata), the one it likes best first.
+
+    ``session_timeout``: without a sign of life for so long the member is dead. ``rebalance_timeout``: how
+    long the others wait for it when the group rebalances. ``require_known_member``: a new member gets its id
+    with MemberIdRequiredError and joins again with it (JoinGroup version 4 and up). ``can_skip_assignment``:
+    the member knows ``Joined.skip_assignment`` (version 9). ``knows_partitions``: of the topics that it
+    reads, so that it can assign them at once if it leads.
+    """
+
+    member_id: str
+    session_timeout: float
+    rebalance_timeout: float
+    protocol_type: str
+    protocols: Sequence[tuple[str, bytes]]
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    require_known_member: bool = False
+    can_skip_assignment: bool = False
+    knows_partitions: bool = True
+
+
+class JoinedMember(NamedTuple):
+    """A member as the leader sees it: its metadata for the protocol that was chosen."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+class Joined(NamedTuple):
+    """The generation a member has joined. ``members`` is for the leader, who assigns; others get none."""
+
+    error: Error | None
+    generation: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = NO_MEMBER
+    member_id: str = NO_MEMBER
+    members: Sequence[JoinedMember] = ()
+    skip_assignment: bool = False
+
+
+class Synced(NamedTuple):
+    """What the leader has assigned to a member."""
+
+    error: Error | None
+    assignment: bytes = b""
+    protocol_type: str | None = None
+    protocol: str | None = None
+
+
+class LeavingMember(NamedTuple):
+    """A member that leaves; a static one may be named by its instance id alone."""
+
+    member_id: str
+    instance_id: str | None = None
+    reason: str | None = None
+
+
+class MemberDescription(NamedTuple):
+    """A member of a described group."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+class GroupDescription(NamedTuple):
+    """A group. ``state`` is Kafka's word for it, "Dead" if there is no such group."""
+
+    error: Error | None
+    state: str
+    protocol_type: str = ""
+    protocol: str = ""
+    members: Sequence[MemberDescription] = ()
+
+
+class ListedGroup(NamedTuple):
+    """A group in a list. A group that only has committed offsets is there with state "Empty"."""
+
+    group: str
+    protocol_type: str
+    state: str
+
+
+class GroupInterface(ABC):
+    """Groups. See :mod:`dafka.broker.interface.broker` for what all methods have in common."""
+
+    @abstractmethod
+    def join_group(self, group: str, request: JoinRequest) -> Joined:
+        """Join a group, or join it again; waits until the next generation has all its members.
+
+        Errors: MemberIdRequiredError (with the id to join with), UnknownMemberIdError,
+        FencedInstanceIdError (another instance has taken over), InconsistentGroupProtocolError,
+        InvalidSessionTimeoutError, InvalidGroupIdError, GroupMaxSizeReachedError, RebalanceInProgressError,
+        CoordinatorNotAvailableError (too many groups; try again).
+        """
+
+    @abstractmethod
+    def sync_group(
+        self,
+        group: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None = None,
+        *,
+        protocol_type: str | None = None,
+        protocol: str | None = None,
+        assignments: Mapping[str, bytes] | None = None,
+    ) -> Synced:
+        """Hand in (the leader) and take (everyone) the assignment; waits until the leader has come.
+
+        Errors: UnknownMemberIdError, IllegalGenerationError, FencedInstanceIdError,
+        InconsistentGroupProtocolError, RebalanceInProgressError (join again).
+        """
+
+    @abstractmethod
+    def heartbeat(
+        self,
+        group: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None = None,
+        *,
+        max_wait: float = 0.0,
+    ) -> Error | None:
+        """A sign of life. RebalanceInProgressError: join again.
+
+        With ``max_wait`` the answer "all is well" comes only after so many seconds, and any other one at
+        once when there is reason for it. Errors: UnknownMemberIdError, IllegalGenerationError,
+        FencedInstanceIdError, RebalanceInProgressError.
+        """
+
+    @abstractmethod
+    def leave_group(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
+        """Take members out of their group; an answer for each.
+
+        Errors: UnknownMemberIdError, FencedInstanceIdError.
+        """
+
+    @abstractmethod
+    def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
+        """Groups with their members."""
+
+    @abstractmethod
+    def list_groups(self, states: Iterable[str] = ()) -> list[ListedGroup]:
+        """All groups, or those in these states (in any case of letters)."""
+
+    @abstractmethod
+    def delete_groups(self, groups: Iterable[str]) -> dict[str, Error | None]:
+        """Delete groups without members, with their offsets.
+
+        Errors: InvalidGroupIdError, GroupIdNotFoundError, NonEmptyGroupError, KafkaStorageError.
+        """
+
+    @abstractmethod
+    def commit_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        generation: int = NO_GENERATION,
+        member_id: str = NO_MEMBER,
+        instance_id: str | None = None,
+    ) -> dict[TopicPartition, Error | None]:
+        """Note a group's positions, durably.
+
+        A member says who it is. Without a member's name only a group without members takes offsets.
+        Errors: UnknownMemberIdError, IllegalGenerationError, FencedInstanceIdError,
+        RebalanceInProgressError, InvalidGroupIdError, UnknownTopicOrPartitionError,
+        OffsetMetadataTooLargeError, KafkaStorageError.
+        """
+
+    @abstractmethod
+    def fetch_offsets(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """A group's positions in these partitions (None: all); only those it has committed.
+
+        With ``require_stable`` raises UnstableOffsetCommitError (ask again) while an open transaction
+        commits one of them.
+        """
+
+    @abstractmethod
+    def delete_offsets(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Error | None]:
+        """Forget positions of a group, as long as no member subscribes to the topic.
+
+        Errors: GroupIdNotFoundError, GroupSubscribedToTopicError, UnknownTopicOrPartitionError,
+        KafkaStorageError.
+        """

@@ -1,0 +1,150 @@
+"""The transactional part of the broker interface: producer ids, sequences and transactions.
+
+Each method answers one Kafka request (InitProducerId, AddPartitionsToTxn, EndTxn, ...) with the same fields;
+times are seconds. A producer is known by its *producer id*; its *epoch* goes up whenever another instance
+takes over, and what comes with an older one is refused (fenced). See :mod:`dafka.broker.interface.broker` for what
+all methods have in common.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from dafka.broker.interface.groups import (
+    NO_GENERATION,
+    NO_MEMBER,
+    CommittedOffset,
+    Error,
+    TopicPartition,
+)
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+
+
+class ProducerIdentity(NamedTuple):
+    """Who a producer is from now on."""
+
+    error: Error | None
+    producer_id: int = NO_PRODUCER_ID
+    epoch: int = NO_EPOCH
+
+
+class ActiveProducer(NamedTuple):
+    """An idempotent producer that a partition knows. ``transaction_start`` is -1 outside a transaction."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int = -1
+    transaction_start: int = -1
+
+
+class ProducersOfPartition(NamedTuple):
+    """The idempotent producers that a partition knows."""
+
+    error: Error | None
+    producers: Sequence[ActiveProducer] = ()
+
+
+class TransactionDescription(NamedTuple):
+    """A transaction. ``state`` is Kafka's word for it; times in seconds since 1970 and seconds."""
+
+    error: Error | None
+    state: str = ""
+    producer_id: int = NO_PRODUCER_ID
+    epoch: int = NO_EPOCH
+    timeout: float = 0.0
+    started: float = -1.0
+    partitions: Sequence[TopicPartition] = ()
+
+
+class ListedTransaction(NamedTuple):
+    """A transactional id in a list."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+class TransactionInterface(ABC):
+    """Idempotent and transactional producers."""
+
+    @abstractmethod
+    def init_producer_id(
+        self,
+        transactional_id: str | None,
+        timeout: float,
+        producer_id: int = NO_PRODUCER_ID,
+        epoch: int = NO_EPOCH,
+    ) -> ProducerIdentity:
+        """Give a producer its identity.
+
+        Without a transactional id: a new producer id, epoch 0. With one: the id that belongs to it, its epoch
+        one higher, after a transaction that its earlier instance left open has been aborted; ``timeout``
+        is how long a transaction may last. A producer that names what it had is refused if that is no longer
+        its own. Errors: InvalidRequestError, InvalidTransactionTimeoutError, ProducerFencedError,
+        InvalidProducerEpochError, ConcurrentTransactionsError (try again), KafkaStorageError.
+        """
+
+    @abstractmethod
+    def add_partitions_to_transaction(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Error | None]:
+        """Begin the transaction if none is open, and note partitions that it writes to; all or none of them.
+
+        Errors: InvalidProducerIdMappingError, ProducerFencedError, ConcurrentTransactionsError,
+        InvalidTxnStateError, UnknownTopicOrPartitionError, OperationNotAttemptedError, KafkaStorageError.
+        """
+
+    @abstractmethod
+    def add_offsets_to_transaction(
+        self, transactional_id: str, producer_id: int, epoch: int, group: str
+    ) -> Error | None:
+        """Note that the transaction commits offsets of a group. Errors as for partitions, and
+        PolicyViolationError for too many groups."""
+
+    @abstractmethod
+    def commit_transaction_offsets(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        group: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        generation: int = NO_GENERATION,
+        member_id: str = NO_MEMBER,
+        instance_id: str | None = None,
+    ) -> dict[TopicPartition, Error | None]:
+        """Offsets that become the group's when the transaction commits. Errors as for ``commit_offsets``, and
+        those of the transaction."""
+
+    @abstractmethod
+    def end_transaction(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
+    ) -> Error | None:
+        """Commit or abort: decided durably first, then marked in every partition; waits for the marks.
+
+        Errors: InvalidProducerIdMappingError, ProducerFencedError, InvalidTxnStateError,
+        ConcurrentTransactionsError, KafkaStorageError.
+        """
+
+    @abstractmethod
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ProducersOfPartition]:
+        """The idempotent producers that partitions know. Errors: UnknownTopicOrPartitionError."""
+
+    @abstractmethod
+    def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, TransactionDescription]:
+        """Transactions by their ids. Errors: TransactionalIdNotFoundError."""
+
+    @abstractmethod
+    def list_transactions(
+        self, states: Iterable[str] = (), producer_ids: Iterable[int] = ()
+    ) -> list[ListedTransaction]:
+        """All transactional ids, or those in these states and with these producer ids."""

@@ -1,0 +1,230 @@
+"""What a topic's configuration says about batches that are produced to it.
+
+Refused here: batches that are too large, records from the wrong time, records without a key where the
+topic is compacted, too few replicas. Changed here: timestamps where the broker gives them, a largest
+timestamp that cannot be right, and the compression. What is changed keeps its records' bytes, apart from
+compression, so offsets, producer ids and sequences are untouched.
+
+The largest timestamp in a batch's header is what retention goes by. That of a batch whose records have none
+(-1) is the time when it came, so that it can go, as Kafka takes the time of the file.
+
+A batch is compressed, decompressed and walked through in a thread beside the hub, unless it is small, and
+takes its time there; how much is bounded (:mod:`dafka.protocol.batch_walk`). What comes behind it for the
+same partition waits, or a small batch would overtake a large one before it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from crc32c import crc32c
+from kafka.errors import (
+    InvalidRecordError,
+    InvalidTimestampError,
+    MessageSizeTooLargeError,
+    NotEnoughReplicasError,
+    UnsupportedCompressionTypeError,
+)
+
+from dafka.broker.interface.broker import Produced
+from dafka.broker.records.leader import Share
+from dafka.broker.records.record_errors import LAST_TIMESTAMP, refusal, timestamp_error
+from dafka.broker.topics.configs import TopicSettings
+from dafka.hub.pool import BATCHES
+from dafka.protocol.batch import (
+    CODECS,
+    COMPRESSION_MASK,
+    CRC_END,
+    CRC_START,
+    HEADER,
+    HEADER_OCTETS,
+    LENGTH_END,
+    TIMESTAMP_TYPE_BIT,
+    BatchError,
+    BatchHeader,
+    read_header,
+)
+from dafka.protocol.batch_records import check_records
+from dafka.protocol.batch_walk import is_small, walk_records
+from dafka.protocol.compression import compress, decompress
+from dafka.protocol.errors import DafkaError
+
+_COUNTED = 16384  # records of a batch that are counted in the hub: 1.5 ms at most
+_COURTESY = 1024  # records walked before other Python threads, the hub's among them, have their turn
+
+
+class RefusedError(DafkaError):
+    """A batch is not taken; ``produced`` is the answer."""
+
+    def __init__(self, produced: Produced) -> None:
+        self.produced = produced
+        super().__init__(produced.detail)
+
+
+class Found(NamedTuple):
+    """What walking through a batch has found: its timestamps' limits, and whether all records have keys."""
+
+    oldest: int
+    largest: int
+    keyless: bool
+
+
+def admit(settings: TopicSettings, share: Share, acks: int) -> Produced | None:
+    """Make a share what is to be stored; what is wrong with it, if it is refused.
+
+    Waits as a green thread if it :func:`takes_time`.
+    """
+    if acks == -1 and settings.min_insync_replicas > 1:
+        detail = f"min.insync.replicas is {settings.min_insync_replicas}, a broker by itself is 1"
+        return Produced(NotEnoughReplicasError, detail=detail)
+    now = int(time.time() * 1000)
+    try:
+        _check_sizes(settings, share)
+        for position, content in enumerate(share.batches):
+            dated = _examined(settings, share, content, now)
+            if dated is not None:
+                share.batches = [*share.batches]
+                share.batches[position] = dated
+        if settings.compression != "producer":
+            share.batches = [_recompressed(settings.compression, content) for content in share.batches]
+            share.size = sum(map(len, share.batches))
+            _check_sizes(settings, share)
+    except RefusedError as refused:
+        return refused.produced
+    if settings.log_append_time:
+        share.timestamp = now
+        share.batches = [_stamped(content, now) for content in share.batches]
+    return None
+
+
+def takes_time(settings: TopicSettings, share: Share) -> bool:
+    """Whether :func:`admit` may take its time."""
+    if settings.compression != "producer":
+        return True
+    for content in share.batches:
+        header = read_header(content)
+        if not is_small(content) and (header.count > _COUNTED or _has_to_be_walked(settings, header)):
+            return True
+    return False
+
+
+def _check_sizes(settings: TopicSettings, share: Share) -> None:
+    for content in share.batches:
+        if len(content) > settings.max_message_bytes:
+            detail = f"a batch of {len(content)} bytes, max.message.bytes is {settings.max_message_bytes}"
+            raise RefusedError(Produced(MessageSizeTooLargeError, detail=detail))
+
+
+def _has_to_be_walked(settings: TopicSettings, header: BatchHeader) -> bool:
+    if settings.compacted:
+        return True
+    if settings.log_append_time or header.timestamp_type:
+        return False
+    return header.base_timestamp > header.max_timestamp or settings.timestamp_before_max_ms != LAST_TIMESTAMP
+
+
+def _examined(settings: TopicSettings, share: Share, content: bytes, now: int) -> bytes | None:
+    """The batch if its largest timestamp has to be put right, None if it stays. Raises RefusedError."""
+    header = read_header(content)
+    found = None
+    if _has_to_be_walked(settings, header):
+        found = _found(content)
+    else:
+        _check_records(content, header)
+    if found is not None and found.keyless and settings.compacted:
+        raise _with_records(settings, share, now, Produced(InvalidRecordError))
+    if settings.log_append_time:
+        return None
+    if header.timestamp_type:
+        detail = "the producer says LogAppendTime, and message.timestamp.type is CreateTime"
+        raise _with_records(settings, share, now, Produced(InvalidTimestampError, detail=detail))
+    largest = header.max_timestamp
+    if header.base_timestamp > largest:
+        largest = header.base_timestamp if found is None else found.largest
+    oldest = header.base_timestamp if found is None else found.oldest
+    wrong = timestamp_error(settings, largest, now) or timestamp_error(settings, oldest, now)
+    if wrong:
+        raise _with_records(settings, share, now, Produced(InvalidTimestampError, detail=wrong))
+    if largest == header.max_timestamp and largest >= 0:
+        return None
+    dated = header._replace(max_timestamp=largest if largest >= 0 else now)
+    return _packed(dated, content[HEADER_OCTETS:])
+
+
+def _with_records(settings: TopicSettings, share: Share, now: int, otherwise: Produced) -> RefusedError:
+    """The refusal of a share that says which of its records are wrong."""
+    contents = [bytes(content) for content in share.batches]
+    return RefusedError(BATCHES.run(refusal, settings, contents, now, otherwise))
+
+
+def _check_records(content: bytes, header: BatchHeader) -> None:
+    """Raise RefusedError for a batch that has more or fewer records than it says."""
+    try:
+        if header.count <= _COUNTED:
+            check_records(content)
+        else:
+            BATCHES.run(check_records, bytes(content))
+    except BatchError as error:
+        raise _refused(error) from error
+
+
+def _found(content: bytes) -> Found | None:
+    """What walking through a batch finds; None if its codec is not here. Raises RefusedError."""
+    try:
+        return _walk(content) if is_small(content) else BATCHES.run(_walk, bytes(content))
+    except BatchError as error:
+        if error.cause == "codec":
+            return None
+        raise _refused(error) from error
+
+
+def _walk(content: bytes) -> Found:
+    oldest, largest, keyless = LAST_TIMESTAMP, -LAST_TIMESTAMP, False
+    for count, (_, timestamp, has_key) in enumerate(walk_records(content), 1):
+        if timestamp < oldest:
+            oldest = timestamp
+        if timestamp > largest:
+            largest = timestamp
+        if not has_key:
+            keyless = True
+        if not count % _COURTESY:
+            time.sleep(0)
+    return Found(oldest, largest, keyless)
+
+
+def _refused(error: BatchError) -> RefusedError:
+    """Why a batch is refused that cannot be read. Clients make two of one that is too large."""
+    kinds = {"codec": UnsupportedCompressionTypeError, "size": MessageSizeTooLargeError}
+    return RefusedError(Produced(kinds.get(error.cause, InvalidRecordError), detail=str(error)))
+
+
+def _stamped(content: bytes, timestamp: int) -> bytes:
+    header = read_header(content)
+    attributes = header.attributes | TIMESTAMP_TYPE_BIT
+    return _packed(header._replace(attributes=attributes, max_timestamp=timestamp), content[HEADER_OCTETS:])
+
+
+def _recompressed(wanted: str, content: bytes) -> bytes:
+    codec = None if wanted == "uncompressed" else wanted
+    header = read_header(content)
+    if header.compression == codec:
+        return content
+    try:
+        body = BATCHES.run(_converted, header.compression, codec, bytes(content[HEADER_OCTETS:]))
+    except BatchError as error:
+        raise _refused(error) from error
+    attributes = header.attributes & ~COMPRESSION_MASK | CODECS[codec]
+    return _packed(header._replace(attributes=attributes), body)
+
+
+def _converted(old: str | None, new: str | None, body: bytes) -> bytes:
+    if old is not None:
+        body = decompress(old, body)
+    return body if new is None else compress(new, body)
+
+
+def _packed(header: BatchHeader, body: bytes) -> bytes:
+    head = HEADER.pack(*header._replace(length=HEADER_OCTETS - LENGTH_END + len(body)))
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body

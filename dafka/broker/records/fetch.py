@@ -1,0 +1,325 @@
+"""Fetch: reading batches from several partitions, and waiting for more without asking again and again.
+
+A fetch reads what there is. If that is not enough it registers with its partitions and sleeps until one of
+them grows, and then reads on in that one, from where it had come to: every batch is read once, however
+often the fetch wakes up.
+
+Batches are served as they lie in the log, as the same objects. Raw messages of native producers are put into
+batches on the way out, with their sequence as offset and the time of storing as timestamp.
+
+Who reads committed records only gets batches below the last stable offset, where the first transaction that
+is still open begins, and the aborted transactions in what was read. These are looked up with the reading:
+while a fetch waits for more, records can be deleted, and what was known of their transactions with them. A
+marker that moves that offset is a batch, too, so its commit wakes the fetches that wait.
+
+The first batch of an answer comes whatever its size, so that every reader gets on. Every further one fits
+into the limits of its partition and of the whole answer, or is left for the next fetch: clients such as
+librdkafka refuse a response that is larger than they asked for.
+
+Of batches that compaction has emptied only the last one of an answer is served, for they may be many.
+
+Where the log passes over values that are damaged (``on_damage="skip"``) and nothing readable lies behind
+them, an empty batch stands for their offsets. Without it a reader would ask for them for ever.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from itertools import accumulate, groupby
+from operator import itemgetter
+
+import gevent
+import gevent.event
+from kafka.errors import (
+    CorruptRecordError,
+    KafkaStorageError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.interface.broker import NO_EPOCH, NO_OFFSET, Error, Fetched, FetchFrom, TopicPartition
+from dafka.broker.limits import YIELD_BYTES
+from dafka.broker.records.leader_epochs import LeaderEpochs
+from dafka.broker.records.producer_state import ProducerStates
+from dafka.broker.topics.epoch_history import FIRST, EpochHistory
+from dafka.broker.topics.table import Partition, TopicTable
+from dafka.hub.turns import Pace
+from dafka.log import DamagedError, Log, LogClosedError, LogError
+from dafka.log.repeating import bounded_logger
+from dafka.protocol.batch import HEADER_OCTETS, read_header, with_offset
+from dafka.protocol.batch_empty import encode_empty
+from dafka.protocol.batch_writer import encode_batch
+
+RAW_MESSAGES = 10_000  # messages of a native producer read at a time; they may be empty and weigh nothing
+RAW_RECORDS = 1000  # of these put into one batch at most
+RAW_OVERHEAD = 16  # octets that a message takes at most as a record, besides its own
+
+MISFITS = 16  # partitions whose next batch is too long for what is left, until no further one is looked at
+
+MESSAGES_KEPT = 100  # of each partition, so that each is logged once
+
+log = bounded_logger(__name__)
+
+_COUNT = slice(HEADER_OCTETS - 4, HEADER_OCTETS)  # of records, in a batch
+_NO_RECORDS = bytes(4)
+_EPOCH = slice(12, 16)  # of a batch's leader
+_EPOCH_0 = bytes(4)
+
+_timestamp = itemgetter(1)
+_content = itemgetter(2)
+
+
+class _Reading:
+    """How far a fetch has come in one partition."""
+
+    __slots__ = ("aborted", "batches", "diverging", "error", "limit", "offset", "partition", "refused")
+
+    def __init__(self, partition: Partition | None, wanted: FetchFrom, epochs: LeaderEpochs) -> None:
+        self.partition = partition
+        self.refused: Error | None = UnknownTopicOrPartitionError
+        self.diverging: tuple[int, int] | None = None  # the reader's last record is not in the log any more
+        if partition is not None:
+            self.refused = epochs.refusal(partition, wanted.leader_epoch)
+            if wanted.last_epoch != NO_EPOCH and self.refused is None:
+                self._compare(epochs.of(partition), partition.high_watermark, wanted)
+        self.offset = wanted.offset
+        self.limit = wanted.max_bytes
+        self.batches: list[bytes] = []
+        self.aborted: dict[tuple[int, int], None] = {}  # in their order
+        self.error: Error | None = None
+
+    def _compare(self, history: EpochHistory, end: int, wanted: FetchFrom) -> None:
+        epoch, epoch_end = history.end_of(wanted.last_epoch, end)
+        if epoch_end == NO_OFFSET:
+            self.refused = OffsetOutOfRangeError
+        elif epoch < wanted.last_epoch or epoch_end < wanted.offset:
+            self.diverging = epoch, epoch_end
+
+    @property
+    def is_told(self) -> bool:
+        """Whether there is something to answer before the time is over."""
+        return bool(self.batches) or self.error is not None or self.diverging is not None
+
+    def answer(self, producers: ProducerStates) -> Fetched:
+        partition = self.partition
+        if partition is None:
+            return Fetched(self.error, NO_OFFSET, NO_OFFSET, [])
+        return Fetched(
+            self.error,
+            partition.high_watermark,
+            partition.log_start,
+            self.batches,
+            producers.last_stable_offset(partition),
+            tuple(self.aborted),
+            self.diverging,
+        )
+
+
+class Fetch:
+    """One fetch of the partitions ``wanted``. Hub side; :meth:`run` waits as a green thread."""
+
+    def __init__(
+        self,
+        log: Log,
+        topics: TopicTable,
+        producers: ProducerStates,
+        epochs: LeaderEpochs,
+        wanted: Mapping[TopicPartition, FetchFrom],
+        min_bytes: int,
+        max_bytes: int,
+        read_committed: bool = False,
+    ) -> None:
+        self._log = log
+        self._producers = producers
+        self._epochs = epochs
+        self._read_committed = read_committed
+        self._min_bytes = min_bytes
+        self._left = max_bytes
+        self._taken = 0
+        self._since_yield = 0
+        self._failed = False
+        self._misfits = 0  # partitions that have more than there was room for, and gave nothing
+        self._pace = Pace()
+        self._readings = {
+            key: _Reading(topics.partition(key[0], key[1]), from_, epochs)
+            for key, from_ in self._pace.over(wanted.items())
+        }
+        self._grown: set[Partition] = set()
+        self._wake = gevent.event.Event()
+
+    def run(self, max_wait: float) -> dict[TopicPartition, Fetched]:
+        """Read, wait while it is too little, and answer."""
+        readings = self._readings
+        self._read(readings.values())
+        if not self._enough and max_wait > 0:
+            self._wait(time.monotonic() + max_wait)
+        producers, paced = self._producers, self._pace.over(readings.items())
+        if not self._enough or self._min_bytes <= 0:
+            return {key: reading.answer(producers) for key, reading in paced}
+        return {key: reading.answer(producers) for key, reading in paced if reading.is_told}
+
+    def partition_grew(self, partition: Partition) -> None:
+        """Called after each commit of a partition that this fetch waits for, and when it is deleted."""
+        self._grown.add(partition)
+        self._wake.set()
+
+    def abandon(self) -> None:
+        """End the waiting: the broker stops."""
+        self._failed = True
+        self._wake.set()
+
+    @property
+    def _enough(self) -> bool:
+        full = self._left <= 0 or self._misfits > 0
+        return self._failed or self._taken >= self._min_bytes or (full and self._taken > 0)
+
+    def _wait(self, deadline: float) -> None:
+        by_partition: dict[Partition, list[_Reading]] = {}
+        pace = self._pace
+        for reading in pace.over(self._readings.values()):
+            if reading.partition is not None:
+                by_partition.setdefault(reading.partition, []).append(reading)
+        for partition in pace.over(by_partition):
+            partition.watch(self)
+        if pace.pauses:  # any of them may have grown meanwhile
+            self._grown.update(by_partition)
+            self._wake.set()
+        try:
+            while not self._enough:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._wake.wait(left):
+                    return
+                self._wake.clear()
+                grown, self._grown = self._grown, set()
+                self._read(reading for partition in grown for reading in by_partition[partition])
+        finally:
+            for partition in pace.over(by_partition):
+                partition.unwatch(self)
+
+    def _read(self, readings: Iterable[_Reading]) -> None:
+        for reading in self._pace.over(readings):
+            if reading.diverging is not None:
+                self._failed = True
+                continue
+            error = _check(reading)
+            room = self._left > 0 and reading.limit > 0 and self._misfits < MISFITS
+            if error is None and (room or not self._taken):
+                try:
+                    self._read_on(reading)
+                except LogClosedError:
+                    raise
+                except DamagedError as failure:
+                    error = CorruptRecordError
+                    _tell(reading.partition, failure)
+                except LogError as failure:
+                    error = KafkaStorageError
+                    _tell(reading.partition, failure)
+            if error is not None and not reading.batches:
+                reading.error = error
+                self._failed = True
+            if self._since_yield > YIELD_BYTES:
+                self._since_yield = 0
+                self._pace.pause()
+
+    def _read_on(self, reading: _Reading) -> None:
+        partition = reading.partition
+        assert partition is not None
+        written = partition.high_watermark
+        end = self._producers.last_stable_offset(partition) if self._read_committed else written
+        if reading.offset >= end:
+            return
+        stored = partition.stored
+        wanted = limit = min(reading.limit, self._left)
+        if stored.kind == "raw":
+            _, some = self._log.read(stored, reading.offset, count=RAW_MESSAGES, max_bytes=limit)
+            wanted = sum(map(len, some))
+        messages = self._log.read_offsets(stored, reading.offset, max_bytes=wanted)
+        if end < stored.next_offset:
+            messages = [message for message in messages if message[0] < end]
+        if not messages:
+            batches = [encode_empty(reading.offset, end, self._epochs.of(partition).at(end - 1))]
+        elif stored.kind == "raw":
+            batches = _in_batches(messages, limit)
+        else:
+            batches = list(map(_content, messages))
+            if not partition.writable:
+                batches = list(map(_without_epoch, batches))
+        size = sum(map(len, batches))
+        if size > limit and self._taken:
+            self._misfits += not reading.batches
+            return
+        begin, reading.offset = reading.offset, read_header(batches[-1]).next_offset
+        if self._read_committed:
+            for found in self._producers.aborted(partition, begin, reading.offset):
+                reading.aborted[found.producer_id, found.first] = None
+        reading.batches += _without_empty(batches)
+        reading.limit -= size
+        self._left -= size
+        self._taken += size
+        self._since_yield += size
+
+
+def _tell(partition: Partition | None, failure: LogError) -> None:
+    """Log where reading failed, once: a client is only told the kind of error."""
+    message = str(failure)
+    if partition is not None and message not in partition.unreadable:
+        kept = partition.unreadable if len(partition.unreadable) < MESSAGES_KEPT else ()
+        partition.unreadable = frozenset((*kept, message))
+        log.error("a fetch from (%r, %d) failed: %s", partition.topic.name, partition.number, message)
+
+
+def _check(reading: _Reading) -> Error | None:
+    partition = reading.partition
+    if reading.refused is not None:
+        return reading.refused
+    if partition is None or partition.topic.deleted:
+        return UnknownTopicOrPartitionError
+    if not partition.log_start <= reading.offset <= partition.high_watermark:
+        return OffsetOutOfRangeError
+    return None
+
+
+def _without_empty(batches: list[bytes]) -> list[bytes]:
+    """Without those that compaction has emptied, but with the last one: it says how far this goes."""
+    if _NO_RECORDS in (batch[_COUNT] for batch in batches):
+        return [batch for batch in batches[:-1] if batch[_COUNT] != _NO_RECORDS] + batches[-1:]
+    return batches
+
+
+def _without_epoch(content: bytes) -> bytes:
+    """A native producer's batch in the one epoch of its partition. Another broker's epochs are not ours."""
+    if content[_EPOCH] == _EPOCH_0:
+        return content
+    return with_offset(content, read_header(content).base_offset, FIRST.latest)
+
+
+def _in_batches(messages: list[tuple[int, int, bytes]], limit: int) -> list[bytes]:
+    """Raw messages (sequence, timestamp in ms, content) as batches; one timestamp in each (LogAppendTime).
+
+    As many as take no more than ``limit`` octets, but one at least.
+    """
+    batches: list[bytes] = []
+    for timestamp, group in groupby(messages, _timestamp):
+        same = list(group)
+        for begin in range(0, len(same), RAW_RECORDS):
+            some = same[begin : begin + RAW_RECORDS]
+            batch = _in_batch(some, timestamp)
+            if len(batch) > limit:
+                fitting = _fitting(some, limit) or int(not batches)
+                return [*batches, _in_batch(some[:fitting], timestamp)] if fitting else batches
+            batches.append(batch)
+            limit -= len(batch)
+    return batches
+
+
+def _in_batch(messages: list[tuple[int, int, bytes]], timestamp: int) -> bytes:
+    records = [(timestamp, None, content, ()) for _, _, content in messages]
+    return encode_batch(records, base_offset=messages[0][0], timestamp_type=1)
+
+
+def _fitting(messages: list[tuple[int, int, bytes]], limit: int) -> int:
+    """How many of the messages take no more than ``limit`` octets as a batch."""
+    ends = list(accumulate(map(len, map(_content, messages)), initial=HEADER_OCTETS))
+    return bisect_right(range(1, len(ends)), limit, key=lambda n: ends[n] + n * RAW_OVERHEAD)

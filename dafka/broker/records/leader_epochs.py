@@ -1,0 +1,91 @@
+"""Leader epochs (KIP-101, KIP-279, KIP-320): readers notice that records were taken back.
+
+With durability ``'process'`` a power cut takes the last seconds of a log, and their offsets are given to
+other records. A client that had read further would go on in the middle of those in silence. So every batch
+has the epoch of its leader, the epoch goes up whenever committed records may have been lost, and a partition
+knows at which offset each of its epochs begins. Clients compare: with an older epoch than the leader's they
+are refused until they have looked up the new one, and with epoch and offset of what they have read last they
+are told where that epoch ends.
+
+One number counts for all leaders of the broker. It goes up when the broker starts and the machine has gone
+down since it last ran, for a power cut may take the last rows of the database without a trace, and when the
+log has found a partition cut (:mod:`dafka.log.lost`). It is on the disk before anything bears it: an epoch
+that was taken back itself would be given twice.
+
+A partition's history is a row of the table ``epochs``, written in one transaction with the first batch of a
+new epoch; without a row all its records are of epoch 0. Partitions of native producers have epoch 0 for ever:
+such a producer numbers its records itself, and a store that has lost some fetches the same ones again.
+"""
+
+from __future__ import annotations
+
+from kafka.errors import FencedLeaderEpochError, UnknownLeaderEpochError
+
+from dafka.broker.interface.broker import NO_EPOCH, Error
+from dafka.broker.topics.epoch_history import FIRST, EpochHistory
+from dafka.broker.topics.table import Partition, Topic
+from dafka.commit.rows import Rows
+from dafka.commit.writer import Writer
+from dafka.log import LOST_TABLE, Log
+
+EPOCHS = "epochs"
+_TERM = "epoch"  # the table with the broker's epoch, and the run of the machine in which it was given
+
+
+class LeaderEpochs:
+    """The epochs of one broker's partitions. Hub side.
+
+    ``boot`` tells runs of the machine from each other; None where the system does not say, and then every
+    start counts as one. Waits as a green thread; raises what the log raises.
+    """
+
+    def __init__(self, log: Log, writer: Writer, boot: str | None) -> None:
+        self._histories = log.table(EPOCHS)
+        table = log.table(_TERM)
+        known = table.get("current")
+        fresh = known is None and not log.partitions()
+        lost = len(log.table(LOST_TABLE)) > 0
+        down = boot is None or table.get("boot") != boot
+        self.current = 0 if known is None else int(known)
+        if not fresh and (lost or down):
+            self.current += 1
+        if known != self.current or down:
+            writer.put_and_wait({(_TERM, "current"): self.current, (_TERM, "boot"): boot or ""})
+            log.checkpoint()  # which syncs the disk
+
+    def of(self, partition: Partition) -> EpochHistory:
+        """A partition's history, which for a leader includes the epoch that it leads in."""
+        if partition.epochs is None:
+            row = self._histories.get(_key(partition)) if partition.writable else None
+            partition.epochs = FIRST if row is None else EpochHistory.of(row)
+        if not partition.writable or partition.epochs.latest == self.current:
+            return partition.epochs
+        return partition.epochs.begun(self.current, partition.high_watermark, partition.log_start)
+
+    def latest(self, partition: Partition) -> int:
+        """The epoch in which a partition is led."""
+        return self.current if partition.writable else FIRST.latest
+
+    def refusal(self, partition: Partition, epoch: int) -> Error | None:
+        """What is wrong with a client that takes ``epoch`` for the leader's; NO_EPOCH: it does not say."""
+        current = self.latest(partition)
+        if epoch in (NO_EPOCH, current):
+            return None
+        return FencedLeaderEpochError if epoch < current else UnknownLeaderEpochError
+
+    def begin(self, partition: Partition, rows: Rows) -> EpochHistory | None:
+        """Called when a leader appends: if it is the first time in this epoch, the partition's history from
+        then on, whose row is added to ``rows``. It counts when these are committed."""
+        history = self.of(partition)
+        if history is partition.epochs:
+            return None
+        rows[EPOCHS, _key(partition)] = history.row()
+        return history
+
+    def rows_without(self, topic: Topic) -> Rows:
+        """The rows that delete the history of a topic's partitions."""
+        return {(EPOCHS, key): None for key, _ in self._histories.items(f"{topic.topic_id.hex}/")}
+
+
+def _key(partition: Partition) -> str:
+    return f"{partition.topic.topic_id.hex}/{partition.number}"

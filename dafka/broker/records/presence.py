@@ -1,0 +1,68 @@
+"""The broker's place on the mesh: its node, from when somebody may meet it there.
+
+A broker that was given a tower joins that mesh when it starts. One with a tower of its own is alone until
+somebody has asked where that tower is. Until then there is no node, no tower and no ZeroMQ: a tenth of the
+start of ``dafka broker``, whose own tower nobody can ask for. What is committed by then is in the log, and
+with that a node begins anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gevent.lock import RLock
+
+from dafka.broker.topics.table import Partition, Topic
+from dafka.log import LogPartition
+
+if TYPE_CHECKING:
+    from dafka.broker.records.node import BrokerNode
+
+
+class Presence:
+    """Passes on to the node what it is to know, as soon as there is one. Hub side.
+
+    ``make`` makes the node, of everything that has been committed.
+    """
+
+    def __init__(self, make: Callable[[], BrokerNode]) -> None:
+        self._make = make
+        self._node: BrokerNode | None = None
+        self._joining = RLock()
+        self._records = self._octets = 0  # committed without a node
+
+    def join(self) -> BrokerNode:
+        """The node; may wait as a green thread. Raises what it takes to make one: ValueError, OSError."""
+        with self._joining:
+            if self._node is None:
+                node = self._make()
+                node.count(self._records, self._octets)
+                self._node = node
+            return self._node
+
+    def publish_committed(
+        self, partition: Partition, first: int, contents: list[bytes], records: int
+    ) -> None:
+        """A leader has committed, from sequence ``first`` on: ``records`` of clients."""
+        if self._node is None:
+            self._records += records
+            self._octets += sum(map(len, contents))
+        else:
+            self._node.publish_committed(partition, first, contents, records)
+
+    def forget(self, topic: Topic) -> None:
+        """A topic was deleted."""
+        if self._node is not None:
+            self._node.forget(topic)
+
+    def trimmed(self, partition: LogPartition) -> None:
+        """The beginning of a partition has moved."""
+        if self._node is not None:
+            self._node.trimmed(partition)
+
+    def close(self) -> None:
+        """Leave the mesh; waits for who is about to join it."""
+        with self._joining:
+            if self._node is not None:
+                self._node.close()

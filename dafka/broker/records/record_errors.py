@@ -1,0 +1,72 @@
+"""Which records of a refused batch are to blame, and why, as Produce answers it from version 8 on (KIP-467).
+
+One wrong record has its whole batch refused. A client that is told which one it was fails that record with
+its reason, and lets its sender know that the others were only in its company.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from kafka.errors import InvalidRecordError, InvalidTimestampError
+
+from dafka.broker.interface.broker import Error, Produced, RecordError
+from dafka.broker.topics.configs import TopicSettings
+from dafka.protocol.batch import BatchError
+from dafka.protocol.batch_walk import walk_records
+
+RECORD_ERRORS = 10_000  # named in an answer at most
+
+_UNBOUNDED = LAST_TIMESTAMP = 2**63 - 1
+_NO_KEY = "a record without a key, and the topic is compacted (cleanup.policy)"
+
+
+def refusal(settings: TopicSettings, batches: Iterable[bytes], now: int, otherwise: Produced) -> Produced:
+    """What is answered for ``batches``, some record of which a topic of these ``settings`` does not take.
+
+    ``otherwise`` is the answer where the records cannot be read.
+    """
+    wrong: list[RecordError] = []
+    found: set[Error] = set()
+    count = 0
+    for count, (timestamp, has_key) in enumerate(_records(batches), 1):
+        error: Error = InvalidRecordError
+        message = "" if has_key or not settings.compacted else _NO_KEY
+        if not message and not settings.log_append_time:
+            error, message = InvalidTimestampError, timestamp_error(settings, timestamp, now)
+        if message:
+            found.add(error)
+            if len(wrong) < RECORD_ERRORS:
+                wrong.append(RecordError(count - 1, message))
+    if not wrong:
+        return otherwise
+    first, detail = wrong[0]
+    if count > 1:
+        more = "" if len(wrong) < RECORD_ERRORS else " or more"
+        detail = f"{len(wrong)}{more} of {count} records are wrong, the first is record {first}: {detail}"
+    top = InvalidTimestampError if InvalidTimestampError in found else InvalidRecordError
+    return Produced(top, detail=detail, record_errors=tuple(wrong))
+
+
+def timestamp_error(settings: TopicSettings, timestamp: int, now: int) -> str:
+    """What is wrong with the timestamp of a record that comes ``now``; both in ms."""
+    if timestamp > min(now + settings.timestamp_after_max_ms, LAST_TIMESTAMP):
+        return (
+            f"timestamp {timestamp} is {timestamp - now} ms from now, "
+            f"message.timestamp.after.max.ms is {settings.timestamp_after_max_ms}"
+        )
+    before = settings.timestamp_before_max_ms
+    if before != _UNBOUNDED and 0 <= timestamp < now - before:
+        return (
+            f"timestamp {timestamp} is {now - timestamp} ms ago, message.timestamp.before.max.ms is {before}"
+        )
+    return ""
+
+
+def _records(batches: Iterable[bytes]) -> Iterator[tuple[int, bool]]:
+    """Timestamp of each record, and whether it has a key; ends where a batch cannot be read."""
+    with suppress(BatchError):
+        for content in batches:
+            for _, timestamp, has_key in walk_records(content):
+                yield timestamp, has_key

@@ -1,0 +1,159 @@
+"""Answers about configuration and what is on disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.errors import UnsupportedVersionError
+from kafka.protocol.admin.cluster import DescribeLogDirsResponse
+from kafka.protocol.admin.configs import (
+    AlterConfigsResponse,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsResponse,
+    ListConfigResourcesResponse,
+)
+
+from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.server.answers.naming import by_topic, code, message, version_of
+from dafka.broker.server.context import Context
+
+_LOGGERS = 8  # of a broker, of which there are none here
+_LISTED = {*ResourceType, _LOGGERS}
+_Described = DescribeConfigsResponse.DescribeConfigsResult
+_Entry = _Described.DescribeConfigsResourceResult
+_Folder = DescribeLogDirsResponse.DescribeLogDirsResult
+
+
+def describe_configs(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    wanted = {
+        Resource(one.resource_type, one.resource_name): one.configuration_keys for one in request.resources
+    }
+    documented = bool(request.include_documentation)
+    return DescribeConfigsResponse(
+        throttle_time_ms=0,
+        results=[
+            _Described(
+                error_code=code(described.error),
+                error_message=message(described.error, described.detail),
+                resource_type=resource.type,
+                resource_name=resource.name,
+                configs=[
+                    _Entry(
+                        name=entry.name,
+                        value=None if entry.sensitive else entry.value,
+                        read_only=entry.read_only,
+                        config_source=entry.source,
+                        is_sensitive=entry.sensitive,
+                        synonyms=[
+                            _Entry.DescribeConfigsSynonym(name=one.name, value=one.value, source=one.source)
+                            for one in (entry.synonyms if request.include_synonyms else ())
+                        ],
+                        config_type=entry.type,
+                        documentation=entry.documentation if documented else None,
+                    )
+                    for entry in described.entries
+                ],
+            )
+            for resource, described in broker.describe_configs(wanted).items()
+        ],
+    )
+
+
+def alter_configs(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Settings that are not named go back to their defaults."""
+    changes = {
+        Resource(one.resource_type, one.resource_name): [
+            ConfigChange(config.name, ConfigOperation.SET, config.value) for config in one.configs
+        ]
+        for one in request.resources
+    }
+    return _altered(broker, request, changes, AlterConfigsResponse, replace=True)
+
+
+def incremental_alter_configs(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    changes = {
+        Resource(one.resource_type, one.resource_name): [
+            ConfigChange(config.name, config.config_operation, config.value) for config in one.configs
+        ]
+        for one in request.resources
+    }
+    return _altered(broker, request, changes, IncrementalAlterConfigsResponse, replace=False)
+
+
+def _altered(
+    broker: BrokerInterface,
+    request: Any,
+    changes: dict[Resource, list[ConfigChange]],
+    response_class: Any,
+    *,
+    replace: bool,
+) -> Any:
+    outcomes = broker.alter_configs(changes, replace=replace, validate_only=bool(request.validate_only))
+    return response_class(
+        throttle_time_ms=0,
+        responses=[
+            response_class.AlterConfigsResourceResponse(
+                error_code=code(outcome.error),
+                error_message=message(outcome.error, outcome.detail),
+                resource_type=resource.type,
+                resource_name=resource.name,
+            )
+            for resource, outcome in outcomes.items()
+        ],
+    )
+
+
+def list_config_resources(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Version 0 asks for client metrics only."""
+    kinds = set(request.resource_types or ResourceType)
+    if version_of(request) == 0:
+        kinds = {ResourceType.CLIENT_METRICS}
+    resource = ListConfigResourcesResponse.ConfigResource
+    if not kinds <= _LISTED:
+        return ListConfigResourcesResponse(
+            throttle_time_ms=0, error_code=code(UnsupportedVersionError), config_resources=[]
+        )
+    found = broker.metadata(None if ResourceType.TOPIC in kinds else ())
+    names = [(name, ResourceType.TOPIC) for name in sorted(found.topics)]
+    if ResourceType.BROKER in kinds:
+        names += [(str(node), ResourceType.BROKER) for node, _, _ in found.brokers]
+    names += [(name, ResourceType(kind)) for kind, name in broker.configured() if kind in kinds]
+    return ListConfigResourcesResponse(
+        throttle_time_ms=0,
+        error_code=0,
+        config_resources=[resource(resource_name=name, resource_type=int(kind)) for name, kind in names],
+    )
+
+
+def describe_log_dirs(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    wanted = None
+    topics = None
+    if request.topics is not None:
+        topics = [topic.topic for topic in request.topics]
+        wanted = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
+    results = []
+    for folder in broker.log_directories(topics):
+        sizes = {key: size for key, size in folder.sizes.items() if wanted is None or key in wanted}
+        results.append(
+            _Folder(
+                error_code=code(folder.error),
+                log_dir=folder.path,
+                topics=[
+                    _Folder.DescribeLogDirsTopic(
+                        name=name,
+                        partitions=[
+                            _Folder.DescribeLogDirsTopic.DescribeLogDirsPartition(
+                                partition_index=number, partition_size=size, offset_lag=0, is_future_key=False
+                            )
+                            for number, size in partitions
+                        ],
+                    )
+                    for name, partitions in by_topic(sizes).items()
+                ],
+                total_bytes=folder.total_bytes,
+                usable_bytes=folder.usable_bytes,
+                is_cordoned=False,
+            )
+        )
+    return DescribeLogDirsResponse(throttle_time_ms=0, error_code=0, results=results)

@@ -1,0 +1,227 @@
+"""Fetch sessions (KIP-227): a client names its partitions once, and afterwards only what has changed.
+
+Theory of operation. A full fetch (epoch 0) is answered with every partition it names, and begins a session:
+the partitions are remembered with where to read on and with what the client was last told of them. An
+incremental fetch says session and epoch, which counts up by one with each; it names partitions that are new
+or are to be read from elsewhere, and those to forget. Its answer has only partitions with records, with an
+error, or whose high watermark or log start have moved. Partitions that gave records are read last the next
+time, so that every one has its turn however little a response may hold.
+
+A session belongs to no connection: who loses one goes on in another. What cannot be continued (another epoch,
+a session that is not kept any more, names where there were ids) is an error of the protocol, upon which
+clients begin again with a full fetch.
+
+An incremental fetch costs what has changed: the session watches the partitions that have nothing for its
+client, and reads those that have moved since, with those that its client has asked for anew.
+
+Sessions and what they remember have bounds (:mod:`dafka.broker.server.limits`). As in Kafka one that was not
+used for two minutes makes room for any other, and one that is older than that for a larger one; where there
+is no room the answer has session id 0, and the client names all its partitions each time.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+
+import gevent
+from kafka.errors import (
+    FetchSessionIdNotFoundError,
+    FetchSessionTopicIdError,
+    InvalidFetchSessionEpochError,
+)
+
+from dafka.broker.codec.fetch_request import INITIAL, NO_SESSION, Asked, Place
+from dafka.broker.interface.broker import NO_OFFSET, Fetched, PartitionWatch, TopicPartition
+from dafka.broker.server import limits
+from dafka.hub.turns import Pace
+
+Answers = list[tuple[Place, Fetched]]
+
+_HIGHEST = 2**31 - 1
+_NAME_OCTETS = 256  # a name that is longer than any topic's weighs more than one
+_UNTOLD = (NO_OFFSET, NO_OFFSET)
+
+
+class FetchSession:
+    """The partitions of one client, in the order in which they are read. ``epoch`` is the next one's.
+
+    ``unread`` are those that may have something which the client does not know, in their order; ``watch``
+    says which of the others have changed.
+    """
+
+    __slots__ = (
+        "asked", "begun", "by_id", "epoch", "id", "keys", "places", "told", "unread", "used", "watch",
+        "weight",
+    )  # fmt: skip
+
+    def __init__(self, session_id: int, by_id: bool, now: float) -> None:
+        self.id = session_id
+        self.by_id = by_id
+        self.epoch = _after(INITIAL)
+        self.begun = self.used = now
+        self.weight = 0
+        self.asked: dict[Place, Asked] = {}
+        self.told: dict[Place, tuple[int, int]] = {}  # high watermark, log start
+        self.unread: dict[Place, None] = {}
+        self.watch: PartitionWatch | None = None
+        self.places: dict[TopicPartition, Place] = {}  # of those that are watched,
+        self.keys: dict[Place, TopicPartition] = {}  # and the other way
+
+    def watches(self, place: Place, key: TopicPartition) -> None:
+        """The watch was told to watch a partition."""
+        self.places[key], self.keys[place] = place, key
+
+    def note_changed(self, changed: Iterable[TopicPartition]) -> None:
+        """Partitions that are watched have changed."""
+        for key in changed:
+            place = self.places.get(key)
+            if place in self.asked:
+                self.unread[place] = None
+
+    def note_read(self, answers: Answers, read_committed: bool, epoch: int) -> None:
+        """What was read of ``unread``: those with nothing left need not be looked at until they change."""
+        for place, one in Pace().over(answers):
+            if self.epoch != epoch:
+                return  # a later request has looked since
+            asked = self.asked.get(place)
+            if asked is None or one.error is not None or one.batches or one.diverging is not None:
+                continue
+            end = one.last_stable_offset if read_committed else one.high_watermark
+            if asked[1].offset >= end:
+                self.unread.pop(place, None)
+
+    def forget(self, place: Place) -> None:
+        """The client has taken a partition out."""
+        if self.asked.pop(place, None) is None:
+            return
+        self.weight -= _weight(place)
+        self.told.pop(place, None)
+        self.unread.pop(place, None)
+        key = self.keys.pop(place, None)
+        if key is not None and self.watch is not None:
+            del self.places[key]
+            self.watch.remove(key)
+
+    def changes(self, answers: Answers) -> Answers:
+        """Those of the answers that the client has to be told, which it is taken to be from now on."""
+        told, asked = self.told, self.asked
+        changed = []
+        for place, one in Pace().over(answers):
+            limits_now = (one.high_watermark, one.log_start_offset) if one.error is None else _UNTOLD
+            quiet = one.error is None and one.diverging is None and not one.batches
+            if quiet and told.get(place) == limits_now:
+                continue
+            told[place] = limits_now
+            changed.append((place, one))
+            if one.batches and place in asked:  # another request may have taken it out meanwhile
+                asked[place] = asked.pop(place)
+                self.unread.pop(place, None)
+                self.unread[place] = None
+        return changed
+
+
+class FetchSessions:
+    """The sessions of a listener, those first that were not used for longest."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._weight = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, by_id: bool, asked: Iterable[Asked], answers: Answers) -> int:
+        """The id of a new session of these partitions, whose client gets these answers; or NO_SESSION."""
+        now = self._clock()
+        session = FetchSession(self._free_id(), by_id, now)
+        for one in Pace().over(asked):
+            if one[0] not in session.asked:
+                session.asked[one[0]] = one
+                session.unread[one[0]] = None
+                session.weight += _weight(one[0])
+        if not self._make_room(session.weight, now):
+            return NO_SESSION
+        session.changes(answers)
+        self._sessions[session.id] = session
+        self._weight += session.weight
+        return session.id
+
+    def resume(
+        self, session_id: int, epoch: int, by_id: bool, changed: Sequence[Asked], forgotten: Sequence[Place]
+    ) -> FetchSession:
+        """The session, changed as the client wants it, its epoch counted up; closed if nothing is left of it.
+
+        Raises FetchSessionIdNotFoundError, InvalidFetchSessionEpochError and FetchSessionTopicIdError.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise FetchSessionIdNotFoundError
+        if session.epoch != epoch:
+            raise InvalidFetchSessionEpochError
+        if session.by_id != by_id:
+            raise FetchSessionTopicIdError
+        session.epoch = _after(epoch)
+        session.used = self._clock()
+        self._sessions.move_to_end(session_id)
+        before = session.weight
+        for one in Pace().over(changed):
+            place = one[0]
+            if place not in session.asked:
+                session.weight += _weight(place)
+            session.asked[place] = one
+            session.unread.setdefault(place)
+        for place in Pace().over(forgotten):
+            session.forget(place)
+        self._weight += session.weight - before
+        if not session.asked:
+            self.close(session_id)
+        elif self._weight > limits.FETCH_SESSION_PARTITIONS and session.weight > before:
+            self.close(session_id)
+            raise FetchSessionIdNotFoundError
+        return session
+
+    def close(self, session_id: int) -> None:
+        """Forget a session, if there is such a one."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._weight -= session.weight
+            if session.watch is not None:
+                gevent.spawn(session.watch.close)
+
+    def _free_id(self) -> int:
+        while True:
+            session_id = secrets.randbelow(_HIGHEST) + 1
+            if session_id not in self._sessions:
+                return session_id
+
+    def _make_room(self, weight: int, now: float) -> bool:
+        if weight > limits.FETCH_SESSION_PARTITIONS:
+            return False
+        while (
+            len(self._sessions) >= limits.FETCH_SESSIONS
+            or self._weight + weight > limits.FETCH_SESSION_PARTITIONS
+        ):
+            oldest = next(iter(self._sessions.values()))
+            if now - oldest.used <= limits.FETCH_SESSION_SECONDS:
+                aged = [
+                    one for one in self._sessions.values() if now - one.begun > limits.FETCH_SESSION_SECONDS
+                ]
+                smallest = min(aged, key=lambda one: one.weight, default=None)
+                if smallest is None or smallest.weight >= weight:
+                    return False
+                oldest = smallest
+            self.close(oldest.id)
+        return True
+
+
+def _after(epoch: int) -> int:
+    return 1 if epoch == _HIGHEST else epoch + 1
+
+
+def _weight(place: Place) -> int:
+    topic = place[0]
+    return 1 + len(topic) // _NAME_OCTETS if isinstance(topic, str) else 1

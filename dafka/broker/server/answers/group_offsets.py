@@ -1,0 +1,196 @@
+"""Answers about a group's committed offsets: OffsetCommit, OffsetFetch, OffsetDelete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.errors import GroupIdNotFoundError, UnknownTopicIdError, UnstableOffsetCommitError
+from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
+
+from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, TopicPartition
+from dafka.broker.server.answers.naming import by_topic, code, topic_names, version_of
+from dafka.broker.server.context import Context
+from dafka.broker.server.limits import INLINE_ITEMS
+from dafka.hub.pool import REQUESTS
+
+BY_ID = 10  # the version of OffsetCommit and OffsetFetch from which topics have ids and no names
+
+_CommitTopic = OffsetCommitResponse.OffsetCommitResponseTopic
+_CommitPartition = _CommitTopic.OffsetCommitResponsePartition
+_Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_NOTHING = CommittedOffset(-1)
+_UNSTABLE = CommittedOffset(-1)  # compared by identity
+
+
+def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    by_id = version_of(request) >= BY_ID
+    names = topic_names(broker, [topic.topic_id for topic in request.topics]) if by_id else {}
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    for topic in request.topics:
+        name = names.get(topic.topic_id) if by_id else topic.name
+        if name is not None:
+            for one in topic.partitions:
+                offsets[name, one.partition_index] = CommittedOffset(
+                    one.committed_offset, one.committed_metadata or "", one.committed_leader_epoch
+                )
+    errors = broker.commit_offsets(
+        request.group_id,
+        offsets,
+        generation=request.generation_id_or_member_epoch,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+    )
+    topics = []
+    for topic in request.topics:
+        name = names.get(topic.topic_id) if by_id else topic.name
+        topics.append(
+            _CommitTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    _CommitPartition(
+                        partition_index=one.partition_index,
+                        error_code=code(
+                            UnknownTopicIdError if name is None else errors[name, one.partition_index]
+                        ),
+                    )
+                    for one in topic.partitions
+                ],
+            )
+        )
+    return OffsetCommitResponse(throttle_time_ms=0, topics=topics)
+
+
+def offset_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Offsets of one group, or since version 8 of several."""
+    version = version_of(request)
+    stable = bool(request.require_stable)
+    if version < 8:
+        wanted = _wanted(request.topics)
+        return OffsetFetchResponse(
+            throttle_time_ms=0,
+            error_code=0,
+            topics=_offsets(broker, request.group_id, wanted, stable, OffsetFetchResponse),
+        )
+    groups = []
+    for group in request.groups:
+        names = {}
+        if version >= BY_ID and group.topics is not None:
+            names = topic_names(broker, [topic.topic_id for topic in group.topics])
+        wanted = _wanted(group.topics, names if version >= BY_ID else None)
+        topics = _offsets(broker, group.group_id, wanted, stable, _Group)
+        if version >= BY_ID:
+            topics = _with_ids(broker, topics, group.topics, names)
+        groups.append(_Group(group_id=group.group_id, topics=topics, error_code=0))
+    return OffsetFetchResponse(throttle_time_ms=0, groups=groups)
+
+
+def _wanted(topics: Any, names: dict[Any, str] | None = None) -> list[TopicPartition] | None:
+    """The partitions asked for (None: all of the group's)."""
+    if topics is None:
+        return None
+    named = [(topic.name if names is None else names.get(topic.topic_id), topic) for topic in topics]
+    return [(name, number) for name, topic in named if name is not None for number in topic.partition_indexes]
+
+
+def _offsets(
+    broker: BrokerInterface, group: str, wanted: list[TopicPartition] | None, stable: bool, parent: Any
+) -> list[Any]:
+    """Positions by topic. A partition without one has offset -1 and no error."""
+    found = _stable(broker, group, wanted) if stable else broker.fetch_offsets(group, wanted)
+    if len(found) > INLINE_ITEMS or len(wanted or ()) > INLINE_ITEMS:
+        return REQUESTS.run(_topics, found, wanted, parent)
+    return _topics(found, wanted, parent)
+
+
+def _topics(
+    found: dict[TopicPartition, CommittedOffset], wanted: list[TopicPartition] | None, parent: Any
+) -> list[Any]:
+    positions = found if wanted is None else {key: found.get(key, _NOTHING) for key in wanted}
+    topic_class = getattr(parent, "OffsetFetchResponseTopics", None) or parent.OffsetFetchResponseTopic
+    partition_class = (
+        getattr(topic_class, "OffsetFetchResponsePartitions", None)
+        or topic_class.OffsetFetchResponsePartition
+    )
+    return [
+        topic_class(
+            name=name,
+            partitions=[
+                partition_class(
+                    partition_index=number,
+                    committed_offset=position.offset,
+                    committed_leader_epoch=position.leader_epoch,
+                    metadata=position.metadata or "",
+                    error_code=UnstableOffsetCommitError.errno if position is _UNSTABLE else 0,
+                )
+                for number, position in partitions
+            ],
+        )
+        for name, partitions in by_topic(positions).items()
+    ]
+
+
+def _stable(
+    broker: BrokerInterface, group: str, wanted: list[TopicPartition] | None
+) -> dict[TopicPartition, CommittedOffset]:
+    """Positions, and _UNSTABLE where an open transaction commits one."""
+    try:
+        return broker.fetch_offsets(group, wanted, require_stable=True)
+    except UnstableOffsetCommitError:
+        keys = list(broker.fetch_offsets(group)) if wanted is None else wanted
+    if wanted is not None and len(keys) < 2:
+        return dict.fromkeys(keys, _UNSTABLE)
+    return {key: position for one in keys for key, position in _stable(broker, group, [one]).items()}
+
+
+def _with_ids(broker: BrokerInterface, topics: list[Any], asked: Any, names: dict[Any, str]) -> list[Any]:
+    """The topics with their ids, and those asked for by an id that no topic has."""
+    if asked is None:
+        metadata = broker.metadata([topic.name for topic in topics]).topics
+        ids = {name: topic.topic_id for name, topic in metadata.items()}
+    else:
+        ids = {name: topic_id for topic_id, name in names.items()}
+    for topic in topics:
+        topic.topic_id = ids.get(topic.name)
+    topic_class = _Group.OffsetFetchResponseTopics
+    partition_class = topic_class.OffsetFetchResponsePartitions
+    unknown = [topic for topic in asked or () if topic.topic_id not in names]
+    return topics + [
+        topic_class(
+            topic_id=topic.topic_id,
+            partitions=[
+                partition_class(
+                    partition_index=number,
+                    committed_offset=-1,
+                    committed_leader_epoch=-1,
+                    metadata="",
+                    error_code=UnknownTopicIdError.errno,
+                )
+                for number in topic.partition_indexes
+            ],
+        )
+        for topic in unknown
+    ]
+
+
+def offset_delete(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    wanted = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
+    errors = broker.delete_offsets(request.group_id, wanted)
+    if errors and all(error is GroupIdNotFoundError for error in errors.values()):
+        return OffsetDeleteResponse(error_code=GroupIdNotFoundError.errno, throttle_time_ms=0, topics=[])
+    topic_class = OffsetDeleteResponse.OffsetDeleteResponseTopic
+    partition_class = topic_class.OffsetDeleteResponsePartition
+    return OffsetDeleteResponse(
+        error_code=0,
+        throttle_time_ms=0,
+        topics=[
+            topic_class(
+                name=name,
+                partitions=[
+                    partition_class(partition_index=number, error_code=code(error))
+                    for number, error in partitions
+                ],
+            )
+            for name, partitions in by_topic(errors).items()
+        ],
+    )

@@ -1,0 +1,122 @@
+"""Answers about the cluster: Metadata and FindCoordinator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.errors import InvalidRequestError, UnknownTopicIdError
+from kafka.protocol.metadata.find_coordinator import CoordinatorType, FindCoordinatorResponse
+from kafka.protocol.metadata.metadata import MetadataResponse
+
+from dafka.broker.interface.broker import BrokerInterface, Metadata, TopicMetadata
+from dafka.broker.server.answers.naming import NO_UUID, code, message, topic_names, version_of
+from dafka.broker.server.answers.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from dafka.broker.server.context import Context
+from dafka.broker.server.limits import INLINE_ITEMS
+from dafka.hub.pool import REQUESTS
+
+_Topic = MetadataResponse.MetadataResponseTopic
+_Partition = _Topic.MetadataResponsePartition
+
+
+def metadata(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Brokers, and topics by name or by id. Unlike Kafka a name that is asked for twice comes once."""
+    version = version_of(request)
+    create = bool(request.allow_auto_topic_creation) if version >= 4 else True
+    unknown: list[Any] = []
+    if request.topics is None or (version == 0 and not request.topics):
+        found = broker.metadata(None)
+    else:
+        names = [topic.name for topic in request.topics if topic.name is not None]
+        ids = [topic.topic_id for topic in request.topics if topic.name is None]
+        by_id = topic_names(broker, ids)
+        unknown = [one for one in ids if one not in by_id]
+        found = broker.metadata(dict.fromkeys([*names, *(by_id[one] for one in ids if one in by_id)]), create)
+    most = sum(len(topic.partitions) for topic in found.topics.values())
+    if most + len(found.topics) > INLINE_ITEMS:
+        return REQUESTS.run(_response, found, unknown, request, version)
+    return _response(found, unknown, request, version)
+
+
+def _response(found: Metadata, unknown: list[Any], request: Any, version: int) -> Any:
+    with_operations = bool(request.include_topic_authorized_operations)
+    node = found.controller_id
+    topics = [_topic(topic, node, with_operations) for topic in found.topics.values()]
+    topics += [
+        _Topic(
+            error_code=UnknownTopicIdError.errno,
+            name=None if version >= 12 else "",
+            topic_id=one or NO_UUID,
+            partitions=[],
+            authorized_operations=None,
+        )
+        for one in unknown
+    ]
+    return MetadataResponse(
+        throttle_time_ms=0,
+        brokers=[
+            MetadataResponse.MetadataResponseBroker(node_id=number, host=host, port=port, rack=None)
+            for number, host, port in found.brokers
+        ],
+        cluster_id=found.cluster_id,
+        controller_id=node,
+        topics=topics,
+        authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else None,
+        error_code=0,
+    )
+
+
+def _topic(topic: TopicMetadata, node: int, with_operations: bool) -> Any:
+    nodes = [node]
+    return _Topic(
+        error_code=code(topic.error),
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=False,
+        partitions=[
+            _Partition(
+                error_code=0,
+                partition_index=one.number,
+                leader_id=node,
+                leader_epoch=one.leader_epoch,
+                replica_nodes=nodes,
+                isr_nodes=nodes,
+                offline_replicas=[],
+            )
+            for one in topic.partitions
+        ],
+        authorized_operations=TOPIC_OPERATIONS if with_operations else None,
+    )
+
+
+def find_coordinator(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """This broker is the coordinator of every group and every transactional id."""
+    version = version_of(request)
+    number, host, port = broker.metadata(()).brokers[0]
+    known = version == 0 or request.key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION)
+    error = None if known else InvalidRequestError
+    if error is not None:
+        number, host, port = -1, "", -1
+    if version < 4:
+        return FindCoordinatorResponse(
+            throttle_time_ms=0,
+            error_code=code(error),
+            error_message=message(error),
+            node_id=number,
+            host=host,
+            port=port,
+        )
+    return FindCoordinatorResponse(
+        throttle_time_ms=0,
+        coordinators=[
+            FindCoordinatorResponse.Coordinator(
+                key=key,
+                node_id=number,
+                host=host,
+                port=port,
+                error_code=code(error),
+                error_message=message(error),
+            )
+            for key in request.coordinator_keys
+        ],
+    )

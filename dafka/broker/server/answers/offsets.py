@@ -1,0 +1,114 @@
+"""Answers about the offsets of partitions: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.errors import UnsupportedVersionError
+from kafka.protocol.admin.topics import DeleteRecordsResponse
+from kafka.protocol.consumer.offsets import IsolationLevel, ListOffsetsResponse, OffsetForLeaderEpochResponse
+
+from dafka.broker.interface.broker import (
+    EARLIEST,
+    MAX_TIMESTAMP,
+    BrokerInterface,
+    ListedOffset,
+    TopicPartition,
+)
+from dafka.broker.server.answers.naming import by_topic, code, version_of
+from dafka.broker.server.context import Context
+
+EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6  # of tiered storage, which is not here
+# The versions that special timestamps came with: who asks for them in an older one is told so.
+_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+
+_Listed = ListOffsetsResponse.ListOffsetsTopicResponse
+_Ended = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+_Deleted = DeleteRecordsResponse.DeleteRecordsTopicResult
+
+
+def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    wanted: dict[TopicPartition, int] = {}
+    leader_epochs: dict[TopicPartition, int] = {}
+    answers: dict[TopicPartition, ListedOffset] = {}
+    version = version_of(request)
+    for topic in request.topics:
+        for one in topic.partitions:
+            key = topic.name, one.partition_index
+            if version < _SINCE.get(one.timestamp, 0):
+                answers[key] = ListedOffset(UnsupportedVersionError)
+            elif one.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+                answers[key] = ListedOffset(None)  # nothing was ever moved to a remote storage
+            else:
+                wanted[key] = EARLIEST if one.timestamp == EARLIEST_LOCAL else one.timestamp
+                leader_epochs[key] = one.current_leader_epoch
+    if wanted:
+        committed = request.isolation_level == IsolationLevel.READ_COMMITTED
+        answers.update(broker.list_offsets(wanted, read_committed=committed, leader_epochs=leader_epochs))
+    return ListOffsetsResponse(
+        throttle_time_ms=0,
+        topics=[
+            _Listed(
+                name=name,
+                partitions=[
+                    _Listed.ListOffsetsPartitionResponse(
+                        partition_index=number,
+                        error_code=code(listed.error),
+                        timestamp=listed.timestamp,
+                        offset=listed.offset,
+                        leader_epoch=listed.leader_epoch,
+                    )
+                    for number, listed in partitions
+                ],
+            )
+            for name, partitions in by_topic(answers).items()
+        ],
+    )
+
+
+def offset_for_leader_epoch(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    asked = {(topic.topic, one.partition): one for topic in request.topics for one in topic.partitions}
+    ends = broker.epoch_ends(
+        {key: one.leader_epoch for key, one in asked.items()},
+        leader_epochs={key: one.current_leader_epoch for key, one in asked.items()},
+    )
+    results = {
+        key: _Ended.EpochEndOffset(
+            error_code=code(found.error),
+            partition=key[1],
+            leader_epoch=found.leader_epoch,
+            end_offset=found.end_offset,
+        )
+        for key, found in ends.items()
+    }
+    return OffsetForLeaderEpochResponse(
+        throttle_time_ms=0,
+        topics=[
+            _Ended(topic=name, partitions=[result for _, result in partitions])
+            for name, partitions in by_topic(results).items()
+        ],
+    )
+
+
+def delete_records(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    wanted = {
+        (topic.name, one.partition_index): one.offset for topic in request.topics for one in topic.partitions
+    }
+    deleted = broker.delete_records(wanted)
+    return DeleteRecordsResponse(
+        throttle_time_ms=0,
+        topics=[
+            _Deleted(
+                name=name,
+                partitions=[
+                    _Deleted.DeleteRecordsPartitionResult(
+                        partition_index=number,
+                        low_watermark=one.low_watermark,
+                        error_code=code(one.error),
+                    )
+                    for number, one in partitions
+                ],
+            )
+            for name, partitions in by_topic(deleted).items()
+        ],
+    )

@@ -1,0 +1,187 @@
+"""Answers that create, extend and delete topics, and those about replicas, of which there is one each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kafka.errors import (
+    ElectionNotNeededError,
+    InvalidPartitionsError,
+    InvalidReplicationAssignmentError,
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from kafka.protocol.admin.topics import (
+    CreatePartitionsResponse,
+    CreateTopicsResponse,
+    DeleteTopicsResponse,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsResponse,
+)
+
+from dafka.broker.interface.admin import ConfigEntry, Resource, ResourceType
+from dafka.broker.interface.broker import BrokerInterface, Error, TopicSpec
+from dafka.broker.server.answers.naming import NO_UUID, code, message, topic_names, version_of
+from dafka.broker.server.context import Context
+
+_Created = CreateTopicsResponse.CreatableTopicResult
+_Elected = ElectLeadersResponse.ReplicaElectionResult
+
+
+def create_topics(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Topics with one replica for each partition, on this broker."""
+    node = broker.metadata(()).controller_id
+    errors: dict[str, Error | None] = {}
+    details: dict[str, str] = {}
+    specs: dict[str, TopicSpec] = {}
+    for topic in request.topics:
+        if topic.name in specs or topic.name in errors:
+            specs.pop(topic.name, None)
+            errors[topic.name] = InvalidRequestError
+            details[topic.name] = f"Topic {topic.name} is in the request more than once."
+            continue
+        error, detail = _check_replicas(topic, node)
+        if error is not None:
+            errors[topic.name], details[topic.name] = error, detail
+            continue
+        partitions = len(topic.assignments) if topic.assignments else topic.num_partitions
+        configs = {config.name: config.value for config in topic.configs or () if config.value is not None}
+        specs[topic.name] = TopicSpec(partitions, configs)
+    errors.update(broker.create_topics(specs, validate_only=bool(request.validate_only), details=details))
+    made = [name for name, error in errors.items() if error is None and not request.validate_only]
+    metadata = broker.metadata(made).topics
+    configs_of = _configs(broker, made) if made and version_of(request) >= 5 else {}
+    results = []
+    for name, error in errors.items():
+        topic = metadata.get(name)
+        results.append(
+            _Created(
+                name=name,
+                topic_id=NO_UUID if topic is None else topic.topic_id,
+                error_code=code(error),
+                error_message=message(error, details.get(name)),
+                num_partitions=-1 if topic is None else len(topic.partitions),
+                replication_factor=-1 if topic is None else 1,
+                configs=[
+                    _Created.CreatableTopicConfigs(
+                        name=entry.name,
+                        value=entry.value,
+                        read_only=entry.read_only,
+                        config_source=entry.source,
+                        is_sensitive=entry.sensitive,
+                    )
+                    for entry in configs_of.get(name, ())
+                ],
+            )
+        )
+    return CreateTopicsResponse(throttle_time_ms=0, topics=results)
+
+
+def _check_replicas(topic: Any, node: int) -> tuple[Error | None, str]:
+    if not topic.assignments:
+        if topic.replication_factor not in (-1, 1):
+            return InvalidReplicationFactorError, (
+                f"Replication factor: {topic.replication_factor} larger than available brokers: 1."
+                if topic.replication_factor > 1
+                else "Replication factor must be larger than 0, or -1 to use the default value."
+            )
+        return None, ""
+    if topic.num_partitions != -1 or topic.replication_factor != -1:
+        return InvalidRequestError, "With assignments, partitions and replication factor have to be -1."
+    if sorted(one.partition_index for one in topic.assignments) != list(range(len(topic.assignments))):
+        return InvalidReplicationAssignmentError, "Partitions have to be numbered from 0 without gaps."
+    if any(list(one.broker_ids) != [node] for one in topic.assignments):
+        return InvalidReplicationAssignmentError, f"The only broker is {node}, with one replica."
+    return None, ""
+
+
+def _configs(broker: BrokerInterface, names: list[str]) -> dict[str, Sequence[ConfigEntry]]:
+    resources = {Resource(ResourceType.TOPIC, name): None for name in names}
+    described = broker.describe_configs(resources)
+    return {resource.name: one.entries for resource, one in described.items() if one.error is None}
+
+
+def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """By name, or since version 6 by id."""
+    if version_of(request) < 6 or not request.topics:
+        asked = [(name, None) for name in request.topic_names]
+    else:
+        asked = [(topic.name, topic.topic_id) for topic in request.topics]
+    by_id = topic_names(broker, [topic_id for name, topic_id in asked if name is None])
+    names = [by_id.get(topic_id or NO_UUID) if name is None else name for name, topic_id in asked]
+    ids = {name: topic.topic_id for name, topic in broker.metadata({n for n in names if n}).topics.items()}
+    errors = broker.delete_topics(dict.fromkeys(name for name in names if name is not None))
+    responses = []
+    for name, (_, topic_id) in zip(names, asked, strict=True):
+        error = UnknownTopicIdError if name is None else errors[name]
+        responses.append(
+            DeleteTopicsResponse.DeletableTopicResult(
+                name=name,
+                topic_id=topic_id or ids.get(name or "", NO_UUID),
+                error_code=code(error),
+                error_message=message(error),
+            )
+        )
+    return DeleteTopicsResponse(throttle_time_ms=0, responses=responses)
+
+
+def create_partitions(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    found = broker.metadata([topic.name for topic in request.topics])
+    node = found.controller_id
+    errors: dict[str, Error | None] = {}
+    details: dict[str, str] = {}
+    totals: dict[str, int] = {}
+    for topic in request.topics:
+        name, known = topic.name, found.topics[topic.name]
+        added = topic.count - len(known.partitions)
+        if known.error is not None:
+            errors[name] = known.error
+        elif added <= 0:
+            errors[name] = InvalidPartitionsError
+            details[name] = f"The topic has {len(known.partitions)} partitions already."
+        elif topic.assignments is not None and (
+            len(topic.assignments) != added
+            or any(list(one.broker_ids) != [node] for one in topic.assignments)
+        ):
+            errors[name] = InvalidReplicationAssignmentError
+            details[name] = f"{added} partitions are added, each with one replica on broker {node}."
+        else:
+            totals[name] = topic.count
+    errors.update(dict.fromkeys(totals) if request.validate_only else broker.create_partitions(totals))
+    return CreatePartitionsResponse(
+        throttle_time_ms=0,
+        results=[
+            CreatePartitionsResponse.CreatePartitionsTopicResult(
+                name=name, error_code=code(error), error_message=message(error, details.get(name))
+            )
+            for name, error in errors.items()
+        ],
+    )
+
+
+def elect_leaders(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Every partition has the one leader it can have: there is nothing to elect."""
+    if request.topic_partitions is None:
+        return ElectLeadersResponse(throttle_time_ms=0, error_code=0, replica_election_results=[])
+    found = broker.metadata([topic.topic for topic in request.topic_partitions]).topics
+    results = []
+    for topic in request.topic_partitions:
+        known = len(found[topic.topic].partitions)
+        partitions = []
+        for number in topic.partitions:
+            error = ElectionNotNeededError if 0 <= number < known else UnknownTopicOrPartitionError
+            partitions.append(
+                _Elected.PartitionResult(
+                    partition_id=number, error_code=code(error), error_message=message(error)
+                )
+            )
+        results.append(_Elected(topic=topic.topic, partition_result=partitions))
+    return ElectLeadersResponse(throttle_time_ms=0, error_code=0, replica_election_results=results)
+
+
+def list_partition_reassignments(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """There is no other broker that a partition could be on its way to."""
+    return ListPartitionReassignmentsResponse(throttle_time_ms=0, error_code=0, error_message=None, topics=[])

@@ -1,0 +1,243 @@
+"""Answers about idempotent and transactional producers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from kafka.errors import InvalidProducerEpochError, ProducerFencedError, UnsupportedVersionError
+from kafka.protocol.admin.transactions import (
+    DescribeProducersResponse,
+    DescribeTransactionsResponse,
+    ListTransactionsResponse,
+)
+from kafka.protocol.producer.transaction import (
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnResponse,
+    EndTxnResponse,
+    InitProducerIdResponse,
+    TxnOffsetCommitResponse,
+)
+
+from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error
+from dafka.broker.interface.transactions import ListedTransaction
+from dafka.broker.server.answers.naming import by_topic, code, message, version_of
+from dafka.broker.server.answers.patterns import InvalidRegularExpressionError, matching
+from dafka.broker.server.context import Context
+
+log = logging.getLogger(__name__)
+
+_Added = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+_Committed = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+_Producers = DescribeProducersResponse.TopicResponse
+_State = DescribeTransactionsResponse.TransactionState
+
+STATES = frozenset(
+    {
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "PrepareAbort",
+        "CompleteCommit",
+        "CompleteAbort",
+        "Dead",
+        "PrepareEpochFence",
+    }
+)
+
+
+def init_producer_id(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    identity = broker.init_producer_id(
+        request.transactional_id,
+        request.transaction_timeout_ms / 1000,
+        request.producer_id,
+        request.producer_epoch,
+    )
+    return InitProducerIdResponse(
+        throttle_time_ms=0,
+        error_code=_code(identity.error, request, 4),
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+    )
+
+
+def add_partitions_to_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Versions 0 to 3, the ones for clients: one transaction."""
+    wanted = [(topic.name, number) for topic in request.v3_and_below_topics for number in topic.partitions]
+    errors = broker.add_partitions_to_transaction(
+        request.v3_and_below_transactional_id,
+        request.v3_and_below_producer_id,
+        request.v3_and_below_producer_epoch,
+        wanted,
+    )
+    return AddPartitionsToTxnResponse(
+        throttle_time_ms=0,
+        results_by_topic_v3_and_below=[
+            _Added(
+                name=name,
+                results_by_partition=[
+                    _Added.AddPartitionsToTxnPartitionResult(
+                        partition_index=number, partition_error_code=_code(error, request, 2)
+                    )
+                    for number, error in partitions
+                ],
+            )
+            for name, partitions in by_topic(errors).items()
+        ],
+    )
+
+
+def add_offsets_to_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    error = broker.add_offsets_to_transaction(
+        request.transactional_id, request.producer_id, request.producer_epoch, request.group_id
+    )
+    return AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=_code(error, request, 2))
+
+
+def end_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    error = broker.end_transaction(
+        request.transactional_id, request.producer_id, request.producer_epoch, request.committed
+    )
+    return EndTxnResponse(throttle_time_ms=0, error_code=_code(error, request, 2))
+
+
+def _code(error: Error | None, request: Any, fenced_since: int) -> int:
+    """The number of an error. Clients of versions before ``fenced_since`` do not know PRODUCER_FENCED, and do
+    upon INVALID_PRODUCER_EPOCH what others do upon that."""
+    fenced = error is ProducerFencedError and version_of(request) < fenced_since
+    return code(InvalidProducerEpochError if fenced else error)
+
+
+def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    offsets = {
+        (topic.name, one.partition_index): CommittedOffset(
+            one.committed_offset, one.committed_metadata or "", one.committed_leader_epoch
+        )
+        for topic in request.topics
+        for one in topic.partitions
+    }
+    errors = broker.commit_transaction_offsets(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        request.group_id,
+        offsets,
+        generation=request.generation_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+    )
+    return TxnOffsetCommitResponse(
+        throttle_time_ms=0,
+        topics=[
+            _Committed(
+                name=name,
+                partitions=[
+                    _Committed.TxnOffsetCommitResponsePartition(
+                        partition_index=number, error_code=code(error)
+                    )
+                    for number, error in partitions
+                ],
+            )
+            for name, partitions in by_topic(errors).items()
+        ],
+    )
+
+
+def describe_producers(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    wanted = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
+    partition_class = _Producers.PartitionResponse
+    return DescribeProducersResponse(
+        throttle_time_ms=0,
+        topics=[
+            _Producers(
+                name=name,
+                partitions=[
+                    partition_class(
+                        partition_index=number,
+                        error_code=code(described.error),
+                        error_message=message(described.error),
+                        active_producers=[
+                            partition_class.ProducerState(
+                                producer_id=one.producer_id,
+                                producer_epoch=one.epoch,
+                                last_sequence=one.last_sequence,
+                                last_timestamp=one.last_timestamp,
+                                coordinator_epoch=one.coordinator_epoch,
+                                current_txn_start_offset=one.transaction_start,
+                            )
+                            for one in described.producers
+                        ],
+                    )
+                    for number, described in partitions
+                ],
+            )
+            for name, partitions in by_topic(broker.describe_producers(wanted)).items()
+        ],
+    )
+
+
+def describe_transactions(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    described = broker.describe_transactions(request.transactional_ids)
+    return DescribeTransactionsResponse(
+        throttle_time_ms=0,
+        transaction_states=[
+            _State(
+                error_code=code(one.error),
+                transactional_id=name,
+                transaction_state=one.state,
+                transaction_timeout_ms=round(one.timeout * 1000),
+                transaction_start_time_ms=round(one.started * 1000) if one.started >= 0 else -1,
+                producer_id=one.producer_id,
+                producer_epoch=one.epoch,
+                topics=[
+                    _State.TopicData(topic=topic, partitions=[number for number, _ in partitions])
+                    for topic, partitions in by_topic(dict.fromkeys(one.partitions)).items()
+                ],
+            )
+            for name, one in described.items()
+        ],
+    )
+
+
+def list_transactions(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    states = request.state_filters or ()
+    known = [state for state in states if state in STATES]
+    listed: Sequence[ListedTransaction] = ()
+    error: Error | None = None
+    if known or not states:
+        listed = broker.list_transactions(known, request.producer_id_filters or ())
+    if request.transactional_id_pattern:
+        try:
+            names = {one.transactional_id for one in listed}
+            names = set(matching(request.transactional_id_pattern, names))
+            listed = [one for one in listed if one.transactional_id in names]
+        except (InvalidRegularExpressionError, UnsupportedVersionError) as refused:
+            log.warning("ListTransactions is refused: %s", refused)
+            listed, error = (), type(refused)
+    if request.duration_filter >= 0:
+        listed = _running(broker, listed, request.duration_filter / 1000)
+    return ListTransactionsResponse(
+        throttle_time_ms=0,
+        error_code=code(error),
+        unknown_state_filters=[state for state in states if state not in STATES],
+        transaction_states=[
+            ListTransactionsResponse.TransactionState(
+                transactional_id=one.transactional_id,
+                producer_id=one.producer_id,
+                transaction_state=one.state,
+            )
+            for one in listed
+        ],
+    )
+
+
+def _running(
+    broker: BrokerInterface, listed: Sequence[ListedTransaction], seconds: float
+) -> list[ListedTransaction]:
+    """Those that have been open for longer."""
+    described = broker.describe_transactions([one.transactional_id for one in listed])
+    latest = time.time() - seconds
+    started = {name: one.started for name, one in described.items()}
+    return [one for one in listed if 0 <= started.get(one.transactional_id, -1.0) < latest]

@@ -1,0 +1,286 @@
+"""One connection: a green thread that reads requests, and the order in which responses go out."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from socket import MSG_DONTWAIT, MSG_PEEK, SHUT_RDWR
+from typing import TYPE_CHECKING, Any
+
+import gevent
+import gevent.event
+
+from dafka.broker.codec.errors import BadRequestError
+from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers
+from dafka.broker.interface.errors import BrokerStoppedError
+from dafka.broker.server import limits
+from dafka.broker.server.answers.produce import ProduceRequest
+from dafka.broker.server.context import Peer
+from dafka.broker.server.foreign import foreign
+from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce
+
+if TYPE_CHECKING:
+    from dafka.broker.server.listener import Listener
+
+RECEIVE_BYTES = 64 * 1024  # read at a time; a request that is longer gets a buffer of its own
+JOINED_BYTES = 128 * 1024  # a response up to this size is joined into one buffer
+BUFFERS_AT_ONCE = 512  # that sendmsg gets; systems allow 1024
+SMALL_BUFFER_BYTES = 4096  # many buffers that are smaller on average are joined
+_PRODUCE = b"\0\0"  # how such a request begins
+
+
+class _Slot:
+    """A Produce that waits for its answer; ``response`` is there when it has one."""
+
+    __slots__ = ("response", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.response: Buffers | None = None
+
+
+class Connection:
+    """A client. :meth:`run` is its green thread, and ends with the connection."""
+
+    def __init__(self, listener: Listener, socket: Any, address: Any) -> None:
+        self._listener = listener
+        self._broker = listener.broker
+        self._budget = listener.budget
+        self._sessions = listener.sessions
+        self.socket = socket
+        self._peer = Peer(address[0])
+        self.name = f"{address[0]}:{address[1]}"
+        self._slots: deque[_Slot] = deque()
+        self._waiting_bytes = 0
+        self._writing = False
+        self._room = gevent.event.Event()
+        self._closed = False
+        self._fetching = False  # and maybe waiting for records
+        self._produces: set[gevent.Greenlet] = set()
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Read and answer until the end."""
+        try:
+            self._read()
+        except BadRequestError as error:
+            self.refuse(error.cause, str(error))
+        except (OSError, BrokerStoppedError):
+            pass  # the client has gone, or the broker goes
+        except Exception:
+            self._listener.reasons.tell("internal", f"a request of {self.name} failed", ours=True)
+        finally:
+            self.close()
+
+    def _read(self) -> None:
+        begun = b""
+        while not self._closed:
+            if begun:
+                with gevent.Timeout(limits.REQUEST_SECONDS, _slow("a request")):
+                    received = self.socket.recv(RECEIVE_BYTES)
+            else:
+                try:
+                    received = self.socket.recv(RECEIVE_BYTES)
+                except TimeoutError:
+                    return  # idle for too long
+            if not received:
+                if begun:
+                    raise BadRequestError("short", f"it ended within a request that begins {begun!r}")
+                return
+            self._listener.received += len(received)
+            begun = self._take(begun + received if begun else received)
+
+    def _take(self, received: bytes) -> bytes:
+        """Answer the requests that begin in ``received``; what is left over is less than a length."""
+        view = memoryview(received)
+        position, end = 0, len(received)
+        while end - position >= LENGTH_OCTETS:
+            size = int.from_bytes(view[position : position + LENGTH_OCTETS], "big", signed=True)
+            position += LENGTH_OCTETS
+            if not 0 <= size <= end - position:
+                self._handle_long(size, view[position:])
+                return b""
+            self._handle(view[position : position + size])
+            position += size
+        return received[position:]
+
+    def _handle_long(self, size: int, begun: memoryview) -> None:
+        """Read the rest of a request into a buffer of its own, and answer it.
+
+        What is only announced takes no memory: the buffer grows with what has come.
+        """
+        stranger = foreign(size.to_bytes(LENGTH_OCTETS, "big", signed=True))
+        if stranger is not None:
+            raise stranger
+        if not 0 <= size <= limits.REQUEST_MAX_BYTES:
+            detail = f"a request of {size} bytes; {limits.REQUEST_MAX_BYTES} are the most"
+            raise BadRequestError("size", detail)
+        buffer = bytearray(begun)
+        held = 0
+        try:
+            with gevent.Timeout(limits.REQUEST_SECONDS, _slow(f"a request of {size} bytes")):
+                filled = len(begun)
+                while filled < size:
+                    if size > limits.SMALL_REQUEST_MAX_BYTES and filled >= 2 and buffer[:2] != _PRODUCE:
+                        detail = f"a request of {size} bytes; {limits.SMALL_REQUEST_MAX_BYTES} are the most"
+                        raise BadRequestError("size", detail)
+                    if filled == len(buffer):
+                        room = min(size, max(limits.FIRST_CHUNK, 2 * filled)) - filled
+                        self._budget.wait(held)
+                        self._budget.take(room)
+                        held += room
+                        buffer.extend(bytes(room))
+                    with memoryview(buffer) as view, view[filled:] as free:
+                        count = self.socket.recv_into(free)
+                    if not count:
+                        raise BadRequestError("short", f"it ended after {filled} of {size} bytes")
+                    filled += count
+                    self._listener.received += count
+            self._handle(memoryview(buffer))
+        finally:
+            self._budget.give(held)
+
+    # -- answering ------------------------------------------------------------------------------
+
+    def _handle(self, data: memoryview) -> None:
+        frame = read_frame(data)
+        self._listener.requests += 1
+        if frame.is_produce:
+            while self._slots and (
+                self._waiting_bytes + len(data) > limits.CONNECTION_BYTES
+                or len(self._slots) >= limits.CONNECTION_REQUESTS
+            ):
+                self._wait_for_room()
+            request = read_produce(frame)
+            slot = _Slot(len(data))
+            self._slots.append(slot)
+            self._waiting_bytes += slot.size
+            self._budget.take(slot.size)
+            green = gevent.spawn(self._produce, slot, frame, request)
+            self._produces.add(green)
+            green.link(self._produces.discard)
+            if request is not None and request.is_wide:
+                green.join()  # what comes behind it must not overtake it
+            return
+        while self._slots or self._writing:
+            self._wait_for_room()
+        self._fetching = frame.is_fetch
+        response = respond(self._broker, self._sessions, frame, self._peer, self._budget.promised)
+        self._fetching = False
+        self._write(response)
+
+    def _wait_for_room(self) -> None:
+        self._room.clear()
+        self._room.wait()
+        if self._closed:
+            raise ConnectionAbortedError
+
+    def _produce(self, slot: _Slot, frame: Frame, request: ProduceRequest | None) -> None:
+        try:
+            slot.response = respond_produce(self._broker, frame, request)
+            self._flush()
+        except BadRequestError as error:
+            self.refuse(error.cause, str(error))
+        except (OSError, BrokerStoppedError):
+            self.close()
+        except Exception:
+            self._listener.reasons.tell("internal", f"a Produce of {self.name} failed", ours=True)
+            self.close()
+        finally:
+            self._budget.give(slot.size)
+
+    def _flush(self) -> None:
+        """Send the responses whose turn it is; one green thread does it at a time."""
+        if self._writing:
+            return
+        self._writing = True
+        try:
+            if len(self._slots) > 1:
+                gevent.sleep(0)  # those that the same commit has answered go out together
+            while self._slots and self._slots[0].response is not None and not self._closed:
+                ready: Buffers = []
+                while self._slots and self._slots[0].response is not None:
+                    slot = self._slots.popleft()
+                    self._waiting_bytes -= slot.size
+                    ready += slot.response or ()
+                self._room.set()
+                if ready:
+                    self._write(ready)
+        finally:
+            self._writing = False
+            self._room.set()
+
+    def _write(self, buffers: Buffers) -> None:
+        size = sum(map(len, buffers))
+        self._budget.take(size)
+        try:
+            with gevent.Timeout(
+                limits.WRITE_SECONDS, BadRequestError("unread", "a response was not read in time")
+            ):
+                if size <= JOINED_BYTES:
+                    buffers = [b"".join(buffers)]
+                    sent = self.socket.send(buffers[0])
+                    if sent == size:
+                        return
+                    buffers = [memoryview(buffers[0])[sent:]]
+                self._send(buffers, size)
+        finally:
+            self._budget.give(size)
+            self._listener.sent += size
+
+    def _send(self, buffers: Buffers, size: int) -> None:
+        if len(buffers) > BUFFERS_AT_ONCE and size // len(buffers) < SMALL_BUFFER_BYTES:
+            buffers = [b"".join(buffers)]
+        views = deque(memoryview(buffer) for buffer in buffers)
+        while views:
+            some = [views[index] for index in range(min(len(views), BUFFERS_AT_ONCE))]
+            sent = self.socket.sendmsg(some)
+            while views and sent >= len(views[0]):
+                sent -= len(views.popleft())
+            if sent:
+                views[0] = views[0][sent:]
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def refuse(self, cause: str, detail: str) -> None:
+        """Close because of what the client did, and say why, once."""
+        if not self._closed:
+            self._listener.reasons.tell(cause, f"connection of {self.name} closed: {detail}")
+        self.close()
+
+    def is_forsaken(self) -> bool:
+        """Whether a Fetch is under way whose client has gone; anything else ends by itself."""
+        if not self._fetching or self._closed:
+            return False
+        try:
+            return not self.socket._sock.recv(1, MSG_PEEK | MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Close the socket. What the broker has accepted stays accepted."""
+        if self._closed:
+            return
+        self._closed = True
+        self._listener.forget(self)
+        self._room.set()
+        _shut(self.socket)
+
+    def kill(self) -> None:
+        """Close, and end the Produce requests that wait."""
+        self.close()
+        for green in list(self._produces):
+            green.kill(block=False)
+
+
+def _slow(what: str) -> BadRequestError:
+    return BadRequestError("slow", f"{what} did not end within {limits.REQUEST_SECONDS:g} s")
+
+
+def _shut(socket: Any) -> None:
+    with suppress(OSError):
+        socket.shutdown(SHUT_RDWR)  # also where a fork holds the descriptor
+    socket.close()

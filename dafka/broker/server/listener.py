@@ -1,0 +1,212 @@
+"""The listener: a TCP port of the hub that Kafka's clients connect to.
+
+Its sockets belong to the hub's gevent loop. Exec does not inherit them (Python's default), and what a fork
+copies the child gives back at once, so that a port and its connections end when the broker stops.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket as sockets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import gevent
+import gevent.event
+import gevent.socket
+from gevent import monkey
+
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.server import limits
+from dafka.broker.server.answers.fetch_sessions import FetchSessions
+from dafka.broker.server.connection import Connection
+from dafka.broker.server.reasons import Reasons
+from dafka.hub.hub import Hub
+
+log = logging.getLogger(__name__)
+
+BACKLOG = 1024
+FULL_SECONDS = 0.1  # between two attempts while the process has no descriptor left
+SMALLEST_SHARE = 64 * 1024  # what a Fetch gets when there is no room left; one batch comes all the same
+_getaddrinfo = monkey.get_original("socket", "getaddrinfo")
+_NO_MORE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+class Budget:
+    """The bytes that all connections together hold."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._room = gevent.event.Event()
+
+    def take(self, size: int) -> None:
+        """Count bytes that are held from now on."""
+        self.used += size
+
+    def give(self, size: int) -> None:
+        """... and no longer."""
+        self.used -= size
+        self._room.set()
+
+    def wait(self, held: int) -> None:
+        """Wait until the others leave room for more; ``held`` is what the caller has itself."""
+        while self.used - held >= self.limit:
+            self._room.clear()
+            self._room.wait()
+
+    @contextmanager
+    def promised(self) -> Iterator[int]:
+        """How much one response may have: never nothing, or slow readers would stop the fast ones.
+
+        It counts as held for the ``with`` block, so that what others are promised meanwhile is less.
+        """
+        share = min(max((self.limit - self.used) // 4, SMALLEST_SHARE), limits.RESPONSE_MAX_BYTES)
+        self.take(share)
+        try:
+            yield share
+        finally:
+            self.give(share)
+
+
+class Listener:
+    """Answers Kafka's clients on ``socket``, which is bound and one of :func:`bind`'s. Hub side."""
+
+    def __init__(self, hub: Hub, broker: BrokerInterface, socket: Any) -> None:
+        self.broker = broker
+        self.budget = Budget(limits.TOTAL_BYTES)
+        self.sessions = FetchSessions()
+        self.reasons = Reasons()
+        self.discarded = self.reasons.counted
+        self.accepted = self.requests = self.received = self.sent = 0
+        self._hub = hub
+        self._socket = socket
+        self._connections: dict[Connection, gevent.Greenlet | None] = {}
+        self._closed = False
+        socket.listen(BACKLOG)
+        self._accepting = hub.keep(self._accept)
+        self._looking = hub.keep(self._end_forsaken)
+
+    def metrics(self) -> dict[str, int]:
+        """Figures since the start, by the names of :mod:`dafka.mesh.metrics`."""
+        return {
+            "listener_connections": len(self._connections),
+            "listener_accepted": self.accepted,
+            "listener_requests": self.requests,
+            "listener_bytes_in": self.received,
+            "listener_bytes_out": self.sent,
+            "listener_held_bytes": self.budget.used,
+            "listener_fetch_sessions": len(self.sessions),
+        }
+
+    def close(self) -> None:
+        """Give the port and all connections back at once."""
+        if self._closed:
+            return
+        self._closed = True
+        self._accepting.kill(block=False)
+        self._looking.kill(block=False)
+        close(self._socket)
+        for connection, green in list(self._connections.items()):
+            connection.kill()
+            if green is not None:
+                green.kill(block=False)
+        self.reasons.close()
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self._connections.pop(connection, None)
+        _open.discard(connection.socket)
+
+    def _end_forsaken(self) -> None:
+        """End the fetches that wait for nobody: a connection is not read from while it is answered."""
+        while True:
+            gevent.sleep(limits.GONE_SECONDS)
+            for connection, green in list(self._connections.items()):
+                if green is not None and connection.is_forsaken():
+                    green.kill(block=False)
+
+    def _accept(self) -> None:
+        full = False
+        while not self._closed:
+            try:
+                socket, address = self._socket.accept()
+            except OSError as error:
+                if self._closed:
+                    return
+                if error.errno not in _NO_MORE:
+                    continue  # a client that was gone before its turn
+                if not full:
+                    log.warning("no connection can be accepted: %s", error)
+                full = True
+                gevent.sleep(FULL_SECONDS)
+                continue
+            full = False
+            self.accepted += 1
+            if len(self._connections) >= limits.CONNECTIONS:
+                self.discarded["connections"] += 1
+                socket.close()
+                continue
+            _prepare(socket)
+            _open.add(socket)
+            connection = Connection(self, socket, address)
+            self._connections[connection] = None
+            self._connections[connection] = self._hub.spawn(connection.run)
+
+
+def bind(host: str, port: int) -> Any:
+    """A socket of the hub bound to an interface and a port (0: any). Raises OSError."""
+    try:
+        family, _, _, _, address = _resolved(host or None, port)
+    except OSError as error:
+        raise OSError(f"{host!r} is no address of this machine: {error}") from error
+    socket = gevent.socket.socket(family, sockets.SOCK_STREAM)
+    try:
+        # Connections of a broker before this one may linger on; a port that somebody listens on stays theirs.
+        socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+        socket.bind(address)
+    except OSError as error:
+        socket.close()
+        raise OSError(error.errno, f"{host}:{port} cannot be listened on: {error.strerror}") from error
+    _open.add(socket)
+    return socket
+
+
+def _resolved(host: str | None, port: int) -> Any:
+    passive = sockets.AI_PASSIVE
+    try:  # numbers need no resolver, no thread to wait for it in, and as octets no IDNA
+        octets = None if host is None else host.encode("ascii")
+        return _getaddrinfo(octets, port, type=sockets.SOCK_STREAM, flags=passive | sockets.AI_NUMERICHOST)[0]
+    except (OSError, UnicodeEncodeError):
+        return gevent.socket.getaddrinfo(host, port, type=sockets.SOCK_STREAM, flags=passive)[0]
+
+
+def close(socket: Any) -> None:
+    """Close what :func:`bind` has made."""
+    _open.discard(socket)
+    socket.close()
+
+
+def _prepare(socket: Any) -> None:
+    socket.settimeout(limits.IDLE_SECONDS)
+    try:
+        socket.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
+        socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)
+    except OSError:
+        pass  # gone already
+
+
+_open: set[Any] = set()  # the sockets of this process
+
+
+def _give_back_after_fork() -> None:
+    for socket in _open:
+        # Past gevent: its loop belongs to the parent.
+        os.close(socket._sock.detach())
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_give_back_after_fork)

@@ -1,0 +1,175 @@
+"""The APIs of the listener: key, versions, kafka-python's classes, and who answers.
+
+Versions are those of Kafka 4's protocol as kafka-python's schemas have them, with three kinds of exceptions:
+
+- transactions are offered as they were before KIP-890's second part: EndTxn and TxnOffsetCommit up to 4,
+  InitProducerId up to 5, AddPartitionsToTxn up to 3 (what is above is between brokers);
+- Produce is announced from 0 on, as Kafka 4 does (librdkafka takes the lowest version for a sign of which
+  compressions the broker knows), and answered from 3 on: before that there are no record batches;
+- Produce and Fetch have no ``answer``: their batches pass through :mod:`.produce` and :mod:`.fetch`;
+- those without a ``home`` have no class of kafka-python's and are answered by hand, octets for octets.
+
+``metadata.version`` is announced as the one feature (KIP-584), at the level of Apache Kafka 4.3, for tools
+that take the version of a cluster from it. Others, such as ``transaction.version``, are promises to clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.server.context import Context
+
+Answer = Callable[[BrokerInterface, Any, Context], Any]
+AnswerByHand = Callable[[memoryview, int, int], bytes]
+
+PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
+
+FEATURES = {"metadata.version": (7, 30)}
+"""What is announced as the cluster's features: the lowest level that could be, and the one in force."""
+
+
+class Api:
+    """One API: the versions ``first`` to ``last`` of it are announced.
+
+    ``home`` is the module of kafka.protocol that has its classes (None: it is answered by hand), ``answer``
+    the function of this package that answers it. Both are imported when they are first needed: a broker is
+    asked for few APIs, and making the classes of all of them took a fifth of its start.
+    """
+
+    def __init__(
+        self, key: int, name: str, first: int, last: int, home: str | None, answer: str | None
+    ) -> None:
+        self.key = key
+        self.name = name
+        self.first = first
+        self.last = last
+        self.home = home
+        self._answer = answer
+
+    @cached_property
+    def request(self) -> Any:
+        """kafka-python's class."""
+        return self._class("Request")
+
+    @cached_property
+    def response(self) -> Any:
+        """Likewise."""
+        return self._class("Response")
+
+    @cached_property
+    def answer(self) -> Answer | None:
+        """Who answers; None for an API whose messages never become objects."""
+        return self._function() if self.home is not None and self._answer is not None else None
+
+    @cached_property
+    def answer_by_hand(self) -> AnswerByHand | None:
+        """Who answers octets with octets, in flexible versions; None for an API with classes."""
+        return self._function() if self.home is None else None
+
+    def _function(self) -> Any:
+        assert self._answer is not None
+        module, function = self._answer.split(".")
+        return getattr(import_module(f"dafka.broker.server.{module}"), function)
+
+    def _class(self, kind: str) -> Any:
+        return getattr(import_module(f"kafka.protocol.{self.home}"), self.name + kind)
+
+
+_APIS = [
+    Api(0, "Produce", 0, 13, "producer.produce", None),
+    Api(1, "Fetch", 4, 18, "consumer.fetch", None),
+    Api(2, "ListOffsets", 1, 11, "consumer.offsets", "offsets.list_offsets"),
+    Api(3, "Metadata", 0, 13, "metadata.metadata", "metadata.metadata"),
+    Api(8, "OffsetCommit", 2, 10, "consumer.group", "group_offsets.offset_commit"),
+    Api(9, "OffsetFetch", 1, 10, "consumer.group", "group_offsets.offset_fetch"),
+    Api(10, "FindCoordinator", 0, 6, "metadata.find_coordinator", "metadata.find_coordinator"),
+    Api(11, "JoinGroup", 0, 9, "consumer.group", "groups.join_group"),
+    Api(12, "Heartbeat", 0, 4, "consumer.group", "groups.heartbeat"),
+    Api(13, "LeaveGroup", 0, 5, "consumer.group", "groups.leave_group"),
+    Api(14, "SyncGroup", 0, 5, "consumer.group", "groups.sync_group"),
+    Api(15, "DescribeGroups", 0, 6, "admin.groups", "groups.describe_groups"),
+    Api(16, "ListGroups", 0, 5, "admin.groups", "groups.list_groups"),
+    Api(18, "ApiVersions", 0, 4, "metadata.api_versions", "table.announced"),
+    Api(19, "CreateTopics", 2, 7, "admin.topics", "topics.create_topics"),
+    Api(20, "DeleteTopics", 1, 6, "admin.topics", "topics.delete_topics"),
+    Api(21, "DeleteRecords", 0, 2, "admin.topics", "offsets.delete_records"),
+    Api(22, "InitProducerId", 0, 5, "producer.transaction", "transactions.init_producer_id"),
+    Api(23, "OffsetForLeaderEpoch", 2, 4, "consumer.offsets", "offsets.offset_for_leader_epoch"),
+    Api(24, "AddPartitionsToTxn", 0, 3, "producer.transaction", "transactions.add_partitions_to_txn"),
+    Api(25, "AddOffsetsToTxn", 0, 4, "producer.transaction", "transactions.add_offsets_to_txn"),
+    Api(26, "EndTxn", 0, 4, "producer.transaction", "transactions.end_txn"),
+    Api(28, "TxnOffsetCommit", 0, 4, "producer.transaction", "transactions.txn_offset_commit"),
+    Api(29, "DescribeAcls", 1, 3, "admin.acl", "alone.describe_acls"),
+    Api(30, "CreateAcls", 1, 3, "admin.acl", "alone.create_acls"),
+    Api(31, "DeleteAcls", 1, 3, "admin.acl", "alone.delete_acls"),
+    Api(32, "DescribeConfigs", 1, 4, "admin.configs", "configs.describe_configs"),
+    Api(33, "AlterConfigs", 0, 2, "admin.configs", "configs.alter_configs"),
+    Api(34, "AlterReplicaLogDirs", 1, 2, "admin.cluster", "alone.alter_replica_log_dirs"),
+    Api(35, "DescribeLogDirs", 1, 5, "admin.cluster", "configs.describe_log_dirs"),
+    Api(37, "CreatePartitions", 0, 3, "admin.topics", "topics.create_partitions"),
+    Api(42, "DeleteGroups", 0, 2, "admin.groups", "groups.delete_groups"),
+    Api(43, "ElectLeaders", 0, 2, "admin.topics", "topics.elect_leaders"),
+    Api(44, "IncrementalAlterConfigs", 0, 1, "admin.configs", "configs.incremental_alter_configs"),
+    Api(45, "AlterPartitionReassignments", 0, 1, "admin.topics", "alone.alter_partition_reassignments"),
+    Api(46, "ListPartitionReassignments", 0, 0, "admin.topics", "topics.list_partition_reassignments"),
+    Api(47, "OffsetDelete", 0, 0, "consumer.group", "group_offsets.offset_delete"),
+    Api(48, "DescribeClientQuotas", 0, 1, "admin.client_quotas", "alone.describe_client_quotas"),
+    Api(49, "AlterClientQuotas", 0, 1, "admin.client_quotas", "alone.alter_client_quotas"),
+    Api(50, "DescribeUserScramCredentials", 0, 0, "admin.users", "alone.describe_user_scram_credentials"),
+    Api(51, "AlterUserScramCredentials", 0, 0, "admin.users", "alone.alter_user_scram_credentials"),
+    Api(55, "DescribeQuorum", 0, 2, "admin.cluster", "alone.describe_quorum"),
+    Api(57, "UpdateFeatures", 0, 2, "admin.cluster", "alone.update_features"),
+    Api(60, "DescribeCluster", 0, 2, "admin.cluster", "describing.describe_cluster"),
+    Api(61, "DescribeProducers", 0, 0, "admin.transactions", "transactions.describe_producers"),
+    Api(65, "DescribeTransactions", 0, 0, "admin.transactions", "transactions.describe_transactions"),
+    Api(66, "ListTransactions", 0, 2, "admin.transactions", "transactions.list_transactions"),
+    Api(68, "ConsumerGroupHeartbeat", 0, 1, None, "consumer_groups.heartbeat"),
+    Api(69, "ConsumerGroupDescribe", 0, 1, None, "consumer_groups.describe"),
+    Api(74, "ListConfigResources", 0, 1, "admin.configs", "configs.list_config_resources"),
+    Api(75, "DescribeTopicPartitions", 0, 0, "admin.topics", "describing.describe_topic_partitions"),
+]
+
+BY_KEY: dict[int, Api] = {api.key: api for api in _APIS}
+
+WIDE = frozenset(
+    {
+        *("DescribeGroups", "ListGroups", "CreateTopics", "DescribeConfigs", "DescribeLogDirs"),
+        *("DescribeProducers", "DescribeTransactions", "ListTransactions", "ListConfigResources"),
+        "DescribeTopicPartitions",
+    }
+)
+"""APIs whose short requests may have long answers: these are answered beside the hub."""
+
+WAITS = frozenset({"JoinGroup", "SyncGroup", "EndTxn"})
+"""APIs whose answers wait for other clients, or for long: these are answered in the hub, however large."""
+
+
+def announced(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """The answer to ApiVersions."""
+    return api_versions(0)
+
+
+def api_versions(error_code: int) -> Any:
+    """What is offered."""
+    response = BY_KEY[API_VERSIONS].response
+    return response(
+        error_code=error_code,
+        throttle_time_ms=0,
+        api_keys=[
+            response.ApiVersion(api_key=api.key, min_version=api.first, max_version=api.last)
+            for api in BY_KEY.values()
+        ],
+        supported_features=[
+            response.SupportedFeatureKey(name=name, min_version=lowest, max_version=level)
+            for name, (lowest, level) in FEATURES.items()
+        ],
+        finalized_features_epoch=0,
+        finalized_features=[
+            response.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, (_, level) in FEATURES.items()
+        ],
+    )

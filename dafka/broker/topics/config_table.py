@@ -1,0 +1,188 @@
+"""What is configured: the broker's own settings, and how a topic's come about.
+
+Settings that are changed while the broker runs are kept in the log's table ``configs``: ``default`` for all
+brokers, the broker's number for this one, and ``16:`` or ``32:`` and the name for subscriptions to metrics of
+clients and for groups. A topic's are in its own row (:mod:`dafka.broker.topics.table`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gevent.lock import BoundedSemaphore
+
+from dafka.broker.interface.admin import (
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    ConfigType,
+    Resource,
+    ResourceType,
+)
+from dafka.broker.limits import OTHERS_KEPT
+from dafka.broker.topics.configs import (
+    BROKER_KEYS,
+    CLUSTER_WIDE,
+    KEYS,
+    OLDER_KEYS,
+    InvalidConfigError,
+    Key,
+    TopicSettings,
+    check_value,
+    read_settings,
+)
+from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
+from dafka.broker.topics.table import Topic
+from dafka.commit.writer import Writer
+from dafka.log import Log
+
+CONFIGS = "configs"
+ALL_BROKERS = "default"  # the row for every broker; on the wire its name is empty
+
+_SOURCES = (
+    ConfigSource.DYNAMIC_BROKER,
+    ConfigSource.DYNAMIC_DEFAULT_BROKER,
+    ConfigSource.STATIC_BROKER,
+)
+
+
+class ConfigTable:
+    """The configuration of the broker ``node_id``; ``static`` is what it was started with."""
+
+    def __init__(self, log: Log, writer: Writer, node_id: int, static: Mapping[str, str]) -> None:
+        self._writer = writer
+        self._rows = (str(node_id), ALL_BROKERS)
+        table = log.table(CONFIGS)
+        self._changed: dict[str, dict[str, str]] = {row: dict(value) for row, value in table.items()}
+        self._static = dict(static)
+        self._version = 0
+        self._changing = BoundedSemaphore(1)
+
+    def settings(self, topic: Topic | None) -> TopicSettings:
+        """What the configuration of a topic comes down to; None: of one that sets nothing itself."""
+        if topic is None:
+            return read_settings(lambda name: self._in_effect({}, name))
+        known = topic.settings
+        if known is None or known[0] != self._version:
+            found = read_settings(lambda name: self._in_effect(topic.configs, name))
+            known = topic.settings = (self._version, found)
+        return known[1]
+
+    # -- describing -----------------------------------------------------------------------------
+
+    def of_topic(self, configs: Mapping[str, str]) -> dict[str, ConfigEntry]:
+        """All settings of a topic that sets ``configs``."""
+        return {
+            name: _entry(name, key, self._chain(configs, name))
+            for name, key in sorted(KEYS.items())
+            if name not in OLDER_KEYS or name in configs
+        }
+
+    def of_broker(self) -> dict[str, ConfigEntry]:
+        """All settings of this broker."""
+        return {
+            name: _entry(name, key, self._broker_chain(name)) for name, key in sorted(broker_keys().items())
+        }
+
+    def of_all_brokers(self) -> dict[str, ConfigEntry]:
+        """What was set for every broker while running."""
+        source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+        keys = broker_keys()
+        return {
+            name: _entry(name, keys[name], [ConfigSynonym(name, value, source)])
+            for name, value in sorted(self.changed(ALL_BROKERS).items())
+            if name in keys
+        }
+
+    def of_other(self, type_: int, name: str) -> dict[str, ConfigEntry]:
+        """All settings of a group or of a subscription to metrics of clients."""
+        is_group = type_ == ResourceType.GROUP
+        source = ConfigSource.GROUP if is_group else ConfigSource.CLIENT_METRICS
+        configs = self.changed(row_of(type_, name))
+        entries = {}
+        for setting, key in sorted((group_keys() if is_group else client_metrics_keys()).items()):
+            chain = [ConfigSynonym(setting, configs[setting], source)] if setting in configs else []
+            if key.broker in broker_keys():
+                chain += self._broker_chain(key.broker)
+            else:  # a few have a name there, but no setting
+                chain.append(ConfigSynonym(key.broker or setting, key.default, ConfigSource.DEFAULT))
+            entries[setting] = _entry(setting, key, chain)
+        return entries
+
+    def others(self) -> list[Resource]:
+        """The groups and the subscriptions that have settings of their own."""
+        rows = (row.partition(":") for row in sorted(self._changed))
+        return [Resource(int(type_), name) for type_, colon, name in rows if colon]
+
+    def _in_effect(self, configs: Mapping[str, str], name: str) -> str:
+        return str(self._chain(configs, name)[0].value)
+
+    def _chain(self, configs: Mapping[str, str], name: str) -> list[ConfigSynonym]:
+        key = KEYS[name]
+        chain = [ConfigSynonym(name, configs[name], ConfigSource.TOPIC)] if name in configs else []
+        if key.broker:
+            return chain + self._broker_chain(key.broker)
+        return [*chain, ConfigSynonym(name, key.default, ConfigSource.DEFAULT)]
+
+    def _broker_chain(self, name: str) -> list[ConfigSynonym]:
+        places = (*(self._changed.get(row, {}) for row in self._rows), self._static)
+        chain = [
+            ConfigSynonym(name, place[name], source)
+            for place, source in zip(places, _SOURCES, strict=True)
+            if name in place
+        ]
+        key = BROKER_KEYS.get(name) or broker_keys()[name]
+        return [*chain, ConfigSynonym(name, key.default, ConfigSource.DEFAULT)]
+
+    # -- changing -------------------------------------------------------------------------------
+
+    def changed(self, row: str) -> dict[str, str]:
+        """What was set while running in a row: for all brokers, this one, or what :func:`row_of` says."""
+        return dict(self._changed.get(row, {}))
+
+    def change(self, row: str, change: Callable[[Mapping[str, str]], dict[str, str]]) -> None:
+        """Set it to what ``change(what was set)`` makes of it, and pass on what that raises.
+
+        Raises InvalidConfigError if there are OTHERS_KEPT others already.
+
+        Waits as a green thread for the commit, one change at a time; raises what the log raises.
+        """
+        with self._changing:
+            configs = change(self.changed(row))
+            if row not in self._changed and len(self._changed) >= OTHERS_KEPT:
+                raise InvalidConfigError(f"{OTHERS_KEPT} groups and others have settings already")
+            self._writer.put_and_wait({(CONFIGS, row): configs or None})
+            if configs:
+                self._changed[row] = configs
+            else:
+                self._changed.pop(row, None)
+            self._version += 1
+
+
+def row_of(type_: int, name: str) -> str:
+    """The row of a group, or of a subscription to metrics of clients."""
+    return f"{int(type_)}:{name}"
+
+
+def check_broker_configs(configs: Mapping[str, str]) -> None:
+    """Raise :class:`InvalidConfigError` for what cannot be set while the broker runs."""
+    keys = broker_keys()
+    for name, value in configs.items():
+        check_value(keys, name, value, "broker")
+        if keys[name].read_only:
+            raise InvalidConfigError(f"{name} is decided when the broker starts and cannot be changed later")
+        if keys[name].update != CLUSTER_WIDE or keys[name].type == ConfigType.PASSWORD:
+            raise InvalidConfigError(f"{name} cannot be set: this broker has no listeners with TLS or SASL")
+
+
+def _entry(name: str, key: Key, chain: Sequence[ConfigSynonym]) -> ConfigEntry:
+    first = chain[0]
+    return ConfigEntry(
+        name,
+        first.value,
+        ConfigSource(first.source),
+        read_only=key.read_only,
+        sensitive=key.type == ConfigType.PASSWORD,
+        type=ConfigType(key.type),
+        synonyms=chain,
+    )

@@ -1,0 +1,466 @@
+"""The broker's topics: which partitions each has, and which Dafka producer writes each of them.
+
+A topic is an ordered list of partitions, and a partition's number is its place in that list for good. Most
+are *led*: the broker's own producers write them, with an address that follows from the topic's id and the
+partition's number (UUIDv5), so a topic that is deleted and created again has new addresses and nothing of
+the old one comes back. The others belong to native producers of the mesh. They are appended behind what is
+there, in the order in which they were first stored.
+
+Everything is kept in the log's tables and changes in memory only after the commit, one change at a time:
+
+- ``topics``: name -> id, configs, the led partitions as ranges [first number, count], and whether it is
+  being deleted;
+- ``natives``: topic id / number -> [address, first offset that counts];
+- ``deleted``: what deleted topics had (:mod:`dafka.broker.topics.deleted`).
+
+A native partition is first stored by the store role and registered afterwards. A crash in between loses
+nothing: opening the table registers what the log has and the table has not, in the order of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID, uuid4, uuid5
+
+from gevent.lock import BoundedSemaphore
+from kafka.errors import (
+    InvalidPartitionsError,
+    PolicyViolationError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+)
+from kafka.util import ensure_valid_topic_name
+
+from dafka.broker.interface.broker import Error
+from dafka.broker.limits import PARTITIONS_KEPT, PARTITIONS_PER_TOPIC
+from dafka.broker.topics.deleted import FOR_GOOD, DeletedPartitions
+from dafka.commit.rows import Rows
+from dafka.commit.writer import Writer
+from dafka.hub.turns import Pace, in_pieces
+from dafka.log import Log, LogPartition
+
+if TYPE_CHECKING:
+    from dafka.broker.topics.configs import TopicSettings
+    from dafka.broker.topics.epoch_history import EpochHistory
+
+TOPICS, NATIVES = "topics", "natives"
+DELETED = "deleted"  # in the row of a topic whose deletion has not ended
+DELETED_ROWS = 500  # partitions of a deleted topic that one round takes
+
+
+class Watcher(Protocol):
+    """Whoever waits for a partition to change."""
+
+    def partition_grew(self, partition: Partition) -> None:
+        """Called when its end or its beginning has moved, or when it is deleted."""
+
+
+_NONE: frozenset[Any] = frozenset()
+
+
+class Partition:
+    """One partition of a topic. ``fetches`` wait for more of it.
+
+    There may be very many of which most are never written: one of these costs this object alone, and what the
+    log has of it is looked up, with ``log``, when somebody wants it.
+    """
+
+    __slots__ = (
+        "_log",
+        "_stored",
+        "address",
+        "begun",
+        "epochs",
+        "fetches",
+        "floor",
+        "number",
+        "topic",
+        "unreadable",
+        "writable",
+    )
+
+    def __init__(
+        self,
+        topic: Topic,
+        number: int,
+        address: bytes,
+        stored: LogPartition | None,
+        log: Log,
+        *,
+        writable: bool,
+        floor: int = 0,
+    ) -> None:
+        self.topic = topic
+        self.number = number
+        self.address = address
+        self.writable = writable
+        self._stored = stored
+        self._log = log
+        self.floor = floor  # what is below belongs to a topic of this name that was deleted
+        self.begun = False  # whether its leader has had anything to append since the broker's start
+        self.epochs: EpochHistory | None = None  # as it is stored, when somebody has looked at it
+        # Most partitions never need a set of their own.
+        self.fetches: Collection[Watcher] = _NONE
+        self.unreadable: frozenset[str] = _NONE  # what the log has been told of: clients ask again and again
+
+    @property
+    def stored(self) -> LogPartition:
+        """What the log has of it."""
+        if self._stored is None:
+            self._stored = self._log.partition(self.topic.octets, self.address)
+        return self._stored
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset behind the last committed record."""
+        return 0 if self._stored is None else self._stored.next_offset
+
+    @property
+    def log_start(self) -> int:
+        """The offset of the first record that exists."""
+        return self.floor if self._stored is None else max(self._stored.first_offset, self.floor)
+
+    @property
+    def next_sequence(self) -> int:
+        """The sequence of the message that is appended next."""
+        return 0 if self._stored is None else self._stored.next_sequence
+
+    @property
+    def bytes(self) -> int:
+        """What it takes on disk."""
+        return 0 if self._stored is None else self._stored.bytes
+
+    def watch(self, who: Watcher) -> None:
+        """Have ``who`` told when the partition changes, until :meth:`unwatch`."""
+        if isinstance(self.fetches, set):
+            self.fetches.add(who)
+        else:
+            self.fetches = {who}
+
+    def unwatch(self, who: Watcher) -> None:
+        """The other way; nothing happens if it is not told."""
+        if isinstance(self.fetches, set):
+            self.fetches.discard(who)
+            if not self.fetches:
+                self.fetches = _NONE
+
+    def wake(self) -> None:
+        """Its end, its beginning or its topic's life has changed: whoever waits looks again."""
+        for fetch in list(self.fetches):
+            fetch.partition_grew(self)
+
+
+class Topic:
+    """A topic; ``octets`` is its name as it goes on the wire."""
+
+    __slots__ = ("configs", "deleted", "name", "octets", "partitions", "settings", "topic_id")
+
+    def __init__(self, name: str, topic_id: UUID, configs: Mapping[str, str]) -> None:
+        self.name = name
+        self.octets = name.encode()
+        self.topic_id = topic_id
+        self.configs = dict(configs)
+        self.partitions: list[Partition] = []
+        self.settings: tuple[int, TopicSettings] | None = None  # the configuration table's, kept here
+        self.deleted = False
+
+    def row(self) -> dict[str, object]:
+        """What the table holds of it."""
+        led: list[list[int]] = []
+        for partition in Pace().over(self.partitions):
+            if not partition.writable:
+                continue
+            if led and led[-1][0] + led[-1][1] == partition.number:
+                led[-1][1] += 1
+            else:
+                led.append([partition.number, 1])
+        return {"id": self.topic_id.hex, "configs": self.configs, "led": led}
+
+
+class TopicTable:
+    """All topics of one log. Methods that change something wait as green threads for their commit.
+
+    They raise what the log raises when it cannot write, and nothing has changed then.
+    """
+
+    def __init__(self, log: Log, writer: Writer, default_partitions: int) -> None:
+        self._log = log
+        self._writer = writer
+        self._default_partitions = default_partitions
+        self._topics: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+        self._by_names: dict[tuple[bytes, bytes], Partition] = {}
+        self.deleted = DeletedPartitions(log, writer)
+        self._changing = BoundedSemaphore(1)
+        for name, row in log.table(TOPICS).items():
+            self._load(name, row)
+        for topic in [topic for topic in self._topics.values() if topic.deleted]:
+            self._finish_deletion(topic)
+
+    # -- looking up -----------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter([topic for topic in self._topics.values() if not topic.deleted])
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of that name."""
+        topic = self._topics.get(name)
+        return None if topic is None or topic.deleted else topic
+
+    def by_id(self, topic_id: UUID) -> Topic | None:
+        """The topic with that id."""
+        return self._by_id.get(topic_id)
+
+    def partition(self, name: str, number: int) -> Partition | None:
+        """A partition by topic and number."""
+        topic = self._topics.get(name)
+        if topic is None or topic.deleted or not 0 <= number < len(topic.partitions):
+            return None
+        return topic.partitions[number]
+
+    def of_log(self, stored: LogPartition) -> Partition | None:
+        """The partition whose records ``stored`` is."""
+        return self._by_names.get((stored.topic, stored.address))
+
+    def leads(self, topic: bytes, address: bytes) -> bool:
+        """Whether ``address`` is a leader of this broker: nobody else writes that partition."""
+        partition = self._by_names.get((topic, address))
+        return partition is not None and partition.writable
+
+    def wants(self, stored: LogPartition) -> bool:
+        """Whether :meth:`adopt` would register a partition that is in no topic."""
+        if _kafka_name(stored.topic) is None:
+            return False
+        floor = self.deleted.floor(stored)
+        return floor != FOR_GOOD and max(floor, stored.first_offset) < stored.next_offset
+
+    # -- changing -------------------------------------------------------------------------------
+
+    def create(
+        self,
+        name: str,
+        count: int = -1,
+        configs: Mapping[str, str] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> Error | None:
+        """Create a topic with ``count`` led partitions (-1: the default). The name has been checked."""
+        count = self._default_partitions if count == -1 else count
+        if not 0 < count <= PARTITIONS_PER_TOPIC:
+            return InvalidPartitionsError
+        with self._changing:
+            if name in self._topics:
+                return TopicAlreadyExistsError
+            if len(self._by_names) + count > PARTITIONS_KEPT:
+                return PolicyViolationError
+            if validate_only:
+                return None
+            topic = self._new_topic(name, count, configs or {})
+            self._writer.put_and_wait({(TOPICS, name): topic.row()})
+            self._add(topic)
+        return None
+
+    def extend(self, name: str, total: int) -> Error | None:
+        """Add led partitions to a topic until it has ``total`` partitions, native ones counted."""
+        with self._changing:
+            topic = self.get(name)
+            if topic is None:
+                return UnknownTopicOrPartitionError
+            first = len(topic.partitions)
+            if not first < total <= PARTITIONS_PER_TOPIC:
+                return InvalidPartitionsError
+            if len(self._by_names) + total - first > PARTITIONS_KEPT:
+                return PolicyViolationError
+            # Prepared on the side: what is seen of the topic changes only with the commit.
+            extended = Topic(topic.name, topic.topic_id, topic.configs)
+            extended.partitions = [*topic.partitions, *self._led(topic, range(first, total))]
+            self._writer.put_and_wait({(TOPICS, name): extended.row()})
+            topic.partitions = extended.partitions
+            self._add(topic)
+        return None
+
+    def configure(self, name: str, change: Callable[[Mapping[str, str]], dict[str, str]]) -> Error | None:
+        """Set the configuration to what ``change(configuration)`` makes of it; passes on what that raises."""
+        with self._changing:
+            topic = self.get(name)
+            if topic is None:
+                return UnknownTopicOrPartitionError
+            changed = Topic(topic.name, topic.topic_id, change(topic.configs))
+            changed.partitions = topic.partitions
+            self._writer.put_and_wait({(TOPICS, name): changed.row()})
+            topic.configs, topic.settings = changed.configs, None
+        return None
+
+    def adopt(self, candidates: Iterable[LogPartition]) -> list[Topic]:
+        """Register native partitions that are in the log and in no topic yet; the topics that have grown.
+
+        A topic that does not exist is created with the default partitions in front. Topics that Kafka has
+        no legal name for stay with the mesh.
+        """
+        with self._changing:
+            grown: dict[str, Topic] = {}
+            added: list[Partition] = []
+            rows: Rows = {}
+            for stored in Pace().over(sorted(candidates, key=lambda stored: stored.number)):
+                if self.of_log(stored) is not None or not self.wants(stored):
+                    continue
+                name = stored.topic.decode("ascii")
+                floor = self.deleted.floor(stored)
+                topic = grown.get(name)
+                if topic is None:
+                    known = self._topics.get(name)
+                    if known is not None and known.deleted:
+                        continue  # its next commit brings it here again
+                    if known is None:
+                        topic = self._new_topic(name, self._default_partitions, {})
+                        rows[TOPICS, name] = topic.row()
+                    else:
+                        topic = Topic(name, known.topic_id, known.configs)
+                        topic.partitions = list(known.partitions)
+                    grown[name] = topic
+                number = len(topic.partitions)
+                native = Partition(
+                    topic, number, stored.address, stored, self._log, writable=False, floor=floor
+                )
+                topic.partitions.append(native)
+                added.append(native)
+                rows[NATIVES, _native_key(topic, number)] = [stored.address.decode("latin-1"), floor]
+            if not added:
+                return []
+            self._writer.put_and_wait(rows)
+            return [self._take_over(topic) for topic in grown.values()]
+
+    def delete(self, topic: Topic) -> bool:
+        """Forget a topic; False if somebody else was faster.
+
+        Nothing here leads to its records any more; :attr:`deleted` says which they are. That may be more rows
+        than one round takes: then the topic's own says first that it is deleted, and goes with the last ones,
+        now or when the log is opened again.
+        """
+        with self._changing:
+            if self._topics.get(topic.name) is not topic:
+                return False
+            begins, topic.deleted = not topic.deleted, True  # from here on nothing more is appended or read
+            try:
+                if begins and len(topic.partitions) > DELETED_ROWS:
+                    self._writer.put_and_wait({(TOPICS, topic.name): {**topic.row(), DELETED: True}})
+                    begins = False
+                self._finish_deletion(topic)
+            except BaseException:
+                topic.deleted = not begins
+                raise
+            return True
+
+    def half_deleted(self, name: str) -> Topic | None:
+        """The topic of that name if its deletion has begun and not ended, because the log could not write."""
+        topic = self._topics.get(name)
+        return topic if topic is not None and topic.deleted else None
+
+    def _finish_deletion(self, topic: Topic) -> None:
+        pace = Pace()
+        rows: Rows = {}
+        for some in in_pieces(pace.over(topic.partitions), DELETED_ROWS):
+            if rows:
+                self._writer.put_and_wait(rows)
+            rows = {}
+            for partition in some:
+                rows.update(self._rows_of_deletion(partition))
+        self._writer.put_and_wait({**rows, (TOPICS, topic.name): None})
+        del self._topics[topic.name]
+        del self._by_id[topic.topic_id]
+        for partition in pace.over(topic.partitions):
+            del self._by_names[topic.octets, partition.address]
+            if partition.writable:
+                self.deleted.add(topic.octets, partition.address, partition.next_sequence)
+
+    def _rows_of_deletion(self, partition: Partition) -> Rows:
+        rows: Rows = {}
+        if not partition.writable:
+            rows[NATIVES, _native_key(partition.topic, partition.number)] = None
+            end = partition.high_watermark
+        elif not partition.begun and not partition.high_watermark:
+            return rows
+        else:
+            end = FOR_GOOD
+        sequence = partition.next_sequence
+        rows.update(self.deleted.rows_of(partition.topic.octets, partition.address, end, sequence))
+        return rows
+
+    def trimmed(self, partitions: list[LogPartition]) -> None:
+        """Native partitions have lost what deleted topics had of them."""
+        with self._changing:
+            self.deleted.forget_trimmed(partitions)
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def _load(self, name: str, row: dict[str, object]) -> None:
+        topic = Topic(name, UUID(hex=str(row["id"])), row["configs"])  # type: ignore[arg-type]
+        topic.deleted = DELETED in row
+        partitions = [
+            partition
+            for first, count in row["led"]  # type: ignore[attr-defined]
+            for partition in self._led(topic, range(first, first + count))
+        ]
+        for key, (address, floor) in Pace().over(self._log.table(NATIVES).items(topic.topic_id.hex + "/")):
+            octets = str(address).encode("latin-1")
+            stored = self._log.partition(topic.octets, octets)
+            number = int(key.rpartition("/")[2])
+            partitions.append(
+                Partition(topic, number, octets, stored, self._log, writable=False, floor=floor)
+            )
+        topic.partitions = sorted(partitions, key=lambda partition: partition.number)
+        self._add(topic)
+
+    def _new_topic(self, name: str, count: int, configs: Mapping[str, str]) -> Topic:
+        topic = Topic(name, uuid4(), configs)
+        topic.partitions = self._led(topic, range(count))
+        return topic
+
+    def _led(self, topic: Topic, numbers: Iterable[int]) -> list[Partition]:
+        return [
+            Partition(topic, number, address, self._log.find(topic.octets, address), self._log, writable=True)
+            for number in Pace().over(numbers)
+            for address in (leader_address(topic.topic_id, number),)
+        ]
+
+    def _take_over(self, topic: Topic) -> Topic:
+        known = self._topics.get(topic.name)
+        if known is None:
+            return self._add(topic)
+        for partition in Pace().over(topic.partitions):
+            partition.topic = known
+        known.partitions = topic.partitions
+        return self._add(known)
+
+    def _add(self, topic: Topic) -> Topic:
+        for partition in Pace().over(topic.partitions):
+            self._by_names[topic.octets, partition.address] = partition
+        self._topics[topic.name] = self._by_id[topic.topic_id] = topic
+        return topic
+
+
+def leader_address(topic_id: UUID, number: int) -> bytes:
+    """The address of the Dafka producer that leads a partition: UUIDv5 of topic id and number."""
+    return uuid5(topic_id, str(number)).hex.upper().encode()
+
+
+def is_legal(name: object) -> bool:
+    """Whether Kafka allows a topic of that name."""
+    try:
+        ensure_valid_topic_name(name)
+    except (TypeError, ValueError):
+        return False
+    return not str(name).endswith("\n")  # kafka-python's pattern lets a newline at the end pass
+
+
+def _kafka_name(octets: bytes) -> str | None:
+    try:
+        name = octets.decode("ascii")
+    except UnicodeDecodeError:
+        return None
+    return name if is_legal(name) else None
+
+
+def _native_key(topic: Topic, number: int) -> str:
+    return f"{topic.topic_id.hex}/{number}"

@@ -1,0 +1,370 @@
+"""The transaction coordinator: KIP-98's transactions on one log.
+
+Kafka's coordinator writes down its decision, sends markers to the leaders of all partitions, and writes down
+when all have them, because each of these is another log. Here they are one: decision, markers, offsets of
+groups and the end of the transaction are handed to the writer in this order and without a pause, so they go
+into one round and one commit (:mod:`dafka.broker.transactions.ending`). Should they be torn apart after all,
+the decision is durable first, and what is missing is written later, at the next start at the latest.
+
+What a client is answered:
+
+- A producer is *fenced* by a newer epoch: another instance with its transactional id has asked for its
+  identity (InitProducerId), or its transaction has lasted too long and was aborted. An id is asked for with
+  the identity one has in order to recover from an error (KIP-360); it is refused if that is not the latest.
+- While a change of an id is being written, further calls for it get ConcurrentTransactionsError: try again.
+- A batch is taken only if its partition was added to the transaction, also without KIP-890's protocol;
+  offsets of a group only if the group was, by a member that the group still knows (KIP-447).
+
+Versions to offer on the wire: those before KIP-890's second protocol ("TV2"), that is InitProducerId up to 5,
+AddPartitionsToTxn up to 3, AddOffsetsToTxn up to 4, EndTxn up to 4, TxnOffsetCommit up to 4, Produce up to
+11, and no feature ``transaction.version``. Clients then name partitions and groups before they write.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kafka.errors import (
+    InvalidGroupIdError,
+    InvalidProducerEpochError,
+    InvalidProducerIdMappingError,
+    InvalidRequestError,
+    InvalidTransactionTimeoutError,
+    InvalidTxnStateError,
+    OperationNotAttemptedError,
+    PolicyViolationError,
+    ProducerFencedError,
+    TransactionalIdNotFoundError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.groups.coordinator import Coordinator
+from dafka.broker.groups.offsets import GroupOffsets
+from dafka.broker.interface.groups import NO_GENERATION, NO_MEMBER, CommittedOffset, Error, TopicPartition
+from dafka.broker.interface.transactions import (
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    ListedTransaction,
+    ProducerIdentity,
+    ProducersOfPartition,
+    TransactionDescription,
+    TransactionInterface,
+)
+from dafka.broker.limits import TRANSACTION_GROUPS, TRANSACTION_TIMEOUT_MAX, TRANSACTIONAL_IDS_KEPT
+from dafka.broker.records.leader import Leaders
+from dafka.broker.records.producer_state import ProducerStates, RefusedBatchError, row_name
+from dafka.broker.topics.table import Partition, Topic, TopicTable
+from dafka.broker.transactions.ending import Ending
+from dafka.broker.transactions.identities import Identities
+from dafka.broker.transactions.producer_ids import ProducerIds
+from dafka.broker.transactions.table import TransactionTable
+from dafka.broker.transactions.timeouts import Timeouts
+from dafka.broker.transactions.transaction import TRANSACTIONS, State, Transaction
+from dafka.commit.rows import Rows
+from dafka.commit.writer import Writer
+from dafka.hub.completion import whole
+from dafka.hub.hub import Hub
+from dafka.hub.turns import next_turn
+from dafka.log import Log
+from dafka.protocol.batch import BatchHeader
+
+_LISTED = 500  # transactional ids that are listed before other green threads have their turn
+
+
+class TransactionCoordinator(TransactionInterface):
+    """The transactions of one broker. Hub side; methods wait as green threads."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        data: Log,
+        writer: Writer,
+        topics: TopicTable,
+        producers: ProducerStates,
+        offsets: GroupOffsets,
+        groups: Coordinator,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._hub = hub
+        self._writer = writer
+        self._topics = topics
+        self._producers = producers
+        self._offsets = offsets
+        self._groups = groups
+        self._clock = clock
+        self._ids = ProducerIds(data, writer)
+        self._table = TransactionTable(data, writer, topics)
+        self._ending: Ending
+        self._identities: Identities
+        self._timeouts: Timeouts
+        for transaction in self._table.in_use():
+            for partition in transaction.partitions.values():
+                producers.reopen(partition, transaction.producer_id)
+            offsets.hold(transaction.offsets)
+
+    def start(self, leaders: Leaders) -> None:
+        """Carry on: end what was decided, and abort what lasts too long."""
+        self._ending = Ending(self._writer, leaders, self._offsets, self._clock)
+        self._identities = Identities(self._ids, self._table, self._ending, self._clock)
+        self._timeouts = Timeouts(self._hub, self._abort, self._clock)
+        for transaction in self._table.in_use():
+            if transaction.state is State.ONGOING:
+                self._timeouts.watch(transaction)
+            elif transaction.state.is_open:
+                transaction.busy = True
+                commit = transaction.state is State.PREPARE_COMMIT
+                self._hub.spawn(self._ending.end, transaction, commit, transaction.epoch)
+
+    def close(self) -> None:
+        """No more timeouts."""
+        self._timeouts.close()
+
+    def _abort(self, transaction: Transaction) -> bool:
+        """Abort one that has lasted too long; its producer is fenced."""
+        return self._ending.end(transaction, False, transaction.epoch + 1) is None
+
+    # -- identity -------------------------------------------------------------------------------
+
+    def init_producer_id(
+        self,
+        transactional_id: str | None,
+        timeout: float,
+        producer_id: int = NO_PRODUCER_ID,
+        epoch: int = NO_EPOCH,
+    ) -> ProducerIdentity:
+        if transactional_id is None:
+            return self._identities.anonymous()
+        if not isinstance(transactional_id, str) or not transactional_id:
+            return ProducerIdentity(InvalidRequestError)
+        if (producer_id == NO_PRODUCER_ID) != (epoch == NO_EPOCH):
+            return ProducerIdentity(InvalidRequestError)
+        if not 0 < timeout <= TRANSACTION_TIMEOUT_MAX:
+            return ProducerIdentity(InvalidTransactionTimeoutError)
+        return whole(self._hub, self._identities.give, transactional_id, timeout, producer_id, epoch)
+
+    # -- what a transaction touches -------------------------------------------------------------
+
+    def add_partitions_to_transaction(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Error | None]:
+        wanted = list(partitions)
+        found = {key: self._topics.partition(*key) for key in wanted}
+        unknown = {key for key, partition in found.items() if partition is None or not partition.writable}
+        if unknown:
+            return {
+                key: UnknownTopicOrPartitionError if key in unknown else OperationNotAttemptedError
+                for key in wanted
+            }
+        named = {row_name(partition): partition for partition in found.values() if partition is not None}
+        error = whole(self._hub, self._add_partitions, transactional_id, producer_id, epoch, named)
+        return dict.fromkeys(wanted, error)
+
+    def _add_partitions(
+        self, transactional_id: str, producer_id: int, epoch: int, named: Mapping[str, Partition]
+    ) -> Error | None:
+        transaction = self._table.own(transactional_id, producer_id, epoch)
+        if not isinstance(transaction, Transaction):
+            return transaction
+        rows: Rows = {}
+        for name in named:
+            if name not in transaction.partitions:
+                rows.update(transaction.partition_row(name))
+        error = self._note(transaction, rows)
+        if error is None:
+            transaction.partitions.update(named)
+        return error
+
+    def add_offsets_to_transaction(
+        self, transactional_id: str, producer_id: int, epoch: int, group: str
+    ) -> Error | None:
+        if not isinstance(group, str) or not group:
+            return InvalidGroupIdError
+        return whole(self._hub, self._add_group, transactional_id, producer_id, epoch, group)
+
+    def _add_group(self, transactional_id: str, producer_id: int, epoch: int, group: str) -> Error | None:
+        transaction = self._table.own(transactional_id, producer_id, epoch)
+        if not isinstance(transaction, Transaction):
+            return transaction
+        if group not in transaction.groups and len(transaction.groups) >= TRANSACTION_GROUPS:
+            return PolicyViolationError
+        rows = {} if group in transaction.groups else transaction.group_row(group)
+        error = self._note(transaction, rows)
+        if error is None:
+            transaction.groups.add(group)
+        return error
+
+    def commit_transaction_offsets(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        group: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        generation: int = NO_GENERATION,
+        member_id: str = NO_MEMBER,
+        instance_id: str | None = None,
+    ) -> dict[TopicPartition, Error | None]:
+        error = None
+        if generation >= 0 or member_id != NO_MEMBER or instance_id is not None:
+            error = self._groups.check_commit(group, generation, member_id, instance_id)
+        answers, rows = self._offsets.rows(group, offsets)
+        if error is None and rows:
+            values = {key: value for (_, key), value in rows.items()}
+            error = whole(self._hub, self._add_offsets, transactional_id, producer_id, epoch, group, values)
+        return {key: wrong or error for key, wrong in answers.items()}
+
+    def _add_offsets(
+        self, transactional_id: str, producer_id: int, epoch: int, group: str, values: Mapping[str, Any]
+    ) -> Error | None:
+        transaction = self._table.own(transactional_id, producer_id, epoch)
+        if not isinstance(transaction, Transaction):
+            return InvalidProducerEpochError if transaction is ProducerFencedError else transaction
+        if transaction.state is not State.ONGOING or group not in transaction.groups:
+            return InvalidTxnStateError
+        rows: Rows = {}
+        for key, value in values.items():
+            rows.update(transaction.offset_row(key, value))
+        error = self._table.write(transaction, rows)
+        if error is None:
+            self._offsets.hold(values.keys() - transaction.offsets.keys())
+            transaction.offsets.update(values)
+        return error
+
+    def _note(self, transaction: Transaction, rows: Rows) -> Error | None:
+        """Write what a transaction touches; with the first of it the transaction begins."""
+        if transaction.state is State.ONGOING:
+            return self._table.write(transaction, rows) if rows else None
+        now = self._clock()
+        begun = {"state": State.ONGOING, "started": now, "updated": now}
+        error = self._table.write(transaction, {**rows, **transaction.open_row(), **transaction.row(**begun)})
+        if error is None:
+            transaction.state = State.ONGOING
+            transaction.started = transaction.updated = now
+            self._timeouts.watch(transaction)
+        return error
+
+    def check_write(self, partition: Partition, header: BatchHeader, transactional_id: str | None) -> None:
+        """Raise RefusedBatchError unless the batch may be appended now, when its round is put together."""
+        transaction = self._table.of_producer(header.producer_id)
+        if transaction is None and not header.is_transactional:
+            return
+        producer_id, epoch = header.producer_id, header.producer_epoch
+        who = f"producer {producer_id} with epoch {epoch}"
+        known = (
+            self._producers.get(partition, producer_id).epoch if transaction is None else transaction.epoch
+        )
+        if epoch < known:
+            raise RefusedBatchError(InvalidProducerEpochError, f"{who}: its epoch is {known} by now")
+        if transaction is None or transaction.state is not State.ONGOING or epoch != transaction.epoch:
+            if header.is_transactional:
+                raise RefusedBatchError(InvalidTxnStateError, f"{who} has no open transaction")
+            return
+        if transactional_id not in (None, transaction.transactional_id):
+            raise RefusedBatchError(
+                InvalidProducerIdMappingError, f"{who} does not belong to {transactional_id!r}"
+            )
+        if not header.is_transactional:
+            raise RefusedBatchError(
+                InvalidTxnStateError, f"{who}: its transaction is open, the batch not in it"
+            )
+        if row_name(partition) not in transaction.partitions:
+            name = f"partition {partition.number} of {partition.topic.name!r}"
+            raise RefusedBatchError(InvalidTxnStateError, f"{who}: {name} was not added to its transaction")
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def end_transaction(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
+    ) -> Error | None:
+        return whole(self._hub, self._end_own, transactional_id, producer_id, epoch, commit)
+
+    def _end_own(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> Error | None:
+        transaction = self._table.own(transactional_id, producer_id, epoch)
+        if not isinstance(transaction, Transaction):
+            return transaction
+        if transaction.state is State.ONGOING:
+            transaction.busy = True
+            return self._ending.end(transaction, commit, epoch)
+        ended = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
+        return None if transaction.state is ended else InvalidTxnStateError
+
+    # -- looking --------------------------------------------------------------------------------
+
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ProducersOfPartition]:
+        answers = {}
+        for key in partitions:
+            partition = self._topics.partition(*key)
+            if partition is None:
+                answers[key] = ProducersOfPartition(UnknownTopicOrPartitionError)
+            else:
+                answers[key] = ProducersOfPartition(None, self._producers.of_partition(partition))
+        return answers
+
+    def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, TransactionDescription]:
+        return {transactional_id: self._describe(transactional_id) for transactional_id in transactional_ids}
+
+    def _describe(self, transactional_id: str) -> TransactionDescription:
+        found = self._table.get(transactional_id)
+        if found is None or found.producer_id == NO_PRODUCER_ID:
+            return TransactionDescription(TransactionalIdNotFoundError)
+        return TransactionDescription(
+            None,
+            found.state.value,
+            found.producer_id,
+            found.epoch,
+            found.timeout,
+            found.started,
+            found.names(),
+        )
+
+    def list_transactions(
+        self, states: Iterable[str] = (), producer_ids: Iterable[int] = ()
+    ) -> list[ListedTransaction]:
+        wanted, producers = set(states), set(producer_ids)
+        listed = []
+        for count, (transactional_id, producer_id, state) in enumerate(self._table.all()):
+            if (not wanted or state in wanted) and (not producers or producer_id in producers):
+                listed.append(ListedTransaction(transactional_id, producer_id, state))
+            if not count % _LISTED:
+                next_turn()
+        return listed
+
+    def forget(self, topic: Topic) -> None:
+        """A topic was deleted: nothing of it is in any transaction now."""
+        prefix, infix = f"{topic.topic_id.hex}/", f"/{topic.topic_id.hex}/"
+        for transaction in self._table.in_use():
+            if not transaction.state.is_open:
+                continue
+            offsets = [key for key in transaction.offsets if infix in key[-44:]]
+            rows: Rows = {}
+            for name in [name for name in transaction.partitions if name.startswith(prefix)]:
+                rows.update(dict.fromkeys(transaction.partition_row(name)))
+                del transaction.partitions[name]
+            for key in offsets:
+                rows.update(dict.fromkeys(transaction.offset_row(key, [])))
+                del transaction.offsets[key]
+            self._offsets.release(offsets)
+            if rows:
+                self._writer.put(rows, lambda error: None)  # what stays is ignored
+
+    # -- bounds ---------------------------------------------------------------------------------
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more transactional ids than are kept."""
+        return len(self._table) > TRANSACTIONAL_IDS_KEPT
+
+    def forget_old(self, pause: Callable[[], object]) -> int:
+        """Forget transactional ids that were not used for TRANSACTIONAL_ID_EXPIRATION, and the longest unused
+        beyond TRANSACTIONAL_IDS_KEPT; how many. Calls ``pause`` now and then."""
+        forgotten = 0
+        for transaction in self._table.expired(self._clock(), pause):
+            if self._table.write(transaction, {(TRANSACTIONS, transaction.transactional_id): None}) is None:
+                self._table.discard(transaction)
+                forgotten += 1
+        return forgotten

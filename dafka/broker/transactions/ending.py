@@ -1,0 +1,127 @@
+"""Ending a transaction: decision, markers, offsets and completion, in one commit if the writer has room.
+
+They are handed over in this order and without a pause, and the writer keeps the order. Should they come into
+several rounds, nothing is written behind something that failed: no marker without the decision, and no end
+without all markers. If only some of it could be written, the rest is tried again until it is, or until the
+broker stops and starts again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+import gevent
+import gevent.event
+from kafka.errors import KafkaStorageError
+
+from dafka.broker.groups.offsets import GroupOffsets
+from dafka.broker.interface.groups import Error
+from dafka.broker.interface.transactions import NO_EPOCH
+from dafka.broker.records.leader import Leaders
+from dafka.broker.topics.table import Partition
+from dafka.broker.transactions.transaction import State, Transaction
+from dafka.commit.writer import Writer
+from dafka.log import LogClosedError
+from dafka.log.repeating import bounded_logger
+
+_DECISION, _END = "decision", "end"  # beside the names of partitions, which have a slash
+
+log = bounded_logger(__name__)
+
+RETRY_PAUSE = 0.2  # seconds until what could not be written is tried again
+
+
+class Ending:
+    """Ends the transactions of one broker. Hub side."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        leaders: Leaders,
+        offsets: GroupOffsets,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._writer = writer
+        self._leaders = leaders
+        self._offsets = offsets
+        self._clock = clock
+
+    def end(self, transaction: Transaction, commit: bool, epoch: int) -> Error | None:
+        """End a transaction that its caller has made busy; its markers have ``epoch``."""
+        before = transaction.state, transaction.epoch, transaction.last_epoch
+        transaction.state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
+        if epoch != transaction.epoch:
+            transaction.epoch, transaction.last_epoch = epoch, NO_EPOCH
+        decided = before[0] is not State.ONGOING
+        pending = dict(transaction.partitions)
+        tried = False
+        while True:
+            outcomes = self._write(transaction, commit, pending)
+            error = next((error for error in outcomes.values() if error is not None), None)
+            if error is None:
+                transaction.busy = False
+                return None
+            decided = decided or outcomes[_DECISION] is None
+            if not decided:  # nothing has happened
+                transaction.state, transaction.epoch, transaction.last_epoch = before
+                transaction.busy = False
+            if not decided or isinstance(error, LogClosedError):
+                return storage_error("ending a transaction", error)
+            level = logging.DEBUG if tried else logging.ERROR  # the disk may be full for long
+            log.log(level, "ending transaction %r: %s; trying again", transaction.transactional_id, error)
+            tried = True
+            pending = {name: partition for name, partition in pending.items() if outcomes[name] is not None}
+            gevent.sleep(RETRY_PAUSE)
+
+    def _write(
+        self, transaction: Transaction, commit: bool, pending: dict[str, Partition]
+    ) -> dict[str, Exception | None]:
+        """Write decision, markers and end; what became of each of them."""
+        outcomes: dict[str, Exception | None] = {}
+        failures: list[Exception] = []
+        ready = gevent.event.Event()
+
+        def told(name: str) -> Callable[[Exception | None], None]:
+            def done(error: Exception | None) -> None:
+                outcomes[name] = error
+                if error is not None:
+                    failures.append(error)
+                if len(outcomes) == len(pending) + 2:
+                    ready.set()
+
+            return done
+
+        def check() -> None:
+            if failures:
+                raise failures[0]
+
+        decision = transaction.row(updated=self._clock())
+        for name in pending:
+            decision.update(transaction.partition_row(name))
+        self._writer.put(decision, told(_DECISION))
+        for name, partition in pending.items():
+            self._leaders.end_transaction(
+                partition, transaction.producer_id, transaction.epoch, commit, told(name), check
+            )
+        ended = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
+        now = self._clock()
+        rows = transaction.rows_without()
+        if commit:
+            rows.update(transaction.offset_rows())
+        rows.update(transaction.row(state=ended, updated=now, started=-1.0))
+        markers = [partition.stored for partition in pending.values()]
+        self._writer.put(rows, told(_END), check, behind=markers)
+        ready.wait()
+        if not failures:
+            transaction.state, transaction.updated, transaction.started = ended, now, -1.0
+            self._offsets.release(transaction.offsets)
+            transaction.forget_touched()
+        return outcomes
+
+
+def storage_error(doing: str, error: Exception | None) -> Error:
+    """What clients are told when the log could not be written."""
+    log.error("%s failed: %s", doing, error)
+    return KafkaStorageError

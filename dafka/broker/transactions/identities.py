@@ -1,0 +1,98 @@
+"""Who a producer is: a producer id of its own, or the one of its transactional id with a new epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafka.errors import ConcurrentTransactionsError, ProducerFencedError
+
+from dafka.broker.interface.transactions import NO_EPOCH, NO_PRODUCER_ID, ProducerIdentity
+from dafka.broker.transactions.ending import Ending, storage_error
+from dafka.broker.transactions.producer_ids import ProducerIds
+from dafka.broker.transactions.table import TransactionTable
+from dafka.broker.transactions.transaction import LAST_EPOCH, State, Transaction
+from dafka.log import LogError
+
+
+class Identities:
+    """Gives producers their identities. Hub side; methods wait as green threads for their commits."""
+
+    def __init__(
+        self, ids: ProducerIds, table: TransactionTable, ending: Ending, clock: Callable[[], float]
+    ) -> None:
+        self._ids = ids
+        self._table = table
+        self._ending = ending
+        self._clock = clock
+
+    def anonymous(self) -> ProducerIdentity:
+        """The identity of a producer without a transactional id: one that nobody has had."""
+        try:
+            return ProducerIdentity(None, self._ids.next(), 0)
+        except LogError as error:
+            return ProducerIdentity(storage_error("allotting producer ids", error))
+
+    def give(self, transactional_id: str, timeout: float, producer_id: int, epoch: int) -> ProducerIdentity:
+        """The identity of a transactional id: :meth:`TransactionInterface.init_producer_id`."""
+        transaction = self._table.get(transactional_id)
+        if transaction is None:
+            return self._first(transactional_id, timeout)
+        if producer_id != NO_PRODUCER_ID and producer_id != transaction.producer_id:
+            return ProducerIdentity(ProducerFencedError)
+        if transaction.busy:
+            return ProducerIdentity(ConcurrentTransactionsError)
+        if epoch not in (NO_EPOCH, transaction.epoch):
+            if epoch == transaction.last_epoch and not transaction.state.is_open:  # asked for again
+                return ProducerIdentity(None, transaction.producer_id, transaction.epoch)
+            return ProducerIdentity(ProducerFencedError)
+        if transaction.state.is_open:
+            transaction.busy = True
+            error = self._ending.end(transaction, False, transaction.epoch + 1)
+            if error is not None:
+                return ProducerIdentity(error)
+        return self._bump(transaction, timeout, epoch)
+
+    def _first(self, transactional_id: str, timeout: float) -> ProducerIdentity:
+        transaction = Transaction(transactional_id)
+        transaction.busy = True
+        self._table.add(transaction)
+        try:
+            identity = self._become(transaction, self._ids.next(), 0, NO_EPOCH, timeout)
+        except LogError as error:
+            identity = ProducerIdentity(storage_error("allotting producer ids", error))
+        transaction.busy = False
+        if identity.error is not None:
+            self._table.discard(transaction)
+        return identity
+
+    def _bump(self, transaction: Transaction, timeout: float, epoch: int) -> ProducerIdentity:
+        if transaction.epoch < LAST_EPOCH:
+            return self._become(transaction, transaction.producer_id, transaction.epoch + 1, epoch, timeout)
+        transaction.busy = True
+        try:
+            producer_id = self._ids.next()
+        except LogError as error:
+            return ProducerIdentity(storage_error("allotting producer ids", error))
+        finally:
+            transaction.busy = False
+        return self._become(transaction, producer_id, 0, NO_EPOCH, timeout)
+
+    def _become(
+        self, transaction: Transaction, producer_id: int, epoch: int, last_epoch: int, timeout: float
+    ) -> ProducerIdentity:
+        fields = {
+            "producer_id": producer_id,
+            "epoch": epoch,
+            "last_epoch": last_epoch,
+            "timeout": float(timeout),
+            "state": State.EMPTY,
+            "updated": self._clock(),
+        }
+        error = self._table.write(transaction, transaction.row(**fields))
+        if error is not None:
+            return ProducerIdentity(error)
+        self._table.discard_producer(transaction)
+        for name, value in fields.items():
+            setattr(transaction, name, value)
+        self._table.add(transaction)
+        return ProducerIdentity(None, producer_id, epoch)

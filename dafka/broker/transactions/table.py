@@ -1,0 +1,145 @@
+"""All transactional ids: those in use in memory, the others in the log until somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+from kafka.errors import (
+    ConcurrentTransactionsError,
+    InvalidProducerIdMappingError,
+    InvalidRequestError,
+    ProducerFencedError,
+)
+
+from dafka.broker.interface.groups import Error
+from dafka.broker.limits import TRANSACTIONAL_ID_EXPIRATION, TRANSACTIONAL_IDS_KEPT
+from dafka.broker.topics.table import Partition, Topic, TopicTable
+from dafka.broker.transactions.ending import storage_error
+from dafka.broker.transactions.transaction import OPEN, TRANSACTIONS, Transaction
+from dafka.commit.rows import Rows
+from dafka.commit.writer import Writer
+from dafka.log import Log, LogError
+
+
+class TransactionTable:
+    """The transactions of one log. Hub side."""
+
+    def __init__(self, log: Log, writer: Writer, topics: TopicTable) -> None:
+        self._writer = writer
+        self._topics = topics
+        self._table = log.table(TRANSACTIONS)
+        self._open = log.table(OPEN)
+        self._known: dict[str, Transaction] = {}
+        self._by_producer: dict[int, Transaction] = {}
+        touched = set()
+        for key in self._open:
+            producer_id, kind, rest = key.split("/", 2)
+            if kind == "t":
+                self.get(rest)
+            else:
+                touched.add(int(producer_id))
+        nameless = touched - self._by_producer.keys()
+        if nameless:  # rows of a transaction that an earlier version began, without its transactional id
+            for transactional_id, row in self._table.items():
+                if row["producer_id"] in nameless:
+                    self.get(transactional_id)
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        """The transaction of an id."""
+        found = self._known.get(transactional_id)
+        if found is None and isinstance(transactional_id, str):
+            row = self._table.get(transactional_id)
+            if row is not None:
+                found = Transaction.load(transactional_id, row)
+                if found.state.is_open:
+                    for key, value in self._open.items(found.prefix):
+                        found.touch(key, value, self._partition)
+                self.add(found)
+        return found
+
+    def of_producer(self, producer_id: int) -> Transaction | None:
+        """The transaction of a producer, if it is in use."""
+        return self._by_producer.get(producer_id)
+
+    def add(self, transaction: Transaction) -> None:
+        """Keep one that is new, or whose producer id has changed."""
+        self._known[transaction.transactional_id] = transaction
+        self._by_producer[transaction.producer_id] = transaction
+
+    def discard_producer(self, transaction: Transaction) -> None:
+        """Its producer id is about to change."""
+        self._by_producer.pop(transaction.producer_id, None)
+
+    def discard(self, transaction: Transaction) -> None:
+        """Its row is deleted, or was never written."""
+        self._known.pop(transaction.transactional_id, None)
+        self.discard_producer(transaction)
+
+    def __len__(self) -> int:
+        """How many transactional ids there are."""
+        return len(self._table)
+
+    def own(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction | Error:
+        """The transaction of a producer, or what it is told instead."""
+        if not transactional_id:
+            return InvalidRequestError
+        transaction = self.get(transactional_id)
+        if transaction is None or transaction.producer_id != producer_id:
+            return InvalidProducerIdMappingError
+        if transaction.epoch != epoch:
+            return ProducerFencedError
+        return ConcurrentTransactionsError if transaction.busy else transaction
+
+    def in_use(self) -> list[Transaction]:
+        """Those in memory, all open ones among them."""
+        return list(self._known.values())
+
+    def all(self) -> Iterator[tuple[str, int, str]]:
+        """Transactional id, producer id and state of each; what is not in use stays in the log."""
+        for transactional_id in self._table:
+            found = self._known.get(transactional_id)
+            row = self._table.get(transactional_id) if found is None else None
+            if found is not None:
+                yield transactional_id, found.producer_id, found.state.value
+            elif row is not None:
+                yield transactional_id, row["producer_id"], row["state"]
+
+    def expired(self, now: float, pause: Callable[[], object]) -> Iterator[Transaction]:
+        """Those unused for TRANSACTIONAL_ID_EXPIRATION, and the longest unused beyond TRANSACTIONAL_IDS_KEPT.
+
+        Calls ``pause`` now and then.
+        """
+        idle: list[tuple[float, str]] = []
+        for count, transactional_id in enumerate(self._table.unordered()):
+            found = self._known.get(transactional_id)
+            row = self._table.get(transactional_id) if found is None else None
+            if row is not None:
+                idle.append((row["updated"], transactional_id))
+            elif found is not None and not found.state.is_open:
+                idle.append((found.updated, transactional_id))
+            if not count % 1000:
+                pause()
+        surplus = len(self._table) - TRANSACTIONAL_IDS_KEPT
+        for count, (updated, transactional_id) in enumerate(sorted(idle)):
+            if updated >= now - TRANSACTIONAL_ID_EXPIRATION and count >= surplus:
+                break
+            transaction = self.get(transactional_id)
+            if transaction is not None and not transaction.busy and not transaction.state.is_open:
+                yield transaction
+
+    def write(self, transaction: Transaction, rows: Rows) -> Error | None:
+        """Write rows while the transaction is busy; waits as a green thread."""
+        transaction.busy = True
+        try:
+            self._writer.put_and_wait(rows)
+        except LogError as error:
+            return storage_error(f"writing transaction {transaction.transactional_id!r}", error)
+        finally:
+            transaction.busy = False
+        return None
+
+    def _partition(self, name: str) -> Partition | None:
+        topic_id, _, number = name.partition("/")
+        topic: Topic | None = self._topics.by_id(UUID(hex=topic_id))
+        return None if topic is None else self._topics.partition(topic.name, int(number))

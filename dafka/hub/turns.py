@@ -1,0 +1,137 @@
+"""The hub's turns: how long they take, and how long work makes several short ones of itself.
+
+A turn is what the hub does between two looks at its sockets and timers. While it lasts nobody else is heard,
+so none is to take more than some milliseconds, whatever a client asks for: what takes longer is cut into
+pieces with :class:`Pace`, or computed beside the hub (:class:`dafka.hub.pool.Aside`).
+
+``gevent.sleep(0)`` does not end a turn: green threads that call it take turns with each other for up to a
+hundred switches before the loop looks at its sockets again. :func:`next_turn` does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+import gevent
+
+from dafka.mesh import limits
+
+T = TypeVar("T")
+
+_FIRST, _LAST = 2, -2  # libev's highest and lowest priority
+
+
+class TurnGauge:
+    """The longest turns of a gevent loop, in seconds: by the clock, and in processor time of its thread.
+
+    Other threads and programs lengthen the first alone. The loop's thread makes the gauge.
+
+    They are those of the current and of the last window of limits.TURN_WINDOW seconds.
+    """
+
+    def __init__(
+        self,
+        loop: Any,
+        clock: Callable[[], float] = time.monotonic,
+        cpu: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._clock = clock
+        self._cpu = cpu
+        self.reset()
+        # The first watcher behind the loop's wait, and the last of those before it, which run callbacks.
+        self._check = loop.check(ref=False, priority=_FIRST)
+        self._check.start(self._begin)
+        self._prepare = loop.prepare(ref=False, priority=_LAST)
+        self._prepare.start(self._end)
+
+    def reset(self) -> None:
+        """Forget what was; the turn that this is called in does not count."""
+        self._window = self._clock()
+        self._began = self._began_cpu = float("inf")
+        self._now = self._now_cpu = 0.0
+        self._before = self._before_cpu = 0.0
+
+    @property
+    def longest(self) -> float:
+        """The longest turn by the clock."""
+        return max(self._now, self._before)
+
+    @property
+    def longest_cpu(self) -> float:
+        """The turn that has taken the most processor time."""
+        return max(self._now_cpu, self._before_cpu)
+
+    def metrics(self) -> dict[str, int]:
+        """By the names of :mod:`dafka.mesh.metrics`, in microseconds."""
+        return {
+            "hub_longest_turn": int(1e6 * self.longest),
+            "hub_longest_turn_cpu": int(1e6 * self.longest_cpu),
+        }
+
+    def _begin(self) -> None:
+        self._began = self._clock()
+        self._began_cpu = self._cpu()
+
+    def _end(self) -> None:
+        now = self._clock()
+        taken = now - self._began
+        if taken > self._now:
+            self._now = taken
+        taken = self._cpu() - self._began_cpu
+        if taken > self._now_cpu:
+            self._now_cpu = taken
+        if now - self._window > limits.TURN_WINDOW:
+            self._window = now
+            self._before, self._before_cpu = self._now, self._now_cpu
+            self._now = self._now_cpu = 0.0
+
+
+def in_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of that size; the last one may be shorter."""
+    left = iter(items)
+    while piece := list(islice(left, size)):
+        yield piece
+
+
+def next_turn() -> None:
+    """Wait as a green thread until the hub has looked at its sockets and timers; 3 microseconds if idle."""
+    hub = gevent.get_hub()
+    with hub.loop.timer(0) as timer:
+        hub.wait(timer)
+
+
+class Pace:
+    """How a green thread goes through much work: it lets others have their turn every few milliseconds.
+
+    What it works on may change in each of these pauses.
+    """
+
+    __slots__ = ("_ends", "pauses")
+
+    def __init__(self) -> None:
+        self.pauses = 0
+        self._ends = time.monotonic() + limits.PACE_SECONDS
+
+    def rest(self) -> None:
+        """Pause if it is time; to be called after less than a millisecond of work."""
+        if time.monotonic() >= self._ends:
+            self.pause()
+
+    def pause(self) -> None:
+        """Let others have their turn now."""
+        self.pauses += 1
+        next_turn()
+        self._ends = time.monotonic() + limits.PACE_SECONDS
+
+    def over(self, items: Iterable[T], every: int = limits.PACE_ITEMS) -> Iterator[T]:
+        """The items, with a look at the clock after each ``every`` of them."""
+        left = every
+        for item in items:
+            yield item
+            left -= 1
+            if not left:
+                self.rest()
+                left = every

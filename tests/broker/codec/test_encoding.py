@@ -1,0 +1,49 @@
+"""Responses as bytes: the same ones, whichever of kafka-python's two ways is taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from broker.clients import Client
+from broker.server.samples import NO_ID, samples
+from kafka.protocol.metadata import MetadataResponse
+
+from dafka.broker.codec import encoding
+from dafka.broker.codec.encoding import encoded
+from dafka.broker.server import answer
+from dafka.broker.server.table import BY_KEY
+
+ANSWERED = [
+    sample
+    for sample in samples("topic", NO_ID)
+    if sample.API_KEY in BY_KEY and BY_KEY[sample.API_KEY].answer is not None
+]
+
+
+@pytest.fixture(autouse=True)
+def followed(monkeypatch: pytest.MonkeyPatch) -> dict[Any, float]:
+    """As in a process that has answered nothing yet."""
+    fresh: dict[Any, float] = {}
+    monkeypatch.setattr(encoding, "_followed", fresh)
+    return fresh
+
+
+@pytest.mark.parametrize("sample", ANSWERED, ids=[type(one).__name__[:-7] for one in ANSWERED])
+def test_both_ways_lead_to_the_same_octets(client: Client, followed: dict[Any, float], sample: Any):
+    client.create("topic", 2)
+    api = BY_KEY[sample.API_KEY]
+    for version in range(api.first, api.last + 1):
+        sample.API_VERSION = version
+        response = client.connection.hub.run(answer, client.core, sample)
+        assert encoded(response, version) == response.encode(version=version)
+    assert len(followed) == api.last + 1 - api.first
+
+
+def test_a_layout_that_is_used_much_is_compiled(monkeypatch: pytest.MonkeyPatch, followed: dict[Any, float]):
+    response = MetadataResponse(brokers=[], cluster_id="one", controller_id=0, topics=[])
+    octets = encoded(response, 13)
+    assert 0 < followed[MetadataResponse, 13] < 1
+    followed[MetadataResponse, 13] = encoding.COMPILE_SECONDS
+    monkeypatch.setattr(type(MetadataResponse._struct), "encode", None)
+    assert encoded(response, 13) == octets

@@ -1,0 +1,216 @@
+"""Produce and list offsets: numbers, refusals, failures, pushing back."""
+
+from __future__ import annotations
+
+import gevent
+import kafka.errors as errors
+import pytest
+from broker.clients import batch, timed, until
+
+from dafka.broker.interface.broker import CommittedOffset, ListedOffset, Produced, TopicSpec
+from dafka.broker.limits import MESSAGE_MAX_BYTES
+from dafka.log import LogWriteError
+from dafka.protocol.batch import read_header
+from dafka.protocol.batch_walk import walk_records
+
+# -- produce ------------------------------------------------------------------------------------
+
+
+def test_batches_are_numbered_one_behind_the_other(client):
+    client.create("t")
+    assert client.produce("t", b"a", b"b") == Produced(None, 0, -1, 0)
+    assert client.produce("t", b"c") == Produced(None, 2, -1, 0)
+    assert client.values("t") == [b"a", b"b", b"c"]
+
+
+def test_several_batches_for_a_partition_are_taken_in_their_order(client):
+    client.create("t")
+    answers = client.call("produce", {("t", 0): [batch(b"a"), batch(b"b", b"c"), batch(b"d")]})
+    assert answers["t", 0].base_offset == 0
+    assert client.values("t") == [b"a", b"b", b"c", b"d"]
+
+
+def test_a_batch_is_stored_as_it_came_but_for_its_offset(client):
+    client.create("t")
+    client.produce("t", b"first")
+    content = batch(b"second", compression="gzip", producer_id=7, producer_epoch=1, base_sequence=5)
+    client.call("produce", {("t", 0): [content]})
+    stored = client.fetch("t", 1).batches[0]
+    assert stored[12:] == b"\0\0\0\0" + content[16:]
+    assert read_header(stored).base_offset == 1
+
+
+def test_calls_under_way_together_get_offsets_without_gaps(client):
+    client.create("t")
+
+    def produce_together():
+        greens = [gevent.spawn(client.core.produce, {("t", 0): [batch(b"%d" % n)]}) for n in range(50)]
+        gevent.joinall(greens, raise_error=True)
+        return [green.value["t", 0].base_offset for green in greens]
+
+    offsets = client.connection.hub.run(produce_together)
+    assert sorted(offsets) == list(range(50))
+    values = client.values("t")
+    assert [values[offset] for offset in offsets] == [b"%d" % n for n in range(50)]
+
+
+def test_acks_0_does_not_wait_and_what_it_sent_is_there_soon(client):
+    client.create("t")
+    assert client.call("produce", {("t", 0): [batch(b"a")]}, acks=0) == {("t", 0): Produced(None)}
+    assert until(lambda: client.values("t")) == [b"a"]
+
+
+def damaged(content: bytes) -> bytes:
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+@pytest.mark.parametrize(
+    ("contents", "error"),
+    [
+        ([batch(b"good"), damaged(batch(b"bad"))], errors.CorruptRecordError),
+        ([batch(b"good"), batch(b"short")[:-1]], errors.CorruptRecordError),
+        ([batch(b"good") + b"more"], errors.CorruptRecordError),
+        ([b""], errors.CorruptRecordError),
+        ([b"raw" * 30], errors.InvalidRecordError),
+        ([], errors.InvalidRecordError),
+        ([batch(b"good"), batch(b"x" * MESSAGE_MAX_BYTES)], errors.MessageSizeTooLargeError),
+    ],
+)
+def test_a_bad_batch_is_refused_with_all_that_came_for_its_partition(client, contents, error):
+    client.create("t", 2)
+    answers = client.call("produce", {("t", 0): contents, ("t", 1): [batch(b"other")]})
+    assert (answers["t", 0].error, answers["t", 0].base_offset) == (error, -1)
+    assert answers["t", 0].detail
+    assert answers["t", 1] == Produced(None, 0, -1, 0)
+    assert client.values("t") == []
+
+
+def test_a_batch_of_exactly_the_largest_size_is_taken(client):
+    client.create("t")
+    room = MESSAGE_MAX_BYTES - len(batch(b"x" * 1_000_000)) + 1_000_000
+    assert len(batch(b"x" * room)) == MESSAGE_MAX_BYTES
+    assert client.produce("t", b"x" * room).error is None
+
+
+@pytest.mark.parametrize("partition", [("t", 1), ("t", -1), ("unknown", 0)])
+def test_an_unknown_partition_is_refused(client, partition):
+    client.create("t")
+    answer = client.call("produce", {partition: [batch(b"a")]})[partition]
+    assert answer.error is errors.UnknownTopicOrPartitionError
+
+
+def test_other_acks_than_kafkas_are_refused(client):
+    client.create("t")
+    answer = client.call("produce", {("t", 0): [batch(b"a")]}, acks=2)["t", 0]
+    assert answer.error is errors.InvalidRequiredAcksError
+
+
+def test_what_cannot_be_written_is_an_error_and_the_next_records_take_its_offsets(client, monkeypatch):
+    client.create("t", 2)
+    client.produce("t", b"before")
+
+    def full(*_):
+        raise LogWriteError(client.core.log.path, "no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(client.core.log._storage, "commit", full)
+        answer = client.produce("t", b"lost")
+        assert answer.error is errors.KafkaStorageError
+        assert "no space" in answer.detail
+        assert client.call("create_topics", {"other": TopicSpec(1)}) == {"other": errors.KafkaStorageError}
+        committed = client.call("commit_offsets", "g", {("t", 0): CommittedOffset(1)})
+        assert committed == {("t", 0): errors.KafkaStorageError}
+        assert client.call("delete_topics", ["t"]) == {"t": errors.KafkaStorageError}
+    assert client.produce("t", b"after") == Produced(None, 1, -1, 0)
+    assert client.values("t") == [b"before", b"after"]
+
+
+def test_produce_waits_while_too_much_waits_for_its_commit(client, monkeypatch):
+    client.create("t")
+    monkeypatch.setattr("dafka.broker.embedded.records.PENDING_BYTES", 100)
+
+    def produce_much():
+        for number in range(20):
+            client.core.produce({("t", 0): [batch(b"%d" % number)]}, acks=0)
+            assert client.core._pending_bytes <= 200
+
+    client.connection.hub.run(produce_much)
+    assert until(lambda: len(client.values("t")) == 20)
+    assert client.core._pending_bytes == 0
+
+
+# -- list offsets -------------------------------------------------------------------------------
+
+
+def test_offsets_by_time(client):
+    client.create("t")
+    for timestamp in (1000, 3000, 2000, 4000):
+        client.produce("t", b"a", b"b", timestamp=timestamp)
+
+    def listed(timestamp: int) -> ListedOffset:
+        return client.call("list_offsets", {("t", 0): timestamp})["t", 0]
+
+    assert listed(-2) == ListedOffset(None, 0, -1, 0)
+    assert listed(-1) == ListedOffset(None, 8, -1, 0)
+    assert listed(-3) == ListedOffset(None, 6, 4000, 0)
+    assert listed(0) == ListedOffset(None, 0, 1000, 0)
+    assert listed(1001) == ListedOffset(None, 2, 3000, 0)
+    assert listed(3001) == ListedOffset(None, 6, 4000, 0)
+    assert listed(4001) == ListedOffset(None, -1, -1)
+    assert listed(-9).error is errors.UnsupportedVersionError
+
+
+def test_looking_for_a_time_lets_others_have_their_turn(client):
+    """Records without a timestamp: their batches say when they came, so each has to be looked at."""
+    client.create("t")
+    for _ in range(20):
+        client.produce("t", bytes(9000), timestamp=-1)
+    turns = 0
+
+    def take_turns():
+        nonlocal turns
+        while True:
+            turns += 1
+            gevent.sleep(0)
+
+    def look():
+        green = gevent.spawn(take_turns)
+        try:
+            return client.core.list_offsets({("t", 0): 0})["t", 0]
+        finally:
+            green.kill()
+
+    assert client.connection.hub.run(look) == ListedOffset(None, -1, -1)
+    assert turns >= 19
+
+
+def test_the_largest_timestamp_is_looked_for_where_it_is(client, monkeypatch):
+    client.create("t")
+    for timestamp in range(1000, 1100):
+        client.produce("t", b"a", b"b", timestamp=timestamp)
+    opened = []
+
+    def counting(content):
+        opened.append(content)
+        return walk_records(content)
+
+    monkeypatch.setattr("dafka.log.timestamps.walk_records", counting)
+    assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, 198, 1099, 0)
+    assert len(opened) == 1
+
+
+def test_the_largest_timestamp_is_found_though_batches_say_later_ones(client):
+    client.create("t")
+    client.produce("t", b"a", timestamp=1000)
+    client.produce("t", b"b", timestamp=3000)
+    client.call("produce", {("t", 0): [timed(batch(b"c", timestamp=2000), 2000, 5000)]})
+    client.produce("t", b"d", timestamp=-1)
+    assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, 1, 3000, 0)
+
+
+def test_offsets_of_an_empty_and_of_an_unknown_partition(client):
+    client.create("t")
+    found = client.call("list_offsets", {("t", 0): -1, ("t", 1): -1})
+    assert found["t", 0] == ListedOffset(None, 0, -1, 0)
+    assert found["t", 1].error is errors.UnknownTopicOrPartitionError
+    assert client.call("list_offsets", {("t", 0): -3})["t", 0] == ListedOffset(None, -1, -1)

@@ -1,0 +1,132 @@
+"""What a broker says of records that a power cut took, and that it had noted something about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from broker.clients import MEGABYTE, Client, batch
+from broker.transactions.transactional import Producer, committed, everything, fetch
+
+from dafka import Broker
+from dafka.broker.interface.broker import CommittedOffset, Produced, TopicSpec
+from dafka.log import LOST_TABLE, Log
+from dafka.log.limits import FILE_BYTES
+from dafka.protocol.batch import with_producer
+
+LARGE = bytes(FILE_BYTES)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Client]:
+    with Broker(folder) as broker:
+        yield Client(broker)
+
+
+def power_cut(folder: Path, kept: int) -> None:
+    """Only the first ``kept`` large values had reached the disk when the power went."""
+    for file in sorted((folder / "values").iterdir(), key=lambda path: path.stat().st_mtime_ns)[kept:]:
+        file.write_bytes(b"")
+    (folder / "dafka.boot").unlink()
+
+
+def test_a_producer_s_batch_that_was_lost_is_stored_when_it_comes_again(tmp_path: Path) -> None:
+    """Or its producer would be told an offset where there is nothing, or another record."""
+
+    def send(client: Client, value: bytes, sequence: int) -> Produced:
+        content = with_producer(batch(value + LARGE), 7, 0, sequence)
+        return client.call("produce", {("t", 0): [content]})["t", 0]
+
+    with running(tmp_path) as client:
+        client.create("t")
+        for sequence in range(3):
+            assert send(client, b"%d" % sequence, sequence).base_offset == sequence
+    power_cut(tmp_path, 1)
+    with running(tmp_path) as client:
+        assert client.produce("t", b"another").base_offset == 1
+        assert send(client, b"2", 2).base_offset == 2
+        assert send(client, b"2", 2).base_offset == 2
+        assert [value[:1] for value in everything(client)] == [b"0", b"a", b"2"]
+        assert len(client.core.log.table(LOST_TABLE)) == 0
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_an_aborted_transaction_that_was_lost_hides_nothing_that_comes_later(
+    tmp_path: Path, kept: int
+) -> None:
+    with running(tmp_path) as client:
+        client.create("t")
+        client.produce("t", b"before" + LARGE)
+        producer = Producer(client)
+        for _ in range(2):
+            producer.send(b"aborted" + LARGE)
+        producer.abort()
+    power_cut(tmp_path, kept)
+    with running(tmp_path) as client:
+        producer.client = client
+        producer.init()
+        for value in (b"later", b"and later"):
+            producer.send(value)
+            producer.commit()
+        seen = [value[:6] for value in committed(client)]
+        assert seen == [b"before", b"later", b"and la"]
+        assert len(fetch(client, max_bytes=MEGABYTE).aborted) == kept - 1
+
+
+def test_a_transaction_that_was_lost_in_part_is_not_committed(tmp_path: Path) -> None:
+    with running(tmp_path) as client:
+        client.create("t")
+        producer = Producer(client)
+        for value in (b"a", b"b", b"c"):
+            producer.send(value + LARGE)
+    power_cut(tmp_path, 1)
+    with running(tmp_path) as client:
+        producer.client = client
+        assert producer.write(b"d").error is not None
+        producer.abort()
+        client.produce("t", b"after")
+        assert committed(client) == [b"after"]
+
+
+def test_a_group_that_had_read_what_was_lost_goes_on_at_the_end_that_is_left(tmp_path: Path) -> None:
+    """Or it would miss what gets the lost offsets before it is back."""
+    with running(tmp_path) as client:
+        client.call("create_topics", {"t": TopicSpec(2)})
+        for value in (b"a", b"b", b"c"):
+            client.produce("t", value + LARGE)
+        for group, offset in (("ahead", 3), ("behind", 1)):
+            offsets = {("t", number): CommittedOffset(offset, "mine") for number in (0, 1)}
+            client.call("commit_offsets", group, offsets)
+    power_cut(tmp_path, 2)
+    with running(tmp_path) as client:
+        for group, offset, other in (("ahead", 2, 3), ("behind", 1, 1)):
+            found = client.call("fetch_offsets", group, [("t", 0), ("t", 1)])
+            assert [(one.offset, one.metadata) for one in found.values()] == [
+                (offset, "mine"),
+                (other, "mine"),
+            ]
+
+
+def test_a_partition_of_which_nothing_is_left_goes_on_at_its_end(tmp_path: Path) -> None:
+    with running(tmp_path) as client:
+        client.create("t")
+        client.produce("t", LARGE)
+    power_cut(tmp_path, 0)
+    with running(tmp_path) as client:
+        assert everything(client) == []
+        assert client.produce("t", b"a").base_offset == 1
+        assert len(client.core.log.table(LOST_TABLE)) == 0
+
+
+def test_what_the_log_says_of_partitions_that_the_broker_does_not_write_is_only_taken_note_of(
+    tmp_path: Path,
+) -> None:
+    with Log(tmp_path) as log:
+        native = log.partition(b"t", b"A" * 32)
+        log.write([(native, [b"message"])])
+        log.write([], {(LOST_TABLE, str(native.number)): 1, (LOST_TABLE, "77"): 5})
+    with running(tmp_path) as client:
+        assert len(client.core.log.table(LOST_TABLE)) == 0
+        assert client.values("t", partition=1) == [b"message"]

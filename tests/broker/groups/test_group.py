@@ -1,0 +1,494 @@
+"""The group state machine: every transition of Kafka's classic protocol, without a clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kafka.errors as errors
+import pytest
+
+from dafka.broker.groups.group import Group, State
+from dafka.broker.interface.broker import JoinRequest, LeavingMember
+from dafka.broker.limits import EMPTY_SECONDS, INITIAL_DELAY, INITIAL_DELAY_MAX, INITIAL_DELAY_UNREADY
+
+RANGE = [("range", b"meta")]
+SESSION = 10.0
+REBALANCE = 60.0
+
+
+class Table:
+    """A group with a clock to set, and members that join and sync; what is answered is kept in lists."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.group = Group(0.0)
+
+    def join(
+        self, member_id: str = "", protocols: Any = RANGE, instance: str | None = None, **more: Any
+    ) -> Any:
+        answers: list[Any] = []
+        request = JoinRequest(member_id, SESSION, REBALANCE, "consumer", protocols, instance, "c", **more)
+        self.group.join(self.now, request, answers.append)
+        return answers
+
+    def sync(self, joined: Any, assignments: Any = None, instance: str | None = None, **more: Any) -> Any:
+        answers: list[Any] = []
+        fields = {"generation": joined.generation, "member_id": joined.member_id, **more}
+        self.group.sync(
+            self.now,
+            fields["generation"],
+            fields["member_id"],
+            instance,
+            fields.get("protocol_type", "consumer"),
+            fields.get("protocol", joined.protocol),
+            assignments or {},
+            answers.append,
+        )
+        return answers
+
+    def beat(self, joined: Any, **more: Any) -> Any:
+        generation = more.get("generation", joined.generation)
+        return self.group.heartbeat(self.now, generation, joined.member_id, more.get("instance"))
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        if self.now >= self.group.wake_at:
+            self.group.tick(self.now)
+
+    def stable(self, count: int = 1, **options: Any) -> list[Any]:
+        """A stable group of so many new members, the leader first; what they have joined."""
+        answers = [self.join(**options) for _ in range(count)]
+        self.pass_time(INITIAL_DELAY)
+        return self.settle([answer for (answer,) in answers])
+
+    def settle(self, joined: list[Any]) -> list[Any]:
+        joined = sorted(joined, key=lambda one: one.member_id != one.leader)
+        everyone = {one.member_id: one.member_id.encode() for one in joined}
+        waiting = [self.sync(one) for one in joined[1:]]
+        synced = [self.sync(joined[0], everyone), *waiting]
+        assert [answer.assignment for (answer,) in synced] == [one.member_id.encode() for one in joined]
+        assert self.group.state is State.STABLE
+        return joined
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
+def error_of(answers: list[Any]) -> Any:
+    (answer,) = answers
+    return answer.error
+
+
+# -- the first generation -------------------------------------------------------------------------
+
+
+def test_the_first_generation_waits_a_moment_for_members_that_start_together(table):
+    first = table.join()
+    table.pass_time(INITIAL_DELAY * 0.9)
+    second = table.join()
+    table.pass_time(INITIAL_DELAY * 0.9)
+    assert (first, second) == ([], [])
+    table.pass_time(INITIAL_DELAY * 0.2)
+    assert [answer[0].generation for answer in (first, second)] == [1, 1]
+
+
+def test_newcomers_do_not_hold_up_the_first_generation_for_long(table):
+    first = table.join()
+    while not first and table.now < 1:
+        table.pass_time(INITIAL_DELAY / 2)
+        table.join()
+    assert table.now <= INITIAL_DELAY_MAX + INITIAL_DELAY
+
+
+def test_a_leader_that_has_yet_to_learn_of_its_partitions_gets_time_for_it(table):
+    first = table.join(knows_partitions=False)
+    table.pass_time(INITIAL_DELAY_UNREADY * 0.9)
+    second = table.join()
+    table.pass_time(INITIAL_DELAY_UNREADY * 0.09)
+    assert (first, second) == ([], [])
+    table.pass_time(INITIAL_DELAY_UNREADY * 0.02)
+    assert [answer[0].generation for answer in (first, second)] == [1, 1]
+    assert first[0].leader == first[0].member_id
+
+
+def test_one_that_does_not_lead_need_not_know_of_partitions(table):
+    answers = [table.join(), table.join(knows_partitions=False)]
+    table.pass_time(INITIAL_DELAY)
+    assert [answer[0].generation for answer in answers] == [1, 1]
+
+
+def test_the_leader_learns_the_members_and_the_others_who_leads(table):
+    answers = [table.join(protocols=[("range", b"%d" % number)]) for number in range(3)]
+    table.pass_time(INITIAL_DELAY)
+    joined = [answer for (answer,) in answers]
+    leaders = [one for one in joined if one.member_id == one.leader]
+    assert len(leaders) == 1
+    assert [member.metadata for member in leaders[0].members] == [b"0", b"1", b"2"]
+    assert {member.member_id for member in leaders[0].members} == {one.member_id for one in joined}
+    assert all(not one.members for one in joined if one is not leaders[0])
+    assert {(one.protocol_type, one.protocol, one.leader) for one in joined} == {
+        ("consumer", "range", leaders[0].leader)
+    }
+
+
+def test_a_new_member_gets_its_id_first_if_it_can_wait_for_it(table):
+    (refused,) = table.join(require_known_member=True)
+    assert refused.error is errors.MemberIdRequiredError
+    assert refused.member_id.startswith("c-")
+    assert not table.group.members
+    answer = table.join(refused.member_id, require_known_member=True)
+    table.pass_time(INITIAL_DELAY)
+    assert (answer[0].error, answer[0].member_id) == (None, refused.member_id)
+
+
+def test_an_id_that_nobody_joins_with_is_forgotten_and_not_waited_for_longer(table):
+    (leader,) = table.stable()
+    (refused,) = table.join(require_known_member=True)
+    other = table.join()
+    again = table.join(leader.member_id)
+    assert (other, again) == ([], [])  # the one with the id is expected
+    table.pass_time(SESSION)
+    assert other[0].generation == again[0].generation == 2
+    assert error_of(table.join(refused.member_id)) is errors.UnknownMemberIdError
+
+
+def test_the_protocol_is_the_one_most_members_like_best_of_those_all_know(table):
+    for protocols in ("abc", "bac", "bd a"):
+        last = table.join(protocols=[(name, name.encode()) for name in protocols])
+    table.pass_time(INITIAL_DELAY)
+    assert last[0].protocol == "b"
+
+
+@pytest.mark.parametrize("protocols", [[], [("sticky", b"")]])
+def test_a_member_that_shares_no_protocol_with_the_others_is_refused(table, protocols):
+    table.stable()
+    assert error_of(table.join(protocols=protocols)) is errors.InconsistentGroupProtocolError
+    assert table.group.state is State.STABLE
+
+
+# -- syncing --------------------------------------------------------------------------------------
+
+
+def test_members_wait_for_what_the_leader_assigns_and_get_their_own(table):
+    table.stable(3)  # asserts it
+
+
+def test_a_member_without_an_assignment_gets_an_empty_one(table):
+    answer = table.join()
+    table.pass_time(INITIAL_DELAY)
+    assert table.sync(answer[0], {})[0].assignment == b""
+
+
+def test_a_sync_of_a_stable_group_is_answered_at_once(table):
+    leader, follower = table.stable(2)
+    assert table.sync(follower)[0].assignment == follower.member_id.encode()
+    # The leader may not assign again.
+    assert table.sync(leader, {leader.member_id: b"x"})[0].assignment == leader.member_id.encode()
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"generation": 0}, errors.IllegalGenerationError),
+        ({"member_id": "who"}, errors.UnknownMemberIdError),
+        ({"protocol": "sticky"}, errors.InconsistentGroupProtocolError),
+        ({"protocol_type": "connect"}, errors.InconsistentGroupProtocolError),
+        ({"instance": "i"}, errors.UnknownMemberIdError),
+    ],
+)
+def test_syncs_that_do_not_fit_are_refused(table, more, error):
+    (leader,) = table.stable()
+    assert error_of(table.sync(leader, **more)) is error
+
+
+def test_who_does_not_sync_is_left_behind(table):
+    answers = [table.join() for _ in range(2)]
+    table.pass_time(INITIAL_DELAY)
+    leader, follower = sorted((one for (one,) in answers), key=lambda one: one.member_id != one.leader)
+    table.sync(leader, {})
+    for _ in range(int(REBALANCE / SESSION) * 2 + 1):
+        table.pass_time(SESSION / 2)
+        table.beat(leader)
+        table.beat(follower)
+    assert list(table.group.members) == [leader.member_id]
+    assert table.group.state is State.PREPARING
+
+
+# -- rebalances -----------------------------------------------------------------------------------
+
+
+def test_a_newcomer_starts_a_rebalance_that_waits_for_all(table):
+    leader, follower = table.stable(2)
+    newcomer = table.join()
+    assert table.group.state is State.PREPARING
+    assert table.beat(leader) is errors.RebalanceInProgressError
+    assert error_of(table.sync(follower)) is errors.RebalanceInProgressError
+    one, two = table.join(leader.member_id), table.join(follower.member_id)
+    assert [answer[0].generation for answer in (newcomer, one, two)] == [2, 2, 2]
+    table.settle([newcomer[0], one[0], two[0]])
+
+
+def test_a_rebalance_goes_on_without_those_who_do_not_come(table):
+    leader, follower = table.stable(2)
+    newcomer = table.join()
+    table.join(leader.member_id)
+    for _ in range(int(REBALANCE / SESSION) * 2 + 1):
+        table.pass_time(SESSION / 2)
+        table.beat(follower)  # alive, and busy
+    assert newcomer[0].generation == 2
+    assert follower.member_id not in table.group.members
+
+
+def test_a_join_while_the_leader_assigns_begins_anew(table):
+    answers = [table.join() for _ in range(2)]
+    table.pass_time(INITIAL_DELAY)
+    leader, follower = sorted((one for (one,) in answers), key=lambda one: one.member_id != one.leader)
+    waiting = table.sync(follower)
+    table.join()
+    assert error_of(waiting) is errors.RebalanceInProgressError
+    assert error_of(table.sync(leader, {})) is errors.RebalanceInProgressError
+
+
+def test_a_follower_that_joins_again_with_nothing_new_disturbs_nobody(table):
+    leader, follower = table.stable(2)
+    (again,) = table.join(follower.member_id)
+    assert (again.error, again.generation, again.member_id) == (None, 1, follower.member_id)
+    assert table.group.state is State.STABLE
+    assert table.beat(leader) is None
+
+
+@pytest.mark.parametrize("who", ["leader with the same metadata", "follower with new metadata"])
+def test_others_that_join_again_start_a_rebalance(table, who):
+    leader, follower = table.stable(2)
+    if who.startswith("leader"):
+        table.join(leader.member_id)
+    else:
+        table.join(follower.member_id, [("range", b"new")])
+    assert table.group.state is State.PREPARING
+
+
+def test_a_second_join_of_the_same_member_takes_the_place_of_the_first(table):
+    leader, _follower = table.stable(2)
+    first = table.join(leader.member_id)
+    second = table.join(leader.member_id)
+    assert error_of(first) is errors.RebalanceInProgressError
+    assert second == []
+
+
+# -- signs of life --------------------------------------------------------------------------------
+
+
+def test_who_gives_no_sign_of_life_is_removed(table):
+    leader, follower = table.stable(2)
+    table.pass_time(SESSION * 0.6)
+    assert table.beat(leader) is None
+    table.pass_time(SESSION * 0.6)
+    assert table.beat(follower) is errors.UnknownMemberIdError
+    assert table.beat(leader) is errors.RebalanceInProgressError
+    assert table.join(leader.member_id)[0].generation == 2
+
+
+def test_who_waits_here_is_alive(table):
+    leader, _follower = table.stable(2)
+    newcomer = table.join()
+    for _ in range(3):
+        table.pass_time(SESSION * 0.9)
+        table.beat(leader)
+    assert newcomer == []
+    assert len(table.group.members) == 2  # the follower, which neither came nor beat, is gone
+
+
+def test_a_parked_heartbeat_is_answered_when_a_rebalance_begins(table):
+    leader, follower = table.stable(2)
+    heard: list[Any] = []
+    for one in (leader, follower):
+        assert table.group.heartbeat(table.now, 1, one.member_id, None, heard.append) is None
+    table.group.leave(table.now, [LeavingMember(follower.member_id)])
+    assert heard == [errors.UnknownMemberIdError, errors.RebalanceInProgressError]
+
+
+def test_a_heartbeat_that_nobody_waits_for_any_longer_is_a_sign_of_life(table):
+    (leader,) = table.stable()
+    heard: list[Any] = []
+    reply = heard.append
+    table.group.heartbeat(table.now, 1, leader.member_id, None, reply)
+    table.now += SESSION * 0.9
+    table.group.heartbeat_over(table.now, leader.member_id, reply)
+    table.pass_time(SESSION * 0.9)
+    assert table.beat(leader) is None
+    assert heard == []
+
+
+@pytest.mark.parametrize(
+    ("generation", "instance", "error"),
+    [
+        (1, None, None),
+        (0, None, errors.IllegalGenerationError),
+        (2, None, errors.IllegalGenerationError),
+        (1, "i", errors.UnknownMemberIdError),
+    ],
+)
+def test_heartbeats_are_fenced_by_generation_and_instance(table, generation, instance, error):
+    (leader,) = table.stable()
+    assert table.beat(leader, generation=generation, instance=instance) is error
+
+
+# -- commits --------------------------------------------------------------------------------------
+
+
+def test_a_group_without_members_takes_offsets_from_anyone(table):
+    assert table.group.check_commit(0.0, -1, "", None) is None
+
+
+@pytest.mark.parametrize(
+    ("generation", "member_id", "error"),
+    [
+        (1, None, None),
+        (0, None, errors.IllegalGenerationError),
+        (1, "who", errors.UnknownMemberIdError),
+        (-1, "", errors.UnknownMemberIdError),
+    ],
+)
+def test_a_group_with_members_takes_offsets_from_them_only(table, generation, member_id, error):
+    (leader,) = table.stable()
+    member_id = leader.member_id if member_id is None else member_id
+    assert table.group.check_commit(table.now, generation, member_id, None) is error
+
+
+def test_offsets_are_taken_while_a_rebalance_gathers_and_not_while_it_assigns(table):
+    (leader,) = table.stable()
+    newcomer = table.join()
+    assert table.group.check_commit(table.now, 1, leader.member_id, None) is None
+    table.join(leader.member_id)
+    error = table.group.check_commit(table.now, 2, newcomer[0].member_id, None)
+    assert error is errors.RebalanceInProgressError
+    assert table.group.check_commit(table.now, 1, leader.member_id, None) is errors.IllegalGenerationError
+
+
+# -- leaving --------------------------------------------------------------------------------------
+
+
+def test_leaving_starts_a_rebalance_and_the_last_one_leaves_an_empty_group(table):
+    leader, follower = table.stable(2)
+    assert table.group.leave(table.now, [LeavingMember(leader.member_id), LeavingMember("who")]) == [
+        None,
+        errors.UnknownMemberIdError,
+    ]
+    (again,) = table.join(follower.member_id)
+    assert again.leader == follower.member_id
+    assert table.group.leave(table.now, [LeavingMember(follower.member_id)]) == [None]
+    assert (table.group.state, table.group.generation) == (State.EMPTY, 3)
+
+
+def test_an_id_that_is_given_back_unused_disturbs_nobody_and_is_not_waited_for(table):
+    leader, follower = table.stable(2)
+    (first,), (second,) = (table.join(require_known_member=True) for _ in range(2))
+    assert table.group.leave(table.now, [LeavingMember(first.member_id)]) == [None]
+    assert table.group.state is State.STABLE
+    waiting = [table.join(leader.member_id), table.join(follower.member_id)]
+    assert waiting == [[], []]
+    assert table.group.leave(table.now, [LeavingMember(second.member_id)]) == [None]
+    assert [error_of(one) for one in waiting] == [None, None]
+
+
+def test_who_is_removed_hears_of_it_where_it_waits(table):
+    leader, _follower = table.stable(2)
+    waiting = table.join(leader.member_id)
+    table.group.leave(table.now, [LeavingMember(leader.member_id)])
+    assert error_of(waiting) is errors.UnknownMemberIdError
+
+
+def test_an_empty_group_dies_after_a_while(table):
+    (leader,) = table.stable()
+    table.group.leave(table.now, [LeavingMember(leader.member_id)])
+    table.pass_time(EMPTY_SECONDS - 1)
+    assert table.group.state is State.EMPTY
+    table.pass_time(1)
+    assert table.group.state is State.DEAD
+    assert error_of(table.join()) is errors.CoordinatorNotAvailableError
+
+
+# -- static members -------------------------------------------------------------------------------
+
+
+def static(table: Table) -> tuple[Any, Any]:
+    """A stable group of a dynamic leader and a static member "i"."""
+    dynamic, fixed = table.join(), table.join(instance="i")
+    table.pass_time(INITIAL_DELAY)
+    leader, follower = dynamic[0], fixed[0]
+    waiting = table.sync(follower, instance="i")
+    table.sync(leader, {follower.member_id: b"its share"})
+    assert waiting[0].assignment == b"its share"
+    return leader, follower
+
+
+def test_a_static_member_that_comes_back_gets_its_place_without_a_rebalance(table):
+    leader, old = static(table)
+    (again,) = table.join(instance="i", protocols=[("range", b"new")])
+    assert (again.error, again.generation) == (None, 1)
+    assert again.member_id != old.member_id and again.member_id.startswith("i-")
+    assert table.sync(again, instance="i")[0].assignment == b"its share"
+    assert table.beat(leader) is None
+
+
+def test_the_instance_before_is_fenced(table):
+    _leader, old = static(table)
+    heard: list[Any] = []
+    table.group.heartbeat(table.now, 1, old.member_id, "i", heard.append)
+    table.join(instance="i")
+    assert heard == [errors.FencedInstanceIdError]
+    assert table.beat(old, instance="i") is errors.FencedInstanceIdError
+    assert error_of(table.sync(old, instance="i")) is errors.FencedInstanceIdError
+    assert error_of(table.join(old.member_id, instance="i")) is errors.FencedInstanceIdError
+    assert table.group.check_commit(table.now, 1, old.member_id, "i") is errors.FencedInstanceIdError
+    leaving = [LeavingMember(old.member_id, "i")]
+    assert table.group.leave(table.now, leaving) == [errors.FencedInstanceIdError]
+
+
+def test_a_static_leader_that_comes_back_does_not_assign_again(table):
+    (leader,) = table.stable(instance="i")
+    (again,) = table.join(instance="i")
+    assert again.leader == leader.member_id != again.member_id
+    (third,) = table.join(instance="i", can_skip_assignment=True)
+    assert third.leader == third.member_id and third.skip_assignment
+    assert [member.member_id for member in third.members] == [third.member_id]
+
+
+def test_a_static_member_keeps_its_place_through_a_rebalance_until_its_session_ends(table):
+    leader, _fixed = static(table)
+    table.join()
+    table.join(leader.member_id)
+    table.pass_time(SESSION * 0.9)
+    assert "i" in {member.request.instance_id for member in table.group.members.values()}
+    table.pass_time(SESSION * 0.2)
+    assert "i" not in {member.request.instance_id for member in table.group.members.values()}
+
+
+def test_a_static_member_may_be_taken_out_by_its_instance_id(table):
+    static(table)
+    assert table.group.leave(table.now, [LeavingMember("", "i")]) == [None]
+    assert table.group.leave(table.now, [LeavingMember("", "i")]) == [errors.UnknownMemberIdError]
+
+
+def test_a_static_member_may_come_back_under_its_id(table):
+    leader, fixed = static(table)
+    table.join()
+    table.join(leader.member_id)
+    answer = table.join(fixed.member_id, instance="i")
+    assert answer[0].generation == 2
+
+
+# -- looking --------------------------------------------------------------------------------------
+
+
+def test_a_stable_group_is_described_with_its_members(table):
+    (leader,) = table.stable()
+    described = table.group.describe()
+    assert (described.state, described.protocol_type, described.protocol) == ("Stable", "consumer", "range")
+    (member,) = described.members
+    assert (member.member_id, member.client_id) == (leader.member_id, "c")
+    assert (member.metadata, member.assignment) == (b"meta", leader.member_id.encode())
+    table.join()
+    assert table.group.describe().state == "PreparingRebalance"

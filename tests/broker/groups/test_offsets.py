@@ -1,0 +1,107 @@
+"""Committed offsets of groups."""
+
+from __future__ import annotations
+
+import kafka.errors as errors
+import pytest
+
+from dafka.broker.interface.broker import CommittedOffset
+from dafka.broker.limits import OFFSET_METADATA_MAX_BYTES
+from dafka.log.table import Table
+
+
+def test_what_a_group_committed_last_counts(client):
+    client.create("t", 2)
+    client.call("commit_offsets", "g", {("t", 0): CommittedOffset(5), ("t", 1): CommittedOffset(7)})
+    assert client.call("commit_offsets", "g", {("t", 0): CommittedOffset(6, "why", 3)}) == {("t", 0): None}
+    assert client.call("fetch_offsets", "g", [("t", 0)]) == {("t", 0): CommittedOffset(6, "why", 3)}
+    assert client.call("fetch_offsets", "g") == {
+        ("t", 0): CommittedOffset(6, "why", 3),
+        ("t", 1): CommittedOffset(7),
+    }
+
+
+def test_groups_do_not_see_each_others_offsets(client):
+    client.create("t")
+    groups = ["g", "g/", "g/g", "1:g", "ä\0", "g" * 1000]
+    for number, group in enumerate(groups):
+        assert client.call("commit_offsets", group, {("t", 0): CommittedOffset(number)}) == {("t", 0): None}
+    for number, group in enumerate(groups):
+        assert client.call("fetch_offsets", group) == {("t", 0): CommittedOffset(number)}
+
+
+def test_groups_are_known_as_long_as_they_have_offsets_without_a_look_at_each(client, monkeypatch):
+    def listed():
+        return [group.group for group in client.call("list_groups")]
+
+    client.create("t", 2)
+    client.create("u")
+    assert listed() == []
+    monkeypatch.setattr(Table, "unordered", lambda table: pytest.fail("each key is looked at"))
+    for group in ("g", "2:g", "h"):
+        client.call("commit_offsets", group, {("t", 0): CommittedOffset(1), ("t", 1): CommittedOffset(1)})
+    client.call("commit_offsets", "h", {("u", 0): CommittedOffset(1)})
+    assert listed() == ["2:g", "g", "h"]
+    client.call("delete_offsets", "g", [("t", 0)])
+    assert listed() == ["2:g", "g", "h"]
+    client.call("delete_offsets", "g", [("t", 1)])
+    assert listed() == ["2:g", "h"]
+    assert client.call("describe_groups", ["g"])["g"].state == "Dead"
+    monkeypatch.undo()
+    client.call("delete_topics", ["t"])
+    assert listed() == ["h"]
+
+
+def test_partitions_without_a_committed_offset_are_left_out(client):
+    client.create("t", 2)
+    client.call("commit_offsets", "g", {("t", 1): CommittedOffset(0)})
+    assert list(client.call("fetch_offsets", "g", [("t", 0), ("t", 1), ("u", 0)])) == [("t", 1)]
+    assert client.call("fetch_offsets", "other") == {}
+
+
+def test_each_partition_is_answered_for_itself(client):
+    client.create("t", 2)
+    answers = client.call(
+        "commit_offsets",
+        "g",
+        {
+            ("t", 0): CommittedOffset(1, "x" * OFFSET_METADATA_MAX_BYTES),
+            ("t", 1): CommittedOffset(1, "x" * (OFFSET_METADATA_MAX_BYTES + 1)),
+            ("t", 2): CommittedOffset(1),
+            ("u", 0): CommittedOffset(1),
+        },
+    )
+    assert answers == {
+        ("t", 0): None,
+        ("t", 1): errors.OffsetMetadataTooLargeError,
+        ("t", 2): errors.UnknownTopicOrPartitionError,
+        ("u", 0): errors.UnknownTopicOrPartitionError,
+    }
+    assert list(client.call("fetch_offsets", "g")) == [("t", 0)]
+
+
+@pytest.mark.parametrize("group", ["", None, 5])
+def test_a_group_has_a_name(client, group):
+    client.create("t")
+    answers = client.call("commit_offsets", group, {("t", 0): CommittedOffset(1)})
+    assert answers == {("t", 0): errors.InvalidGroupIdError}
+
+
+class Whole:
+    """A whole number of another library, as numpy's are."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __index__(self) -> int:
+        return self._number
+
+
+def test_any_whole_number_is_an_offset_and_nothing_else(client):
+    client.create("t")
+    answers = client.call("commit_offsets", "g", {("t", 0): CommittedOffset(Whole(7), "", Whole(3))})
+    assert answers == {("t", 0): None}
+    assert client.call("fetch_offsets", "g") == {("t", 0): CommittedOffset(7, "", 3)}
+    for offset in ("7", 7.5, None):
+        with pytest.raises(TypeError):
+            client.call("commit_offsets", "g", {("t", 0): CommittedOffset(offset)})

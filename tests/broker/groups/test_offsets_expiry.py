@@ -1,0 +1,312 @@
+"""Committed offsets expire as Kafka's offsets.retention.minutes says, and no others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import gevent
+import kafka.errors as errors
+import pytest
+from broker.clients import Client, until
+from broker.transactions.transactional import Producer, offset_of
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+
+from dafka import Broker
+from dafka.broker.groups import offsets_expiry
+from dafka.broker.groups.offsets import OFFSETS
+from dafka.broker.groups.offsets_expiry import OffsetExpiry
+from dafka.broker.groups.times import GROUPS
+from dafka.broker.interface.broker import CommittedOffset, JoinRequest, LeavingMember
+from dafka.broker.limits import EMPTY_SECONDS
+
+WEEK = 7 * 24 * 3600.0
+
+
+class Clock:
+    """The broker's time, as tests set it forward."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+class Retention:
+    """A broker whose offsets are kept for a week, and the search for those that have expired."""
+
+    def __init__(self, broker: Broker, clock: Clock) -> None:
+        self.client = Client(broker)
+        core = self.client.core
+        self.clock = clock
+        times = core._groups._times
+        times._clock = core._offsets._clock = clock
+        self.expiry = OffsetExpiry(core._offsets, core._groups, times, WEEK, clock)
+
+    def look(self, pause: Callable[[], object] = lambda: gevent.sleep(0)) -> int:
+        return self.client.connection.hub.run(self.expiry.forget_old, pause)
+
+    def later(self, seconds: float) -> int:
+        """Let time pass and look what has expired."""
+        self.clock.ahead += seconds
+        return self.look()
+
+    def commit(self, group: str = "g", topic: str = "t", offset: int = 5, **member: Any) -> None:
+        offsets = {(topic, 0): CommittedOffset(offset)}
+        assert self.client.call("commit_offsets", group, offsets, **member) == {(topic, 0): None}
+
+    def committed(self, group: str = "g") -> dict[str, int]:
+        found = self.client.call("fetch_offsets", group)
+        return {topic: committed.offset for (topic, _), committed in found.items()}
+
+    def join(self, *topics: str, protocol_type: str = "consumer") -> tuple[int, str]:
+        """A lone member of group g that reads these topics."""
+        metadata = ConsumerProtocolSubscription(list(topics), b"", []).encode(version=1)
+        request = JoinRequest("", 1800.0, 60.0, protocol_type, [("range", metadata)])
+        joined = self.client.call("join_group", "g", request)
+        who = joined.generation, joined.member_id
+        assert self.client.call("sync_group", "g", *who, assignments={joined.member_id: b"all"}).error is None
+        return who
+
+    def leave(self, who: tuple[int, str]) -> None:
+        assert self.client.call("leave_group", "g", [LeavingMember(who[1])]) == [None]
+
+
+@pytest.fixture
+def retention(broker: Broker) -> Retention:
+    found = Retention(broker, Clock())
+    found.client.create("t")
+    found.client.create("u")
+    return found
+
+
+def test_what_a_group_without_members_committed_expires_after_its_last_commit(retention):
+    retention.commit(topic="t")
+    retention.commit("h")
+    retention.clock.ahead = WEEK / 2
+    retention.commit(topic="u")
+    assert retention.later(WEEK / 2 - 60) == 0
+    assert retention.later(120) == 2
+    assert retention.committed() == {"u": 5}
+    assert retention.committed("h") == {}
+    assert retention.later(WEEK / 2) == 1
+    assert retention.client.call("list_groups") == []
+
+
+def test_a_new_commit_begins_the_time_anew(retention):
+    retention.commit()
+    retention.clock.ahead = WEEK - 60
+    retention.commit(offset=6)
+    assert retention.later(120) == 0
+    assert retention.committed() == {"t": 6}
+
+
+def test_the_time_of_a_group_with_members_begins_when_the_last_one_has_left(retention):
+    who = retention.join("t")
+    retention.commit(generation=who[0], member_id=who[1])
+    assert retention.later(10 * WEEK) == 0
+    retention.leave(who)
+    assert retention.later(WEEK - 60) == 0
+    assert retention.committed() == {"t": 5}
+    assert retention.later(120) == 1
+    assert retention.committed() == {}
+
+
+def test_a_group_that_has_members_again_keeps_what_it_has_committed(retention):
+    who = retention.join("t")
+    retention.commit(generation=who[0], member_id=who[1])
+    retention.leave(who)
+    retention.clock.ahead = WEEK + 60
+    again = retention.join("t")
+    assert retention.look() == 0
+    retention.leave(again)
+    assert retention.later(WEEK - 60) == 0
+
+
+def test_offsets_of_topics_that_no_member_reads_any_more_expire_after_their_commit(retention):
+    who = retention.join("t", "u")
+    for topic in "tu":
+        retention.commit(topic=topic, generation=who[0], member_id=who[1])
+    retention.leave(who)
+    retention.join("t")
+    assert retention.later(WEEK - 60) == 0
+    assert retention.later(120) == 1
+    assert retention.committed() == {"t": 5}
+
+
+def test_members_that_are_no_consumers_keep_all_offsets_of_their_group(retention):
+    retention.commit()
+    retention.join(protocol_type="connect")
+    assert retention.later(WEEK + 60) == 0
+    assert retention.committed() == {"t": 5}
+
+
+def test_members_at_the_broker_s_end_count_until_it_has_started_again(tmp_path):
+    clock = Clock()
+    with Broker(tmp_path) as broker:
+        retention = Retention(broker, clock)
+        retention.client.create("t")
+        who = retention.join("t")
+        retention.commit(generation=who[0], member_id=who[1])
+        retention.commit("alone")
+    clock.ahead = WEEK + 60
+    with Broker(tmp_path) as broker:
+        retention = Retention(broker, clock)
+        assert retention.look() == 1
+        assert retention.committed("alone") == {}
+        assert retention.committed() == {"t": 5}
+    clock.ahead += WEEK - 60
+    with Broker(tmp_path) as broker:
+        retention = Retention(broker, clock)
+        assert retention.look() == 0
+        assert retention.later(120) == 1
+
+
+def test_when_a_group_was_left_is_known_after_a_restart(tmp_path):
+    clock = Clock()
+    with Broker(tmp_path) as broker:
+        retention = Retention(broker, clock)
+        retention.client.create("t")
+        who = retention.join("t")
+        retention.commit(generation=who[0], member_id=who[1])
+        clock.ahead = WEEK
+        retention.leave(who)
+    with Broker(tmp_path) as broker:
+        retention = Retention(broker, clock)
+        assert retention.later(WEEK - 60) == 0
+        assert retention.later(120) == 1
+
+
+def test_what_an_open_transaction_commits_stays(retention):
+    retention.commit(offset=1)
+    producer = Producer(retention.client)
+    producer.send_offset(7)
+    assert retention.later(WEEK + 60) == 0
+    producer.commit()
+    assert offset_of(retention.client) == 7
+
+
+def test_a_commit_that_is_under_way_is_not_lost_with_the_old_one(retention):
+    retention.commit(offset=1)
+    retention.clock.ahead = WEEK + 60
+    core = retention.client.core
+
+    def together() -> int:
+        commit = gevent.spawn(core.commit_offsets, "g", {("t", 0): CommittedOffset(2)})
+        gevent.sleep(0)  # it has handed its row over
+        forgotten = retention.expiry.forget_old(lambda: None)
+        assert commit.get() == {("t", 0): None}
+        return forgotten
+
+    assert retention.client.connection.hub.run(together) == 0
+    assert retention.committed() == {"t": 2}
+
+
+def test_offsets_without_a_time_get_one_when_they_are_looked_at(retention):
+    retention.commit()
+    core = retention.client.core
+
+    def age() -> None:
+        ((key, row),) = core.log.table(OFFSETS).items()
+        core._writer.put_and_wait({(OFFSETS, key): row[:3]})
+
+    retention.client.connection.hub.run(age)
+    assert retention.committed() == {"t": 5}
+    assert retention.look() == 0
+    assert retention.later(WEEK - 60) == 0
+    assert retention.later(120) == 1
+
+
+def test_a_commit_while_others_get_their_time_is_not_lost_with_the_old_one(retention):
+    core = retention.client.core
+    retention.commit(topic="t", offset=1)
+    retention.commit("h")
+    (old,) = (stored for stored in core._offsets.all() if stored.group == "h")
+    retention.clock.ahead = WEEK + 60
+
+    def together() -> None:
+        core._writer.put_and_wait({(OFFSETS, old.key): old.row[:3]})  # as an older version wrote it
+        looking = gevent.spawn(retention.expiry.forget_old, lambda: None)
+        commit = gevent.spawn(core.commit_offsets, "g", {("t", 0): CommittedOffset(2)})
+        looking.get()
+        assert commit.get() == {("t", 0): None}
+
+    retention.client.connection.hub.run(together)
+    assert retention.committed() == {"t": 2}
+
+
+def test_looking_at_many_offsets_lets_others_have_their_turn(retention, monkeypatch):
+    monkeypatch.setattr(offsets_expiry, "_ROWS", 10)
+    for number in range(45):
+        retention.commit(f"g{number}")
+    retention.clock.ahead = WEEK + 60
+    pauses: list[int] = []
+
+    def pause() -> None:
+        pauses.append(len(retention.client.core.log.table(OFFSETS)))
+        gevent.sleep(0)
+
+    assert retention.look(pause) == 45
+    assert pauses[:4] == [35, 25, 15, 5]
+
+
+def test_groups_that_nothing_is_known_of_any_more_leave_no_row(retention):
+    rows = retention.client.core.log.table(GROUPS)
+    retention.leave(retention.join("t"))
+    assert retention.look() == 0
+    assert list(rows) == ["g"]
+    coordinator = retention.client.core._groups
+    coordinator._clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
+    coordinator._wake.set()
+    until(lambda: not coordinator.knows("g"))
+    assert retention.look() == 0
+    assert list(rows) == []
+
+
+def test_where_offsets_stay_for_ever_groups_without_any_leave_no_row_either(retention):
+    retention.leave(retention.join("t"))
+    retention.commit("h")
+    core = retention.client.core
+    core._groups._clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
+    core._groups._wake.set()
+    until(lambda: not core._groups.knows("g"))
+    retention.expiry = OffsetExpiry(core._offsets, core._groups, core._groups._times, inf, retention.clock)
+    assert retention.later(100 * WEEK) == 0
+    assert list(core.log.table(GROUPS)) == []
+    assert retention.committed("h") == {"t": 5}
+    assert "committed offsets" in {search.what for search in core._searches(core._groups._times, None)}
+
+
+def test_beyond_their_number_new_offsets_are_refused_and_known_ones_are_not(retention, monkeypatch):
+    retention.commit()
+    monkeypatch.setattr("dafka.broker.groups.offsets.OFFSETS_KEPT", 1)
+    answers = retention.client.call("commit_offsets", "h", {("t", 0): CommittedOffset(1)})
+    assert answers == {("t", 0): errors.InvalidCommitOffsetSizeError}
+    retention.commit(offset=6)
+    assert retention.committed() == {"t": 6}
+
+
+def test_a_broker_that_never_runs_for_long_forgets_offsets_when_it_stops(tmp_path):
+    with Broker(tmp_path) as broker:
+        retention = Retention(broker, Clock())
+        retention.client.create("t")
+        retention.clock.ahead = -WEEK - 60
+        for group in ("old", "used"):
+            retention.commit(group)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.call("commit_offsets", "used", {("t", 0): CommittedOffset(6)})
+    with Broker(tmp_path) as broker:
+        assert [group.group for group in Client(broker).call("list_groups")] == ["used"]
+
+
+def test_a_broker_forgets_offsets_by_itself():
+    with Broker(offsets_retention=0.1) as broker:
+        client = Client(broker)
+        client.create("t")
+        client.call("commit_offsets", "g", {("t", 0): CommittedOffset(1)})
+        until(lambda: client.call("fetch_offsets", "g") == {})
+        assert client.call("describe_groups", ["g"])["g"].state == "Dead"

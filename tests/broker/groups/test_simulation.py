@@ -1,0 +1,197 @@
+"""Many random lives of a group: whatever its members do, each partition has one owner in each generation.
+
+Members join, sync, heartbeat, leave, crash and stall in any order, with a clock that jumps. The leader
+assigns as a real one: every partition to exactly one of the members it was told of. Static members restart.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import kafka.errors as errors
+import pytest
+
+from dafka.broker.groups.group import Group, State
+from dafka.broker.interface.broker import JoinRequest, LeavingMember
+
+PARTITIONS = range(12)
+SESSION, REBALANCE = 10.0, 25.0
+
+
+class Life:
+    """One consumer: its next call depends only on what it was last answered."""
+
+    def __init__(self, world: World, instance: str | None) -> None:
+        self.world = world
+        self.instance = instance
+        self.member_id = ""
+        self.generation = -1
+        self.joined: Any = None
+        self.waiting = False
+        self.owned: frozenset[int] = frozenset()
+        self.calls = 0
+
+    def step(self) -> None:
+        if self.waiting:
+            return
+        world = self.world
+        if self.generation < 0:
+            self._join()
+        elif self.joined is not None:
+            self._sync()
+        else:
+            error = world.group.heartbeat(world.now, self.generation, self.member_id, self.instance)
+            if error is not None:
+                self._lost(error)
+
+    def _join(self) -> None:
+        world = self.world
+        metadata = b"%d" % world.random.randrange(3)
+        request = JoinRequest(
+            self.member_id,
+            SESSION,
+            REBALANCE,
+            "consumer",
+            [("p", metadata)],
+            self.instance,
+            require_known_member=world.random.random() < 0.5,
+        )
+        self.waiting = True
+        world.call(self, lambda reply: world.group.join(world.now, request, reply), self._on_joined)
+
+    def _on_joined(self, joined: Any) -> None:
+        self.waiting = False
+        if joined.error is errors.MemberIdRequiredError:
+            self.member_id = joined.member_id
+        elif joined.error is not None:
+            self._lost(joined.error)
+        else:
+            self.member_id, self.generation, self.joined = joined.member_id, joined.generation, joined
+
+    def _sync(self) -> None:
+        world, joined = self.world, self.joined
+        shares: dict[str, bytes] = {}
+        if joined.leader == joined.member_id:
+            ids = [member.member_id for member in joined.members]
+            assert joined.member_id in ids
+            for place, member_id in enumerate(ids):
+                shares[member_id] = bytes(PARTITIONS[place :: len(ids)])
+        self.waiting = True
+        world.call(
+            self,
+            lambda reply: world.group.sync(
+                world.now, self.generation, self.member_id, self.instance, None, None, shares, reply
+            ),
+            self._on_synced,
+        )
+
+    def _on_synced(self, synced: Any) -> None:
+        self.waiting = False
+        self.joined = None
+        if synced.error is not None:
+            self._lost(synced.error)
+        else:
+            self.owned = frozenset(synced.assignment)
+
+    def _lost(self, error: Any) -> None:
+        self.generation, self.joined, self.owned = -1, None, frozenset()
+        if error in (errors.UnknownMemberIdError, errors.FencedInstanceIdError):
+            self.member_id = ""
+        else:
+            assert error in (errors.RebalanceInProgressError, errors.IllegalGenerationError), error
+
+
+class World:
+    """A group and the consumers around it."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.now = 0.0
+        self.group = Group(0.0)
+        self.lives: list[Life] = []
+        self.stable: set[int] = set()
+        self.instances = 0
+
+    def call(self, life: Life, call: Any, then: Any) -> None:
+        """Make a call for a member; the answer must come once, and is lost if the member is gone by then."""
+        life.calls += 1
+        number = life.calls
+        answers: list[Any] = []
+
+        def reply(answer: Any) -> None:
+            assert not answers, "answered twice"
+            answers.append(answer)
+            if life in self.lives and life.calls == number:
+                then(answer)
+
+        call(reply)
+
+    def advance(self, seconds: float) -> None:
+        until = self.now + seconds
+        ticks = 0
+        while self.group.wake_at <= until:
+            self.now = max(self.now, self.group.wake_at)
+            self.group.tick(self.now)
+            ticks += 1
+            assert ticks < 1000, "the group wants to be ticked again and again"
+        self.now = until
+
+    def step(self) -> None:
+        dice = self.random.random()
+        if dice < 0.04 and len(self.lives) < 8:
+            self.instances += 1
+            instance = f"i{self.instances}" if self.random.random() < 0.3 else None
+            self.lives.append(Life(self, instance))
+        elif dice < 0.06 and self.lives:
+            self.lives.remove(self.random.choice(self.lives))  # a crash
+        elif dice < 0.08 and self.lives:
+            life = self.random.choice(self.lives)
+            self.lives.remove(life)
+            if life.member_id and life.instance is None:
+                self.group.leave(self.now, [LeavingMember(life.member_id)])
+        elif dice < 0.10 and self.lives:
+            place = self.random.randrange(len(self.lives))
+            if self.lives[place].instance is not None:  # a restart
+                self.lives[place] = Life(self, self.lives[place].instance)
+        elif dice < 0.5:
+            self.advance(self.random.choice([0.001, 0.01, 0.5, 2.0, 6.0]))
+        elif self.lives:
+            self.random.choice(self.lives).step()
+        self.check()
+
+    def check(self) -> None:
+        group = self.group
+        if group.state is not State.STABLE:
+            return
+        self.stable.add(group.generation)
+        shares = [partition for member in group.members.values() for partition in member.assignment]
+        assert sorted(shares) == list(PARTITIONS)
+        for life in self.lives:
+            if life.generation == group.generation and life.owned and life.member_id in group.members:
+                assert life.owned == frozenset(group.members[life.member_id].assignment)
+        assert group.leader in group.members
+
+    def settle(self) -> None:
+        """Let everyone go on undisturbed: the group must come to rest with exactly those who live."""
+        for _ in range(200):
+            for life in self.lives:
+                life.step()
+            self.advance(1.0)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_each_partition_has_exactly_one_owner_in_every_stable_generation(seed):
+    world = World(seed)
+    for _ in range(1500):
+        world.step()
+    world.settle()
+    group = world.group
+    if not world.lives:
+        assert group.state in (State.EMPTY, State.DEAD)
+        return
+    assert group.state is State.STABLE
+    assert set(group.members) == {life.member_id for life in world.lives}
+    owned = [partition for life in world.lives for partition in life.owned]
+    assert sorted(owned) == list(PARTITIONS)
+    assert len(world.stable) > 3

@@ -1,0 +1,415 @@
+"""What a topic's configuration says about batches that are produced to it."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import tracemalloc
+
+import gevent
+import kafka.errors as errors
+import pytest
+from broker.clients import Client, batch, timed
+from crc32c import crc32c
+
+from compat.kafka import KafkaConsumer, KafkaProducer
+from dafka import Broker
+from dafka.broker.interface.broker import Produced, TopicSpec
+from dafka.broker.records import record_errors
+from dafka.broker.records.admission import Found
+from dafka.protocol.batch import (
+    CRC_END,
+    CRC_START,
+    HEADER,
+    HEADER_OCTETS,
+    LENGTH_END,
+    BatchHeader,
+    check_batch,
+)
+from dafka.protocol.batch_reader import decode_batch
+from dafka.protocol.batch_writer import encode_batch
+from dafka.protocol.compression import compress, is_available
+from dafka.protocol.varint import encode_varint
+
+needs_zstd = pytest.mark.skipif(not is_available("zstd"), reason="zstd is not installed")
+
+
+def create(client: Client, topic: str = "t", **configs: object) -> None:
+    named = {name.replace("_", "."): str(value) for name, value in configs.items()}
+    assert client.call("create_topics", {topic: TopicSpec(1, named)}) == {topic: None}
+
+
+def produce(client: Client, *contents: bytes, acks: int = -1) -> Produced:
+    return client.call("produce", {("t", 0): list(contents)}, acks)["t", 0]
+
+
+# -- what the header says -----------------------------------------------------------------------
+
+
+def counting(content: bytes, count: int) -> bytes:
+    """A batch that says it has ``count`` records."""
+    head = HEADER.pack(*check_batch(content)._replace(count=count, last_offset_delta=count - 1))
+    crc = crc32c(content[HEADER_OCTETS:], crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + content[HEADER_OCTETS:]
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+@pytest.mark.parametrize(("records", "count"), [(3, 2), (3, 4), (1, 2), (20_000, 19_999), (20_000, 20_001)])
+def test_a_batch_with_more_or_fewer_records_than_it_says_is_refused(client, policy, records, count):
+    create(client, cleanup_policy=policy)
+    content = encode_batch([(0, b"key", b"value", ())] * records)
+    outcome = produce(client, counting(content, count))
+    assert outcome.error is errors.InvalidRecordError
+    assert produce(client, content).error is None
+    assert len(client.values("t")) == records
+
+
+# -- size and replicas --------------------------------------------------------------------------
+
+
+def test_max_message_bytes_is_the_topics(client):
+    create(client, max_message_bytes=1000)
+    outcome = produce(client, batch(bytes(2000)))
+    assert outcome.error is errors.MessageSizeTooLargeError
+    assert "max.message.bytes is 1000" in outcome.detail
+    assert produce(client, batch(bytes(500))).error is None
+    create(client, "wide", max_message_bytes=5_000_000)
+    answers = client.call("produce", {("wide", 0): [batch(bytes(3_000_000))]})
+    assert answers["wide", 0].error is None
+    assert [len(value) for value in client.values("wide")] == [3_000_000]
+
+
+def test_a_share_with_one_batch_that_is_too_large_is_refused_as_a_whole(client):
+    create(client, max_message_bytes=1000)
+    assert produce(client, batch(b"a"), batch(bytes(2000))).error is errors.MessageSizeTooLargeError
+    assert client.values("t") == []
+
+
+def test_more_replicas_than_there_are_are_missed_with_acks_all_only(client):
+    create(client, min_insync_replicas=2)
+    outcome = produce(client, batch(b"a"))
+    assert outcome.error is errors.NotEnoughReplicasError
+    assert "min.insync.replicas is 2" in outcome.detail
+    assert produce(client, batch(b"b"), acks=1).error is None
+    assert client.values("t") == [b"b"]
+
+
+# -- keys ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_a_compacted_topic_takes_no_records_without_a_key(client, policy):
+    create(client, cleanup_policy=policy)
+    for compression in (None, "gzip"):
+        records = [(1, b"k", bytes(1000), ()), (1, None, bytes(1000), ())]
+        mixed = encode_batch(records, compression=compression)
+        assert check_batch(mixed).compression == compression
+        outcome = produce(client, mixed)
+        assert outcome.error is errors.InvalidRecordError
+        assert "without a key" in outcome.detail
+        assert [one.batch_index for one in outcome.record_errors] == [1]
+    assert produce(client, encode_batch([(1, b"k", b"c", ()), (1, b"", None, ())])).error is None
+    assert client.values("t") == [b"c", None]
+
+
+def test_every_record_that_is_wrong_is_named_with_its_reason(client):
+    now = int(time.time() * 1000)
+    create(client, cleanup_policy="compact", message_timestamp_before_max_ms=3_600_000)
+    first = encode_batch([(now, b"k", b"0", ()), (now, None, b"1", ()), (5, b"k", b"2", ())])
+    second = encode_batch([(now, b"k", b"3", ()), (5, None, b"4", ()), (now + 7_200_000, b"k", b"5", ())])
+    outcome = produce(client, first, second)
+    wrong = dict(outcome.record_errors)
+    assert list(wrong) == [1, 2, 4, 5]
+    assert all("without a key" in wrong[index] for index in (1, 4))
+    assert "message.timestamp.before.max.ms" in wrong[2]
+    assert "message.timestamp.after.max.ms" in wrong[5]
+    assert outcome.error is errors.InvalidTimestampError  # as in Kafka, if one of them is
+    assert "4 of 6 records" in outcome.detail
+    assert client.values("t") == []
+
+
+def test_only_so_many_wrong_records_are_named(client, monkeypatch):
+    monkeypatch.setattr(record_errors, "RECORD_ERRORS", 3)
+    create(client, cleanup_policy="compact")
+    outcome = produce(client, batch(*[b"x"] * 10))
+    assert [one.batch_index for one in outcome.record_errors] == [0, 1, 2]
+    assert "3 or more of 10 records" in outcome.detail
+
+
+def test_a_topic_that_is_not_compacted_takes_records_without_a_key(client):
+    create(client, cleanup_policy="delete")
+    assert produce(client, batch(b"a")).error is None
+
+
+# -- timestamps ---------------------------------------------------------------------------------
+
+
+def test_with_log_append_time_all_records_have_the_brokers_time(broker, client):
+    create(client, message_timestamp_type="LogAppendTime")
+    before = int(time.time() * 1000)
+    outcome = produce(client, batch(b"a", b"b", timestamp=5, compression="gzip"))
+    after = int(time.time() * 1000)
+    assert before <= outcome.timestamp <= after
+    header = check_batch(client.fetch("t").batches[0])  # the checksum is right
+    assert (header.timestamp_type, header.max_timestamp) == (1, outcome.timestamp)
+    with KafkaConsumer(
+        "t", bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest"
+    ) as consumer:
+        records = [next(consumer) for _ in range(2)]
+    assert {(record.timestamp, record.timestamp_type) for record in records} == {(outcome.timestamp, 1)}
+    assert [record.value for record in records] == [b"a", b"b"]
+    assert client.call("list_offsets", {("t", 0): before})["t", 0].offset == 0
+
+
+def test_the_producer_is_told_the_time_of_appending(broker, client):
+    create(client, message_timestamp_type="LogAppendTime")
+    before = int(time.time() * 1000)
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        sent = producer.send("t", b"x", timestamp_ms=5).get(10)
+    assert before <= sent.timestamp <= int(time.time() * 1000)
+
+
+def test_records_from_the_future_or_too_far_back_are_refused(client):
+    create(client, message_timestamp_before_max_ms=60_000, message_timestamp_after_max_ms=60_000)
+    now = int(time.time() * 1000)
+    assert produce(client, batch(b"now", timestamp=now)).error is None
+    for timestamp, says in (
+        (now + 120_000, "after.max.ms is 60000"),
+        (now - 120_000, "before.max.ms is 60000"),
+    ):
+        mixed = encode_batch([(now, None, b"", ()), (timestamp, None, b"", ())], compression="gzip")
+        outcome = produce(client, mixed)
+        assert outcome.error is errors.InvalidTimestampError
+        assert says in outcome.detail
+    assert client.values("t") == [b"now"]
+
+
+def test_by_default_the_future_ends_after_an_hour_and_the_past_is_open(client):
+    create(client)
+    now = int(time.time() * 1000)
+    assert produce(client, batch(b"a", timestamp=now + 4_000_000)).error is errors.InvalidTimestampError
+    assert produce(client, batch(b"a", timestamp=now + 3_000_000)).error is None
+    assert produce(client, batch(b"a", timestamp=1)).error is None
+
+
+def test_a_producer_may_not_say_log_append_time_itself(client):
+    create(client)
+    content = encode_batch([(5, None, b"x", ())], timestamp_type=1)
+    assert produce(client, content).error is errors.InvalidTimestampError
+
+
+def test_a_batch_without_timestamps_keeps_none_and_its_largest_is_when_it_came(broker, client):
+    create(client)
+    before = int(time.time() * 1000)
+    plain = batch(b"a", timestamp=-1)
+    assert produce(client, batch(b"first", timestamp=0), plain).error is None
+    first, content = map(check_batch, client.fetch("t").batches)  # the checksums are right
+    assert (first.base_timestamp, first.max_timestamp) == (0, 0)
+    assert content.base_timestamp == -1
+    assert before <= content.max_timestamp <= int(time.time() * 1000)
+    bootstrap = broker.bootstrap_servers
+    with KafkaConsumer("t", bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        assert [next(consumer).timestamp for _ in range(2)] == [0, -1]
+    assert client.call("list_offsets", {("t", 0): 1})["t", 0].offset == -1
+
+
+def test_a_header_that_contradicts_itself_is_put_right(client):
+    create(client)
+    now = int(time.time() * 1000)
+    content = encode_batch([(now - 10, None, b"a", ()), (now, None, b"b", ())])
+    assert produce(client, timed(content, now - 10, 5)).error is None
+    (stored,) = client.fetch("t").batches
+    assert check_batch(stored).max_timestamp == now
+    assert client.call("list_offsets", {("t", 0): now})["t", 0].offset == 1
+    outcome = produce(client, timed(content, now + 10_000_000, 5))
+    assert outcome.error is errors.InvalidTimestampError
+
+
+@pytest.mark.parametrize("timestamp", [0, 2**63 - 1])
+def test_the_ends_of_time_are_taken_where_they_are_allowed_and_found(client, timestamp):
+    create(client, message_timestamp_after_max_ms=2**63 - 1)
+    assert produce(client, timed(batch(b"a"), timestamp, timestamp)).error is None
+    assert produce(client, batch(b"b", timestamp=5)).error is None
+    listed = client.call("list_offsets", {("t", 0): timestamp})["t", 0]
+    assert (listed.error, listed.offset, listed.timestamp) == (None, 0, timestamp)
+    latest = client.call("list_offsets", {("t", 0): -3})["t", 0]
+    assert latest.timestamp == max(timestamp, 5)
+    assert client.call("list_offsets", {("t", 0): 2**63})["t", 0].offset == -1
+
+
+def test_a_time_that_no_answer_can_hold_is_the_last_one_that_it_can(client):
+    create(client, message_timestamp_after_max_ms=2**63 - 1)
+    content = encode_batch([(0, None, b"a", ()), (100, None, b"b", ())])
+    assert produce(client, timed(content, 2**63 - 50, 2**63 - 1)).error is None
+    for wanted in (2**63 - 1, -3):
+        listed = client.call("list_offsets", {("t", 0): wanted})["t", 0]
+        assert (listed.error, listed.offset, listed.timestamp) == (None, 1, 2**63 - 1)
+
+
+# -- compression --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wanted", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
+@pytest.mark.parametrize("sent", [None, "gzip", "lz4"])
+def test_batches_are_stored_with_the_topics_compression(client, wanted, sent):
+    create(client, compression_type=wanted)
+    values = [b"some text " * 100] * 50
+    content = batch(*values, compression=sent, producer_id=7, producer_epoch=0, base_sequence=0)
+    assert produce(client, content).error is None
+    (stored,) = client.fetch("t").batches
+    header = check_batch(stored)
+    assert header.compression == (None if wanted == "uncompressed" else wanted)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 0, 0)
+    assert decode_batch(stored).values == values
+
+
+def test_a_small_batch_does_not_overtake_a_large_one_that_is_being_compressed(client):
+    create(client, compression_type="gzip")
+    noise = random.Random(1)
+    large = batch(noise.randbytes(900_000))
+
+    def produce_all() -> list[int]:
+        contents = [large, batch(b"1"), large, batch(b"3")]
+        greens = [
+            gevent.spawn(
+                lambda content=content: client.core.produce({("t", 0): [content]})["t", 0].base_offset
+            )
+            for content in contents
+        ]
+        gevent.joinall(greens, raise_error=True)
+        return [green.value for green in greens]
+
+    assert client.connection.hub.run(produce_all) == [0, 1, 2, 3]
+
+
+def test_a_batch_that_cannot_be_unpacked_is_refused(client):
+    create(client, compression_type="gzip")
+    content = bytearray(batch(b"some text " * 100, compression="lz4"))
+    content[70:] = bytes(len(content) - 70)
+    content[17:21] = crc32c(bytes(content[21:])).to_bytes(4, "big")
+    outcome = produce(client, bytes(content))
+    assert outcome.error is errors.InvalidRecordError
+    assert outcome.detail
+    assert client.values("t") == []
+
+
+# -- batches that unfold to more than they look -------------------------------------------------
+
+
+def bomb(records: int, headers: int, *, base: int = 2000, largest: int = 1000) -> bytes:
+    """A compressed batch of records with a key and that many headers each, of a few kilobytes."""
+    fields = b"\0\0%b\0\1" + encode_varint(headers) + b"\0\1" * headers
+    body = b"".join(
+        encode_varint(len(record)) + record
+        for number in range(records)
+        for record in (fields % encode_varint(number),)
+    )
+    plain = batch(*[b""] * records)
+    header = check_batch(plain)._replace(base_timestamp=base, max_timestamp=largest, attributes=4)
+    return sealed(header, compress("zstd", body))
+
+
+def sealed(header: BatchHeader, body: bytes) -> bytes:
+    """The batch of that header and body, with the length and the checksum that it has."""
+    head = HEADER.pack(*header._replace(length=HEADER_OCTETS - LENGTH_END + len(body)))
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body
+
+
+@needs_zstd
+@pytest.mark.parametrize("configs", [{}, {"cleanup_policy": "compact"}, {"compression_type": "gzip"}])
+def test_a_bomb_of_headers_holds_nobody_up_and_takes_no_memory_for_them(client, configs):
+    create(client, **configs)
+    content = bomb(1, 20_000_000)
+    assert len(content) < 8_000
+    turns = client.connection.hub.turns
+    produce(client, batch(b"warm"))
+    tracemalloc.start()
+    turns.reset()
+    try:
+        outcome = produce(client, content)
+        client.call("list_offsets", {("t", 0): 1000, ("t", 1): -3})
+        allowed = 120 if configs.get("compression_type") else 20
+        assert tracemalloc.get_traced_memory()[1] < allowed * 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert outcome.error is None
+    assert turns.longest_cpu < 0.02
+
+
+@needs_zstd
+@pytest.mark.parametrize("configs", [{"cleanup_policy": "compact"}, {"compression_type": "gzip"}])
+def test_a_batch_that_decompresses_to_too_much_is_refused_as_too_large(client, configs, monkeypatch):
+    monkeypatch.setattr("dafka.protocol.compression.DECOMPRESSED_LIMIT", 1_000_000)
+    create(client, **configs)
+    content = encode_batch([(1, b"k", bytes(1_000_001), ())], compression="zstd")
+    outcome = produce(client, content)
+    assert outcome.error is errors.MessageSizeTooLargeError
+    assert "decompresses to more than 1000000 octets" in outcome.detail
+    assert produce(client, encode_batch([(1, b"k", bytes(900_000), ())], compression="zstd")).error is None
+
+
+def test_more_records_than_anybody_reads_are_refused_whatever_the_topic_says(client, monkeypatch):
+    create(client)
+    monkeypatch.setattr("dafka.protocol.batch_walk.RECORDS_LIMIT", 3)
+    outcome = produce(client, batch(*[b""] * 4, compression="gzip"))
+    assert outcome.error is errors.InvalidRecordError
+    assert "at most 3" in outcome.detail
+    assert produce(client, batch(*[b""] * 3)).error is None
+
+
+def test_a_count_that_no_such_batch_can_have_is_refused(client):
+    create(client)
+    header = check_batch(batch(b"a"))
+    outcome = produce(client, sealed(header._replace(count=9, last_offset_delta=8), bytes(8)))
+    assert outcome.error is errors.InvalidRecordError
+    assert "9 records in 8 octets" in outcome.detail
+
+
+def test_who_walks_through_a_large_batch_lets_other_partitions_pass(client, monkeypatch):
+    client.call("create_topics", {"t": TopicSpec(2, {"cleanup.policy": "compact"})})
+    walking, go_on = threading.Event(), threading.Event()
+
+    def slow(content: bytes) -> Found:
+        walking.set()
+        assert go_on.wait(10)
+        return Found(1, 1, False)
+
+    monkeypatch.setattr("dafka.broker.records.admission._walk", slow)
+    monkeypatch.setattr("dafka.broker.records.admission.is_small", lambda content: len(content) < 1000)
+    order: list[str] = []
+
+    def produce_all() -> None:
+        def one(name: str, number: int, size: int) -> None:
+            content = encode_batch([(1, b"k", bytes(size), ())])
+            if size < 1000:
+                monkeypatch.setattr("dafka.broker.records.admission._walk", lambda content: Found(1, 1, False))
+            assert client.core.produce({("t", number): [content]})["t", number].error is None
+            order.append(name)
+
+        greens = [gevent.spawn(one, "large", 0, 5000)]
+        while not walking.is_set():
+            gevent.sleep(0.001)
+        greens += [gevent.spawn(one, "behind it", 0, 10), gevent.spawn(one, "elsewhere", 1, 10)]
+        greens[2].join(10)
+        go_on.set()
+        gevent.joinall(greens, raise_error=True)
+
+    client.connection.hub.run(produce_all)
+    assert order == ["elsewhere", "large", "behind it"]
+
+
+def test_a_codec_that_is_not_there_any_more_is_named_and_batches_stay_as_they_come(
+    tmp_path, monkeypatch, caplog
+):
+    with Broker(tmp_path) as broker:
+        create(Client(broker), compression_type="zstd")
+    monkeypatch.setattr("kafka.codec.zstd", None)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        assert produce(client, batch(b"x")).error is None
+        assert client.values("t") == [b"x"]
+        answers = client.call("create_topics", {"u": TopicSpec(1, {"compression.type": "zstd"})})
+        assert answers == {"u": errors.InvalidConfigurationError}
+    assert "whose library is installed, not 'zstd'; producer is taken" in caplog.text

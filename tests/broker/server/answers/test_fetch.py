@@ -1,0 +1,218 @@
+"""Fetch on the wire."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+
+import pytest
+from broker.clients import Client, batch, until
+from broker.server.client import WireClient
+from broker.server.samples import fetch
+from kafka.errors import (
+    FencedLeaderEpochError,
+    OffsetOutOfRangeError,
+    UnknownLeaderEpochError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    UnsupportedCompressionTypeError,
+    UnsupportedVersionError,
+)
+
+from dafka import Broker
+from dafka.broker.server import limits
+from dafka.protocol.batch import split_batches
+from dafka.protocol.batch_reader import decode_batch
+
+VERSIONS = range(4, 19)
+BY_ID = 13
+NEWEST_BY_NAME = 12
+
+
+def partition(response, index=0):
+    return response.responses[0].partitions[index]
+
+
+def values(answer):
+    return [value for content in split_batches(answer.records) for value in decode_batch(content).values]
+
+
+def topic_id(client: Client, topic: str = "topic"):
+    return client.call("metadata", [topic]).topics[topic].topic_id
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_reads_what_was_produced(client: Client, wire: WireClient, version: int):
+    client.create("topic", 2)
+    client.produce("topic", b"a", b"b")
+    client.produce("topic", b"c")
+    request = fetch("topic", 1, 0, topic_id=topic_id(client))
+    response = wire.ask(request, version)
+    answer, empty = partition(response), partition(response, 1)
+    assert (answer.error_code, answer.high_watermark, answer.last_stable_offset) == (0, 3, 3)
+    assert values(answer) == [b"a", b"b", b"c"]  # whole batches
+    # Without a session every partition is answered, with its limits.
+    assert (empty.error_code, empty.high_watermark, empty.records) == (0, 0, b"")
+    if version >= 5:
+        assert answer.log_start_offset == 0
+    if version >= BY_ID:
+        assert response.responses[0].topic_id == topic_id(client)
+    if version >= 7:
+        assert (response.error_code, response.session_id) == (0, 0)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_versions_before_4_are_refused(client: Client, wire: WireClient, version: int):
+    client.create("topic")
+    answer = partition(wire.ask(fetch("topic", 0), version))
+    assert answer.error_code == UnsupportedVersionError.errno
+
+
+@pytest.mark.parametrize("version", [4, 11, 12])
+def test_a_partition_that_is_not_there(wire: WireClient, version: int):
+    answer = partition(wire.ask(fetch("nothing", 0, wait=60_000), version))
+    assert answer.error_code == UnknownTopicOrPartitionError.errno
+
+
+def test_an_id_that_no_topic_has(client: Client, wire: WireClient):
+    client.create("topic")
+    deleted = topic_id(client)
+    client.call("delete_topics", ["topic"])
+    answer = partition(wire.ask(fetch("", 0, topic_id=deleted, wait=60_000), 18))
+    assert answer.error_code == UnknownTopicIdError.errno
+
+
+def test_an_offset_that_does_not_exist(client: Client, wire: WireClient):
+    client.create("topic")
+    answer = partition(wire.ask(fetch("topic", 5, wait=60_000), NEWEST_BY_NAME))
+    assert (answer.error_code, answer.high_watermark) == (OffsetOutOfRangeError.errno, 0)
+
+
+def test_a_leader_epoch_of_the_future(client: Client, wire: WireClient):
+    client.create("topic")
+    request = fetch("topic", 0, wait=60_000)
+    request.topics[0].partitions[0].current_leader_epoch = 3
+    assert partition(wire.ask(request, NEWEST_BY_NAME)).error_code == UnknownLeaderEpochError.errno
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_has_read_what_was_lost_is_told_so_at_once_from_version_12_on(
+    client: Client, wire: WireClient, version: int
+):
+    client.create("topic", 2)
+    client.produce("topic", b"kept")
+    client.core._epochs.current = 1  # as if what came behind it had been lost
+    client.produce("topic", b"new")
+    client.produce("topic", b"new, too")
+    request = fetch("topic", 2, 0, wait=60_000, topic_id=topic_id(client))
+    request.topics[0].partitions[0].last_fetched_epoch = 0
+    answer = partition(wire.ask(request, version))
+    assert answer.error_code == 0
+    if version >= 12:
+        assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 1)
+        assert not answer.records
+    else:
+        assert values(answer) == [b"new, too"]
+
+
+def test_a_leader_epoch_of_the_past(client: Client, wire: WireClient):
+    client.create("topic")
+    client.core._epochs.current = 1
+    request = fetch("topic", 0, wait=60_000)
+    for epoch, error in ((0, FencedLeaderEpochError.errno), (1, 0)):
+        request.topics[0].partitions[0].current_leader_epoch = epoch
+        request.max_wait_ms = 0 if not error else 60_000
+        assert partition(wire.ask(request, NEWEST_BY_NAME)).error_code == error
+
+
+def test_it_waits_for_records_and_stops_nobody(broker: Broker, client: Client, wire: WireClient):
+    client.create("topic")
+    parked = wire.send(fetch("topic", 0, wait=30_000), NEWEST_BY_NAME)
+    with WireClient(broker) as other:
+        assert partition(other.ask(fetch("topic", 0), NEWEST_BY_NAME)).records == b""
+    client.produce("topic", b"late")
+    assert values(partition(wire.receive(fetch("topic", 0), NEWEST_BY_NAME, parked))) == [b"late"]
+
+
+def test_it_answers_with_nothing_when_its_time_is_over(client: Client, wire: WireClient):
+    client.create("topic")
+    begun = time.monotonic()
+    answer = partition(wire.ask(fetch("topic", 0, wait=100), NEWEST_BY_NAME))
+    assert (answer.error_code, answer.records) == (0, b"")
+    assert time.monotonic() - begun >= 0.09
+
+
+def test_zstd_needs_version_10(client: Client, wire: WireClient):
+    client.create("topic")
+    content = batch(b"a" * 100, compression="zstd")
+    client.call("produce", {("topic", 0): [content]})
+    old = partition(wire.ask(fetch("topic", 0), 9))
+    assert (old.error_code, old.records) == (UnsupportedCompressionTypeError.errno, b"")
+    assert values(partition(wire.ask(fetch("topic", 0), 10))) == [b"a" * 100]
+
+
+def test_large_answers_arrive_whole(client: Client, wire: WireClient):
+    client.create("topic")
+    for number in range(12):
+        client.produce("topic", b"%02d" % number * 250_000)
+    slow = wire.send(fetch("topic", 0, max_bytes=50 << 20), NEWEST_BY_NAME)
+    frame = wire.receive(fetch("topic", 0), NEWEST_BY_NAME, slow)
+    assert values(partition(frame)) == [b"%02d" % number * 250_000 for number in range(12)]
+
+
+def test_many_small_batches_arrive_whole(client: Client, wire: WireClient):
+    client.create("topic")
+    contents = [batch(b"%d" % number) for number in range(3000)]
+    client.call("produce", {("topic", 0): contents})
+    answer = partition(wire.ask(fetch("topic", 0), NEWEST_BY_NAME))
+    assert values(answer) == [b"%d" % number for number in range(3000)]
+
+
+def test_many_connections_wait_for_the_same_records(broker: Broker, client: Client):
+    client.create("topic")
+    waiting = [WireClient(broker) for _ in range(50)]
+    sent = [one.send(fetch("topic", 0, wait=30_000), NEWEST_BY_NAME) for one in waiting]
+    threading.Timer(0.05, client.produce, ("topic", b"news")).start()
+    for one, correlation in zip(waiting, sent, strict=True):
+        assert values(partition(one.receive(fetch("topic", 0), NEWEST_BY_NAME, correlation))) == [b"news"]
+        one.socket.close()
+
+
+def test_one_batch_comes_whatever_its_size_and_no_second_one(client: Client, wire: WireClient):
+    client.create("topic", 2)
+    for number in range(2):
+        client.produce("topic", b"a" * 1000, partition=number)
+    request = fetch("topic", 0, 0)
+    request.max_bytes = 1
+    response = wire.ask(request, NEWEST_BY_NAME)
+    first, second = partition(response), partition(response, 1)
+    assert values(first) == [b"a" * 1000]
+    assert (second.error_code, second.high_watermark, second.records) == (0, 1, b"")
+
+
+def test_those_that_read_at_the_same_time_share_what_responses_may_take(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "TOTAL_BYTES", 8 * 1024 * 1024)
+    monkeypatch.setattr("dafka.broker.records.fetch.YIELD_BYTES", 1)  # none reads all of its bytes in one go
+    clients, size = 16, 100_000
+    with Broker(listen="127.0.0.1:0") as broker, ExitStack() as stack:
+        client = Client(broker)
+        client.create("topic")
+        for _ in range(30):
+            client.produce("topic", bytes(size))
+        wires = [stack.enter_context(WireClient(broker)) for _ in range(clients)]
+        request = fetch("topic", 0)
+        request.max_bytes = request.topics[0].partitions[0].partition_max_bytes = 2**31 - 1
+        all_have_asked = threading.Event()
+        hub = client.connection.hub
+        held = threading.Thread(target=hub.run, args=(all_have_asked.wait, 20.0))  # the hub itself waits
+        held.start()
+        for wire in wires:
+            wire.send(request, NEWEST_BY_NAME)
+        all_have_asked.set()
+        held.join()
+        answers = [partition(wire.receive(request, NEWEST_BY_NAME, 1)) for wire in wires]
+        until(lambda: broker.metrics()["listener_held_bytes"] == 0)
+    sizes = [len(answer.records) for answer in answers]
+    assert min(sizes) >= size  # a batch comes in any case
+    assert sum(sizes) <= limits.TOTAL_BYTES + clients * 2 * size

@@ -1,0 +1,246 @@
+"""Produce on the wire."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from broker.clients import Client, batch, until
+from broker.server.client import WireClient, discarded
+from broker.server.samples import produce
+from kafka.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    InvalidRequiredAcksError,
+    MessageSizeTooLargeError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    UnsupportedCompressionTypeError,
+    UnsupportedVersionError,
+)
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from dafka import Broker
+from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
+from dafka.broker.interface.broker import TopicSpec
+from dafka.broker.server.limits import CONNECTION_REQUESTS
+from dafka.protocol.batch_writer import encode_batch
+
+NEWEST_BY_NAME = 12
+VERSIONS = range(3, NEWEST_BY_NAME + 1)
+
+
+def partition(response, index=0):
+    return response.responses[0].partition_responses[index]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("acks", [1, -1])
+def test_records_get_their_offsets(client: Client, wire: WireClient, version: int, acks: int):
+    client.create("topic")
+    first = partition(wire.ask(produce("topic", batch(b"a", b"b"), acks=acks), version))
+    second = partition(wire.ask(produce("topic", batch(b"c"), acks=acks), version))
+    assert (first.error_code, first.base_offset) == (0, 0)
+    assert (second.error_code, second.base_offset) == (0, 2)
+    assert client.values("topic") == [b"a", b"b", b"c"]
+
+
+def test_topics_have_ids_from_version_13_on(client: Client, wire: WireClient):
+    client.create("topic", 2)
+    topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
+    response = wire.ask(produce("", batch(b"a"), batch(b"b"), topic_id=topic_id), 13)
+    assert response.responses[0].topic_id == topic_id
+    assert [partition(response, index).error_code for index in (0, 1)] == [0, 0]
+    assert client.values("topic", partition=1) == [b"b"]
+
+
+def test_an_id_of_a_topic_that_was_deleted_is_unknown(client: Client, wire: WireClient):
+    client.create("topic")
+    topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
+    client.call("delete_topics", ["topic"])
+    client.create("topic")
+    response = wire.ask(produce("", batch(b"a"), topic_id=topic_id), 13)
+    assert partition(response).error_code == UnknownTopicIdError.errno
+
+
+def test_several_batches_of_one_partition_are_taken(client: Client, wire: WireClient):
+    client.create("topic")
+    response = wire.ask(produce("topic", batch(b"a") + batch(b"b", b"c")), NEWEST_BY_NAME)
+    assert partition(response).base_offset == 0
+    assert client.values("topic") == [b"a", b"b", b"c"]
+
+
+def test_a_batch_is_stored_as_it_came(client: Client, wire: WireClient):
+    client.create("topic")
+    content = batch(b"a" * 1000, compression="gzip")
+    wire.ask(produce("topic", content), NEWEST_BY_NAME)
+    assert client.fetch("topic").batches[0][16:] == content[16:]
+
+
+@pytest.mark.parametrize(
+    ("records", "error"),
+    [
+        pytest.param(None, InvalidRecordError, id="null"),
+        pytest.param(b"", InvalidRecordError, id="nothing"),
+        pytest.param(b"garbage", CorruptRecordError, id="garbage"),
+        pytest.param(batch(b"a")[:-1] + b"?", CorruptRecordError, id="checksum"),
+        pytest.param(batch(b"a")[:-1], CorruptRecordError, id="cut"),
+        pytest.param(batch(b"a")[:16] + b"\1" + batch(b"a")[17:], InvalidRecordError, id="magic 1"),
+        pytest.param(batch(b"x" * 1_100_000), MessageSizeTooLargeError, id="oversize"),
+    ],
+)
+def test_records_that_are_wrong_get_kafkas_error_and_say_what_it_is(
+    client: Client, wire: WireClient, records: bytes | None, error: type
+):
+    client.create("topic", 2)
+    response = wire.ask(produce("topic", records, batch(b"good")), NEWEST_BY_NAME)
+    assert partition(response).error_code == error.errno
+    assert partition(response).error_message
+    assert partition(response, 1).error_code == 0
+    assert client.values("topic", partition=1) == [b"good"]
+
+
+@pytest.mark.parametrize("version", [7, 8, NEWEST_BY_NAME])
+def test_the_records_that_are_wrong_are_named_since_version_8(client: Client, wire: WireClient, version: int):
+    client.call("create_topics", {"topic": TopicSpec(1, {"cleanup.policy": "compact"})})
+    records = encode_batch([(1, key, b"v", ()) for key in (b"a", None, b"b", None)])
+    answer = partition(wire.ask(produce("topic", records), version))
+    assert answer.error_code == InvalidRecordError.errno
+    if version < 8:
+        return
+    assert [one.batch_index for one in answer.record_errors] == [1, 3]
+    assert all("without a key" in one.batch_index_error_message for one in answer.record_errors)
+    assert "2 of 4 records" in answer.error_message
+
+
+def test_a_partition_that_is_not_there(client: Client, wire: WireClient):
+    response = wire.ask(produce("nothing", batch(b"a")), NEWEST_BY_NAME)
+    assert partition(response).error_code == UnknownTopicOrPartitionError.errno
+
+
+def test_other_acks_are_refused(client: Client, wire: WireClient):
+    client.create("topic")
+    response = wire.ask(produce("topic", batch(b"a"), acks=2), NEWEST_BY_NAME)
+    assert partition(response).error_code == InvalidRequiredAcksError.errno
+
+
+def test_zstd_needs_version_7(client: Client, wire: WireClient):
+    client.create("topic")
+    content = batch(b"a" * 100, compression="zstd")
+    assert (
+        partition(wire.ask(produce("topic", content), 6)).error_code == UnsupportedCompressionTypeError.errno
+    )
+    assert partition(wire.ask(produce("topic", content), 7)).error_code == 0
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_versions_without_record_batches_are_refused(client: Client, wire: WireClient, version: int):
+    client.create("topic")
+    response = wire.ask(produce("topic", batch(b"a")), version)
+    assert partition(response).error_code == UnsupportedVersionError.errno
+    assert client.values("topic") == []
+
+
+def test_acks_0_gets_no_response(client: Client, wire: WireClient):
+    client.create("topic")
+    wire.send(produce("topic", batch(b"a"), acks=0), NEWEST_BY_NAME)
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+    until(lambda: client.values("topic") == [b"a"])
+
+
+def test_an_error_with_acks_0_closes_the_connection(broker: Broker, wire: WireClient):
+    wire.send(produce("nothing", batch(b"a"), acks=0), NEWEST_BY_NAME)
+    assert wire.is_closed()
+    assert discarded(broker) == {"acks0": 1}
+
+
+@pytest.mark.parametrize("bound", ["", "dafka.broker.embedded.records.PENDING_BYTES", "CONNECTION_BYTES"])
+def test_what_is_pipelined_is_stored_and_answered_in_order(
+    client: Client, wire: WireClient, monkeypatch: pytest.MonkeyPatch, bound: str
+):
+    """Also where the broker, or the connection, takes one batch at a time."""
+    if bound:
+        monkeypatch.setattr(bound if "." in bound else f"dafka.broker.server.limits.{bound}", 1)
+    client.create("topic")
+    request = produce("topic", batch(b"x"))
+    count = 2 * CONNECTION_REQUESTS
+    sent = [wire.send(produce("topic", batch(b"%d" % number)), 9) for number in range(count)]
+    offsets = [partition(wire.receive(request, 9, one)).base_offset for one in sent]
+    assert offsets == list(range(count))
+    assert client.values("topic") == [b"%d" % number for number in range(count)]
+
+
+def test_a_request_behind_others_is_answered_behind_them(client: Client, wire: WireClient):
+    client.create("topic")
+    request = produce("topic", batch(b"x"))
+    first, second = wire.send(request, 9), wire.send(request, 9)
+    versions = ApiVersionsRequest()
+    third, fourth = wire.send(versions, 0), wire.send(request, 9)
+    assert partition(wire.receive(request, 9, first)).base_offset == 0
+    assert partition(wire.receive(request, 9, second)).base_offset == 1
+    assert wire.receive(versions, 0, third).error_code == 0
+    assert partition(wire.receive(request, 9, fourth)).base_offset == 2
+
+
+def test_a_partition_named_twice_is_no_request(broker: Broker, client: Client, wire: WireClient):
+    client.create("topic")
+    request = produce("topic", batch(b"a"), batch(b"b"))
+    for one in request.topic_data[0].partition_data:
+        one.index = 0
+    wire.send(request, NEWEST_BY_NAME)
+    assert wire.is_closed()
+    assert discarded(broker) == {"twice": 1}
+    assert client.values("topic") == []
+
+
+def both(packed: bytes | None, plain: bytes) -> Any:
+    """A request for the partitions 0 of two topics, or of the second one alone."""
+    request = produce("packed", packed)
+    other = produce("plain", plain).topic_data
+    request.topic_data = [*(request.topic_data if packed else ()), *other]
+    return request
+
+
+def test_a_partition_keeps_its_order_beside_one_that_is_compressed_on_the_way(
+    client: Client, wire: WireClient
+):
+    """Requests of a connection are stored as they were sent, though one of them has to wait."""
+    client.create("plain")
+    specs = {"packed": TopicSpec(1, configs={"compression.type": "gzip"})}
+    assert client.call("create_topics", specs) == {"packed": None}
+    takes_time = batch(os.urandom(900_000))
+    requests = []
+    for number in range(6):
+        requests += [
+            both(takes_time, batch(b"%d" % (2 * number))),
+            both(None, batch(b"%d" % (2 * number + 1))),
+        ]
+    sent = [wire.send(request, NEWEST_BY_NAME) for request in requests]
+    for number, (request, correlation) in enumerate(zip(requests, sent, strict=True)):
+        response = wire.receive(request, NEWEST_BY_NAME, correlation)
+        answers = {topic.name: topic.partition_responses[0] for topic in response.responses}
+        assert (answers["plain"].error_code, answers["plain"].base_offset) == (0, number)
+    assert client.values("plain") == [b"%d" % number for number in range(12)]
+    assert len(client.values("packed")) == 6
+
+
+def test_a_partition_keeps_its_order_when_it_is_not_compressed_any_more(
+    broker: Broker, client: Client, wire: WireClient
+):
+    specs = {"packed": TopicSpec(1, configs={"compression.type": "gzip"})}
+    assert client.call("create_topics", specs) == {"packed": None}
+    large = [produce("packed", batch(b"%d" % number + os.urandom(900_000))) for number in range(8)]
+    sent = [wire.send(request, NEWEST_BY_NAME) for request in large]
+    until(lambda: broker.metrics()["listener_requests"] == len(large))
+    change = {
+        Resource(ResourceType.TOPIC, "packed"): [
+            ConfigChange("compression.type", ConfigOperation.SET, "producer")
+        ]
+    }
+    client.call("alter_configs", change)
+    small = produce("packed", batch(b"last"))
+    last = wire.send(small, NEWEST_BY_NAME)
+    for request, correlation in zip([*large, small], [*sent, last], strict=True):
+        assert partition(wire.receive(request, NEWEST_BY_NAME, correlation)).error_code == 0
+    assert [value[:4] for value in client.values("packed")][-1] == b"last"

@@ -1,0 +1,119 @@
+"""Requests as large as they may be, in short; ``scripts/attack`` is the long form."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+from broker.clients import batch
+from broker.server import attacks
+from broker.server.client import WireClient, encoded
+from broker.server.samples import fetch, produce
+from cli.tools import running
+from crc32c import crc32c
+
+from dafka import Broker
+from dafka.hub.hub import get_hub
+from dafka.protocol.batch import CRC_END, CRC_START, HEADER, HEADER_OCTETS, LENGTH_END, check_batch
+
+PARTITIONS = 8000  # what was done in one turn took from 50 to 700 ms for so many
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the interpreter's collections of garbage, which take long in a process of tests."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def test_no_request_makes_a_long_turn_of_the_hub():
+    slow = []
+    with attacks.scene_of(PARTITIONS, 2 * PARTITIONS) as scene:
+        for name, attack in attacks.ATTACKS.items():
+            with uncollected():
+                outcome = attacks.measured(scene, attack)
+            if outcome.turn_cpu > attacks.TURN:
+                slow.append((name, outcome))
+    assert not slow
+
+
+def test_an_incremental_fetch_costs_what_has_changed(monkeypatch):
+    with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as wire:
+        wire.ask(attacks.topic_of("topic", 1000), 5)
+        first = wire.ask(fetch("topic", *[0] * 1000, session_epoch=0), 11)
+
+        def ask(epoch: int) -> list[int]:
+            more = fetch("topic", session_id=first.session_id, session_epoch=epoch, topics=[])
+            response = wire.ask(more, 11)
+            return [one.partition_index for topic in response.responses for one in topic.partitions]
+
+        assert ask(1) == []  # has seen that there is nothing
+        looked: list[int] = []
+        core = get_hub().run(lambda: broker._running.core)
+        original = core.fetch
+        monkeypatch.setattr(
+            core, "fetch", lambda wanted, **how: looked.append(len(wanted)) or original(wanted, **how)
+        )
+        assert ask(2) == []
+        assert looked == []
+        wire.ask(produce("topic", *[batch(b"x")] * 3), 9)
+        assert sorted(ask(3)) == [0, 1, 2]
+        assert 3 <= sum(looked) <= 6
+
+
+def with_gzip_of(body: bytes) -> bytes:
+    header = check_batch(batch(b"x"))._replace(attributes=1)
+    head = HEADER.pack(*header._replace(length=HEADER_OCTETS - LENGTH_END + len(body)))
+    crc = crc32c(body, crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + body
+
+
+class Told(NamedTuple):
+    """A broker of which nothing is known but its address."""
+
+    bootstrap_servers: str
+
+
+def test_a_daemon_that_decompresses_hears_its_signal(tmp_path):
+    configs = {"compression_type": "uncompressed", "max_message_bytes": "60000000"}
+    content = with_gzip_of(gzip.compress(b"", mtime=0) * (16 * 1024 * 1024 // 20))
+    frame = encoded(produce("topic", content), 9)
+    with running("broker", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "db")) as daemon:
+        said = next(line for line in daemon.stderr if line.startswith("broker: "))
+        with WireClient(Told(said.split()[1])) as wire:
+            wire.ask(attacks.topic_of("topic", 1, **configs), 5)
+            for _ in range(3):
+                wire.socket.sendall(frame)
+            began = time.monotonic()
+            daemon.send_signal(signal.SIGTERM)
+            assert daemon.wait(20) == 0
+            assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("count", [1, 1000, 1001])
+def test_a_partition_gets_so_many_batches_at_once(count):
+    with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as wire:
+        wire.ask(attacks.topic_of("topic", 1), 5)
+        response = wire.ask(produce("topic", batch(b"x") * count), 9)
+        code = response.responses[0].partition_responses[0].error_code
+        assert code == (0 if count <= 1000 else 87)
+
+
+def test_a_large_produce_is_not_overtaken_by_a_small_one_behind_it():
+    with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as wire:
+        wire.ask(attacks.topic_of("topic", 2000), 5)
+        large = produce("topic", *[batch(b"first") * 2] * 2000)
+        sent = [wire.send(large, 9), *(wire.send(produce("topic", batch(b"later")), 9) for _ in range(5))]
+        answers = [wire.receive(large, 9, correlation) for correlation in sent]
+        offsets = [answer.responses[0].partition_responses[0].base_offset for answer in answers]
+        assert offsets == [0, 2, 3, 4, 5, 6]

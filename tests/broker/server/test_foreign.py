@@ -1,0 +1,63 @@
+"""Clients of other protocols at the port for Kafka's are named in the log."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import socket
+import ssl
+
+import confluent_kafka
+import pytest
+from broker.clients import until
+from broker.server.client import discarded
+
+from dafka import Broker
+from dafka.broker.server.foreign import foreign
+from dafka.broker.server.limits import REQUEST_MAX_BYTES
+
+SECONDS = 20.0
+
+
+@pytest.fixture
+def address(broker: Broker) -> tuple[str, int]:
+    host, port = broker.bootstrap_servers.rsplit(":", 1)
+    return host, int(port)
+
+
+def test_a_tls_client_is_told_from_a_request_that_is_too_long(
+    broker: Broker, address: tuple[str, int], caplog: pytest.LogCaptureFixture
+):
+    context = ssl.create_default_context()
+    with (
+        caplog.at_level(logging.WARNING, "dafka.broker.server"),
+        socket.create_connection(address, SECONDS) as plain,
+        pytest.raises((ssl.SSLError, ConnectionError)),
+    ):
+        context.wrap_socket(plain, server_hostname="localhost")
+    until(lambda: discarded(broker) == {"tls": 1})
+    (line,) = [text for text in caplog.messages if "closed" in text and "ZeroMQ" not in text]
+    assert "a TLS handshake, and this broker has no TLS" in line
+    assert "security_protocol" in line
+
+
+def test_librdkafka_with_ssl_is_named_too(broker: Broker):
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "security.protocol": "ssl"}
+    producer = confluent_kafka.Producer({**settings, "log_level": 0})
+    producer.poll(0)
+    until(lambda: discarded(broker).get("tls", 0) >= 1)
+
+
+def test_an_http_client_is_named(broker: Broker, address: tuple[str, int]):
+    with pytest.raises((http.client.HTTPException, ConnectionError)):
+        connection = http.client.HTTPConnection(*address, timeout=SECONDS)
+        connection.request("GET", "/")
+        connection.getresponse()
+    until(lambda: discarded(broker) == {"http": 1})
+
+
+def test_no_request_of_a_length_that_is_taken_is_called_foreign():
+    for size in [*range(0, REQUEST_MAX_BYTES, 9973), REQUEST_MAX_BYTES]:
+        assert foreign(size.to_bytes(4, "big")) is None
+    assert foreign(b"\x16\x04\0\0") is None
+    assert foreign(b"\xff\xff\xff\xff") is None

@@ -1,0 +1,320 @@
+"""The listener: its port, its connections, and what becomes of both."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from broker.clients import Client, batch, until
+from broker.server.client import WireClient
+from broker.server.samples import fetch, produce
+from kafka.errors import KafkaStorageError
+from kafka.protocol.consumer import JoinGroupRequest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+
+from dafka import Broker
+from dafka.broker import connect
+from dafka.testing import TestBroker
+
+
+def told(broker: Broker) -> str:
+    """What clients are told to connect to."""
+    with WireClient(broker) as wire:
+        (node,) = wire.ask(MetadataRequest(topics=[]), 9).brokers
+    return f"{node.host}:{node.port}"
+
+
+def test_without_listen_nobody_can_connect():
+    with Broker() as broker, pytest.raises(ConnectionRefusedError):
+        WireClient(broker)
+
+
+def test_clients_are_told_the_address_they_came_to(broker: Broker):
+    assert told(broker) == broker.bootstrap_servers
+
+
+def test_clients_are_told_what_is_advertised():
+    with Broker(listen="0.0.0.0:0", advertised="127.0.0.1") as broker:
+        assert told(broker) == broker.bootstrap_servers
+        assert broker.bootstrap_servers.startswith("127.0.0.1:")
+
+
+def test_the_advertised_port_may_be_another_one():
+    with Broker(listen="127.0.0.1:0", advertised="kafka.example:19092") as broker:
+        assert broker.bootstrap_servers == "kafka.example:19092"
+        assert connect("kafka.example:19092", 1.0).broker.running
+
+
+def test_a_name_is_told_as_it_was_given():
+    with Broker(listen="localhost:0") as broker:
+        assert broker.bootstrap_servers.startswith("127.0.0.1:")
+        assert told(broker) == broker.bootstrap_servers
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
+def test_it_listens_on_ipv6_too():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with Broker(listen="[::1]:0") as broker:
+        assert broker.bootstrap_servers.startswith("[::1]:")
+        port = int(broker.bootstrap_servers.rpartition(":")[2])
+        socket.create_connection(("::1", port), 5).close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"listen": "9092"}, "HOST:PORT"),
+        ({"listen": "host:"}, "HOST:PORT"),
+        ({"listen": ":9092"}, "HOST:PORT"),
+        ({"listen": "host:70000"}, "HOST:PORT"),
+        ({"listen": "host:-1"}, "HOST:PORT"),
+        ({"listen": 9092}, "HOST:PORT"),
+        ({"listen": "0.0.0.0:9092"}, "advertised"),
+        ({"listen": "[::]:9092"}, "advertised"),
+        ({"listen": "*:9092"}, "advertised"),
+        ({"listen": "0.0.0.0:9092", "advertised": "0.0.0.0"}, "no address"),
+        ({"listen": "127.0.0.1:9092", "advertised": "host:port"}, "HOST:PORT"),
+        ({"listen": "127.0.0.1:9092", "advertised": ":::"}, "HOST:PORT"),
+        ({"listen": "127.0.0.1:9092", "advertised": "PLAINTEXT://host:9092"}, "HOST:PORT"),
+        ({"listen": "127.0.0.1:9092", "advertised": "one host:9092"}, "HOST:PORT"),
+        ({"listen": "127.0.0.1:9092", "advertised": "host,other:9092"}, "HOST:PORT"),
+        ({"advertised": "host"}, "listen"),
+    ],
+)
+def test_addresses_that_make_no_sense_are_named(options, message: str):
+    with pytest.raises(ValueError, match=message):
+        Broker(**options)
+
+
+def test_a_port_that_somebody_listens_on_is_refused_and_nothing_is_left(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        broker = Broker(tmp_path, listen=f"127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(OSError, match="cannot be listened on"):
+            broker.start()
+    with broker.start():
+        assert told(broker) == broker.bootstrap_servers
+
+
+def test_a_host_that_is_not_here_is_named():
+    with pytest.raises(OSError, match=r"no\.such\.host\.invalid"):
+        Broker(listen="no.such.host.invalid:0").start()
+
+
+def test_two_brokers_do_not_share_a_port(broker: Broker):
+    with pytest.raises(OSError, match="cannot be listened on"):
+        Broker(listen=broker.bootstrap_servers).start()
+
+
+def test_stopping_ends_connections_and_what_waits_on_them(broker: Broker, client: Client):
+    client.create("topic")
+    with WireClient(broker) as idle, WireClient(broker) as parked, WireClient(broker) as joining:
+        idle.ask(ApiVersionsRequest(), 0)
+        parked.send(fetch("topic", 0, wait=60_000), 12)
+        joining.send(
+            JoinGroupRequest(
+                group_id="group",
+                session_timeout_ms=60_000,
+                member_id="",
+                protocol_type="consumer",
+                protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")],
+            ),
+            0,
+        )
+        begun = time.monotonic()
+        broker.stop()
+        assert all(one.is_closed() for one in (idle, parked, joining))
+        assert time.monotonic() - begun < 10
+    assert broker.running is False
+
+
+def test_a_restart_gets_the_same_port_and_clients_find_it_again(tmp_path):
+    broker = Broker(tmp_path, listen="127.0.0.1:0").start()
+    address = broker.bootstrap_servers
+    for _ in range(3):
+        with WireClient(broker) as wire:
+            wire.ask(ApiVersionsRequest(), 0)
+            broker.stop()  # ends the connection, which lingers on in the system
+            broker.start()
+        assert broker.bootstrap_servers == address
+    broker.stop()
+
+
+def test_what_was_acknowledged_is_there_after_a_restart(tmp_path):
+    with Broker(tmp_path, listen="127.0.0.1:0") as broker:
+        Client(broker).create("topic")
+        with WireClient(broker) as wire:
+            assert (
+                wire.ask(produce("topic", batch(b"a")), 9).responses[0].partition_responses[0].error_code == 0
+            )
+    with Broker(tmp_path, listen="127.0.0.1:0") as broker:
+        assert Client(broker).values("topic") == [b"a"]
+
+
+def test_faults_that_a_test_orders_are_for_clients_of_the_listener_too():
+    with TestBroker(listen="127.0.0.1:0") as broker:
+        broker.create_topic("topic")
+        broker.fail_next_produce(KafkaStorageError, topic="topic")
+        with WireClient(broker) as wire:
+            (answer,) = wire.ask(produce("topic", batch(b"a")), 9).responses[0].partition_responses
+            assert answer.error_code == KafkaStorageError.errno
+            (answer,) = wire.ask(produce("topic", batch(b"a")), 9).responses[0].partition_responses
+            assert answer.error_code == 0
+
+
+def test_a_fork_keeps_neither_port_nor_connections(broker: Broker):
+    """A child that lives on would else keep the connection open and the port taken."""
+    with WireClient(broker) as wire:
+        wire.ask(ApiVersionsRequest(), 0)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(writing)
+            os.read(reading, 1)  # until the parent has closed its end
+            os._exit(0)
+        os.close(reading)
+        try:
+            address = broker.bootstrap_servers
+            broker.stop()
+            assert wire.is_closed()
+            host, port = address.rsplit(":", 1)
+            until(lambda: _is_free(host, int(port)))  # the child gives it back when it gets to run
+        finally:
+            os.close(writing)
+            os.waitpid(child, 0)
+
+
+def _is_free(host: str, port: int) -> bool:
+    try:
+        socket.create_server((host, port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_process_that_is_forked_from_a_broker_may_be_a_client_of_it(broker: Broker, client: Client):
+    client.create("topic")
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=_produce_from_a_child, args=(broker.bootstrap_servers,))
+    process.start()
+    process.join(30)
+    assert process.exitcode == 0
+    assert client.values("topic") == [b"from the child"]
+
+
+def _produce_from_a_child(address: str) -> None:
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(bootstrap_servers=address)
+    producer.send("topic", b"from the child").get(20)
+    producer.close()
+
+
+def test_a_thousand_idle_connections_are_nothing_to_others(broker: Broker, client: Client):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2500 if hard == resource.RLIM_INFINITY else min(hard, 2500)
+    count = (wanted - 300) // 2  # both ends are in this process
+    if count < 1000:
+        pytest.skip(f"only {hard} descriptors are allowed here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    idle: list[WireClient] = []
+    try:
+        idle += [WireClient(broker) for _ in range(1000)]
+        until(lambda: broker.metrics()["listener_connections"] == 1000)
+        client.create("topic")
+        with WireClient(broker) as wire:
+            for number in range(100):
+                answer = wire.ask(produce("topic", batch(b"%d" % number)), 9)
+                assert answer.responses[0].partition_responses[0].base_offset == number
+        assert idle[-1].ask(ApiVersionsRequest(), 0).error_code == 0
+        until(lambda: broker.metrics()["listener_held_bytes"] == 0)
+    finally:
+        for one in idle:
+            one.socket.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_process_being_out_of_descriptors_is_waited_out(broker: Broker, caplog: pytest.LogCaptureFixture):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with WireClient(broker) as known, socket.socket() as late:
+        known.ask(ApiVersionsRequest(), 0)
+        late.settimeout(20)
+        host, port = broker.bootstrap_servers.rsplit(":", 1)
+        used = os.open(os.devnull, os.O_RDONLY)
+        os.close(used)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
+        try:
+            late.connect((host, int(port)))
+            until(lambda: "no connection can be accepted" in caplog.text)
+            assert known.ask(ApiVersionsRequest(), 0).error_code == 0
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        until(lambda: broker.metrics()["listener_accepted"] == 2)
+
+
+def test_a_slow_reader_slows_only_itself(broker: Broker, client: Client):
+    client.create("topic")
+    for _ in range(16):
+        client.produce("topic", bytes(1_000_000))
+    with WireClient(broker) as slow, WireClient(broker) as quick:
+        for _ in range(4):
+            slow.send(fetch("topic", 0, max_bytes=50 << 20), 12)
+        until(lambda: broker.metrics()["listener_held_bytes"] > 1_000_000)
+        for _ in range(3):
+            answer = quick.ask(fetch("topic", 0, max_bytes=50 << 20), 12)
+            assert len(answer.responses[0].partitions[0].records) > 15_000_000
+        # One response of the slow one is under way, and no more; the quick one's last is read, and given back
+        # as soon as the green thread that sent it goes on.
+        until(lambda: broker.metrics()["listener_held_bytes"] < 20_000_000)
+
+
+def test_a_fetch_ends_with_its_client_and_others_wait_on(broker: Broker, client: Client, wire: WireClient):
+    client.create("topic")
+    request = fetch("topic", 0, wait=300_000)
+    waiting = wire.send(request, 12)
+    for number, end in enumerate(("closed", "reset"), 1):
+        with WireClient(broker) as gone:
+            gone.send(request, 12)
+            until(lambda: broker.metrics()["listener_requests"] == 1 + number)  # noqa: B023
+            if end == "reset":
+                gone.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    until(lambda: broker.metrics()["listener_connections"] == 1)
+    client.produce("topic", b"a")
+    answer = wire.receive(request, 12, waiting).responses[0].partitions[0]
+    assert answer.high_watermark == 1
+    assert broker.discarded == {}
+
+
+def test_metrics_count_what_goes_over_the_wire(broker: Broker, wire: WireClient):
+    wire.ask(ApiVersionsRequest(), 0)
+    until(lambda: broker.metrics()["listener_bytes_out"] > 100)
+    metrics = broker.metrics()
+    assert metrics["listener_connections"] == metrics["listener_accepted"] == 1
+    assert metrics["listener_requests"] == 1
+    assert metrics["listener_bytes_in"] > 10
+
+
+def test_producers_at_once_get_offsets_of_their_own(broker: Broker, client: Client):
+    client.create("topic")
+    offsets: list[int] = []
+
+    def send() -> None:
+        with WireClient(broker) as wire:
+            for _ in range(50):
+                answer = wire.ask(produce("topic", batch(b"x")), 9)
+                offsets.append(answer.responses[0].partition_responses[0].base_offset)
+
+    threads = [threading.Thread(target=send) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(offsets) == list(range(400))

@@ -1,0 +1,83 @@
+"""The APIs: every one is announced, and answered in every version that is announced."""
+
+from __future__ import annotations
+
+import pytest
+from broker.clients import Client
+from broker.server.client import WireClient
+from broker.server.samples import NO_ID, samples
+from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from dafka.broker.server.table import BY_KEY, Api
+
+EXCEPTIONS = {
+    "Produce": (0, 13),
+    "InitProducerId": (0, 5),
+    "AddPartitionsToTxn": (0, 3),
+    "EndTxn": (0, 4),
+    "TxnOffsetCommit": (0, 4),
+}
+
+VERSIONS = [
+    pytest.param(type(sample), version, id=f"{type(sample).__name__[:-7]}-{version}")
+    for sample in samples("topic", NO_ID)
+    if sample.API_KEY in BY_KEY
+    for version in range(BY_KEY[sample.API_KEY].first, BY_KEY[sample.API_KEY].last + 1)
+]
+
+
+def test_there_is_a_sample_of_every_api():
+    by_hand = {
+        api.key for api in BY_KEY.values() if api.home is None
+    }  # whose tests are in test_consumer_groups
+    assert {sample.API_KEY for sample in samples("topic", NO_ID)} >= BY_KEY.keys() - by_hand
+
+
+CLASSES = [api for api in BY_KEY.values() if api.home is not None]
+
+
+@pytest.mark.parametrize("api", CLASSES, ids=[api.name for api in CLASSES])
+def test_the_versions_are_those_of_kafka_pythons_classes(api: Api):
+    assert (api.request.name, api.response.name) == (f"{api.name}Request", f"{api.name}Response")
+    assert api.request.API_KEY == api.response.API_KEY == api.key
+    assert (api.first, api.last) == EXCEPTIONS.get(api.name, api.request.valid_versions)
+    assert callable(api.answer) or api.name in ("Produce", "Fetch")
+
+
+@pytest.mark.parametrize(("request_class", "version"), VERSIONS)
+def test_every_version_is_answered_in_its_own_layout(
+    client: Client, wire: WireClient, request_class: type, version: int
+):
+    client.create("topic", 2)
+    topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
+    (sample,) = [one for one in samples("topic", topic_id) if type(one) is request_class]
+    response = wire.ask(sample, version)
+    assert response.version == version
+    # The connection is still in step.
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_what_is_announced_are_the_apis_with_their_versions(wire: WireClient, version: int):
+    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+    announced = {
+        one.api_key: (one.min_version, one.max_version) for one in wire.ask(request, version).api_keys
+    }
+    assert announced == {api.key: (api.first, api.last) for api in BY_KEY.values()}
+    assert announced[0] == (0, 13)
+    assert announced[1] == (4, 18)
+    assert 17 not in announced  # SaslHandshake
+    assert announced[68] == (0, 1)  # ConsumerGroupHeartbeat
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_tools_that_take_the_clusters_version_from_its_features_find_kafka_4(wire: WireClient, version: int):
+    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+    answer = wire.ask(request, version)
+    finalized = {one.name: one.max_version_level for one in answer.finalized_features}
+    assert finalized == {"metadata.version": 30}  # and no transaction.version, which is a promise to clients
+    assert {one.name for one in answer.supported_features} == finalized.keys()
+    assert answer.finalized_features_epoch >= 0
+    announced = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+    assert infer_broker_version_from_api_versions(announced) >= (4, 0)

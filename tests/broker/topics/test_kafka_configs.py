@@ -1,0 +1,178 @@
+"""Every setting that Apache Kafka has is known here, and what is asked about it is answered as there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from broker.clients import Client, until
+from kafka.errors import InvalidConfigurationError, InvalidRequestError
+
+from dafka import Broker
+from dafka.broker.interface.admin import (
+    ConfigChange,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigSource,
+    ConfigType,
+    Outcome,
+    Resource,
+    ResourceType,
+)
+from dafka.broker.interface.broker import TopicSpec
+from dafka.broker.topics import kafka_configs
+from dafka.broker.topics.configs import KEYS, OLDER_KEYS
+
+ROOT = Path(__file__).resolve().parents[2]
+LISTING = ROOT / "dafka" / "broker" / kafka_configs.LISTING
+LONG = "DAFKA_TEST_APACHE_KAFKA"
+UNAVAILABLE = 77
+SET, DELETE = ConfigOperation.SET, ConfigOperation.DELETE
+
+TOPIC, GROUP = Resource(ResourceType.TOPIC, "t"), Resource(ResourceType.GROUP, "g")
+BROKER, ALL_BROKERS = Resource(ResourceType.BROKER, "0"), Resource(ResourceType.BROKER, "")
+METRICS = Resource(ResourceType.CLIENT_METRICS, "m")
+
+OTHER_DEFAULTS = {"retention.ms"}
+STARTED_WITH = {"advertised.listeners", "listeners", "log.dirs", "node.id", "broker.id", "process.roles"}
+
+
+def listed(part: str) -> dict[str, dict[str, Any]]:
+    return kafka_configs.listing()[part]
+
+
+def described(client: Client, resource: Resource) -> dict[str, ConfigEntry]:
+    found = client.call("describe_configs", {resource: None})[resource]
+    assert found.error is None, found.detail
+    return {entry.name: entry for entry in found.entries}
+
+
+def alter(client: Client, resource: Resource, *changes: tuple[Any, ...], **options: Any) -> Outcome:
+    wanted = {resource: [ConfigChange(*change) for change in changes]}
+    return client.call("alter_configs", wanted, **options)[resource]
+
+
+@pytest.mark.skipif(not os.environ.get(LONG), reason=f"starts Apache Kafka; set {LONG}=1")
+@pytest.mark.timeout(180)
+def test_the_stored_list_is_what_apache_kafka_says():
+    command = [str(ROOT / "scripts" / "apache_kafka"), "configs"]
+    environment = {**os.environ, "PYTHON": sys.executable}
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=170)
+    if answer.returncode == UNAVAILABLE:
+        pytest.skip(answer.stderr)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == LISTING.read_text("utf-8")
+
+
+def test_a_topic_has_the_settings_of_kafka_with_their_types_defaults_and_the_brokers_names(client):
+    client.create("t")
+    ours = described(client, TOPIC)
+    assert ours.keys() == listed("topic").keys()
+    for name, theirs in listed("topic").items():
+        assert ConfigType(ours[name].type).name == theirs["type"], name
+        assert ours[name].value == theirs["default"] or name in OTHER_DEFAULTS
+        assert ours[name].source == ConfigSource.DEFAULT
+        if "broker" in theirs:
+            assert KEYS[name].broker == theirs["broker"]
+
+
+def test_settings_that_kafka_has_no_more_are_told_of_where_they_are_set(client):
+    client.create("t")
+    for name in OLDER_KEYS:
+        assert name not in described(client, TOPIC)
+        assert alter(client, TOPIC, (name, SET, KEYS[name].default)) == Outcome(None)
+        assert described(client, TOPIC)[name].source == ConfigSource.TOPIC
+
+
+def test_the_broker_has_the_settings_of_kafka_with_their_types(client):
+    ours = described(client, BROKER)
+    assert ours.keys() - listed("broker").keys() <= {"log.message.timestamp.difference.max.ms"}
+    assert listed("broker").keys() <= ours.keys()
+    for name, theirs in listed("broker").items():
+        assert ConfigType(ours[name].type).name == theirs["type"], name
+        assert ours[name].sensitive == (theirs["type"] == "PASSWORD")
+        if theirs["update"] == "read-only":
+            assert ours[name].read_only, name
+
+
+@pytest.mark.parametrize(("resource", "part"), [(GROUP, "group"), (METRICS, "client-metrics")])
+def test_groups_and_metrics_of_clients_have_the_settings_of_kafka(client, resource, part):
+    ours = described(client, resource)
+    assert {
+        name: {"type": ConfigType(entry.type).name, "default": entry.value} for name, entry in ours.items()
+    } == {name: {"type": one["type"], "default": one["default"]} for name, one in listed(part).items()}
+
+
+def test_settings_of_groups_are_kept_across_a_restart(tmp_path):
+    name = "consumer.session.timeout.ms"
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        assert alter(client, GROUP, (name, SET, "50000")) == Outcome(None)
+        assert alter(client, METRICS, ("interval.ms", SET, "1000")) == Outcome(None)
+        assert alter(client, METRICS, ("interval.ms", DELETE)) == Outcome(None)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        entry = described(client, GROUP)[name]
+        assert (entry.value, entry.source) == ("50000", ConfigSource.GROUP)
+        assert [one.name for one in entry.synonyms] == [name, f"group.{name}"]
+        assert described(client, Resource(ResourceType.GROUP, "other"))[name].value == "45000"
+        assert client.call("configured") == [GROUP]
+
+
+@pytest.mark.parametrize(
+    ("resource", "change", "error"),
+    [
+        (GROUP, ("nonsense", SET, "1"), InvalidConfigurationError),
+        (GROUP, ("consumer.session.timeout.ms", SET, "soon"), InvalidConfigurationError),
+        (Resource(ResourceType.GROUP, ""), ("consumer.session.timeout.ms", SET, "1"), InvalidRequestError),
+        (Resource(ResourceType.GROUP, "g" * 300), ("share.auto.offset.reset", SET, "1"), InvalidRequestError),
+        (METRICS, ("nonsense", SET, "1"), InvalidRequestError),
+        (BROKER, ("num.partitions", SET, "3"), InvalidRequestError),
+        (BROKER, ("max.connections", SET, "many"), InvalidRequestError),
+        (BROKER, ("ssl.keystore.password", SET, "secret"), InvalidRequestError),
+        (ALL_BROKERS, ("ssl.protocol", SET, "TLSv1.2"), InvalidRequestError),
+        (BROKER, ("sasl.jaas.config", SET, "secret"), InvalidRequestError),
+        (TOPIC, ("compression.gzip.level", SET, "11"), InvalidConfigurationError),
+        (Resource(64, "x"), ("a", SET, "b"), InvalidRequestError),
+    ],
+)
+def test_what_kafka_refuses_is_refused_with_its_error(client, resource, change, error):
+    client.create("t")
+    outcome = alter(client, resource, change)
+    assert outcome.error is error
+    assert outcome.detail
+    assert "secret" not in outcome.detail
+
+
+def test_a_setting_without_effect_can_be_set_and_is_told_of(client):
+    assert alter(client, ALL_BROKERS, ("num.io.threads", SET, "9")) == Outcome(None)
+    assert described(client, ALL_BROKERS)["num.io.threads"].value == "9"
+    entry = described(client, BROKER)["num.io.threads"]
+    assert (entry.value, entry.source) == ("9", ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    assert alter(client, BROKER, ("nonsense", DELETE)) == Outcome(None)
+
+
+def test_there_is_a_bound_for_groups_with_settings(client, monkeypatch):
+    monkeypatch.setattr("dafka.broker.topics.config_table.OTHERS_KEPT", 2)
+    change = ("share.auto.offset.reset", SET, "earliest")
+    outcomes = [alter(client, Resource(ResourceType.GROUP, str(number)), change) for number in range(3)]
+    assert [outcome.error for outcome in outcomes] == [None, None, InvalidConfigurationError]
+    assert alter(client, Resource(ResourceType.GROUP, "0"), change) == Outcome(None)
+
+
+def test_without_a_policy_a_topic_is_neither_compacted_nor_deleted_from():
+    limits = {"retention.ms": "0", "retention.bytes": "0"}
+    with Broker(retention_check_interval=0.05) as broker:
+        client = Client(broker)
+        policies = {"kept": "", "deleted": "delete"}
+        specs = {name: TopicSpec(1, {**limits, "cleanup.policy": one}) for name, one in policies.items()}
+        assert client.call("create_topics", specs) == dict.fromkeys(policies)
+        for name in ("kept", "deleted"):
+            assert client.produce(name, b"a", b"b").error is None
+        until(lambda: client.fetch("deleted", 2).log_start_offset == 2)
+        assert client.values("kept") == [b"a", b"b"]
+        assert client.call("delete_records", {("kept", 0): 1})["kept", 0] == (None, 1)

@@ -1,0 +1,116 @@
+"""Transactions that last too long are aborted, each at its own time."""
+
+from __future__ import annotations
+
+import time
+
+import gevent
+import kafka.errors as errors
+import pytest
+from broker.clients import Client, until
+from broker.transactions.transactional import Producer, committed, fetch, state_of
+
+from dafka import Broker
+from dafka.broker.transactions.timeouts import FAILED_PAUSE, Timeouts
+from dafka.broker.transactions.transaction import State, Transaction
+from dafka.hub.hub import get_hub
+from dafka.log import LogWriteError
+
+
+@pytest.fixture
+def producer(client: Client) -> Producer:
+    client.create("t", 3)
+    return Producer(client)
+
+
+def test_a_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(client):
+    client.create("t")
+    producer = Producer(client, timeout=0.2)
+    producer.send(b"a")
+    until(lambda: fetch(client).last_stable_offset == 2)
+    assert committed(client) == []
+    assert producer.write(b"b").error is errors.InvalidProducerEpochError
+    assert producer.end(True) is errors.ProducerFencedError
+    producer.init()
+    producer.send(b"c")
+    producer.commit()
+    assert committed(client) == [b"c"]
+
+
+def test_many_short_transactions_leave_one_deadline_and_the_last_one_has_its_own(client):
+    client.create("t")
+    producer = Producer(client, timeout=0.5)
+    timeouts = client.core._transactions._timeouts
+    for _ in range(20):
+        producer.send(b"a")
+        producer.commit()
+    assert len(timeouts._due) <= 1
+    producer.send(b"b")
+    started = client.call("describe_transactions", ["x"])["x"].started
+    until(lambda: producer.write(b"?").error is errors.InvalidProducerEpochError)
+    assert time.time() - started >= 0.5
+
+
+def test_one_whose_only_topic_was_deleted_is_aborted_in_its_time_after_a_restart(tmp_path):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        producer = Producer(client, timeout=1.0)
+        producer.send(b"a")
+        client.call("delete_topics", ["t"])
+    with Broker(tmp_path) as broker:
+        producer.client = client = Client(broker)
+        until(lambda: state_of(client) == "CompleteAbort")
+        assert producer.end(True) is errors.ProducerFencedError
+        assert len(client.core.log.table("transactions.open")) == 0
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["EndTxn", "InitProducerId"])
+def test_one_whose_deadline_passes_during_an_end_that_fails_is_aborted(client, monkeypatch, again):
+    client.create("t")
+    producer = Producer(client, timeout=0.3)
+    producer.send(b"a")
+    storage = client.core.log._storage
+
+    def fail_late(*rows: object) -> None:
+        gevent.sleep(0.5)
+        raise LogWriteError(client.core.log.path, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "commit", fail_late)
+        if again:
+            assert client.call("init_producer_id", "x", 0.3).error is errors.KafkaStorageError
+        else:
+            assert producer.end(True) is errors.KafkaStorageError
+    until(lambda: state_of(client) == "CompleteAbort")
+    assert fetch(client).last_stable_offset == 2
+    assert committed(client) == []
+
+
+def test_one_that_cannot_be_aborted_is_left_in_peace_for_a_while():
+    hub = get_hub()
+    now = 100.0
+    tried: list[str] = []
+
+    def abort(transaction: Transaction) -> bool:
+        tried.append(transaction.transactional_id)
+        transaction.busy = False
+        return False
+
+    def begin(name: str) -> None:
+        transaction = Transaction(name)
+        transaction.state, transaction.started = State.ONGOING, now - 1.0
+        hub.run(timeouts.watch, transaction)
+        until(lambda: name in tried)
+
+    timeouts = hub.run(Timeouts, hub, abort, lambda: now)
+    try:
+        begin("a")
+        now += FAILED_PAUSE - 1.0
+        begin("b")
+        assert tried == ["a", "b"]
+        now += 1.0
+        begin("c")
+        until(lambda: sorted(tried) == ["a", "a", "b", "c"])
+    finally:
+        hub.run(timeouts.close)

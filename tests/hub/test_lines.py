@@ -1,0 +1,77 @@
+"""One at a time, in the order of asking."""
+
+from __future__ import annotations
+
+import gevent
+
+from dafka.hub.hub import get_hub
+from dafka.hub.lines import KeyedTurns, Lines, Turns
+
+
+def test_turns_are_taken_in_the_order_of_asking_also_when_one_is_given_up():
+    def take_turns() -> list[int]:
+        turns, order = Turns(), []
+
+        def take(number: int) -> None:
+            with turns.turn():
+                gevent.sleep(0.01)
+                order.append(number)
+
+        greens = [gevent.spawn(take, number) for number in range(6)]
+        gevent.sleep(0.005)
+        greens[2].kill()
+        gevent.joinall(greens)
+        with turns.turn():
+            order.append(99)
+        return order
+
+    assert get_hub().run(take_turns) == [0, 1, 3, 4, 5, 99]
+
+
+def test_each_key_has_turns_of_its_own_while_somebody_is_busy_with_it():
+    def take_turns() -> list[object]:
+        turns, order = KeyedTurns(), []
+
+        def take(key: str, number: int) -> None:
+            with turns.turn(key):
+                gevent.sleep(0.02 if key == "slow" else 0)
+                order.append((key, number))
+
+        greens = [gevent.spawn(take, key, number) for key in ("slow", "fast") for number in range(3)]
+        gevent.joinall(greens, raise_error=True)
+        assert len(turns) == 0
+        return order
+
+    keys = [[(key, number) for number in range(3)] for key in ("fast", "slow")]
+    assert get_hub().run(take_turns) == [*keys[0], *keys[1]]
+
+
+def test_lines_are_kept_also_by_those_who_join_several_and_by_those_who_give_up():
+    def take_turns() -> list[object]:
+        lines: Lines[str] = Lines()
+        order: list[object] = []
+
+        def take(number: int, *things: str) -> None:
+            joined = [(thing, lines.join(thing)) for thing in things]
+            try:
+                while joined:
+                    thing, place = joined[0]
+                    place.wait()
+                    gevent.sleep(0.002)
+                    order.append((thing, number))
+                    lines.leave(*joined.pop(0))
+            finally:
+                for thing, place in joined:
+                    lines.leave(thing, place)
+
+        asked = [(0, "a", "b"), (1, "b", "a"), (2, "a"), (3, "b", "a"), (4, "c")]
+        greens = [gevent.spawn(take, *one) for one in asked]
+        gevent.sleep(0.001)
+        greens[2].kill()
+        gevent.joinall(greens, raise_error=True)
+        assert not any(thing in lines for thing in "abc")
+        return order
+
+    order = get_hub().run(take_turns)
+    found = {thing: [number for one, number in order if one == thing] for thing in "abc"}
+    assert found == {"a": [0, 1, 3], "b": [0, 1, 3], "c": [4]}

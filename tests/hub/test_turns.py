@@ -1,0 +1,114 @@
+"""The gauge of the hub's turns, and work that is cut into short ones."""
+
+from __future__ import annotations
+
+import time
+
+import gevent
+
+from dafka import Broker
+from dafka.hub.hub import get_hub
+from dafka.hub.pool import BATCHES
+from dafka.hub.turns import Pace, TurnGauge, next_turn
+from dafka.mesh import limits
+
+
+def burn(seconds: float) -> None:
+    ends = time.thread_time() + seconds
+    while time.thread_time() < ends:
+        pass
+
+
+def gauged(function, *args) -> tuple[float, float]:
+    """The longest turn of the hub, by the clock and in processor time, while ``function`` runs there."""
+    hub = get_hub()
+    hub.run(gevent.sleep, 0.01)  # what is under way is over
+    hub.turns.reset()
+    hub.run(function, *args)
+    hub.run(gevent.sleep, 0.01)
+    return hub.turns.longest, hub.turns.longest_cpu
+
+
+def test_a_turn_that_computes_is_seen_by_both_clocks():
+    longest, cpu = gauged(burn, 0.08)
+    assert cpu >= 0.08
+    assert longest >= 0.08
+
+
+def test_a_turn_that_blocks_is_seen_by_the_clock_alone():
+    longest, cpu = gauged(time.sleep, 0.08)
+    assert longest >= 0.08
+    assert cpu < 0.04
+
+
+def test_waiting_as_a_green_thread_is_no_turn():
+    _, cpu = gauged(gevent.sleep, 0.1)
+    assert cpu < 0.04
+
+
+def test_what_is_computed_aside_is_no_turn():
+    _, cpu = gauged(BATCHES.run, burn, 0.1)
+    assert cpu < 0.04
+
+
+def test_paced_work_lets_others_have_their_turn():
+    seen: list[int] = []
+
+    def work() -> None:
+        other = gevent.spawn(lambda: [(seen.append(len(done)), next_turn()) for _ in range(1000)])
+        done: list[int] = []
+        for number in Pace().over(range(200), every=1):
+            burn(0.001)
+            done.append(number)
+        other.kill()
+
+    _, cpu = gauged(work)
+    assert cpu < 0.05
+    assert len(set(seen)) > 10
+
+
+def test_the_longest_turn_is_told_for_one_window_to_two(monkeypatch):
+    monkeypatch.setattr(limits, "TURN_WINDOW", 10.0)
+
+    class Watcher:
+        def start(self, callback):
+            self.callback = callback
+
+    class Loop:
+        def check(self, **_):
+            self.checked = Watcher()
+            return self.checked
+
+        def prepare(self, **_):
+            self.prepared = Watcher()
+            return self.prepared
+
+    now = [100.0]
+    loop = Loop()
+    gauge = TurnGauge(loop, lambda: now[0], lambda: now[0])
+
+    def turn(seconds: float) -> None:
+        loop.checked.callback()
+        now[0] += seconds
+        loop.prepared.callback()
+
+    turn(0.5)
+    turn(0.1)
+    assert (gauge.longest, round(gauge.metrics()["hub_longest_turn"], -3)) == (0.5, 500_000)
+    now[0] += 10
+    turn(0.2)
+    assert gauge.longest == 0.5
+    turn(0.3)
+    now[0] += 10
+    turn(0.1)
+    assert 0.25 < gauge.longest < 0.35
+    gauge.reset()
+    assert gauge.longest == gauge.longest_cpu == 0.0
+
+
+def test_a_broker_tells_it_in_its_metrics():
+    with Broker() as broker:
+        get_hub().run(burn, 0.05)
+        get_hub().run(gevent.sleep, 0.01)
+        metrics = broker.metrics()
+    assert metrics["hub_longest_turn"] >= metrics["hub_longest_turn_cpu"] >= 50_000
