@@ -20,8 +20,8 @@ from typing import Any, Protocol
 from kafka.errors import IllegalStateError, KafkaConnectionError, KafkaTimeoutError
 
 import dafka.broker
+from dafka.broker.connecting import EMBEDDED, Connection, successor
 from dafka.broker.interface.broker import BrokerInterface
-from dafka.broker.running import EMBEDDED, Connection, successor
 from dafka.hub.hub import HubStoppedError
 from dafka.log import LogError
 

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
+from dafka.broker.connecting import Connection, connect
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.errors import BrokerStoppedError
-from dafka.broker.running import Connection, connect
 
 __all__ = ["BrokerInterface", "BrokerStoppedError", "Connection", "connect"]

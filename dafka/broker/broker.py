@@ -1,9 +1,9 @@
 """Broker: a Kafka broker inside this process, with its data in a folder.
 
 This is the thread side: it owns what a broker needs around it (a temporary folder, a tower of its own, a
-port that nobody else has) and starts and stops the :class:`~dafka.broker.embedded.broker.EmbeddedBroker` in the hub.
-The port makes ``bootstrap_servers`` a name that no other process can have, and clients of this process find
-the broker by it. Without ``listen`` it is only bound; with it Kafka's clients connect to it.
+port that nobody else has) and starts and stops the :class:`~dafka.broker.embedded.broker.EmbeddedBroker` in
+the hub. The port makes ``bootstrap_servers`` a name that no other process can have, and clients of this
+process find the broker by it. Without ``listen`` it is only bound; with it Kafka's clients connect to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from gevent import monkey
 
-from dafka.broker import running as registry
+from dafka.broker import running
 from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.limits import OFFSETS_RETENTION, PARTITIONS_PER_TOPIC
@@ -122,8 +122,8 @@ class Broker:
     def stop(self) -> None:
         """Commit what has been accepted, leave the mesh and close the folder.
 
-        Waiting calls of clients end with :class:`~dafka.broker.interface.errors.BrokerStoppedError`. Stopping twice is
-        allowed, and so is starting again.
+        Waiting calls of clients end with :class:`~dafka.broker.interface.errors.BrokerStoppedError`. Stopping
+        twice is allowed, and so is starting again.
         """
         self._hub.run(self._stop)
 
@@ -192,7 +192,7 @@ class Broker:
         return state
 
     def _start(self) -> None:
-        with registry.changing:
+        with running.changing:
             if self.running:
                 return
             state = self._open()
@@ -204,7 +204,7 @@ class Broker:
                 raise
             self._running = state
             self._last_port = state.bound_port
-            registry.add(self, state.core, state.path, state.stop)
+            running.add(self, state.core, state.path, state.stop)
             self._not_dropped = when_dropped(self, self._hub, state.name, "stop()", state.stop)
 
     def _open(self) -> _Running:
@@ -232,7 +232,7 @@ class Broker:
         return state
 
     def _stop(self) -> None:
-        with registry.changing:
+        with running.changing:
             self._not_dropped()
             state, self._running = self._running, None
             if state is not None:
@@ -285,7 +285,7 @@ class _Running:
 
     def stop(self) -> None:
         """Send clients away, commit what has been accepted and give everything back."""
-        with registry.changing:
+        with running.changing:
             if self.stopped:
                 return
             self.stopped = True
@@ -294,7 +294,7 @@ class _Running:
                     self.listener.close()
                 self.core.stop()
             finally:
-                registry.remove(self.core)
+                running.remove(self.core)
                 self.release()
 
     def release(self) -> None:

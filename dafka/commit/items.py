@@ -120,7 +120,7 @@ class Numbering(Item):
         self, partition: LogPartition, number: Number, size: int, done: Done, values: TableValues
     ) -> None:
         self.partition = partition
-        self.number = number  # type: ignore[method-assign]
+        self.number = number  # type: ignore[method-assign, assignment]
         self.size = size
         self.dones = [done]
         self.values = values

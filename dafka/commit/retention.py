@@ -216,13 +216,13 @@ class Cleaner:
 
     def _is_due(self, partition: LogPartition, how: Compaction) -> bool:
         now = int(time.time() * 1000)
-        options = {"min_lag_ms": how.min_lag_ms, "end_offset": how.end_offset, "now_ms": now}
-        dirty, total = dirty_bytes(self._log, partition, **options)
+        min_lag, end = how.min_lag_ms, how.end_offset
+        dirty, total = dirty_bytes(self._log, partition, min_lag_ms=min_lag, end_offset=end, now_ms=now)
         if not dirty:
             return tombstones_due(self._log, partition, how.delete_retention_ms, now)
         if dirty >= how.min_dirty_ratio * total:
             return True
-        since = dirty_since(self._log, partition, **options)
+        since = dirty_since(self._log, partition, min_lag_ms=min_lag, end_offset=end, now_ms=now)
         return since is not None and 0 <= since < now - how.max_lag_ms
 
 

@@ -354,6 +354,7 @@ class Writer:
             except AppendError as error:
                 # The messages of one partition are not what it holds. The others must not suffer from it,
                 # and stay together: what belongs to one transaction is in one commit.
+                wrong: list[LogPartition | None]
                 wrong = [one for one in left if (one.topic, one.address) == (error.topic, error.address)]
                 failed.update(dict.fromkeys(wrong or [None, *left], error))
                 if not wrong:
@@ -393,7 +394,7 @@ class Writer:
             raise self._stopped from error
 
 
-def _wait(hand_over: Callable[[Done], None]) -> None:
+def _wait(hand_over: Callable[[Done], object]) -> None:
     outcome = gevent.event.AsyncResult()
     hand_over(lambda error: outcome.set(None) if error is None else outcome.set_exception(error))
     outcome.get()

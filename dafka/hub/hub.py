@@ -29,8 +29,8 @@ import gevent.event
 from gevent import monkey
 from gevent._hub_local import get_hub_if_exists
 
+from dafka.hub import limits
 from dafka.hub.turns import TurnGauge
-from dafka.mesh import limits
 from dafka.protocol.errors import DafkaError
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Hub:
     @property
     def here(self) -> bool:
         """Whether the calling code runs on the hub's thread."""
-        return _get_ident() == self._ident
+        return bool(_get_ident() == self._ident)
 
     def stop(self) -> None:
         """End the thread; called once, when the interpreter exits."""

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import gevent
 
-from dafka.mesh import limits
+from dafka.hub import limits
 
 T = TypeVar("T")
 

@@ -57,23 +57,6 @@ LOOKUP_PAUSE = 5.0
 CAUSES = 256
 """Different causes that discarded messages are counted under."""
 
-# -- hub ----------------------------------------------------------------------------------------
-
-POSTED_AT_ONCE = 1000
-"""Posted calls carried out before sockets and timers have their turn."""
-POSTED_SECONDS = 0.01
-"""The same in time: what is posted by then waits for the loop's next turn."""
-SHORTEST_RESTART = 0.1
-"""Seconds until a green thread that failed on something unexpected goes on; doubled by each failure."""
-LONGEST_RESTART = 5.0
-
-PACE_SECONDS = 0.003
-"""Work of one green thread before others have their turn."""
-PACE_ITEMS = 64
-"""Items of such work between two looks at the clock."""
-TURN_WINDOW = 60.0
-"""Seconds for which the longest turn is told, at least; twice that at most."""
-
 # -- producer -----------------------------------------------------------------------------------
 
 RUN_RECORDS = 1000

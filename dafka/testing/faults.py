@@ -1,7 +1,7 @@
 """A broker interface with faults, wrapped around a real one. Hub side.
 
-:class:`FaultyBroker` passes every operation of :class:`~dafka.broker.interface.broker.BrokerInterface` on, those
-included that it does not know, and steps in only where a fault was ordered. It is what clients of a
+:class:`FaultyBroker` passes every operation of :class:`~dafka.broker.interface.broker.BrokerInterface` on,
+those included that it does not know, and steps in only where a fault was ordered. It is what clients of a
 :class:`~dafka.testing.TestBroker` are connected to, so the broker itself knows nothing of faults.
 """
 

@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 
 from dafka import Broker
 from dafka.broker import connect
-from dafka.broker.running import EMBEDDED, Connection
+from dafka.broker.connecting import EMBEDDED, Connection
 from dafka.log import LogError
 
 from .errors import MigrationError

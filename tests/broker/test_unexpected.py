@@ -11,8 +11,8 @@ from dafka import Broker, Producer, Store
 from dafka.broker.embedded.cleaner import Upkeep
 from dafka.broker.embedded.expiry import Expiry
 from dafka.broker.groups.group import Group
+from dafka.hub import limits
 from dafka.log.reader import Reader
-from dafka.mesh import limits
 from dafka.mesh.endpoint import Endpoint
 from dafka.roles.peers import PeersRole
 

@@ -13,8 +13,8 @@ import gevent
 import pytest
 
 from dafka.hub import hub as hub_module
+from dafka.hub import limits
 from dafka.hub.hub import get_hub
-from dafka.mesh import limits
 
 
 def test_a_call_runs_on_the_hub_thread_and_its_result_comes_back():

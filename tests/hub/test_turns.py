@@ -7,10 +7,10 @@ import time
 import gevent
 
 from dafka import Broker
+from dafka.hub import limits
 from dafka.hub.hub import get_hub
 from dafka.hub.pool import BATCHES
 from dafka.hub.turns import Pace, TurnGauge, next_turn
-from dafka.mesh import limits
 
 
 def burn(seconds: float) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from dafka.broker.server import limits
+from dafka.broker.codec import limits
 
 COMPILE_SECONDS = 0.005
 

@@ -6,9 +6,9 @@ import struct
 from typing import NamedTuple
 from uuid import UUID
 
+from dafka.broker.codec.limits import MAX_WAIT_SECONDS
 from dafka.broker.codec.reader import Items, naming_errors, read_count, read_topic, skip_tags
 from dafka.broker.interface.broker import NO_EPOCH, FetchFrom
-from dafka.broker.server.limits import MAX_WAIT_SECONDS
 
 SESSIONS = 7
 FLEXIBLE = 12

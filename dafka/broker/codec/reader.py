@@ -15,8 +15,8 @@ from threading import get_ident
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
+from dafka.broker.codec import limits
 from dafka.broker.codec.errors import BadRequestError
-from dafka.broker.server import limits
 
 Read = Callable[[memoryview, int], "tuple[Any, int]"]
 P = ParamSpec("P")

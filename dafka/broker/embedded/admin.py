@@ -1,4 +1,5 @@
-"""The administrative methods of the embedded broker, as a part of it (:mod:`dafka.broker.embedded.broker`)."""
+"""The administrative methods of the embedded broker, as a part of it
+(:mod:`dafka.broker.embedded.broker`)."""
 
 from __future__ import annotations
 

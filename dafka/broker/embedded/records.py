@@ -1,4 +1,5 @@
-"""The records' part of the embedded broker (:mod:`dafka.broker.embedded.broker`): produce, fetch, offsets by time."""
+"""The records' part of the embedded broker (:mod:`dafka.broker.embedded.broker`): produce, fetch, offsets by
+time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The topics' part of the embedded broker (:mod:`dafka.broker.embedded.broker`): metadata, and every change."""
+"""The topics' part of the embedded broker (:mod:`dafka.broker.embedded.broker`): metadata, and every
+change."""
 
 from __future__ import annotations
 

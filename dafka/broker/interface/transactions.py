@@ -2,8 +2,8 @@
 
 Each method answers one Kafka request (InitProducerId, AddPartitionsToTxn, EndTxn, ...) with the same fields;
 times are seconds. A producer is known by its *producer id*; its *epoch* goes up whenever another instance
-takes over, and what comes with an older one is refused (fenced). See :mod:`dafka.broker.interface.broker` for what
-all methods have in common.
+takes over, and what comes with an older one is refused (fenced). See :mod:`dafka.broker.interface.broker` for
+what all methods have in common.
 """
 
 from __future__ import annotations

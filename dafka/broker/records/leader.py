@@ -10,7 +10,8 @@ shares a round, and a round that could not be written needs no undoing: the log 
 and the next round begins there.
 
 The sequences of idempotent producers and the transactions of transactional ones are checked at the same
-moment (:mod:`dafka.broker.records.producer_state`), and what becomes of them is written in the same transaction.
+moment (:mod:`dafka.broker.records.producer_state`), and what becomes of them is written in the same
+transaction.
 
 Unlike a mesh producer a leader has no state of its own and retains nothing. Its address is in the table of
 topics, its position is the end of its partition in the log, and the broker's store answers every FETCH and

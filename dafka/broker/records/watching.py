@@ -12,7 +12,8 @@ from dafka.hub.turns import Pace
 
 
 class Watch(PartitionWatch):
-    """What :meth:`dafka.broker.interface.broker.BrokerInterface.watch` of the embedded broker gives. Hub side."""
+    """What :meth:`dafka.broker.interface.broker.BrokerInterface.watch` of the embedded broker gives. Hub
+    side."""
 
     def __init__(self, topics: TopicTable) -> None:
         self._topics = topics

@@ -8,7 +8,8 @@ Kafka requests become calls of :class:`~dafka.broker.interface.broker.BrokerInte
 version; a request without a version is taken as the newest one. The response has no version yet: whoever
 sends it gives it the request's. Runs in the hub, may wait as a green thread. Raises
 ``kafka.errors.UnsupportedVersionError`` for a class of request that is not answered here (Produce and Fetch
-among them: their batches never become objects), and :class:`dafka.broker.interface.errors.BrokerStoppedError`.
+among them: their batches never become objects), and
+:class:`dafka.broker.interface.errors.BrokerStoppedError`.
 
 ``context`` is who asks: :class:`~dafka.broker.server.context.Context` (client id, client host), which only
 JoinGroup passes on.

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from socket import MSG_DONTWAIT, MSG_PEEK, SHUT_RDWR
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gevent
 import gevent.event
 
 from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers
+from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.server import limits
+from dafka.broker.server.answers.fetch_sessions import FetchSessions
 from dafka.broker.server.answers.produce import ProduceRequest
+from dafka.broker.server.budget import Budget
 from dafka.broker.server.context import Peer
 from dafka.broker.server.foreign import foreign
+from dafka.broker.server.reasons import Reasons
 from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce
-
-if TYPE_CHECKING:
-    from dafka.broker.server.listener import Listener
 
 RECEIVE_BYTES = 64 * 1024  # read at a time; a request that is longer gets a buffer of its own
 JOINED_BYTES = 128 * 1024  # a response up to this size is joined into one buffer
@@ -39,14 +41,26 @@ class _Slot:
         self.response: Buffers | None = None
 
 
+class Shared:
+    """What the connections of one listener share; ``forget`` is called with each one that has ended."""
+
+    def __init__(self, broker: BrokerInterface, forget: Callable[[Connection], None]) -> None:
+        self.broker = broker
+        self.forget = forget
+        self.budget = Budget(limits.TOTAL_BYTES)
+        self.sessions = FetchSessions()
+        self.reasons = Reasons()
+        self.requests = self.received = self.sent = 0  # since the start; octets
+
+
 class Connection:
     """A client. :meth:`run` is its green thread, and ends with the connection."""
 
-    def __init__(self, listener: Listener, socket: Any, address: Any) -> None:
-        self._listener = listener
-        self._broker = listener.broker
-        self._budget = listener.budget
-        self._sessions = listener.sessions
+    def __init__(self, shared: Shared, socket: Any, address: Any) -> None:
+        self._shared = shared
+        self._broker = shared.broker
+        self._budget = shared.budget
+        self._sessions = shared.sessions
         self.socket = socket
         self._peer = Peer(address[0])
         self.name = f"{address[0]}:{address[1]}"
@@ -69,7 +83,7 @@ class Connection:
         except (OSError, BrokerStoppedError):
             pass  # the client has gone, or the broker goes
         except Exception:
-            self._listener.reasons.tell("internal", f"a request of {self.name} failed", ours=True)
+            self._shared.reasons.tell("internal", f"a request of {self.name} failed", ours=True)
         finally:
             self.close()
 
@@ -88,7 +102,7 @@ class Connection:
                 if begun:
                     raise BadRequestError("short", f"it ended within a request that begins {begun!r}")
                 return
-            self._listener.received += len(received)
+            self._shared.received += len(received)
             begun = self._take(begun + received if begun else received)
 
     def _take(self, received: bytes) -> bytes:
@@ -136,7 +150,7 @@ class Connection:
                     if not count:
                         raise BadRequestError("short", f"it ended after {filled} of {size} bytes")
                     filled += count
-                    self._listener.received += count
+                    self._shared.received += count
             self._handle(memoryview(buffer))
         finally:
             self._budget.give(held)
@@ -145,7 +159,7 @@ class Connection:
 
     def _handle(self, data: memoryview) -> None:
         frame = read_frame(data)
-        self._listener.requests += 1
+        self._shared.requests += 1
         if frame.is_produce:
             while self._slots and (
                 self._waiting_bytes + len(data) > limits.CONNECTION_BYTES
@@ -185,7 +199,7 @@ class Connection:
         except (OSError, BrokerStoppedError):
             self.close()
         except Exception:
-            self._listener.reasons.tell("internal", f"a Produce of {self.name} failed", ours=True)
+            self._shared.reasons.tell("internal", f"a Produce of {self.name} failed", ours=True)
             self.close()
         finally:
             self._budget.give(slot.size)
@@ -227,7 +241,7 @@ class Connection:
                 self._send(buffers, size)
         finally:
             self._budget.give(size)
-            self._listener.sent += size
+            self._shared.sent += size
 
     def _send(self, buffers: Buffers, size: int) -> None:
         if len(buffers) > BUFFERS_AT_ONCE and size // len(buffers) < SMALL_BUFFER_BYTES:
@@ -246,7 +260,7 @@ class Connection:
     def refuse(self, cause: str, detail: str) -> None:
         """Close because of what the client did, and say why, once."""
         if not self._closed:
-            self._listener.reasons.tell(cause, f"connection of {self.name} closed: {detail}")
+            self._shared.reasons.tell(cause, f"connection of {self.name} closed: {detail}")
         self.close()
 
     def is_forsaken(self) -> bool:
@@ -265,7 +279,7 @@ class Connection:
         if self._closed:
             return
         self._closed = True
-        self._listener.forget(self)
+        self._shared.forget(self)
         self._room.set()
         _shut(self.socket)
 

@@ -8,14 +8,8 @@ REQUEST_MAX_BYTES = 100 * 1024 * 1024
 SMALL_REQUEST_MAX_BYTES = 8 * 1024 * 1024
 """The largest request of any other kind: they are decoded in one go, and nothing else runs meanwhile."""
 
-REQUEST_ITEMS = 200_000
-"""Topics, partitions, record batches and all else that a request lists: each costs more than its octets."""
-
 INLINE_BYTES = 16 * 1024
 """Requests above this are decoded and answered beside the hub, unless their octets are record batches."""
-
-INLINE_ITEMS = 500
-"""What a request lists, or a response, that is decoded or encoded in the hub."""
 
 BATCHES_PER_PARTITION = 1000
 """Record batches for one partition in a Produce request. Kafka takes one."""
@@ -43,9 +37,6 @@ REQUEST_SECONDS = 60.0
 
 WRITE_SECONDS = 60.0
 """A response must have gone out within this time."""
-
-MAX_WAIT_SECONDS = 300.0
-"""A Fetch waits no longer than this, whatever the client asks for."""
 
 REASON_LINES = 10
 """Lines in the log about connections that were closed, for each cause ..."""

@@ -10,96 +10,51 @@ import errno
 import logging
 import os
 import socket as sockets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import gevent
-import gevent.event
 import gevent.socket
 from gevent import monkey
 
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.server import limits
-from dafka.broker.server.answers.fetch_sessions import FetchSessions
-from dafka.broker.server.connection import Connection
-from dafka.broker.server.reasons import Reasons
+from dafka.broker.server.connection import Connection, Shared
 from dafka.hub.hub import Hub
 
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024
 FULL_SECONDS = 0.1  # between two attempts while the process has no descriptor left
-SMALLEST_SHARE = 64 * 1024  # what a Fetch gets when there is no room left; one batch comes all the same
 _getaddrinfo = monkey.get_original("socket", "getaddrinfo")
 _NO_MORE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-
-
-class Budget:
-    """The bytes that all connections together hold."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.used = 0
-        self._room = gevent.event.Event()
-
-    def take(self, size: int) -> None:
-        """Count bytes that are held from now on."""
-        self.used += size
-
-    def give(self, size: int) -> None:
-        """... and no longer."""
-        self.used -= size
-        self._room.set()
-
-    def wait(self, held: int) -> None:
-        """Wait until the others leave room for more; ``held`` is what the caller has itself."""
-        while self.used - held >= self.limit:
-            self._room.clear()
-            self._room.wait()
-
-    @contextmanager
-    def promised(self) -> Iterator[int]:
-        """How much one response may have: never nothing, or slow readers would stop the fast ones.
-
-        It counts as held for the ``with`` block, so that what others are promised meanwhile is less.
-        """
-        share = min(max((self.limit - self.used) // 4, SMALLEST_SHARE), limits.RESPONSE_MAX_BYTES)
-        self.take(share)
-        try:
-            yield share
-        finally:
-            self.give(share)
 
 
 class Listener:
     """Answers Kafka's clients on ``socket``, which is bound and one of :func:`bind`'s. Hub side."""
 
     def __init__(self, hub: Hub, broker: BrokerInterface, socket: Any) -> None:
-        self.broker = broker
-        self.budget = Budget(limits.TOTAL_BYTES)
-        self.sessions = FetchSessions()
-        self.reasons = Reasons()
-        self.discarded = self.reasons.counted
-        self.accepted = self.requests = self.received = self.sent = 0
+        self._shared = Shared(broker, self._forget)
+        self.discarded = self._shared.reasons.counted
         self._hub = hub
         self._socket = socket
         self._connections: dict[Connection, gevent.Greenlet | None] = {}
         self._closed = False
+        self._accepted = 0
         socket.listen(BACKLOG)
         self._accepting = hub.keep(self._accept)
         self._looking = hub.keep(self._end_forsaken)
 
     def metrics(self) -> dict[str, int]:
         """Figures since the start, by the names of :mod:`dafka.mesh.metrics`."""
+        shared = self._shared
         return {
             "listener_connections": len(self._connections),
-            "listener_accepted": self.accepted,
-            "listener_requests": self.requests,
-            "listener_bytes_in": self.received,
-            "listener_bytes_out": self.sent,
-            "listener_held_bytes": self.budget.used,
-            "listener_fetch_sessions": len(self.sessions),
+            "listener_accepted": self._accepted,
+            "listener_requests": shared.requests,
+            "listener_bytes_in": shared.received,
+            "listener_bytes_out": shared.sent,
+            "listener_held_bytes": shared.budget.used,
+            "listener_fetch_sessions": len(shared.sessions),
         }
 
     def close(self) -> None:
@@ -114,10 +69,9 @@ class Listener:
             connection.kill()
             if green is not None:
                 green.kill(block=False)
-        self.reasons.close()
+        self._shared.reasons.close()
 
-    def forget(self, connection: Connection) -> None:
-        """A connection has ended."""
+    def _forget(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
         _open.discard(connection.socket)
 
@@ -145,14 +99,14 @@ class Listener:
                 gevent.sleep(FULL_SECONDS)
                 continue
             full = False
-            self.accepted += 1
+            self._accepted += 1
             if len(self._connections) >= limits.CONNECTIONS:
                 self.discarded["connections"] += 1
                 socket.close()
                 continue
             _prepare(socket)
             _open.add(socket)
-            connection = Connection(self, socket, address)
+            connection = Connection(self._shared, socket, address)
             self._connections[connection] = None
             self._connections[connection] = self._hub.spawn(connection.run)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from kafka.errors import UnsupportedVersionError
 from kafka.protocol.api_header import ResponseClassRegistry
 
+from dafka.broker.codec import limits as codec_limits
 from dafka.broker.codec.encoding import encoded, is_wide
 from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.fetch_request import FLEXIBLE, read_fetch
@@ -18,10 +19,11 @@ from dafka.broker.codec.reader import Items, TooManyItems, read_request
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.server import limits
 from dafka.broker.server.answers import fetch, produce
+from dafka.broker.server.answers.api_versions import api_versions
 from dafka.broker.server.answers.fetch_sessions import FetchSessions
 from dafka.broker.server.context import Context, Peer
 from dafka.broker.server.crossing import crossing
-from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, WAITS, WIDE, Api, api_versions
+from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, WAITS, WIDE, Api
 from dafka.hub.pool import REQUESTS
 
 T = TypeVar("T")
@@ -111,7 +113,7 @@ def _by_hand(read: Callable[[memoryview, int, int, Items], T], frame: Frame, fle
     """The request that ``read`` reads: beside the hub if it lists much, which shows when it is read."""
     data, header, _ = frame
     position = body_of(data, header, flexible)
-    most = min(limits.INLINE_ITEMS, limits.REQUEST_ITEMS)
+    most = min(codec_limits.INLINE_ITEMS, codec_limits.REQUEST_ITEMS)
     try:
         return read(data, position, header.version, Items(most))
     except TooManyItems:
@@ -157,7 +159,7 @@ def _fetch(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, room:
     request = _by_hand(read_fetch, frame, flexible)
     answer = fetch.fetch(broker, sessions, request, header.version, room)
     arguments = answer, header.version, request.read_committed
-    wide = len(answer.partitions) > limits.INLINE_ITEMS
+    wide = len(answer.partitions) > codec_limits.INLINE_ITEMS
     body = REQUESTS.run(fetch.write_fetch, *arguments) if wide else fetch.write_fetch(*arguments)
     return framed(header.correlation, flexible, body)
 

@@ -6,7 +6,8 @@ Versions are those of Kafka 4's protocol as kafka-python's schemas have them, wi
   InitProducerId up to 5, AddPartitionsToTxn up to 3 (what is above is between brokers);
 - Produce is announced from 0 on, as Kafka 4 does (librdkafka takes the lowest version for a sign of which
   compressions the broker knows), and answered from 3 on: before that there are no record batches;
-- Produce and Fetch have no ``answer``: their batches pass through :mod:`.produce` and :mod:`.fetch`;
+- Produce and Fetch have no ``answer``: their batches pass through :mod:`.answers.produce` and
+:mod:`.answers.fetch`;
 - those without a ``home`` have no class of kafka-python's and are answered by hand, octets for octets.
 
 ``metadata.version`` is announced as the one feature (KIP-584), at the level of Apache Kafka 4.3, for tools
@@ -73,7 +74,7 @@ class Api:
     def _function(self) -> Any:
         assert self._answer is not None
         module, function = self._answer.split(".")
-        return getattr(import_module(f"dafka.broker.server.{module}"), function)
+        return getattr(import_module(f"dafka.broker.server.answers.{module}"), function)
 
     def _class(self, kind: str) -> Any:
         return getattr(import_module(f"kafka.protocol.{self.home}"), self.name + kind)
@@ -93,7 +94,7 @@ _APIS = [
     Api(14, "SyncGroup", 0, 5, "consumer.group", "groups.sync_group"),
     Api(15, "DescribeGroups", 0, 6, "admin.groups", "groups.describe_groups"),
     Api(16, "ListGroups", 0, 5, "admin.groups", "groups.list_groups"),
-    Api(18, "ApiVersions", 0, 4, "metadata.api_versions", "table.announced"),
+    Api(18, "ApiVersions", 0, 4, "metadata.api_versions", "api_versions.announced"),
     Api(19, "CreateTopics", 2, 7, "admin.topics", "topics.create_topics"),
     Api(20, "DeleteTopics", 1, 6, "admin.topics", "topics.delete_topics"),
     Api(21, "DeleteRecords", 0, 2, "admin.topics", "offsets.delete_records"),
@@ -103,34 +104,34 @@ _APIS = [
     Api(25, "AddOffsetsToTxn", 0, 4, "producer.transaction", "transactions.add_offsets_to_txn"),
     Api(26, "EndTxn", 0, 4, "producer.transaction", "transactions.end_txn"),
     Api(28, "TxnOffsetCommit", 0, 4, "producer.transaction", "transactions.txn_offset_commit"),
-    Api(29, "DescribeAcls", 1, 3, "admin.acl", "alone.describe_acls"),
-    Api(30, "CreateAcls", 1, 3, "admin.acl", "alone.create_acls"),
-    Api(31, "DeleteAcls", 1, 3, "admin.acl", "alone.delete_acls"),
+    Api(29, "DescribeAcls", 1, 3, "admin.acl", "single_node.describe_acls"),
+    Api(30, "CreateAcls", 1, 3, "admin.acl", "single_node.create_acls"),
+    Api(31, "DeleteAcls", 1, 3, "admin.acl", "single_node.delete_acls"),
     Api(32, "DescribeConfigs", 1, 4, "admin.configs", "configs.describe_configs"),
     Api(33, "AlterConfigs", 0, 2, "admin.configs", "configs.alter_configs"),
-    Api(34, "AlterReplicaLogDirs", 1, 2, "admin.cluster", "alone.alter_replica_log_dirs"),
+    Api(34, "AlterReplicaLogDirs", 1, 2, "admin.cluster", "single_node.alter_replica_log_dirs"),
     Api(35, "DescribeLogDirs", 1, 5, "admin.cluster", "configs.describe_log_dirs"),
     Api(37, "CreatePartitions", 0, 3, "admin.topics", "topics.create_partitions"),
     Api(42, "DeleteGroups", 0, 2, "admin.groups", "groups.delete_groups"),
     Api(43, "ElectLeaders", 0, 2, "admin.topics", "topics.elect_leaders"),
     Api(44, "IncrementalAlterConfigs", 0, 1, "admin.configs", "configs.incremental_alter_configs"),
-    Api(45, "AlterPartitionReassignments", 0, 1, "admin.topics", "alone.alter_partition_reassignments"),
+    Api(45, "AlterPartitionReassignments", 0, 1, "admin.topics", "single_node.alter_partition_reassignments"),
     Api(46, "ListPartitionReassignments", 0, 0, "admin.topics", "topics.list_partition_reassignments"),
     Api(47, "OffsetDelete", 0, 0, "consumer.group", "group_offsets.offset_delete"),
-    Api(48, "DescribeClientQuotas", 0, 1, "admin.client_quotas", "alone.describe_client_quotas"),
-    Api(49, "AlterClientQuotas", 0, 1, "admin.client_quotas", "alone.alter_client_quotas"),
-    Api(50, "DescribeUserScramCredentials", 0, 0, "admin.users", "alone.describe_user_scram_credentials"),
-    Api(51, "AlterUserScramCredentials", 0, 0, "admin.users", "alone.alter_user_scram_credentials"),
-    Api(55, "DescribeQuorum", 0, 2, "admin.cluster", "alone.describe_quorum"),
-    Api(57, "UpdateFeatures", 0, 2, "admin.cluster", "alone.update_features"),
-    Api(60, "DescribeCluster", 0, 2, "admin.cluster", "describing.describe_cluster"),
-    Api(61, "DescribeProducers", 0, 0, "admin.transactions", "transactions.describe_producers"),
-    Api(65, "DescribeTransactions", 0, 0, "admin.transactions", "transactions.describe_transactions"),
-    Api(66, "ListTransactions", 0, 2, "admin.transactions", "transactions.list_transactions"),
-    Api(68, "ConsumerGroupHeartbeat", 0, 1, None, "consumer_groups.heartbeat"),
-    Api(69, "ConsumerGroupDescribe", 0, 1, None, "consumer_groups.describe"),
-    Api(74, "ListConfigResources", 0, 1, "admin.configs", "configs.list_config_resources"),
-    Api(75, "DescribeTopicPartitions", 0, 0, "admin.topics", "describing.describe_topic_partitions"),
+    Api(48, "DescribeClientQuotas", 0, 1, "admin.client_quotas", "single_node.describe_client_quotas"),
+    Api(49, "AlterClientQuotas", 0, 1, "admin.client_quotas", "single_node.alter_client_quotas"),
+    Api(50, "DescribeUserScramCredentials", 0, 0, "admin.users",
+    "single_node.describe_user_scram_credentials"), Api(51, "AlterUserScramCredentials", 0, 0, "admin.users",
+    "single_node.alter_user_scram_credentials"), Api(55, "DescribeQuorum", 0, 2, "admin.cluster",
+    "single_node.describe_quorum"), Api(57, "UpdateFeatures", 0, 2, "admin.cluster",
+    "single_node.update_features"), Api(60, "DescribeCluster", 0, 2, "admin.cluster",
+    "describing.describe_cluster"), Api(61, "DescribeProducers", 0, 0, "admin.transactions",
+    "transactions.describe_producers"), Api(65, "DescribeTransactions", 0, 0, "admin.transactions",
+    "transactions.describe_transactions"), Api(66, "ListTransactions", 0, 2, "admin.transactions",
+    "transactions.list_transactions"), Api(68, "ConsumerGroupHeartbeat", 0, 1, None,
+    "consumer_groups.heartbeat"), Api(69, "ConsumerGroupDescribe", 0, 1, None, "consumer_groups.describe"),
+    Api(74, "ListConfigResources", 0, 1, "admin.configs", "configs.list_config_resources"), Api(75,
+    "DescribeTopicPartitions", 0, 0, "admin.topics", "describing.describe_topic_partitions"),
 ]
 
 BY_KEY: dict[int, Api] = {api.key: api for api in _APIS}
@@ -146,30 +147,3 @@ WIDE = frozenset(
 
 WAITS = frozenset({"JoinGroup", "SyncGroup", "EndTxn"})
 """APIs whose answers wait for other clients, or for long: these are answered in the hub, however large."""
-
-
-def announced(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """The answer to ApiVersions."""
-    return api_versions(0)
-
-
-def api_versions(error_code: int) -> Any:
-    """What is offered."""
-    response = BY_KEY[API_VERSIONS].response
-    return response(
-        error_code=error_code,
-        throttle_time_ms=0,
-        api_keys=[
-            response.ApiVersion(api_key=api.key, min_version=api.first, max_version=api.last)
-            for api in BY_KEY.values()
-        ],
-        supported_features=[
-            response.SupportedFeatureKey(name=name, min_version=lowest, max_version=level)
-            for name, (lowest, level) in FEATURES.items()
-        ],
-        finalized_features_epoch=0,
-        finalized_features=[
-            response.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, (_, level) in FEATURES.items()
-        ],
-    )

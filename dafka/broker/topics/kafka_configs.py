@@ -1,9 +1,10 @@
 """The settings that Apache Kafka has and this broker has not, so that tools find what they look for.
 
 ``kafka_configs.json`` is what ``scripts/apache_kafka configs`` prints: all settings of a node, with type and
-default. Those of the broker that :data:`~dafka.broker.topics.configs.BROKER_KEYS` lacks are told of with Kafka's
-default, can be set where Kafka lets them be set for all brokers, and have no effect. So are those of groups,
-which are about protocols of newer clients than those that this broker answers, and those of client metrics.
+default. Those of the broker that :data:`~dafka.broker.topics.configs.BROKER_KEYS` lacks are told of with
+Kafka's default, can be set where Kafka lets them be set for all brokers, and have no effect. So are those of
+groups, which are about protocols of newer clients than those that this broker answers, and those of client
+metrics.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _CHECKS: dict[ConfigType, Callable[[str], Any]] = {
 def listing() -> dict[str, dict[str, dict[str, Any]]]:
     """Settings by their names: of a "topic", the "broker", a "group" and "client-metrics"."""
     found: dict[str, dict[str, dict[str, Any]]] = json.loads(
-        files("dafka.broker").joinpath(LISTING).read_text("utf-8")
+        files("dafka.broker.topics").joinpath(LISTING).read_text("utf-8")
     )
     return found
 

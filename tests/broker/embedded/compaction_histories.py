@@ -1,4 +1,4 @@
-"""Histories of a compacted topic beside a model of it (:mod:`broker.embedded.compaction_model`), one for each seed.
+"""Histories of a compacted topic beside a model of it (:mod:`broker.embedded.compaction_model`), by seeds.
 
 scripts/compaction --seeds 5000            # seeds 0 to 4999, on every core
 scripts/compaction --seed 123              # one of them again
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
 from broker.embedded.compaction_model import History  # noqa: E402 - needs the path

@@ -384,7 +384,8 @@ def test_who_walks_through_a_large_batch_lets_other_partitions_pass(client, monk
         def one(name: str, number: int, size: int) -> None:
             content = encode_batch([(1, b"k", bytes(size), ())])
             if size < 1000:
-                monkeypatch.setattr("dafka.broker.records.admission._walk", lambda content: Found(1, 1, False))
+                found = Found(1, 1, False)
+                monkeypatch.setattr("dafka.broker.records.admission._walk", lambda content: found)
             assert client.core.produce({("t", number): [content]})["t", number].error is None
             order.append(name)
 

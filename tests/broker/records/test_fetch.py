@@ -7,9 +7,9 @@ import time
 import gevent
 import kafka.errors as errors
 import pytest
-from broker import transactional
 from broker.clients import MEGABYTE, Client, batch, until
 from broker.damaged import LARGE, harm_last
+from broker.transactions import transactional
 
 from dafka import Broker, Producer
 from dafka.broker.interface.broker import Fetched, FetchFrom

@@ -15,6 +15,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from dafka import Broker
+from dafka.broker.codec import limits as codec_limits
 from dafka.broker.server import limits
 from dafka.broker.server.table import BY_KEY
 
@@ -114,7 +115,7 @@ BATCHES = batch(b"x") * 101
 def test_a_request_that_lists_too_much_ends_its_connection(
     broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch, body: bytes
 ):
-    monkeypatch.setattr(limits, "REQUEST_ITEMS", 100)
+    monkeypatch.setattr(codec_limits, "REQUEST_ITEMS", 100)
     Client(broker).create("t")
     wire.socket.sendall(frame(body))
     assert wire.is_closed()
@@ -122,7 +123,7 @@ def test_a_request_that_lists_too_much_ends_its_connection(
 
 
 def test_items_are_counted_for_each_request_anew(wire: WireClient, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(limits, "REQUEST_ITEMS", 100)
+    monkeypatch.setattr(codec_limits, "REQUEST_ITEMS", 100)
     names = MetadataRequest(
         topics=[MetadataRequest.MetadataRequestTopic(name=f"t{number}") for number in range(90)],
         allow_auto_topic_creation=False,

@@ -14,7 +14,7 @@ import pytest
 from compat.kafka import KafkaConsumer, KafkaProducer
 from compat.kafka.producer import _batches
 from dafka import Broker
-from dafka.broker import running as registry
+from dafka.broker import connecting
 
 Producers = Callable[..., KafkaProducer]
 Consumers = Callable[..., KafkaConsumer]
@@ -120,7 +120,7 @@ def test_clients_go_on_when_their_broker_is_stopped_and_started_again(tmp_path: 
 def test_a_relative_embedded_folder_stays_the_same_when_the_program_changes_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "_STARTED_IN", str(tmp_path))
+    monkeypatch.setattr(connecting, "_STARTED_IN", str(tmp_path))
     monkeypatch.setenv("DAFKA_EMBEDDED", "data")
     (tmp_path / "elsewhere").mkdir()
     with KafkaProducer() as producer:
@@ -129,7 +129,7 @@ def test_a_relative_embedded_folder_stays_the_same_when_the_program_changes_its_
         consumer = KafkaConsumer("t", auto_offset_reset="earliest")
         assert next(consumer).value == b"here"
         consumer.close()
-    registry._embedded.pop(os.path.realpath(tmp_path / "data")).stop()
+    connecting._embedded.pop(os.path.realpath(tmp_path / "data")).stop()
     assert (tmp_path / "data").is_dir()
     assert not (tmp_path / "elsewhere" / "data").exists()
 

@@ -7,10 +7,10 @@ from typing import Any
 from kafka.errors import GroupIdNotFoundError, UnknownTopicIdError, UnstableOffsetCommitError
 from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 
+from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, TopicPartition
 from dafka.broker.server.answers.naming import by_topic, code, topic_names, version_of
 from dafka.broker.server.context import Context
-from dafka.broker.server.limits import INLINE_ITEMS
 from dafka.hub.pool import REQUESTS
 
 BY_ID = 10  # the version of OffsetCommit and OffsetFetch from which topics have ids and no names

@@ -8,11 +8,11 @@ from kafka.errors import InvalidRequestError, UnknownTopicIdError
 from kafka.protocol.metadata.find_coordinator import CoordinatorType, FindCoordinatorResponse
 from kafka.protocol.metadata.metadata import MetadataResponse
 
+from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, Metadata, TopicMetadata
 from dafka.broker.server.answers.naming import NO_UUID, code, message, topic_names, version_of
 from dafka.broker.server.answers.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from dafka.broker.server.context import Context
-from dafka.broker.server.limits import INLINE_ITEMS
 from dafka.hub.pool import REQUESTS
 
 _Topic = MetadataResponse.MetadataResponseTopic

@@ -19,6 +19,7 @@ from kafka.errors import (
 
 from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.framing import array_size, compact_string, string
+from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.codec.reader import (
     Items,
     naming_errors,
@@ -31,7 +32,7 @@ from dafka.broker.codec.reader import (
 )
 from dafka.broker.interface.broker import BrokerInterface, Produced
 from dafka.broker.server.answers.naming import code, message, topic_names
-from dafka.broker.server.limits import BATCHES_PER_PARTITION, INLINE_ITEMS
+from dafka.broker.server.limits import BATCHES_PER_PARTITION
 from dafka.hub.turns import Pace
 from dafka.protocol.batch import CODECS, COMPRESSION_MASK, HEADER_OCTETS, LENGTH_END
 

@@ -1,0 +1,36 @@
+"""ApiVersions: which APIs are offered in which versions, and which features are on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.server.context import Context
+from dafka.broker.server.table import API_VERSIONS, BY_KEY, FEATURES
+
+
+def announced(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """The answer to ApiVersions."""
+    return api_versions(0)
+
+
+def api_versions(error_code: int) -> Any:
+    """What is offered."""
+    response = BY_KEY[API_VERSIONS].response
+    return response(
+        error_code=error_code,
+        throttle_time_ms=0,
+        api_keys=[
+            response.ApiVersion(api_key=api.key, min_version=api.first, max_version=api.last)
+            for api in BY_KEY.values()
+        ],
+        supported_features=[
+            response.SupportedFeatureKey(name=name, min_version=lowest, max_version=level)
+            for name, (lowest, level) in FEATURES.items()
+        ],
+        finalized_features_epoch=0,
+        finalized_features=[
+            response.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, (_, level) in FEATURES.items()
+        ],
+    )
