@@ -1,4 +1,4 @@
-"""Calls that go through as a whole, whatever becomes of their caller."""
+"""Calls that run to completion, whatever becomes of their caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def whole(hub: Hub, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def run_to_completion(hub: Hub, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What ``call`` returns or raises, carried out in a green thread of its own.
 
     The caller may be ended meanwhile, by Ctrl-C or a timeout in the thread that waits for it. What changes

@@ -11,7 +11,7 @@ from broker.clients import Client, until
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import TopicSpec
-from dafka.hub.completion import whole
+from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import get_hub
 
 
@@ -63,6 +63,6 @@ def topics(client: Client) -> set[str]:
 
 def test_the_caller_gets_what_the_call_returns_or_raises():
     hub = get_hub()
-    assert hub.run(whole, hub, lambda one, *, two: (one, two), 1, two=2) == (1, 2)
+    assert hub.run(run_to_completion, hub, lambda one, *, two: (one, two), 1, two=2) == (1, 2)
     with pytest.raises(KeyError, match="x"):
-        hub.run(whole, hub, {}.__getitem__, "x")
+        hub.run(run_to_completion, hub, {}.__getitem__, "x")

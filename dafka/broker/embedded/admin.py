@@ -44,7 +44,7 @@ from dafka.broker.topics.configs import (
 )
 from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
 from dafka.broker.topics.table import TopicTable, is_legal
-from dafka.hub.completion import whole
+from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace, next_turn
 from dafka.log import Log, LogError
@@ -108,7 +108,9 @@ class AdminCalls(AdminInterface):
         answers = {}
         for resource, some in changes.items():
             try:
-                outcome = whole(self.hub, self._alter_one, *resource, some, replace, validate_only)
+                outcome = run_to_completion(
+                    self.hub, self._alter_one, *resource, some, replace, validate_only
+                )
             except InvalidConfigError as error:
                 own = resource[0] in (ResourceType.TOPIC, ResourceType.GROUP)
                 outcome = Outcome(InvalidConfigurationError if own else InvalidRequestError, str(error))
@@ -207,7 +209,7 @@ class AdminCalls(AdminInterface):
             return DeletedRecords(OffsetOutOfRangeError)
         try:
             if offset > partition.log_start:
-                whole(self.hub, self._upkeep.trim, partition, offset)
+                run_to_completion(self.hub, self._upkeep.trim, partition, offset)
         except LogError as error:
             self._check()
             log.error("deleting records of %r failed: %s", name, error)

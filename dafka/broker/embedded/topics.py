@@ -32,7 +32,7 @@ from dafka.broker.topics.configs import InvalidConfigError, check_configs
 from dafka.broker.topics.table import DELETED_ROWS, Topic, TopicTable, is_legal
 from dafka.broker.transactions.coordinator import TransactionCoordinator
 from dafka.commit.writer import Writer
-from dafka.hub.completion import whole
+from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace, in_pieces
 from dafka.log import LogError
@@ -113,7 +113,7 @@ class TopicCalls(BrokerInterface):
         answers: dict[str, Error | None] = {}
         for name, spec in topics.items():
             try:
-                answers[name] = whole(self.hub, self._create, name, spec, validate_only)
+                answers[name] = run_to_completion(self.hub, self._create, name, spec, validate_only)
             except InvalidConfigError as error:
                 log.warning("topic %r is not created: %s", name, error)
                 answers[name], details[name] = InvalidConfigurationError, str(error)
@@ -136,7 +136,7 @@ class TopicCalls(BrokerInterface):
         answers: dict[str, Error | None] = {}
         for name, total in totals.items():
             try:
-                answers[name] = whole(self.hub, self._topics.extend, name, total)
+                answers[name] = run_to_completion(self.hub, self._topics.extend, name, total)
             except LogError as error:
                 answers[name] = self._storage_error("adding partitions to topic", name, error)
         return answers
@@ -150,7 +150,7 @@ class TopicCalls(BrokerInterface):
                 answers[name] = UnknownTopicOrPartitionError
                 continue
             try:
-                answers[name] = whole(self.hub, self._delete, topic)
+                answers[name] = run_to_completion(self.hub, self._delete, topic)
             except LogError as error:
                 answers[name] = self._storage_error("deleting topic", name, error)
         return answers

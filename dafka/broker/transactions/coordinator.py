@@ -64,7 +64,7 @@ from dafka.broker.transactions.timeouts import Timeouts
 from dafka.broker.transactions.transaction import TRANSACTIONS, State, Transaction
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
-from dafka.hub.completion import whole
+from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
 from dafka.hub.turns import next_turn
 from dafka.log import Log
@@ -142,7 +142,9 @@ class TransactionCoordinator(TransactionInterface):
             return ProducerIdentity(InvalidRequestError)
         if not 0 < timeout <= TRANSACTION_TIMEOUT_MAX:
             return ProducerIdentity(InvalidTransactionTimeoutError)
-        return whole(self._hub, self._identities.give, transactional_id, timeout, producer_id, epoch)
+        return run_to_completion(
+            self._hub, self._identities.give, transactional_id, timeout, producer_id, epoch
+        )
 
     # -- what a transaction touches -------------------------------------------------------------
 
@@ -158,7 +160,9 @@ class TransactionCoordinator(TransactionInterface):
                 for key in wanted
             }
         named = {row_name(partition): partition for partition in found.values() if partition is not None}
-        error = whole(self._hub, self._add_partitions, transactional_id, producer_id, epoch, named)
+        error = run_to_completion(
+            self._hub, self._add_partitions, transactional_id, producer_id, epoch, named
+        )
         return dict.fromkeys(wanted, error)
 
     def _add_partitions(
@@ -181,7 +185,7 @@ class TransactionCoordinator(TransactionInterface):
     ) -> Error | None:
         if not isinstance(group, str) or not group:
             return InvalidGroupIdError
-        return whole(self._hub, self._add_group, transactional_id, producer_id, epoch, group)
+        return run_to_completion(self._hub, self._add_group, transactional_id, producer_id, epoch, group)
 
     def _add_group(self, transactional_id: str, producer_id: int, epoch: int, group: str) -> Error | None:
         transaction = self._table.own(transactional_id, producer_id, epoch)
@@ -213,7 +217,9 @@ class TransactionCoordinator(TransactionInterface):
         answers, rows = self._offsets.rows(group, offsets)
         if error is None and rows:
             values = {key: value for (_, key), value in rows.items()}
-            error = whole(self._hub, self._add_offsets, transactional_id, producer_id, epoch, group, values)
+            error = run_to_completion(
+                self._hub, self._add_offsets, transactional_id, producer_id, epoch, group, values
+            )
         return {key: wrong or error for key, wrong in answers.items()}
 
     def _add_offsets(
@@ -279,7 +285,7 @@ class TransactionCoordinator(TransactionInterface):
     def end_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool
     ) -> Error | None:
-        return whole(self._hub, self._end_own, transactional_id, producer_id, epoch, commit)
+        return run_to_completion(self._hub, self._end_own, transactional_id, producer_id, epoch, commit)
 
     def _end_own(self, transactional_id: str, producer_id: int, epoch: int, commit: bool) -> Error | None:
         transaction = self._table.own(transactional_id, producer_id, epoch)

@@ -164,7 +164,7 @@ ACTIONS = {
     "restart": 1,
     "full": 2,
     "late": 1,
-    "doomed": 3,
+    "deleted topic": 3,
     "trim": 4,
     "crash": 2,
 }
@@ -228,7 +228,7 @@ def play(world: World, model: Model, chance: random.Random, monkeypatch: pytest.
         elif action == "late" and name in model.touched:
             world.failing_late(monkeypatch, lambda producer=producer: producer.end(True))
             all_time_out(world, model)
-        elif action == "doomed":
+        elif action == "deleted topic":
             assert producer.add(("u", 0)) is None
             producer.write(value, ("u", 0))
             model.begin(name)
