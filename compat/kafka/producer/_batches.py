@@ -24,18 +24,16 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from gevent import monkey
 from kafka.errors import IllegalStateError, InvalidRecordError, KafkaError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
+from compat.kafka.producer._callbacks import CallbackThread
 from dafka.hub.hub import Hub, Waiter
 from dafka.protocol.batch import BatchError
 from dafka.protocol.batch_writer import encode_batch
-
-if TYPE_CHECKING:
-    from compat.kafka.producer._sender import Sender
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +43,16 @@ ENCODING_SECONDS = 0.1  # how long the sender leaves a sealed batch to the threa
 BATCH_HEADER = 61  # octets of a record batch before its first record
 
 Record = tuple[int, "bytes | None", "bytes | None", Any]  # timestamp in ms, key, value, headers
+
+
+class Accumulator(Protocol):
+    """What batches and queues need of the accumulator that they belong to."""
+
+    callbacks: CallbackThread
+    incomplete: dict[Batch, None]  # batches with records whose outcome is not known
+
+    def finished(self, batch: Batch) -> None:
+        """The outcome of a batch is known and its callbacks have run."""
 
 
 class Batch:
@@ -161,7 +169,7 @@ class Batch:
                 f"the record to {self.queue.partition} is not acknowledged yet, and the hub, which would get "
                 "to know, cannot wait for it"
             )
-        if self.queue.sender.callbacks.here:
+        if self.queue.accumulator.callbacks.here:
             if self.done:
                 return True
             raise IllegalStateError(
@@ -212,7 +220,7 @@ class Batch:
             callbacks, self.callbacks = self.callbacks, None
         self.content = b""
         if callbacks:
-            self.queue.sender.callbacks.run(lambda: self._finish(callbacks))
+            self.queue.accumulator.callbacks.run(lambda: self._finish(callbacks))
         else:
             self._finish(())
 
@@ -228,7 +236,7 @@ class Batch:
             with self.queue.lock:
                 self.finished = True
                 waiters, self.waiters = self.waiters, None
-            self.queue.sender.finished(self)
+            self.queue.accumulator.finished(self)
             for waiter in waiters or ():
                 waiter.set()
 
@@ -251,6 +259,7 @@ class PartitionQueue:
     """The batches of one partition that are not acknowledged yet, and where its next record goes."""
 
     __slots__ = (
+        "accumulator",
         "batch_size",
         "closed",
         "compression",
@@ -263,7 +272,6 @@ class PartitionQueue:
         "replaced",
         "retry_at",
         "sealed",
-        "sender",
         "singly",
     )
 
@@ -273,10 +281,10 @@ class PartitionQueue:
         partition: TopicPartition,
         batch_size: int,
         compression: str | None,
-        sender: Sender,
+        accumulator: Accumulator,
     ) -> None:
         self.hub = hub
-        self.sender = sender
+        self.accumulator = accumulator
         self.partition = partition
         self.batch_size = batch_size
         self.compression = compression
@@ -313,7 +321,7 @@ class PartitionQueue:
             index = len(records)
             if not index:
                 batch.created = monotonic()
-                self.sender.incomplete[batch] = None
+                self.accumulator.incomplete[batch] = None
             records.append(record)
             batch.room -= size
         return batch, index, sealed
