@@ -31,6 +31,7 @@ EMBEDDED = "DAFKA_EMBEDDED"  # the environment variable that names a folder
 
 _STARTED_IN = os.getcwd()  # a relative folder stays the same one when the program changes its directory
 
+
 class Connection(NamedTuple):
     """A broker, and the hub in which its methods are called.
 
