@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
 import tracemalloc
 from contextlib import suppress
@@ -74,6 +75,14 @@ class Garbled(FakeCluster):
         few = self.random.random() < 0.5  # small numbers get further into a decoder
         values = (0, 0, 0, 1, 2) if few else range(256)
         return Body(bytes(self.random.choice(values) for _ in range(size)))
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    """What is asked again is asked again soon; there is nothing here that needs time to recover."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("dafka.broker.remote.") and hasattr(module, "RETRY_BACKOFF"):
+            monkeypatch.setattr(module, "RETRY_BACKOFF", 0.005)
 
 
 @pytest.mark.parametrize("name", CALLS)
