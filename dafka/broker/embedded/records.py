@@ -113,10 +113,13 @@ class RecordCalls(BrokerInterface):
     def _not_too_fast(self, shares: list[_Taken]) -> Iterator[_Taken]:
         """The shares, as fast as they are written: others are not to wait for all of them."""
         for one in shares:
-            while self._pending_shares > WIDE_PRODUCE:
-                self._less_pending.clear()
-                self._less_pending.wait()
+            self._wait_for_rounds()
             yield one
+
+    def _wait_for_rounds(self) -> None:
+        while self._pending_shares > WIDE_PRODUCE:
+            self._less_pending.clear()
+            self._less_pending.wait()
 
     def _take_all(self, shares: Iterable[_Taken], request: Request, acks: int) -> None:
         """Append what the topics' configurations allow, each partition's in the order of the calls.
@@ -139,6 +142,7 @@ class RecordCalls(BrokerInterface):
                 partition, share, place = waiting[0]
                 place.wait()
                 pace.rest()
+                self._wait_for_rounds()
                 self._take(partition, share, request, acks)
                 waiting.popleft()
                 self._lines.leave(partition, place)

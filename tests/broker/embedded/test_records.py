@@ -8,7 +8,7 @@ import pytest
 from broker.clients import batch, timed, until
 
 from dafka.broker.interface.broker import CommittedOffset, ListedOffset, Produced, TopicSpec
-from dafka.broker.limits import MESSAGE_MAX_BYTES
+from dafka.broker.limits import MESSAGE_MAX_BYTES, WIDE_PRODUCE
 from dafka.log import LogWriteError
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_walk import walk_records
@@ -137,6 +137,30 @@ def test_produce_waits_while_too_much_waits_for_its_commit(client, monkeypatch):
     client.connection.hub.run(produce_much)
     assert until(lambda: len(client.values("t")) == 20)
     assert client.core._pending_bytes == 0
+
+
+@pytest.mark.parametrize("records_at_once", [50_000, 10], ids=["taken", "late"])
+def test_a_call_for_very_many_partitions_lets_others_write_in_between(client, monkeypatch, records_at_once):
+    monkeypatch.setattr("dafka.broker.embedded.records.RECORDS_AT_ONCE", records_at_once)
+    wide, content = 6000, batch(b"x")
+    client.create("wide", partitions=wide)
+    client.create("small")
+
+    def written() -> int:
+        topic = client.core._topics.get("wide")
+        return sum(partition.high_watermark for partition in topic.partitions)
+
+    def written_beside_one() -> int:
+        many = gevent.spawn(client.core.produce, {("wide", number): [content] for number in range(wide)})
+        while written() < wide / 4:
+            gevent.sleep(0.001)
+        before = written()
+        client.core.produce({("small", 0): [content]})
+        meanwhile = written() - before
+        assert all(one.error is None for one in many.get().values())
+        return meanwhile
+
+    assert client.connection.hub.run(written_beside_one) <= 3 * WIDE_PRODUCE
 
 
 # -- list offsets -------------------------------------------------------------------------------
