@@ -1,12 +1,12 @@
-"""The coordinator: all groups of a broker, with the clock and the green threads that the state machines
-(:mod:`dafka.broker.groups.group`) do without.
+"""The group coordinator: all groups of a broker, and the clock and green threads that run them.
 
-A call that has to wait parks as a green thread on the answer. One green thread ticks the groups when
-something is due, in the order of a heap of times; heartbeats only ever move a group's time back, so most of
-them leave the heap alone.
+The state machines themselves (:mod:`dafka.broker.groups.group`) have neither. A call that has to wait parks
+as a green thread until its answer comes. One green thread ticks each group when its next timeout is due; the
+timeouts are in a heap. A heartbeat only postpones the timeout of its group, so most heartbeats leave the heap
+as it is.
 
-Groups live in memory. What survives a restart are the committed offsets: the members find themselves unknown
-and join again, as with Kafka when a coordinator moves.
+Groups live in memory; only committed offsets survive a restart. After a restart the members are unknown and
+join again, as with Kafka when a coordinator moves.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from dafka.hub.turns import in_pieces
 
 log = logging.getLogger(__name__)
 
-FAILED_PAUSE = 1.0  # seconds until a group that failed on something unexpected is looked at again
+FAILED_PAUSE = 1.0  # seconds until a group is ticked again after an unexpected error
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class Coordinator(GroupInterface):
         self._ticking: gevent.Greenlet | None = None
 
     def close(self) -> None:
-        """End all calls that wait."""
+        """End all waiting calls."""
         self._closed = True
         if self._ticking is not None:
             self._ticking.kill(block=False)
@@ -173,7 +173,7 @@ class Coordinator(GroupInterface):
         return answers
 
     def _answered(self, name: str, group: Group, call: Callable[[Callable[[T], object]], None]) -> T:
-        """What ``call(reply)`` is answered with, now or later."""
+        """Wait for the answer that ``call(reply)`` gives, at once or later."""
         answer = gevent.event.AsyncResult()
         self._waiting.add(answer)
         try:
@@ -186,7 +186,7 @@ class Coordinator(GroupInterface):
     # -- time ---------------------------------------------------------------------------------------
 
     def _schedule(self, name: str, group: Group) -> None:
-        """After whatever happened to a group: have it ticked when it wants to be; forget it if it is dead."""
+        """Schedule the next tick of a group that may have changed; forget it if it is dead."""
         self._times.note(name, bool(group.members))
         if group.state is State.DEAD:
             if self._groups.get(name) is group:
@@ -213,19 +213,19 @@ class Coordinator(GroupInterface):
                 del self._due_at[group]
                 try:
                     group.tick(self._clock())
-                except Exception:  # the members of this group wait for it, and other groups for the others
-                    log.exception("the group %r failed on something unexpected, and goes on", name)
+                except Exception:  # otherwise the timeouts of all groups would stop
+                    log.exception("the timeouts of group %r failed unexpectedly; trying again", name)
                     group.wake_at = self._clock() + FAILED_PAUSE
                 self._schedule(name, group)
 
-    # -- looking and deleting -----------------------------------------------------------------------
+    # -- describing and deleting -----------------------------------------------------------------------
 
     def knows(self, group: str) -> bool:
-        """Whether the group has members, or had some lately."""
+        """Whether the group has members, or had some recently."""
         return group in self._groups
 
     def subscribed(self, group: str) -> frozenset[str] | None:
-        """The topics that members of a stable group of consumers read; None if nobody can say."""
+        """The topics that the members of a stable consumer group read; None if they are unknown."""
         found = self._groups.get(group)
         return None if found is None or found.state is not State.STABLE else _subscribed(found)
 
@@ -290,7 +290,10 @@ class Coordinator(GroupInterface):
     def check_commit(
         self, group: str, generation: int, member_id: str, instance_id: str | None
     ) -> Error | None:
-        """Whether offsets of a group may be committed under that name; a member's sign of life."""
+        """The error of an offset commit by this member, None if it may commit.
+
+        Counts as a heartbeat of the member.
+        """
         found = self._groups.get(group)
         if found is None:
             return IllegalGenerationError if generation >= 0 else None
@@ -323,7 +326,7 @@ class Coordinator(GroupInterface):
 
 
 def _subscribed(group: Group) -> frozenset[str] | None:
-    """The topics that members of a group of consumers read; None if nobody can say."""
+    """The topics that the members of a consumer group read; None if they are unknown."""
     if group.members and group.protocol_type != ConsumerProtocolType:
         return None
     topics: set[str] = set()

@@ -2,11 +2,12 @@
 
 Theory of operation
 -------------------
-Members agree on who does what without the broker knowing what it is about. Each *joins* with what it can
-do (protocol names, and metadata that only members understand). When all have joined, a new *generation*
-begins: one member is the leader and learns the others' metadata. The leader works out an assignment, and
-everyone *syncs*: the leader hands the assignments in, the others wait for theirs. From then on members
-*heartbeat*, until one joins, leaves, dies or changes its metadata; then all have to join again.
+The members share the work among themselves; the broker does not know what they share. Each member *joins*
+with the protocols that it supports (their names, and metadata that only members understand). When all have
+joined, a new *generation* begins: one member is the leader and gets the metadata of the others. The leader
+computes the assignment, and every member *syncs*: the leader sends the assignments, the others wait for
+theirs. From then on members send *heartbeats*, until a member joins, leaves, expires or changes its metadata;
+then all members have to join again.
 
     Empty ──join──> PreparingRebalance ──all joined──> CompletingRebalance ──leader synced──> Stable
       ^                │   ^   ^                             │ join, leave, expiry              │
@@ -14,25 +15,26 @@ everyone *syncs*: the leader hands the assignments in, the others wait for their
       │                    └──────────────── join, leave, expiry ───────────────────────────────┘
       └─long empty─> Dead
 
-A join is answered when the generation is complete, a sync when the leader has come: calls take a ``reply``
-function, which is called exactly once, at once or in a later call. A parked heartbeat works the same way:
-it is answered when there is something to say. So members hear of a rebalance when it begins.
+A join is answered when the generation is complete, a sync when the leader has synced. Such calls take a
+``reply`` function, which is called exactly once: before the call returns, or during a later call. A parked
+heartbeat works the same way and is answered when a rebalance begins, the member is removed or a newer
+heartbeat replaces it, so members learn of a rebalance at once.
 
-Nobody waits for ever: a member without a sign of life for its session timeout is removed, except while its
-join or sync waits here. A rebalance waits for known members up to the largest of their rebalance timeouts,
-then goes on without them; the same goes for syncs. Members that were given an id and have not joined with
-it yet (``pending``) are waited for, too, until their session timeout.
+No call waits for ever. A member that sends nothing for its session timeout is removed, except while its own
+join or sync waits here. A rebalance waits for the known members up to the longest of their rebalance
+timeouts, then continues without those that are missing; the same holds for syncs. A rebalance also waits,
+until their session timeout, for members that were given an id and have not joined with it yet (``pending``).
 
-The first generation of an empty group waits a moment (``INITIAL_DELAY``) for members that start
-together; each newcomer extends it, up to ``INITIAL_DELAY_MAX``. Kafka waits three seconds there, for
-members that find each other over a network. Some clients rely on such a wait: they join before they know
-the partitions of their topics, would assign nothing, and join again when they do. kafka-python, if its
-``poll`` ends during that second join, never looks at the answer: it stays without partitions and without
-heartbeats. For a leader of that kind the wait is ``INITIAL_DELAY_UNREADY``.
+The first generation of an empty group is delayed by ``INITIAL_DELAY``, for members that start together; each
+new member extends the delay, up to ``INITIAL_DELAY_MAX``. Kafka waits three seconds there
+(``group.initial.rebalance.delay.ms``). Some clients rely on such a delay: they join before they know the
+partitions of their topics, would assign nothing, and join again when they know them. If the ``poll`` of
+kafka-python ends during that second join, it never reads the answer and stays without partitions and without
+heartbeats. The delay for a leader of that kind is ``INITIAL_DELAY_UNREADY``.
 
-A *static* member keeps its place while it is away: it does not leave, and whoever joins with its
+A *static* member keeps its place while it is away: it does not leave. A client that joins with the same
 ``instance_id`` takes over its assignment under a new member id, without a rebalance unless the protocol
-would change. The old id is fenced from then on.
+would change. The old member id is fenced from then on.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ from dafka.broker.limits import (
 
 
 class State(Enum):
-    """A group's state, by Kafka's names."""
+    """The state of a group, by Kafka's names."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -85,7 +87,7 @@ class State(Enum):
 
 
 class Group:
-    """A group. ``wake_at``: when to call :meth:`tick` at the latest (it may be early)."""
+    """A group. ``wake_at`` is the latest time for the next :meth:`tick`; an earlier one is harmless."""
 
     def __init__(self, now: float) -> None:
         self.state = State.EMPTY
@@ -103,7 +105,7 @@ class Group:
 
     @property
     def leader(self) -> str | None:
-        """The member that assigns."""
+        """The id of the member that computes the assignment."""
         return self.members.leader
 
     # -- joining ----------------------------------------------------------------------------------
@@ -165,7 +167,7 @@ class Group:
         if same and (
             self.state is State.COMPLETING or (self.state is State.STABLE and member.member_id != self.leader)
         ):
-            # Nothing new: it asks again because the answer was lost, or because it need not have asked.
+            # Nothing has changed. The client repeats its JoinGroup, perhaps because the answer was lost.
             self._touch(member, now)
             reply(self._joined(member))
             return
@@ -177,7 +179,7 @@ class Group:
     def _take_over(
         self, now: float, member: Member, member_id: str, request: JoinRequest, reply: JoinReply
     ) -> None:
-        """A new instance of a static member: it gets the old one's place."""
+        """A new process of a static member takes the place of the old one."""
         old_id = member.member_id
         member.dismiss(FencedInstanceIdError)
         led = self.leader == old_id
@@ -189,7 +191,7 @@ class Group:
             if led and request.can_skip_assignment:
                 joined = joined._replace(skip_assignment=True)
             elif led:
-                # It must not assign anew, so it is told that somebody else leads.
+                # It must not compute a new assignment, so the answer names another leader.
                 joined = joined._replace(leader=old_id, members=())
             reply(joined)
             return
@@ -216,16 +218,16 @@ class Group:
     # -- rebalancing --------------------------------------------------------------------------------
 
     def _expect_more(self, now: float) -> None:
-        """A newcomer to the first generation: more may follow."""
+        """Extend the initial delay, because a new member has come and more may follow."""
         if self._initial:
             self._join_after = max(self._join_after, min(now + INITIAL_DELAY, self._join_by))
 
     def _prepare(self, now: float) -> None:
-        """Begin a rebalance, or see whether the one that has begun is complete."""
+        """Begin a rebalance, or complete the current one if all members have joined."""
         if self.state is not State.PREPARING:
             self._initial = self.state is State.EMPTY
             if self._initial:
-                first = next(iter(self.members.values()))  # which is going to lead
+                first = next(iter(self.members.values()))  # the future leader
                 delay = INITIAL_DELAY if first.request.knows_partitions else INITIAL_DELAY_UNREADY
                 self._join_after = now + delay
                 self._join_by = now + max(delay, INITIAL_DELAY_MAX)
@@ -259,7 +261,7 @@ class Group:
                 self._remove(member)
         joined = [member for member in self.members.values() if member.join is not None]
         if self.members and not joined:
-            # Static members only, all away: they keep their places until their sessions end.
+            # All members are static and away: they keep their places until their sessions expire.
             self._join_by = now + self.members.rebalance_timeout
             self.wake_at = min(self.wake_at, self._join_by)
             return
@@ -319,7 +321,7 @@ class Group:
             reply(self._synced(member))
             return
         if member.sync is not None:
-            member.sync(Synced(RebalanceInProgressError))  # it asks again; one answer is enough
+            member.sync(Synced(RebalanceInProgressError))  # a newer SyncGroup replaces the pending one
         member.sync = reply
         if member_id == self.leader:
             self._assign(now, assignments)
@@ -336,7 +338,7 @@ class Group:
     def _synced(self, member: Member) -> Synced:
         return Synced(None, member.assignment, self.protocol_type, self.protocol)
 
-    # -- signs of life ------------------------------------------------------------------------------
+    # -- heartbeats ------------------------------------------------------------------------------
 
     def heartbeat(
         self,
@@ -346,7 +348,7 @@ class Group:
         instance_id: str | None,
         reply: HeartbeatReply | None = None,
     ) -> Error | None:
-        """Heartbeat. If all is well and there is a ``reply``, that is called when it is no longer."""
+        """Heartbeat. Returns an error, or keeps ``reply`` to call it when the member has to rejoin."""
         error = self._fenced(generation, member_id, instance_id)
         if error is not None:
             return error
@@ -360,7 +362,7 @@ class Group:
         return None
 
     def heartbeat_over(self, now: float, member_id: str, reply: HeartbeatReply) -> None:
-        """A parked heartbeat is no longer waited for: it counts as a sign of life until now."""
+        """The caller stops waiting for a parked heartbeat: the session is extended from now on."""
         member = self.members.get(member_id)
         if member is not None and member.heartbeat is reply:
             member.heartbeat = None
@@ -369,11 +371,11 @@ class Group:
     def check_commit(
         self, now: float, generation: int, member_id: str, instance_id: str | None
     ) -> Error | None:
-        """Whether offsets may be committed under that name; a sign of life, if it is a member's."""
+        """The error of an offset commit, None if it is allowed. A commit by a member extends its session."""
         if generation < 0 and not self.members:
             return None
         if generation < 0 and member_id == NO_MEMBER and instance_id is None:
-            return UnknownMemberIdError  # a group with members belongs to them
+            return UnknownMemberIdError  # only its members commit for a group that has any
         error = self._fenced(generation, member_id, instance_id)
         if error is not None:
             return error
@@ -395,7 +397,7 @@ class Group:
     # -- leaving ------------------------------------------------------------------------------------
 
     def leave(self, now: float, leaving: Iterable[LeavingMember]) -> list[Error | None]:
-        """LeaveGroup: an answer for each of them, and one rebalance for all."""
+        """LeaveGroup: an answer for each member, and one rebalance for all."""
         answers: list[Error | None] = []
         before = len(self.members)
         for member_id, instance_id, _reason in leaving:
@@ -412,11 +414,11 @@ class Group:
         if len(self.members) < before:
             self._members_gone(now)
         else:
-            self._complete_joins(now)  # an id that was given out is not waited for any longer
+            self._complete_joins(now)  # a rebalance may have waited for a pending id
         return answers
 
     def tick(self, now: float) -> None:
-        """Carry out what is due: sessions that end, members that others have waited for long enough."""
+        """Apply the timeouts that are due: of sessions, of rebalances and of syncs."""
         pending = self.members.pending
         for member_id in [member_id for member_id, until in pending.items() if until <= now]:
             del pending[member_id]
@@ -442,7 +444,7 @@ class Group:
         )
 
     def die(self) -> None:
-        """The group has been deleted; only an empty one can be."""
+        """Mark the group as deleted; it has to be empty."""
         self.state = State.DEAD
 
     def _remove(self, member: Member) -> None:
@@ -455,10 +457,10 @@ class Group:
         else:
             self._complete_joins(now)
 
-    # -- looking ------------------------------------------------------------------------------------
+    # -- describing ------------------------------------------------------------------------------------
 
     def describe(self) -> GroupDescription:
-        """State, protocol and members; their metadata and assignments only once they are settled."""
+        """State, protocol and members; protocol, metadata and assignments only while the group is stable."""
         settled = self.state is State.STABLE
         members = [
             MemberDescription(

@@ -1,6 +1,6 @@
-"""Who is in a group: its members, static ones by their instances, who leads, and what all of them can do.
+"""The members of a group, the static ones by instance id, their leader, and the protocols they share.
 
-The state of the group and what waits for what are not known here (:mod:`dafka.broker.groups.group`).
+The state of the group and its timeouts are in :mod:`dafka.broker.groups.group`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HeartbeatReply = Callable[["Error | None"], object]
 
 
 class Member:
-    """A member, and which of its calls wait here for their answer."""
+    """A member, with the reply functions of its parked calls."""
 
     __slots__ = ("assignment", "expires", "heartbeat", "join", "member_id", "request", "sync", "synced")
 
@@ -31,19 +31,19 @@ class Member:
         self.join: JoinReply | None = None
         self.sync: SyncReply | None = None
         self.heartbeat: HeartbeatReply | None = None
-        self.synced = True  # has no sync to make in this generation
+        self.synced = True  # False while the generation waits for its SyncGroup
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What the member said for this protocol."""
+        """The metadata that the member sent for this protocol."""
         return next((metadata for name, metadata in self.request.protocols if name == protocol), b"")
 
     @property
     def waits(self) -> bool:
-        """Whether it cannot give signs of life because it waits for us."""
+        """Whether a JoinGroup or SyncGroup of it is parked, during which a member sends no heartbeats."""
         return self.join is not None or self.sync is not None
 
     def dismiss(self, error: Error) -> None:
-        """Answer everything that waits with an error."""
+        """Answer all its parked calls with an error."""
         if self.join is not None:
             reply, self.join = self.join, None
             reply(Joined(error, member_id=self.member_id))
@@ -53,17 +53,17 @@ class Member:
         self.wake(error)
 
     def wake(self, error: Error | None) -> None:
-        """Answer a parked heartbeat."""
+        """Answer its parked heartbeat, if there is one."""
         if self.heartbeat is not None:
             heartbeat, self.heartbeat = self.heartbeat, None
             heartbeat(error)
 
 
 class Members(Mapping[str, Member]):
-    """Members by their ids, in the order in which they came.
+    """Members by member id, in the order of their joining.
 
     ``leader`` is the id of one of them, None if there are none. ``pending`` are ids that were given out and
-    that nobody has joined with yet, and until when they count.
+    have not joined yet, with the time at which each expires.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Members(Mapping[str, Member]):
         self.pending: dict[str, float] = {}
         self._by_id: dict[str, Member] = {}
         self._instances: dict[str, str] = {}  # static members: instance id -> member id
-        self._protocols: Counter[str] = Counter()  # by how many members know them
+        self._protocols: Counter[str] = Counter()  # how many members support each
 
     def __getitem__(self, member_id: str) -> Member:
         return self._by_id[member_id]
@@ -86,11 +86,11 @@ class Members(Mapping[str, Member]):
         return self._by_id.values()
 
     def of_instance(self, instance_id: str | None) -> Member | None:
-        """The static member of that instance."""
+        """The static member with that instance id."""
         return self._by_id.get(self._instances.get(instance_id or "", ""))
 
     def refusal(self, member_id: str, instance_id: str | None) -> Error | None:
-        """What somebody is told who is not the member that he says he is."""
+        """The error of a call in the name of this member; None if it is a member."""
         if instance_id is not None:
             known = self._instances.get(instance_id)
             if known is not None and known != member_id:
@@ -102,7 +102,7 @@ class Members(Mapping[str, Member]):
     # -- changing -----------------------------------------------------------------------------------
 
     def add(self, member: Member) -> None:
-        """Take a new member in; the first one leads."""
+        """Add a new member; the first one becomes the leader."""
         self._by_id[member.member_id] = member
         self._protocols.update(_names(member.request))
         if member.request.instance_id is not None:
@@ -111,14 +111,14 @@ class Members(Mapping[str, Member]):
             self.leader = member.member_id
 
     def change(self, member: Member, request: JoinRequest) -> None:
-        """A member joins with something else; whose instance it is does not change."""
+        """Replace what a member joined with; its instance id stays."""
         old = member.request
         member.request = request._replace(instance_id=old.instance_id)
         self._protocols.subtract(_names(old))
         self._protocols.update(_names(request))
 
     def rename(self, member: Member, member_id: str) -> None:
-        """Another instance has taken a static member's place, under an id of its own."""
+        """Give a static member the new member id of the process that has taken its place."""
         old_id = member.member_id
         self._by_id = {
             (member_id if known == old_id else known): other for known, other in self._by_id.items()
@@ -128,7 +128,7 @@ class Members(Mapping[str, Member]):
             self.leader = member_id
 
     def remove(self, member: Member) -> None:
-        """A member is gone; if it was the leader, the one that is here for longest leads."""
+        """Remove a member; the oldest of the others becomes the leader if it was the leader."""
         del self._by_id[member.member_id]
         self._protocols.subtract(_names(member.request))
         if member.request.instance_id is not None:
@@ -140,11 +140,11 @@ class Members(Mapping[str, Member]):
 
     @property
     def protocols(self) -> set[str]:
-        """The names of protocols that all members know."""
+        """The names of the protocols that all members support."""
         return {name for name, count in self._protocols.items() if count and count == len(self)}
 
     def chosen_protocol(self) -> str:
-        """Each member votes for the one it likes best of those that all know."""
+        """The protocol with the most votes; each member votes for its first one that all members support."""
         common = self.protocols
         votes = Counter(
             next(name for name, _ in member.request.protocols if name in common) for member in self.values()
@@ -153,12 +153,12 @@ class Members(Mapping[str, Member]):
 
     @property
     def rebalance_timeout(self) -> float:
-        """The longest of theirs, in seconds."""
+        """The longest rebalance timeout of all members, in seconds."""
         return max((member.request.rebalance_timeout for member in self.values()), default=0.0)
 
     @property
     def next_expiry(self) -> float:
-        """When the first session, or the first of the ids that were given out, ends."""
+        """When the next session or pending id expires."""
         sessions = min((member.expires for member in self.values() if not member.waits), default=inf)
         return min(sessions, min(self.pending.values(), default=inf))
 

@@ -1,9 +1,9 @@
-"""Committed offsets that expire, by the rules of Kafka's ``offsets.retention.minutes`` (KIP-211).
+"""The expiry of committed offsets, by the rules of Kafka's ``offsets.retention.minutes`` (KIP-211).
 
-A group's offsets expire when it has been without members, and an offset without a new commit, for that long;
-a group of consumers that only commit and never join has just the commits. While a group has members its
-offsets stay, but for those of topics that none of them reads any more: these expire so long after their
-commit. What an open transaction commits stays.
+An offset expires when its group has had no members for that long and the offset was not committed for that
+long; if the consumers of a group only commit and never join, the time since the commit alone counts. While a
+group has members its offsets stay, except for topics that no member reads any more: these expire that long
+after their commit. Offsets that an open transaction commits do not expire.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dafka.broker.groups.offsets import GroupOffsets, StoredOffset
 from dafka.broker.groups.times import GroupTimes
 from dafka.commit.rows import Rows
 
-_ROWS = 200  # looked at before other green threads have their turn, and deleted in one round
+_ROWS = 200  # examined in one turn of the hub, and deleted in one round
 
 
 class OffsetExpiry:
-    """The retention of committed offsets, in seconds: infinite if they stay. Hub side."""
+    """Deletes expired offsets. ``retention`` is in seconds, infinite if offsets never expire. Hub side."""
 
     def __init__(
         self,
@@ -38,9 +38,10 @@ class OffsetExpiry:
         self._clock = clock
 
     def forget_old(self, pause: Callable[[], object]) -> int:
-        """Delete the offsets that have expired, and what is known of groups without any; how many offsets.
+        """Delete expired offsets, and the times of groups that have none left; returns the number of offsets.
 
-        Calls ``pause`` now and then, waits as a green thread for its commits, and raises what the log raises.
+        Calls ``pause`` between batches of rows, waits as a green thread for its commits, and raises the
+        exceptions of the log.
         """
         deleted = 0
         kept: set[str] = set()
@@ -48,10 +49,10 @@ class OffsetExpiry:
         for stored in self._offsets.all():
             some.append(stored)
             if len(some) == _ROWS:
-                deleted += self._look_at(some, kept)
+                deleted += self._expire(some, kept)
                 some = []
                 pause()
-        deleted += self._look_at(some, kept)
+        deleted += self._expire(some, kept)
         gone = [group for group in self._times if group not in kept and not self._is_known(group)]
         for begin in range(0, len(gone), _ROWS):
             self._times.forget([one for one in gone[begin : begin + _ROWS] if not self._is_known(one)])
@@ -61,8 +62,11 @@ class OffsetExpiry:
     def _is_known(self, group: str) -> bool:
         return self._groups.knows(group) or self._offsets.has_group(group)
 
-    def _look_at(self, some: list[StoredOffset], kept: set[str]) -> int:
-        """No other green thread runs between looking and the handing over of what is to go."""
+    def _expire(self, some: list[StoredOffset], kept: set[str]) -> int:
+        """Delete the expired ones of ``some`` and add the groups of the others to ``kept``.
+
+        No other green thread runs between the decision and the hand-over to the writer.
+        """
         now = int(self._clock() * 1000)
         oldest = now - self._retention * 1000
         beginnings: dict[str, Callable[[StoredOffset], float]] = {}
@@ -84,7 +88,7 @@ class OffsetExpiry:
         return self._offsets.rewrite({**dated, **rows})
 
     def _beginning(self, group: str) -> Callable[[StoredOffset], float]:
-        """Says from when on the time of a group's offset counts, in ms."""
+        """A function from an offset of the group to the time at which its retention begins, in ms."""
         if self._times.is_occupied(group):
             topics = self._groups.subscribed(group)
             if topics is None:

@@ -1,8 +1,8 @@
-"""Since when groups are without members: the log's table ``groups``, the beginning of offsets' retention.
+"""When each group lost its last member: the log's table ``groups``. The retention of offsets begins then.
 
-A group's row holds milliseconds since 1970, or OCCUPIED while the group has members. A group that was
-occupied when its broker ended has lost its members with it, so for such a row the time begins when the row is
-next looked at. Groups that never had members, of consumers that only commit, have no row.
+The row of a group holds milliseconds since 1970, or OCCUPIED while the group has members. A group whose row
+says OCCUPIED when the broker starts has lost its members with the broker; its time begins when the row is
+next read. A group whose consumers only commit and never join has no row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OCCUPIED = -1
 
 
 class GroupTimes:
-    """When the groups of one broker lost their last member. Hub side."""
+    """The times at which the groups of one broker lost their last member. Hub side."""
 
     def __init__(self, log: Log, writer: Writer, clock: Callable[[], float] = time.time) -> None:
         self._table = log.table(GROUPS)
@@ -30,7 +30,7 @@ class GroupTimes:
         self._occupied: set[str] = set()
 
     def note(self, group: str, occupied: bool) -> None:
-        """Say whether a group has members, whenever that may have changed; does not wait for the commit."""
+        """Record whether a group has members, if that has changed; does not wait for the commit."""
         if occupied is (group in self._occupied):
             return
         if occupied:
@@ -44,7 +44,7 @@ class GroupTimes:
         return group in self._occupied
 
     def emptied(self, group: str) -> int | None:
-        """When the group lost its last member, in ms; None if it never had one. It has none now."""
+        """When a group without members lost its last one, in ms; None if it never had any."""
         at: int | None = self._table.get(group)
         if at == OCCUPIED:
             at = int(self._clock() * 1000)
@@ -56,15 +56,15 @@ class GroupTimes:
         return iter([group for group in self._table.unordered() if group not in self._occupied])
 
     def forget(self, groups: list[str]) -> None:
-        """Delete the rows of groups that nothing is known of any more; waits as a green thread."""
+        """Delete the rows of these groups, but for those that have members; waits as a green thread."""
         rows = {(GROUPS, group): None for group in groups if group not in self._occupied}
         if rows:
             self._writer.put_and_wait(rows)
 
     def _put(self, group: str, at: int) -> None:
         def done(error: Exception | None) -> None:
-            # What is there instead is older, or OCCUPIED: put right when it is next looked at.
+            # The row still has an older time, or OCCUPIED, which emptied() replaces when it is next read.
             if error is not None and not isinstance(error, LogClosedError):
-                log.warning("when group %r lost its members could not be written: %s", group, error)
+                log.warning("the time at which group %r lost its members was not written: %s", group, error)
 
         self._writer.put({(GROUPS, group): at}, done)

@@ -1,23 +1,25 @@
 """The transaction coordinator: KIP-98's transactions on one log.
 
-Kafka's coordinator writes down its decision, sends markers to the leaders of all partitions, and writes down
-when all have them, because each of these is another log. Here they are one: decision, markers, offsets of
-groups and the end of the transaction are handed to the writer in this order and without a pause, so they go
-into one round and one commit (:mod:`dafka.broker.transactions.ending`). Should they be torn apart after all,
-the decision is durable first, and what is missing is written later, at the next start at the latest.
+Kafka's coordinator writes its decision, sends markers to the leaders of all partitions, and writes that the
+transaction is complete when all leaders have them, because each of these is a log of its own. Here all of
+them share one log: decision, markers, committed offsets and completion are handed to the writer in this order
+and without a pause, so they usually go into one round and one commit
+(:mod:`dafka.broker.transactions.ending`). If they come into several rounds, the decision is durable first,
+and the rest is written later, at the latest when the broker starts again.
 
-What a client is answered:
+Answers to clients:
 
-- A producer is *fenced* by a newer epoch: another instance with its transactional id has asked for its
-  identity (InitProducerId), or its transaction has lasted too long and was aborted. An id is asked for with
-  the identity one has in order to recover from an error (KIP-360); it is refused if that is not the latest.
-- While a change of an id is being written, further calls for it get ConcurrentTransactionsError: try again.
-- A batch is taken only if its partition was added to the transaction, also without KIP-890's protocol;
-  offsets of a group only if the group was, by a member that the group still knows (KIP-447).
+- A producer is *fenced* by a newer epoch: another producer with its transactional id has called
+  InitProducerId, or its transaction exceeded its timeout and was aborted. To recover from an error a producer
+  calls InitProducerId with its current producer id and epoch (KIP-360); outdated ones are refused.
+- While a change of a transactional id is being written, further calls for it get ConcurrentTransactionsError,
+  and the client tries again.
+- A batch is accepted only if its partition was added to the transaction, also without KIP-890's protocol;
+  offsets only if their group was added, and only from a current member of the group (KIP-447).
 
-Versions to offer on the wire: those before KIP-890's second protocol ("TV2"), that is InitProducerId up to 5,
+The listener announces the versions before KIP-890's second protocol ("TV2"): InitProducerId up to 5,
 AddPartitionsToTxn up to 3, AddOffsetsToTxn up to 4, EndTxn up to 4, TxnOffsetCommit up to 4, Produce up to
-11, and no feature ``transaction.version``. Clients then name partitions and groups before they write.
+11, and no feature ``transaction.version``. With them clients name partitions and groups before they write.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ from dafka.hub.turns import next_turn
 from dafka.log import Log
 from dafka.protocol.batch import BatchHeader
 
-_LISTED = 500  # transactional ids that are listed before other green threads have their turn
+_LISTED = 500  # transactional ids that are listed in one turn of the hub
 
 
 class TransactionCoordinator(TransactionInterface):
@@ -105,7 +107,7 @@ class TransactionCoordinator(TransactionInterface):
             offsets.hold(transaction.offsets)
 
     def start(self, leaders: Leaders) -> None:
-        """Carry on: end what was decided, and abort what lasts too long."""
+        """Complete the transactions that are already decided, and watch the timeouts of the others."""
         self._ending = Ending(self._writer, leaders, self._offsets, self._clock)
         self._identities = Identities(self._ids, self._table, self._ending, self._clock)
         self._timeouts = Timeouts(self._hub, self._abort, self._clock)
@@ -118,11 +120,11 @@ class TransactionCoordinator(TransactionInterface):
                 self._hub.spawn(self._ending.end, transaction, commit, transaction.epoch)
 
     def close(self) -> None:
-        """No more timeouts."""
+        """Stop watching timeouts."""
         self._timeouts.close()
 
     def _abort(self, transaction: Transaction) -> bool:
-        """Abort one that has lasted too long; its producer is fenced."""
+        """Abort a transaction that has exceeded its timeout, and fence its producer."""
         return self._ending.end(transaction, False, transaction.epoch + 1) is None
 
     # -- identity -------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ class TransactionCoordinator(TransactionInterface):
             self._hub, self._identities.give, transactional_id, timeout, producer_id, epoch
         )
 
-    # -- what a transaction touches -------------------------------------------------------------
+    # -- partitions, groups and offsets -----------------------------------------------------------
 
     def add_partitions_to_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
@@ -240,7 +242,7 @@ class TransactionCoordinator(TransactionInterface):
         return error
 
     def _note(self, transaction: Transaction, rows: Rows) -> Error | None:
-        """Write what a transaction touches; with the first of it the transaction begins."""
+        """Write partitions or a group that a transaction adds; the first ones begin the transaction."""
         if transaction.state is State.ONGOING:
             return self._table.write(transaction, rows) if rows else None
         now = self._clock()
@@ -253,7 +255,10 @@ class TransactionCoordinator(TransactionInterface):
         return error
 
     def check_write(self, partition: Partition, header: BatchHeader, transactional_id: str | None) -> None:
-        """Raise RefusedBatchError unless the batch may be appended now, when its round is put together."""
+        """Raise RefusedBatchError unless the batch may be appended.
+
+        Called while its round is put together, so that an earlier end of the transaction counts.
+        """
         transaction = self._table.of_producer(header.producer_id)
         if transaction is None and not header.is_transactional:
             return
@@ -263,7 +268,7 @@ class TransactionCoordinator(TransactionInterface):
             self._producers.get(partition, producer_id).epoch if transaction is None else transaction.epoch
         )
         if epoch < known:
-            raise RefusedBatchError(InvalidProducerEpochError, f"{who}: its epoch is {known} by now")
+            raise RefusedBatchError(InvalidProducerEpochError, f"{who} is fenced by epoch {known}")
         if transaction is None or transaction.state is not State.ONGOING or epoch != transaction.epoch:
             if header.is_transactional:
                 raise RefusedBatchError(InvalidTxnStateError, f"{who} has no open transaction")
@@ -274,7 +279,7 @@ class TransactionCoordinator(TransactionInterface):
             )
         if not header.is_transactional:
             raise RefusedBatchError(
-                InvalidTxnStateError, f"{who}: its transaction is open, the batch not in it"
+                InvalidTxnStateError, f"{who} has an open transaction, and the batch is not part of it"
             )
         if row_name(partition) not in transaction.partitions:
             name = f"partition {partition.number} of {partition.topic.name!r}"
@@ -297,7 +302,7 @@ class TransactionCoordinator(TransactionInterface):
         ended = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
         return None if transaction.state is ended else InvalidTxnStateError
 
-    # -- looking --------------------------------------------------------------------------------
+    # -- describing --------------------------------------------------------------------------------
 
     def describe_producers(
         self, partitions: Iterable[TopicPartition]
@@ -341,7 +346,7 @@ class TransactionCoordinator(TransactionInterface):
         return listed
 
     def forget(self, topic: Topic) -> None:
-        """A topic was deleted: nothing of it is in any transaction now."""
+        """Remove a deleted topic from all open transactions."""
         prefix, infix = f"{topic.topic_id.hex}/", f"/{topic.topic_id.hex}/"
         for transaction in self._table.in_use():
             if not transaction.state.is_open:
@@ -356,18 +361,18 @@ class TransactionCoordinator(TransactionInterface):
                 del transaction.offsets[key]
             self._offsets.release(offsets)
             if rows:
-                self._writer.put(rows, lambda error: None)  # what stays is ignored
+                self._writer.put(rows, lambda error: None)  # rows of unknown topics are ignored
 
     # -- bounds ---------------------------------------------------------------------------------
 
     @property
     def crowded(self) -> bool:
-        """Whether there are more transactional ids than are kept."""
+        """Whether there are more transactional ids than TRANSACTIONAL_IDS_KEPT."""
         return len(self._table) > TRANSACTIONAL_IDS_KEPT
 
     def forget_old(self, pause: Callable[[], object]) -> int:
-        """Forget transactional ids that were not used for TRANSACTIONAL_ID_EXPIRATION, and the longest unused
-        beyond TRANSACTIONAL_IDS_KEPT; how many. Calls ``pause`` now and then."""
+        """Delete transactional ids that were not used for TRANSACTIONAL_ID_EXPIRATION, and the longest unused
+        ones beyond TRANSACTIONAL_IDS_KEPT; returns their number. Calls ``pause`` now and then."""
         forgotten = 0
         for transaction in self._table.expired(self._clock(), pause):
             if self._table.write(transaction, {(TRANSACTIONS, transaction.transactional_id): None}) is None:

@@ -1,9 +1,9 @@
 """Ending a transaction: decision, markers, offsets and completion, in one commit if the writer has room.
 
-They are handed over in this order and without a pause, and the writer keeps the order. Should they come into
-several rounds, nothing is written behind something that failed: no marker without the decision, and no end
-without all markers. If only some of it could be written, the rest is tried again until it is, or until the
-broker stops and starts again.
+They are handed to the writer in this order and without a pause, and the writer keeps the order. If they come
+into several rounds, nothing is written after a failure: no marker without the decision, and no completion
+without all markers. If only a part could be written, the rest is retried until it is written or the broker
+stops; then the next start completes it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DECISION, _END = "decision", "end"  # beside the names of partitions, which hav
 
 log = bounded_logger(__name__)
 
-RETRY_PAUSE = 0.2  # seconds until what could not be written is tried again
+RETRY_PAUSE = 0.2  # seconds until a failed write is retried
 
 
 class Ending:
@@ -49,7 +49,7 @@ class Ending:
         self._clock = clock
 
     def end(self, transaction: Transaction, commit: bool, epoch: int) -> Error | None:
-        """End a transaction that its caller has made busy; its markers have ``epoch``."""
+        """End a transaction that the caller has marked as busy; its markers get ``epoch``."""
         before = transaction.state, transaction.epoch, transaction.last_epoch
         transaction.state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
         if epoch != transaction.epoch:
@@ -64,7 +64,7 @@ class Ending:
                 transaction.busy = False
                 return None
             decided = decided or outcomes[_DECISION] is None
-            if not decided:  # nothing has happened
+            if not decided:  # nothing was written
                 transaction.state, transaction.epoch, transaction.last_epoch = before
                 transaction.busy = False
             if not decided or isinstance(error, LogClosedError):
@@ -78,7 +78,7 @@ class Ending:
     def _write(
         self, transaction: Transaction, commit: bool, pending: dict[str, Partition]
     ) -> dict[str, Exception | None]:
-        """Write decision, markers and end; what became of each of them."""
+        """Write decision, markers and completion; returns the error of each, None for success."""
         outcomes: dict[str, Exception | None] = {}
         failures: list[Exception] = []
         ready = gevent.event.Event()
@@ -122,6 +122,6 @@ class Ending:
 
 
 def storage_error(doing: str, error: Exception | None) -> Error:
-    """What clients are told when the log could not be written."""
+    """Log the error of a failed write, and return the error for clients."""
     log.error("%s failed: %s", doing, error)
     return KafkaStorageError

@@ -1,4 +1,4 @@
-"""Who a producer is: a producer id of its own, or the one of its transactional id with a new epoch."""
+"""InitProducerId: a new producer id, or the one of the transactional id with a new epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dafka.log import LogError
 
 
 class Identities:
-    """Gives producers their identities. Hub side; methods wait as green threads for their commits."""
+    """Gives producers their ids and epochs. Hub side; methods wait as green threads for their commits."""
 
     def __init__(
         self, ids: ProducerIds, table: TransactionTable, ending: Ending, clock: Callable[[], float]
@@ -26,14 +26,14 @@ class Identities:
         self._clock = clock
 
     def anonymous(self) -> ProducerIdentity:
-        """The identity of a producer without a transactional id: one that nobody has had."""
+        """A new producer id, for a producer without a transactional id."""
         try:
             return ProducerIdentity(None, self._ids.next(), 0)
         except LogError as error:
             return ProducerIdentity(storage_error("allotting producer ids", error))
 
     def give(self, transactional_id: str, timeout: float, producer_id: int, epoch: int) -> ProducerIdentity:
-        """The identity of a transactional id: :meth:`TransactionInterface.init_producer_id`."""
+        """Producer id and epoch of a transactional id: :meth:`TransactionInterface.init_producer_id`."""
         transaction = self._table.get(transactional_id)
         if transaction is None:
             return self._first(transactional_id, timeout)
@@ -42,7 +42,7 @@ class Identities:
         if transaction.busy:
             return ProducerIdentity(ConcurrentTransactionsError)
         if epoch not in (NO_EPOCH, transaction.epoch):
-            if epoch == transaction.last_epoch and not transaction.state.is_open:  # asked for again
+            if epoch == transaction.last_epoch and not transaction.state.is_open:  # a retry
                 return ProducerIdentity(None, transaction.producer_id, transaction.epoch)
             return ProducerIdentity(ProducerFencedError)
         if transaction.state.is_open:

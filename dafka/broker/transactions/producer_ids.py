@@ -1,5 +1,7 @@
-"""Producer ids: each is given out once, ever. A commit sets PRODUCER_IDS of them aside; those that are left
-when the broker stops are never used."""
+"""Producer ids: each is allotted only once in the life of a log.
+
+A commit reserves a block of PRODUCER_IDS; those of the block that are left when the broker stops are skipped.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class ProducerIds:
         self._lock = BoundedSemaphore(1)
 
     def next(self) -> int:
-        """A producer id that nobody has had. Waits as a green thread; raises LogError."""
+        """A producer id that was never allotted before. Waits as a green thread; raises LogError."""
         with self._lock:
             if self._next == self._end:
                 begin = int(self._table.get(KEY, 0))

@@ -1,4 +1,4 @@
-"""All transactional ids: those in use in memory, the others in the log until somebody asks for them."""
+"""All transactional ids: those in use are in memory, the others in the log until they are needed."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class TransactionTable:
             else:
                 touched.add(int(producer_id))
         nameless = touched - self._by_producer.keys()
-        if nameless:  # rows of a transaction that an earlier version began, without its transactional id
+        if nameless:  # an earlier version did not write the transactional id
             for transactional_id, row in self._table.items():
                 if row["producer_id"] in nameless:
                     self.get(transactional_id)
 
     def get(self, transactional_id: str) -> Transaction | None:
-        """The transaction of an id."""
+        """The transaction of a transactional id; None if the id is unknown."""
         found = self._known.get(transactional_id)
         if found is None and isinstance(transactional_id, str):
             row = self._table.get(transactional_id)
@@ -59,29 +59,29 @@ class TransactionTable:
         return found
 
     def of_producer(self, producer_id: int) -> Transaction | None:
-        """The transaction of a producer, if it is in use."""
+        """The transaction of a producer id; None if it is not in memory."""
         return self._by_producer.get(producer_id)
 
     def add(self, transaction: Transaction) -> None:
-        """Keep one that is new, or whose producer id has changed."""
+        """Add a transaction that is new, or whose producer id has changed."""
         self._known[transaction.transactional_id] = transaction
         self._by_producer[transaction.producer_id] = transaction
 
     def discard_producer(self, transaction: Transaction) -> None:
-        """Its producer id is about to change."""
+        """Forget the producer id of a transaction before it changes."""
         self._by_producer.pop(transaction.producer_id, None)
 
     def discard(self, transaction: Transaction) -> None:
-        """Its row is deleted, or was never written."""
+        """Forget a transaction whose row was deleted or never written."""
         self._known.pop(transaction.transactional_id, None)
         self.discard_producer(transaction)
 
     def __len__(self) -> int:
-        """How many transactional ids there are."""
+        """The number of transactional ids."""
         return len(self._table)
 
     def own(self, transactional_id: str, producer_id: int, epoch: int) -> Transaction | Error:
-        """The transaction of a producer, or what it is told instead."""
+        """The transaction of this producer, or the error of its call."""
         if not transactional_id:
             return InvalidRequestError
         transaction = self.get(transactional_id)
@@ -92,11 +92,11 @@ class TransactionTable:
         return ConcurrentTransactionsError if transaction.busy else transaction
 
     def in_use(self) -> list[Transaction]:
-        """Those in memory, all open ones among them."""
+        """The transactions in memory; all open ones are among them."""
         return list(self._known.values())
 
     def all(self) -> Iterator[tuple[str, int, str]]:
-        """Transactional id, producer id and state of each; what is not in use stays in the log."""
+        """Transactional id, producer id and state of every transaction, without loading them into memory."""
         for transactional_id in self._table:
             found = self._known.get(transactional_id)
             row = self._table.get(transactional_id) if found is None else None
@@ -106,7 +106,7 @@ class TransactionTable:
                 yield transactional_id, row["producer_id"], row["state"]
 
     def expired(self, now: float, pause: Callable[[], object]) -> Iterator[Transaction]:
-        """Those unused for TRANSACTIONAL_ID_EXPIRATION, and the longest unused beyond TRANSACTIONAL_IDS_KEPT.
+        """Ids unused for TRANSACTIONAL_ID_EXPIRATION, and the longest unused beyond TRANSACTIONAL_IDS_KEPT.
 
         Calls ``pause`` now and then.
         """
@@ -129,7 +129,7 @@ class TransactionTable:
                 yield transaction
 
     def write(self, transaction: Transaction, rows: Rows) -> Error | None:
-        """Write rows while the transaction is busy; waits as a green thread."""
+        """Write rows and mark the transaction as busy meanwhile; waits as a green thread."""
         transaction.busy = True
         try:
             self._writer.put_and_wait(rows)

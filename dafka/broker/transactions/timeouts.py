@@ -1,9 +1,9 @@
-"""The clock of transactions: aborts those that last too long.
+"""Transaction timeouts: transactions that stay open for too long are aborted.
 
-One green thread sleeps until the first transaction is due, by a heap of deadlines. One that has ended before
-its deadline is found out when the deadline comes, and so is the next one of the same id: it is not pushed
-while an earlier time is there. One that is just being ended is looked at again, for an end that cannot be
-written leaves it open.
+One green thread sleeps until the next deadline; the deadlines are in a heap. A transactional id has at most
+one deadline there: when it comes, the state of the transaction shows whether it has ended, and the deadline
+of a newer transaction of the same id is added then. A transaction that is being ended at its deadline is
+checked again shortly after, because an end that cannot be written leaves it open.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dafka.log.repeating import bounded_logger
 
 log = bounded_logger(__name__)
 
-PAUSE = 0.05  # seconds until a transaction that is due and busy is looked at again
-FAILED_PAUSE = 5.0  # seconds until one that could not be aborted is: the disk may be full for long
+PAUSE = 0.05  # seconds until an overdue transaction that is busy is checked again
+FAILED_PAUSE = 5.0  # seconds between failed attempts to abort; a disk may stay full for long
 
 
 class Timeouts:
-    """The deadlines of one broker's transactions. Hub side.
+    """Watches the transactions of one broker. Hub side.
 
-    ``abort(transaction)`` ends one and says whether it could; it may wait as a green thread.
+    ``abort(transaction)`` aborts one and returns whether it succeeded; it may wait as a green thread.
     """
 
     def __init__(self, hub: Hub, abort: Callable[[Transaction], bool], clock: Callable[[], float]) -> None:
@@ -37,17 +37,17 @@ class Timeouts:
         self._abort = abort
         self._clock = clock
         self._due: list[tuple[float, int, Transaction]] = []
-        self._due_at: dict[Transaction, float] = {}  # the first time that counts for each
+        self._due_at: dict[Transaction, float] = {}  # the valid heap entry of each
         self._pushed = 0
         self._wake = gevent.event.Event()
         self._green = hub.keep(self._run)
 
     def close(self) -> None:
-        """No more of it."""
+        """Stop watching."""
         self._green.kill(block=False)
 
     def watch(self, transaction: Transaction) -> None:
-        """A transaction has begun."""
+        """Watch a transaction that has begun."""
         self._push(transaction.deadline, transaction)
 
     def _push(self, at: float, transaction: Transaction) -> None:
@@ -81,7 +81,7 @@ class Timeouts:
             self._push(now + PAUSE, transaction)
             return
         log.info(
-            "transaction %r is aborted: it is open for more than %g s",
+            "transaction %r has been open for more than its timeout of %g s and is aborted",
             transaction.transactional_id,
             transaction.timeout,
         )

@@ -1,10 +1,10 @@
-"""A transactional id: who its producer is, and what its transaction has touched.
+"""A transactional id: its producer, and what its transaction contains.
 
-A row of the log's table ``transactions`` holds identity and state. While a transaction is open, rows of the
-table ``transactions.open`` say whose it is and what it has touched: partitions, groups, and the offsets that
-become a group's when it commits. They begin with the producer's id, so a transaction finds its own, and they
-go in the same commit that ends it. Only that table is read in full when a broker starts, so the row with the
-transactional id stays whatever becomes of the topics that the transaction has touched.
+A row of the log's table ``transactions`` holds producer id, epoch and state. While a transaction is open,
+rows of the table ``transactions.open`` hold its transactional id and its contents: partitions, groups, and
+the offsets that it commits. Their keys begin with the producer id, so each transaction finds its own rows,
+and the commit that ends the transaction deletes them. Only this table is read in full when a broker starts,
+so the row with the transactional id stays even if all topics of the transaction are deleted.
 
 States are Kafka's: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort.
 """
@@ -24,11 +24,11 @@ TRANSACTIONS = "transactions"
 OPEN = "transactions.open"
 
 LAST_EPOCH = 2**15 - 2
-"""The largest epoch that a producer is given; the one behind it fences it."""
+"""The largest epoch that a producer gets; the one after it is for fencing."""
 
 
 class State(Enum):
-    """Kafka's names of states."""
+    """The states, by Kafka's names."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -39,12 +39,12 @@ class State(Enum):
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something that still has to end."""
+        """Whether a transaction is in progress."""
         return self in (State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT)
 
 
 class Transaction:
-    """One transactional id. Times are seconds since 1970; ``busy`` while a change is being written."""
+    """One transactional id. Times are in seconds since 1970. ``busy``: a change of it is being written."""
 
     __slots__ = (
         "busy",
@@ -65,23 +65,23 @@ class Transaction:
         self.transactional_id = transactional_id
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_EPOCH
-        self.last_epoch = NO_EPOCH  # what the producer had before the last bump that it asked for
+        self.last_epoch = NO_EPOCH  # before the last InitProducerId; recognises its retry
         self.timeout = 0.0
         self.state = State.EMPTY
         self.started = -1.0
         self.updated = 0.0
-        self.partitions: dict[str, Partition] = {}  # by their names in rows
+        self.partitions: dict[str, Partition] = {}  # by row name
         self.groups: set[str] = set()
-        self.offsets: dict[str, list[Any]] = {}  # rows of the offsets' table that come with the commit
+        self.offsets: dict[str, list[Any]] = {}  # rows for the offsets table
         self.busy = False
 
     @property
     def deadline(self) -> float:
-        """When it has lasted too long."""
+        """When it exceeds its timeout."""
         return self.started + self.timeout
 
     def row(self, **changed: Any) -> Rows:
-        """The row that it has, with some fields changed."""
+        """Its row in TRANSACTIONS, with some fields changed."""
         fields = {
             name: changed.get(name, getattr(self, name))
             for name in ("producer_id", "epoch", "last_epoch", "timeout", "state", "started", "updated")
@@ -91,37 +91,37 @@ class Transaction:
 
     @classmethod
     def load(cls, transactional_id: str, row: dict[str, Any]) -> Transaction:
-        """A transaction from its row; what it has touched is added by :meth:`touch`."""
+        """A transaction from its row; :meth:`touch` adds its contents."""
         transaction = cls(transactional_id)
         for name, value in row.items():
             setattr(transaction, name, State(value) if name == "state" else value)
         return transaction
 
-    # -- what it has touched --------------------------------------------------------------------
+    # -- contents -------------------------------------------------------------------------------
 
     @property
     def prefix(self) -> str:
-        """How its rows in OPEN begin."""
+        """The prefix of the keys of its rows in OPEN."""
         return f"{self.producer_id}/"
 
     def open_row(self) -> Rows:
-        """The row that says that the transaction is open, for as long as it is."""
+        """The row with its transactional id, which exists while the transaction is open."""
         return {(OPEN, f"{self.prefix}t/{self.transactional_id}"): True}
 
     def partition_row(self, name: str) -> Rows:
-        """The row that notes a partition."""
+        """The row of a partition."""
         return {(OPEN, f"{self.prefix}p/{name}"): True}
 
     def group_row(self, group: str) -> Rows:
-        """The row that notes a group."""
+        """The row of a group."""
         return {(OPEN, f"{self.prefix}g/{group}"): True}
 
     def offset_row(self, key: str, value: list[Any]) -> Rows:
-        """The row that notes an offset; ``key`` is its row in the offsets' table."""
+        """The row of an offset; ``key`` is its key in the offsets table."""
         return {(OPEN, f"{self.prefix}o/{key}"): value}
 
     def touch(self, key: str, value: Any, find: Any) -> None:
-        """Note what a row of OPEN says; ``find(name)`` is the partition of that name, or None."""
+        """Add the contents of a row of OPEN; ``find(name)`` returns the partition of that name, or None."""
         kind, _, rest = key[len(self.prefix) :].partition("/")
         if kind == "p":
             partition = find(rest)
@@ -133,7 +133,7 @@ class Transaction:
             self.offsets[rest] = value
 
     def rows_without(self) -> Rows:
-        """What deletes its rows in OPEN."""
+        """Rows that delete all its rows in OPEN."""
         rows: Rows = dict.fromkeys(self.open_row())
         for name in self.partitions:
             rows.update(dict.fromkeys(self.partition_row(name)))
@@ -144,17 +144,17 @@ class Transaction:
         return rows
 
     def offset_rows(self) -> Rows:
-        """What makes its offsets those of their groups."""
+        """The rows that commit its offsets."""
         return {(OFFSETS, key): value for key, value in self.offsets.items()}
 
     def forget_touched(self) -> None:
-        """It has ended."""
+        """Drop its contents after it has ended."""
         self.partitions = {}
         self.groups = set()
         self.offsets = {}
 
     def names(self) -> list[TopicPartition]:
-        """Its partitions as clients name them."""
+        """Its partitions by topic name and number, but for those of deleted topics."""
         return sorted(
             (partition.topic.name, partition.number)
             for partition in self.partitions.values()

@@ -1,4 +1,4 @@
-"""Groups through the broker's interface: calls that wait, time that passes, offsets and what stop leaves."""
+"""Groups through the broker's interface: waiting calls, timeouts, offsets, stop and restart."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def request(member_id: str = "", **more: Any) -> JoinRequest:
 
 
 def together(client: Client, calls: list[Any]) -> list[Any]:
-    """Calls of the broker's methods that all begin in the same moment; what they return."""
+    """Call methods of the broker at the same moment; returns their results."""
 
     def run() -> list[Any]:
         greens = [gevent.spawn(getattr(client.core, name), *args, **more) for name, args, more in calls]
@@ -34,7 +34,7 @@ def together(client: Client, calls: list[Any]) -> list[Any]:
 
 
 def stable(client: Client, count: int, **more: Any) -> list[Any]:
-    """A group "g" of so many new members, each with its own id assigned to it; the leader comes first."""
+    """A stable group "g" of ``count`` members, the leader first; the assignment of each is its own id."""
     joined = together(client, [("join_group", ("g", request(**more)), {}) for _ in range(count)])
     joined.sort(key=lambda one: one.member_id != one.leader)
     shares = {one.member_id: one.member_id.encode() for one in joined}
@@ -67,7 +67,7 @@ def test_a_lone_member_does_not_wait_for_others(client):
     assert time.monotonic() - start < 1
 
 
-def test_beyond_their_number_no_group_begins_and_known_ones_go_on(client, monkeypatch):
+def test_at_the_limit_of_groups_new_ones_are_refused_and_known_ones_continue(client, monkeypatch):
     (leader,) = stable(client, 1)
     monkeypatch.setattr("dafka.broker.groups.coordinator.GROUPS_KEPT", 1)
     assert client.call("join_group", "h", request()).error is errors.CoordinatorNotAvailableError
@@ -88,14 +88,14 @@ def test_a_parked_heartbeat_ends_when_a_rebalance_begins(client, threads):
     assert {newcomer.result(10).generation, again.result(10).generation} == {2}
 
 
-def test_a_parked_heartbeat_says_that_all_is_well_when_its_time_is_over(client):
+def test_a_parked_heartbeat_returns_no_error_after_its_maximal_wait(client):
     (leader,) = stable(client, 1)
     beat = ("heartbeat", "g", leader.generation, leader.member_id)
     assert client.call(*beat, max_wait=0.01) is None
     assert client.call(*beat) is None
 
 
-def test_a_member_that_is_silent_for_its_session_is_removed(client):
+def test_a_member_without_heartbeats_for_its_session_timeout_is_removed(client):
     (leader,) = stable(client, 1, session_timeout=0.2)
     beat = ("heartbeat", "g", leader.generation, leader.member_id)
     for _ in range(5):
@@ -104,7 +104,7 @@ def test_a_member_that_is_silent_for_its_session_is_removed(client):
     assert client.call(*beat) is errors.UnknownMemberIdError
 
 
-def test_a_rebalance_goes_on_after_its_timeout(client):
+def test_a_rebalance_continues_after_its_timeout(client):
     stable(client, 1, rebalance_timeout=0.2)
     start = time.monotonic()
     joined = client.call("join_group", "g", request(rebalance_timeout=0.2))
@@ -123,11 +123,11 @@ def test_a_rebalance_goes_on_after_its_timeout(client):
         ("g", request(protocols=[]), errors.InconsistentGroupProtocolError),
     ],
 )
-def test_joins_that_cannot_be_are_refused(client, group, join, error):
+def test_invalid_joins_are_refused(client, group, join, error):
     assert client.call("join_group", group, join).error is error
 
 
-def test_an_unknown_group_knows_no_members(client):
+def test_calls_to_an_unknown_group_get_unknown_member_id(client):
     assert client.call("sync_group", "g", 1, "m").error is errors.UnknownMemberIdError
     assert client.call("heartbeat", "g", 1, "m", max_wait=5.0) is errors.UnknownMemberIdError
     assert client.call("leave_group", "g", [LeavingMember("m")]) == [errors.UnknownMemberIdError]
@@ -136,7 +136,7 @@ def test_an_unknown_group_knows_no_members(client):
 # -- offsets --------------------------------------------------------------------------------------
 
 
-def test_offsets_of_a_group_with_members_are_its_members(client):
+def test_only_members_commit_offsets_of_a_group_with_members(client):
     client.create("t")
     offsets = {("t", 0): CommittedOffset(5)}
     assert client.call("commit_offsets", "g", offsets) == {("t", 0): None}
@@ -155,7 +155,7 @@ def test_offsets_of_a_group_with_members_are_its_members(client):
     assert commit() is None
 
 
-def test_a_generation_of_a_group_that_is_not_there_is_refused(client):
+def test_a_commit_with_a_generation_of_an_unknown_group_is_refused(client):
     client.create("t")
     answers = client.call("commit_offsets", "g", {("t", 0): CommittedOffset(5)}, generation=1, member_id="m")
     assert answers == {("t", 0): errors.IllegalGenerationError}
@@ -177,7 +177,7 @@ def test_offsets_are_deleted_unless_a_member_reads_the_topic(client):
     assert client.call("delete_offsets", "none", [("t", 0)]) == {("t", 0): errors.GroupIdNotFoundError}
 
 
-# -- looking and deleting -------------------------------------------------------------------------
+# -- describing and deleting ----------------------------------------------------------------------
 
 
 def test_groups_are_listed_with_members_and_with_offsets_only(client):
@@ -209,13 +209,13 @@ def test_a_group_without_members_is_deleted_with_its_offsets(client):
 # -- stop and restart -----------------------------------------------------------------------------
 
 
-def test_stopping_ends_calls_that_wait(client, broker, threads):
+def test_stopping_ends_waiting_calls(client, broker, threads):
     leader, follower = stable(client, 2)
     waiting = [
         threads.submit(client.call, "heartbeat", "g", leader.generation, leader.member_id, max_wait=60.0),
         threads.submit(client.call, "join_group", "g", request()),
     ]
-    # The join has begun a rebalance and waits for the two; the heartbeat has heard of it.
+    # The join has begun a rebalance and waits for the two members; the heartbeat was answered.
     assert waiting[0].result(10) is errors.RebalanceInProgressError
     broker.stop()
     with pytest.raises(BrokerStoppedError):
@@ -240,7 +240,7 @@ def test_offsets_stay_and_members_join_again_after_a_restart(tmp_path):
         assert client.call("join_group", "g", request()).error is None
 
 
-def test_many_groups_keep_their_own_time(client):
+def test_each_of_many_groups_has_its_own_timeouts(client):
     names = [f"g{number}" for number in range(200)]
 
     wanted = request(session_timeout=0.3)

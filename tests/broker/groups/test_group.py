@@ -17,7 +17,7 @@ REBALANCE = 60.0
 
 
 class Table:
-    """A group with a clock to set, and members that join and sync; what is answered is kept in lists."""
+    """A group with a clock to set, and members that join and sync; each answer is appended to a list."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -56,7 +56,7 @@ class Table:
             self.group.tick(self.now)
 
     def stable(self, count: int = 1, **options: Any) -> list[Any]:
-        """A stable group of so many new members, the leader first; what they have joined."""
+        """A stable group of ``count`` new members, the leader first; returns the answers to their joins."""
         answers = [self.join(**options) for _ in range(count)]
         self.pass_time(INITIAL_DELAY)
         return self.settle([answer for (answer,) in answers])
@@ -84,7 +84,7 @@ def error_of(answers: list[Any]) -> Any:
 # -- the first generation -------------------------------------------------------------------------
 
 
-def test_the_first_generation_waits_a_moment_for_members_that_start_together(table):
+def test_the_first_generation_is_delayed_for_members_that_start_together(table):
     first = table.join()
     table.pass_time(INITIAL_DELAY * 0.9)
     second = table.join()
@@ -94,7 +94,7 @@ def test_the_first_generation_waits_a_moment_for_members_that_start_together(tab
     assert [answer[0].generation for answer in (first, second)] == [1, 1]
 
 
-def test_newcomers_do_not_hold_up_the_first_generation_for_long(table):
+def test_new_members_extend_the_initial_delay_up_to_a_limit(table):
     first = table.join()
     while not first and table.now < 1:
         table.pass_time(INITIAL_DELAY / 2)
@@ -102,7 +102,7 @@ def test_newcomers_do_not_hold_up_the_first_generation_for_long(table):
     assert table.now <= INITIAL_DELAY_MAX + INITIAL_DELAY
 
 
-def test_a_leader_that_has_yet_to_learn_of_its_partitions_gets_time_for_it(table):
+def test_the_initial_delay_is_longer_for_a_leader_that_does_not_know_its_partitions(table):
     first = table.join(knows_partitions=False)
     table.pass_time(INITIAL_DELAY_UNREADY * 0.9)
     second = table.join()
@@ -113,13 +113,13 @@ def test_a_leader_that_has_yet_to_learn_of_its_partitions_gets_time_for_it(table
     assert first[0].leader == first[0].member_id
 
 
-def test_one_that_does_not_lead_need_not_know_of_partitions(table):
+def test_the_initial_delay_does_not_depend_on_followers(table):
     answers = [table.join(), table.join(knows_partitions=False)]
     table.pass_time(INITIAL_DELAY)
     assert [answer[0].generation for answer in answers] == [1, 1]
 
 
-def test_the_leader_learns_the_members_and_the_others_who_leads(table):
+def test_the_leader_gets_all_members_and_the_others_get_the_leader(table):
     answers = [table.join(protocols=[("range", b"%d" % number)]) for number in range(3)]
     table.pass_time(INITIAL_DELAY)
     joined = [answer for (answer,) in answers]
@@ -133,7 +133,7 @@ def test_the_leader_learns_the_members_and_the_others_who_leads(table):
     }
 
 
-def test_a_new_member_gets_its_id_first_if_it_can_wait_for_it(table):
+def test_a_new_member_gets_its_id_before_it_joins_if_its_version_allows_that(table):
     (refused,) = table.join(require_known_member=True)
     assert refused.error is errors.MemberIdRequiredError
     assert refused.member_id.startswith("c-")
@@ -143,18 +143,18 @@ def test_a_new_member_gets_its_id_first_if_it_can_wait_for_it(table):
     assert (answer[0].error, answer[0].member_id) == (None, refused.member_id)
 
 
-def test_an_id_that_nobody_joins_with_is_forgotten_and_not_waited_for_longer(table):
+def test_a_pending_id_expires_and_no_longer_delays_the_rebalance(table):
     (leader,) = table.stable()
     (refused,) = table.join(require_known_member=True)
     other = table.join()
     again = table.join(leader.member_id)
-    assert (other, again) == ([], [])  # the one with the id is expected
+    assert (other, again) == ([], [])  # the pending id is waited for
     table.pass_time(SESSION)
     assert other[0].generation == again[0].generation == 2
     assert error_of(table.join(refused.member_id)) is errors.UnknownMemberIdError
 
 
-def test_the_protocol_is_the_one_most_members_like_best_of_those_all_know(table):
+def test_the_protocol_with_the_most_votes_of_those_that_all_support_is_chosen(table):
     for protocols in ("abc", "bac", "bd a"):
         last = table.join(protocols=[(name, name.encode()) for name in protocols])
     table.pass_time(INITIAL_DELAY)
@@ -171,7 +171,7 @@ def test_a_member_that_shares_no_protocol_with_the_others_is_refused(table, prot
 # -- syncing --------------------------------------------------------------------------------------
 
 
-def test_members_wait_for_what_the_leader_assigns_and_get_their_own(table):
+def test_syncs_wait_for_the_leader_and_each_member_gets_its_own_assignment(table):
     table.stable(3)  # asserts it
 
 
@@ -198,12 +198,12 @@ def test_a_sync_of_a_stable_group_is_answered_at_once(table):
         ({"instance": "i"}, errors.UnknownMemberIdError),
     ],
 )
-def test_syncs_that_do_not_fit_are_refused(table, more, error):
+def test_invalid_syncs_are_refused(table, more, error):
     (leader,) = table.stable()
     assert error_of(table.sync(leader, **more)) is error
 
 
-def test_who_does_not_sync_is_left_behind(table):
+def test_a_member_that_does_not_sync_is_removed(table):
     answers = [table.join() for _ in range(2)]
     table.pass_time(INITIAL_DELAY)
     leader, follower = sorted((one for (one,) in answers), key=lambda one: one.member_id != one.leader)
@@ -219,7 +219,7 @@ def test_who_does_not_sync_is_left_behind(table):
 # -- rebalances -----------------------------------------------------------------------------------
 
 
-def test_a_newcomer_starts_a_rebalance_that_waits_for_all(table):
+def test_a_new_member_starts_a_rebalance_that_waits_for_all(table):
     leader, follower = table.stable(2)
     newcomer = table.join()
     assert table.group.state is State.PREPARING
@@ -230,7 +230,7 @@ def test_a_newcomer_starts_a_rebalance_that_waits_for_all(table):
     table.settle([newcomer[0], one[0], two[0]])
 
 
-def test_a_rebalance_goes_on_without_those_who_do_not_come(table):
+def test_a_rebalance_continues_without_members_that_do_not_rejoin(table):
     leader, follower = table.stable(2)
     newcomer = table.join()
     table.join(leader.member_id)
@@ -241,7 +241,7 @@ def test_a_rebalance_goes_on_without_those_who_do_not_come(table):
     assert follower.member_id not in table.group.members
 
 
-def test_a_join_while_the_leader_assigns_begins_anew(table):
+def test_a_join_while_the_leader_assigns_starts_a_new_rebalance(table):
     answers = [table.join() for _ in range(2)]
     table.pass_time(INITIAL_DELAY)
     leader, follower = sorted((one for (one,) in answers), key=lambda one: one.member_id != one.leader)
@@ -251,7 +251,7 @@ def test_a_join_while_the_leader_assigns_begins_anew(table):
     assert error_of(table.sync(leader, {})) is errors.RebalanceInProgressError
 
 
-def test_a_follower_that_joins_again_with_nothing_new_disturbs_nobody(table):
+def test_a_follower_that_rejoins_unchanged_starts_no_rebalance(table):
     leader, follower = table.stable(2)
     (again,) = table.join(follower.member_id)
     assert (again.error, again.generation, again.member_id) == (None, 1, follower.member_id)
@@ -260,7 +260,7 @@ def test_a_follower_that_joins_again_with_nothing_new_disturbs_nobody(table):
 
 
 @pytest.mark.parametrize("who", ["leader with the same metadata", "follower with new metadata"])
-def test_others_that_join_again_start_a_rebalance(table, who):
+def test_a_leader_or_a_changed_follower_that_rejoins_starts_a_rebalance(table, who):
     leader, follower = table.stable(2)
     if who.startswith("leader"):
         table.join(leader.member_id)
@@ -269,7 +269,7 @@ def test_others_that_join_again_start_a_rebalance(table, who):
     assert table.group.state is State.PREPARING
 
 
-def test_a_second_join_of_the_same_member_takes_the_place_of_the_first(table):
+def test_a_newer_join_of_a_member_replaces_the_pending_one(table):
     leader, _follower = table.stable(2)
     first = table.join(leader.member_id)
     second = table.join(leader.member_id)
@@ -277,10 +277,10 @@ def test_a_second_join_of_the_same_member_takes_the_place_of_the_first(table):
     assert second == []
 
 
-# -- signs of life --------------------------------------------------------------------------------
+# -- heartbeats -----------------------------------------------------------------------------------
 
 
-def test_who_gives_no_sign_of_life_is_removed(table):
+def test_a_member_without_heartbeats_is_removed(table):
     leader, follower = table.stable(2)
     table.pass_time(SESSION * 0.6)
     assert table.beat(leader) is None
@@ -290,14 +290,14 @@ def test_who_gives_no_sign_of_life_is_removed(table):
     assert table.join(leader.member_id)[0].generation == 2
 
 
-def test_who_waits_here_is_alive(table):
+def test_a_member_with_a_parked_join_or_sync_does_not_expire(table):
     leader, _follower = table.stable(2)
     newcomer = table.join()
     for _ in range(3):
         table.pass_time(SESSION * 0.9)
         table.beat(leader)
     assert newcomer == []
-    assert len(table.group.members) == 2  # the follower, which neither came nor beat, is gone
+    assert len(table.group.members) == 2  # the follower, which sent nothing, was removed
 
 
 def test_a_parked_heartbeat_is_answered_when_a_rebalance_begins(table):
@@ -309,7 +309,7 @@ def test_a_parked_heartbeat_is_answered_when_a_rebalance_begins(table):
     assert heard == [errors.UnknownMemberIdError, errors.RebalanceInProgressError]
 
 
-def test_a_heartbeat_that_nobody_waits_for_any_longer_is_a_sign_of_life(table):
+def test_the_end_of_a_parked_heartbeat_extends_the_session(table):
     (leader,) = table.stable()
     heard: list[Any] = []
     reply = heard.append
@@ -338,7 +338,7 @@ def test_heartbeats_are_fenced_by_generation_and_instance(table, generation, ins
 # -- commits --------------------------------------------------------------------------------------
 
 
-def test_a_group_without_members_takes_offsets_from_anyone(table):
+def test_any_client_may_commit_for_a_group_without_members(table):
     assert table.group.check_commit(0.0, -1, "", None) is None
 
 
@@ -351,13 +351,13 @@ def test_a_group_without_members_takes_offsets_from_anyone(table):
         (-1, "", errors.UnknownMemberIdError),
     ],
 )
-def test_a_group_with_members_takes_offsets_from_them_only(table, generation, member_id, error):
+def test_only_members_may_commit_for_a_group_with_members(table, generation, member_id, error):
     (leader,) = table.stable()
     member_id = leader.member_id if member_id is None else member_id
     assert table.group.check_commit(table.now, generation, member_id, None) is error
 
 
-def test_offsets_are_taken_while_a_rebalance_gathers_and_not_while_it_assigns(table):
+def test_commits_are_accepted_while_members_rejoin_and_refused_while_the_leader_assigns(table):
     (leader,) = table.stable()
     newcomer = table.join()
     assert table.group.check_commit(table.now, 1, leader.member_id, None) is None
@@ -382,7 +382,7 @@ def test_leaving_starts_a_rebalance_and_the_last_one_leaves_an_empty_group(table
     assert (table.group.state, table.group.generation) == (State.EMPTY, 3)
 
 
-def test_an_id_that_is_given_back_unused_disturbs_nobody_and_is_not_waited_for(table):
+def test_a_pending_id_that_leaves_no_longer_delays_the_rebalance(table):
     leader, follower = table.stable(2)
     (first,), (second,) = (table.join(require_known_member=True) for _ in range(2))
     assert table.group.leave(table.now, [LeavingMember(first.member_id)]) == [None]
@@ -393,7 +393,7 @@ def test_an_id_that_is_given_back_unused_disturbs_nobody_and_is_not_waited_for(t
     assert [error_of(one) for one in waiting] == [None, None]
 
 
-def test_who_is_removed_hears_of_it_where_it_waits(table):
+def test_the_parked_calls_of_a_removed_member_are_answered(table):
     leader, _follower = table.stable(2)
     waiting = table.join(leader.member_id)
     table.group.leave(table.now, [LeavingMember(leader.member_id)])
@@ -424,7 +424,7 @@ def static(table: Table) -> tuple[Any, Any]:
     return leader, follower
 
 
-def test_a_static_member_that_comes_back_gets_its_place_without_a_rebalance(table):
+def test_a_static_member_that_returns_gets_its_place_without_a_rebalance(table):
     leader, old = static(table)
     (again,) = table.join(instance="i", protocols=[("range", b"new")])
     assert (again.error, again.generation) == (None, 1)
@@ -433,7 +433,7 @@ def test_a_static_member_that_comes_back_gets_its_place_without_a_rebalance(tabl
     assert table.beat(leader) is None
 
 
-def test_the_instance_before_is_fenced(table):
+def test_the_previous_process_of_a_static_member_is_fenced(table):
     _leader, old = static(table)
     heard: list[Any] = []
     table.group.heartbeat(table.now, 1, old.member_id, "i", heard.append)
@@ -447,7 +447,7 @@ def test_the_instance_before_is_fenced(table):
     assert table.group.leave(table.now, leaving) == [errors.FencedInstanceIdError]
 
 
-def test_a_static_leader_that_comes_back_does_not_assign_again(table):
+def test_a_static_leader_that_returns_does_not_assign_again(table):
     (leader,) = table.stable(instance="i")
     (again,) = table.join(instance="i")
     assert again.leader == leader.member_id != again.member_id
@@ -466,13 +466,13 @@ def test_a_static_member_keeps_its_place_through_a_rebalance_until_its_session_e
     assert "i" not in {member.request.instance_id for member in table.group.members.values()}
 
 
-def test_a_static_member_may_be_taken_out_by_its_instance_id(table):
+def test_a_static_member_can_be_removed_by_its_instance_id(table):
     static(table)
     assert table.group.leave(table.now, [LeavingMember("", "i")]) == [None]
     assert table.group.leave(table.now, [LeavingMember("", "i")]) == [errors.UnknownMemberIdError]
 
 
-def test_a_static_member_may_come_back_under_its_id(table):
+def test_a_static_member_may_rejoin_with_its_member_id(table):
     leader, fixed = static(table)
     table.join()
     table.join(leader.member_id)
@@ -480,7 +480,7 @@ def test_a_static_member_may_come_back_under_its_id(table):
     assert answer[0].generation == 2
 
 
-# -- looking --------------------------------------------------------------------------------------
+# -- describing -----------------------------------------------------------------------------------
 
 
 def test_a_stable_group_is_described_with_its_members(table):

@@ -1,4 +1,4 @@
-"""Who is in a group, who leads it, and what all members can do."""
+"""The members of a group, their leader, and the protocols that all support."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def members() -> Members:
     return Members()
 
 
-def test_the_first_one_leads_and_then_the_one_that_is_here_for_longest(members):
+def test_the_first_member_leads_and_the_oldest_one_succeeds_it(members):
     assert members.leader is None
     people = [member(name, "range") for name in "abc"]
     for one in people:
@@ -39,7 +39,7 @@ def test_the_first_one_leads_and_then_the_one_that_is_here_for_longest(members):
     assert not members
 
 
-def test_protocols_are_those_that_all_know_whatever_they_join_with_next(members):
+def test_shared_protocols_follow_the_members_and_their_changes(members):
     assert members.protocols == set()
     first, second = member("a", "range", "sticky"), member("b", "sticky", "range", "own", "own")
     members.add(first)
@@ -53,13 +53,13 @@ def test_protocols_are_those_that_all_know_whatever_they_join_with_next(members)
     assert members.protocols == {"sticky"}
 
 
-def test_the_protocol_is_the_one_that_most_like_best(members):
+def test_the_protocol_with_the_most_votes_is_chosen(members):
     for number, liked in enumerate([("a", "b"), ("b", "a"), ("c", "b", "a")]):
         members.add(member(str(number), *liked))
     assert members.chosen_protocol() == "b"
 
 
-def test_an_instance_keeps_its_place_under_another_id(members):
+def test_a_static_member_keeps_its_place_under_a_new_member_id(members):
     old = member("i-1", "range", instance="i")
     members.add(old)
     members.add(member("b", "range"))
@@ -74,7 +74,7 @@ def test_an_instance_keeps_its_place_under_another_id(members):
     assert members.refusal("i-2", "i") is errors.UnknownMemberIdError
 
 
-def test_who_joins_again_without_its_instance_stays_a_static_member(members):
+def test_a_static_member_that_rejoins_without_its_instance_id_stays_static(members):
     one = member("i-1", "range", instance="i")
     members.add(one)
     members.change(one, request("range", "sticky"))
@@ -83,20 +83,20 @@ def test_who_joins_again_without_its_instance_stays_a_static_member(members):
     assert one.request.instance_id == "i"
 
 
-def test_the_longest_rebalance_timeout_and_the_next_end_of_a_session_count(members):
+def test_the_longest_rebalance_timeout_and_the_earliest_expiry_count(members):
     assert (members.rebalance_timeout, members.next_expiry) == (0.0, float("inf"))
     early, late = member("a", "p", rebalance=5.0), member("b", "p", rebalance=9.0)
     members.add(early)
     members.add(late)
     late.expires = 200.0
     assert (members.rebalance_timeout, members.next_expiry) == (9.0, 110.0)
-    early.join = lambda joined: None  # it waits for us
+    early.join = lambda joined: None  # a parked join
     assert members.next_expiry == 200.0
     members.pending["c"] = 150.0
     assert members.next_expiry == 150.0
 
 
-def test_what_waits_is_answered_once(members):
+def test_a_parked_call_is_answered_once(members):
     answers: list[Any] = []
     one = member("a", "p")
     one.join = one.sync = one.heartbeat = answers.append

@@ -10,7 +10,7 @@ from dafka.broker.limits import OFFSET_METADATA_MAX_BYTES
 from dafka.log.table import Table
 
 
-def test_what_a_group_committed_last_counts(client):
+def test_the_latest_commit_counts(client):
     client.create("t", 2)
     client.call("commit_offsets", "g", {("t", 0): CommittedOffset(5), ("t", 1): CommittedOffset(7)})
     assert client.call("commit_offsets", "g", {("t", 0): CommittedOffset(6, "why", 3)}) == {("t", 0): None}
@@ -30,7 +30,7 @@ def test_groups_do_not_see_each_others_offsets(client):
         assert client.call("fetch_offsets", group) == {("t", 0): CommittedOffset(number)}
 
 
-def test_groups_are_known_as_long_as_they_have_offsets_without_a_look_at_each(client, monkeypatch):
+def test_groups_with_offsets_are_known_without_reading_each_offset(client, monkeypatch):
     def listed():
         return [group.group for group in client.call("list_groups")]
 
@@ -59,7 +59,7 @@ def test_partitions_without_a_committed_offset_are_left_out(client):
     assert client.call("fetch_offsets", "other") == {}
 
 
-def test_each_partition_is_answered_for_itself(client):
+def test_each_partition_has_its_own_error(client):
     client.create("t", 2)
     answers = client.call(
         "commit_offsets",
@@ -81,14 +81,14 @@ def test_each_partition_is_answered_for_itself(client):
 
 
 @pytest.mark.parametrize("group", ["", None, 5])
-def test_a_group_has_a_name(client, group):
+def test_an_invalid_group_name_is_refused(client, group):
     client.create("t")
     answers = client.call("commit_offsets", group, {("t", 0): CommittedOffset(1)})
     assert answers == {("t", 0): errors.InvalidGroupIdError}
 
 
 class Whole:
-    """A whole number of another library, as numpy's are."""
+    """An integer of another library, like those of numpy."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -97,7 +97,7 @@ class Whole:
         return self._number
 
 
-def test_any_whole_number_is_an_offset_and_nothing_else(client):
+def test_offsets_are_integers_of_any_type(client):
     client.create("t")
     answers = client.call("commit_offsets", "g", {("t", 0): CommittedOffset(Whole(7), "", Whole(3))})
     assert answers == {("t", 0): None}

@@ -1,4 +1,4 @@
-"""Committed offsets expire as Kafka's offsets.retention.minutes says, and no others."""
+"""The expiry of committed offsets, as with Kafka's offsets.retention.minutes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WEEK = 7 * 24 * 3600.0
 
 
 class Clock:
-    """The broker's time, as tests set it forward."""
+    """A clock for the broker, which tests set forward."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
@@ -36,7 +36,7 @@ class Clock:
 
 
 class Retention:
-    """A broker whose offsets are kept for a week, and the search for those that have expired."""
+    """A broker that keeps offsets for a week, and its expiry."""
 
     def __init__(self, broker: Broker, clock: Clock) -> None:
         self.client = Client(broker)
@@ -50,7 +50,7 @@ class Retention:
         return self.client.connection.hub.run(self.expiry.forget_old, pause)
 
     def later(self, seconds: float) -> int:
-        """Let time pass and look what has expired."""
+        """Let time pass, then expire offsets."""
         self.clock.ahead += seconds
         return self.look()
 
@@ -63,7 +63,7 @@ class Retention:
         return {topic: committed.offset for (topic, _), committed in found.items()}
 
     def join(self, *topics: str, protocol_type: str = "consumer") -> tuple[int, str]:
-        """A lone member of group g that reads these topics."""
+        """The only member of group "g", which reads these topics."""
         metadata = ConsumerProtocolSubscription(list(topics), b"", []).encode(version=1)
         request = JoinRequest("", 1800.0, 60.0, protocol_type, [("range", metadata)])
         joined = self.client.call("join_group", "g", request)
@@ -83,7 +83,7 @@ def retention(broker: Broker) -> Retention:
     return found
 
 
-def test_what_a_group_without_members_committed_expires_after_its_last_commit(retention):
+def test_offsets_of_a_group_without_members_expire_after_their_last_commit(retention):
     retention.commit(topic="t")
     retention.commit("h")
     retention.clock.ahead = WEEK / 2
@@ -96,7 +96,7 @@ def test_what_a_group_without_members_committed_expires_after_its_last_commit(re
     assert retention.client.call("list_groups") == []
 
 
-def test_a_new_commit_begins_the_time_anew(retention):
+def test_a_new_commit_restarts_the_retention(retention):
     retention.commit()
     retention.clock.ahead = WEEK - 60
     retention.commit(offset=6)
@@ -104,7 +104,7 @@ def test_a_new_commit_begins_the_time_anew(retention):
     assert retention.committed() == {"t": 6}
 
 
-def test_the_time_of_a_group_with_members_begins_when_the_last_one_has_left(retention):
+def test_the_retention_of_a_group_with_members_begins_when_the_last_one_has_left(retention):
     who = retention.join("t")
     retention.commit(generation=who[0], member_id=who[1])
     assert retention.later(10 * WEEK) == 0
@@ -115,7 +115,7 @@ def test_the_time_of_a_group_with_members_begins_when_the_last_one_has_left(rete
     assert retention.committed() == {}
 
 
-def test_a_group_that_has_members_again_keeps_what_it_has_committed(retention):
+def test_a_group_that_has_members_again_keeps_its_offsets(retention):
     who = retention.join("t")
     retention.commit(generation=who[0], member_id=who[1])
     retention.leave(who)
@@ -137,14 +137,14 @@ def test_offsets_of_topics_that_no_member_reads_any_more_expire_after_their_comm
     assert retention.committed() == {"t": 5}
 
 
-def test_members_that_are_no_consumers_keep_all_offsets_of_their_group(retention):
+def test_members_of_another_protocol_type_keep_all_offsets_of_their_group(retention):
     retention.commit()
     retention.join(protocol_type="connect")
     assert retention.later(WEEK + 60) == 0
     assert retention.committed() == {"t": 5}
 
 
-def test_members_at_the_broker_s_end_count_until_it_has_started_again(tmp_path):
+def test_members_at_the_end_of_a_broker_count_until_its_next_start(tmp_path):
     clock = Clock()
     with Broker(tmp_path) as broker:
         retention = Retention(broker, clock)
@@ -165,7 +165,7 @@ def test_members_at_the_broker_s_end_count_until_it_has_started_again(tmp_path):
         assert retention.later(120) == 1
 
 
-def test_when_a_group_was_left_is_known_after_a_restart(tmp_path):
+def test_the_time_at_which_a_group_lost_its_members_survives_a_restart(tmp_path):
     clock = Clock()
     with Broker(tmp_path) as broker:
         retention = Retention(broker, clock)
@@ -180,7 +180,7 @@ def test_when_a_group_was_left_is_known_after_a_restart(tmp_path):
         assert retention.later(120) == 1
 
 
-def test_what_an_open_transaction_commits_stays(retention):
+def test_offsets_that_an_open_transaction_commits_do_not_expire(retention):
     retention.commit(offset=1)
     producer = Producer(retention.client)
     producer.send_offset(7)
@@ -189,14 +189,14 @@ def test_what_an_open_transaction_commits_stays(retention):
     assert offset_of(retention.client) == 7
 
 
-def test_a_commit_that_is_under_way_is_not_lost_with_the_old_one(retention):
+def test_expiry_does_not_delete_a_commit_that_is_being_written(retention):
     retention.commit(offset=1)
     retention.clock.ahead = WEEK + 60
     core = retention.client.core
 
     def together() -> int:
         commit = gevent.spawn(core.commit_offsets, "g", {("t", 0): CommittedOffset(2)})
-        gevent.sleep(0)  # it has handed its row over
+        gevent.sleep(0)  # the commit hands its row to the writer
         forgotten = retention.expiry.forget_old(lambda: None)
         assert commit.get() == {("t", 0): None}
         return forgotten
@@ -205,7 +205,7 @@ def test_a_commit_that_is_under_way_is_not_lost_with_the_old_one(retention):
     assert retention.committed() == {"t": 2}
 
 
-def test_offsets_without_a_time_get_one_when_they_are_looked_at(retention):
+def test_offsets_without_a_commit_time_get_one_at_the_next_expiry(retention):
     retention.commit()
     core = retention.client.core
 
@@ -220,7 +220,7 @@ def test_offsets_without_a_time_get_one_when_they_are_looked_at(retention):
     assert retention.later(120) == 1
 
 
-def test_a_commit_while_others_get_their_time_is_not_lost_with_the_old_one(retention):
+def test_a_commit_is_not_overwritten_while_older_offsets_get_their_commit_time(retention):
     core = retention.client.core
     retention.commit(topic="t", offset=1)
     retention.commit("h")
@@ -238,7 +238,7 @@ def test_a_commit_while_others_get_their_time_is_not_lost_with_the_old_one(reten
     assert retention.committed() == {"t": 2}
 
 
-def test_looking_at_many_offsets_lets_others_have_their_turn(retention, monkeypatch):
+def test_the_expiry_of_many_offsets_lets_other_green_threads_run(retention, monkeypatch):
     monkeypatch.setattr(offsets_expiry, "_ROWS", 10)
     for number in range(45):
         retention.commit(f"g{number}")
@@ -253,7 +253,7 @@ def test_looking_at_many_offsets_lets_others_have_their_turn(retention, monkeypa
     assert pauses[:4] == [35, 25, 15, 5]
 
 
-def test_groups_that_nothing_is_known_of_any_more_leave_no_row(retention):
+def test_groups_without_members_and_offsets_leave_no_row(retention):
     rows = retention.client.core.log.table(GROUPS)
     retention.leave(retention.join("t"))
     assert retention.look() == 0
@@ -266,7 +266,7 @@ def test_groups_that_nothing_is_known_of_any_more_leave_no_row(retention):
     assert list(rows) == []
 
 
-def test_where_offsets_stay_for_ever_groups_without_any_leave_no_row_either(retention):
+def test_groups_without_members_and_offsets_leave_no_row_with_an_infinite_retention(retention):
     retention.leave(retention.join("t"))
     retention.commit("h")
     core = retention.client.core
@@ -280,7 +280,7 @@ def test_where_offsets_stay_for_ever_groups_without_any_leave_no_row_either(rete
     assert "committed offsets" in {search.what for search in core._searches(core._groups._times, None)}
 
 
-def test_beyond_their_number_new_offsets_are_refused_and_known_ones_are_not(retention, monkeypatch):
+def test_at_the_limit_of_offsets_new_ones_are_refused_and_known_ones_are_updated(retention, monkeypatch):
     retention.commit()
     monkeypatch.setattr("dafka.broker.groups.offsets.OFFSETS_KEPT", 1)
     answers = retention.client.call("commit_offsets", "h", {("t", 0): CommittedOffset(1)})
@@ -289,7 +289,7 @@ def test_beyond_their_number_new_offsets_are_refused_and_known_ones_are_not(rete
     assert retention.committed() == {"t": 6}
 
 
-def test_a_broker_that_never_runs_for_long_forgets_offsets_when_it_stops(tmp_path):
+def test_a_broker_that_runs_only_briefly_expires_offsets_when_it_stops(tmp_path):
     with Broker(tmp_path) as broker:
         retention = Retention(broker, Clock())
         retention.client.create("t")
@@ -303,7 +303,7 @@ def test_a_broker_that_never_runs_for_long_forgets_offsets_when_it_stops(tmp_pat
         assert [group.group for group in Client(broker).call("list_groups")] == ["used"]
 
 
-def test_a_broker_forgets_offsets_by_itself():
+def test_a_running_broker_expires_offsets():
     with Broker(offsets_retention=0.1) as broker:
         client = Client(broker)
         client.create("t")

@@ -1,4 +1,4 @@
-"""Many random lives of a group: whatever its members do, each partition has one owner in each generation.
+"""Many random histories of a group: whatever its members do, each partition has one owner per generation.
 
 Members join, sync, heartbeat, leave, crash and stall in any order, with a clock that jumps. The leader
 assigns as a real one: every partition to exactly one of the members it was told of. Static members restart.
@@ -20,7 +20,7 @@ SESSION, REBALANCE = 10.0, 25.0
 
 
 class Life:
-    """One consumer: its next call depends only on what it was last answered."""
+    """One consumer: its next call depends only on the last answer that it got."""
 
     def __init__(self, world: World, instance: str | None) -> None:
         self.world = world
@@ -114,7 +114,7 @@ class World:
         self.instances = 0
 
     def call(self, life: Life, call: Any, then: Any) -> None:
-        """Make a call for a member; the answer must come once, and is lost if the member is gone by then."""
+        """Make a call for a member; the answer must come once, and is lost if the member is gone then."""
         life.calls += 1
         number = life.calls
         answers: list[Any] = []
@@ -173,7 +173,7 @@ class World:
         assert group.leader in group.members
 
     def settle(self) -> None:
-        """Let everyone go on undisturbed: the group must come to rest with exactly those who live."""
+        """Let all members continue undisturbed: the group must become stable with exactly the living ones."""
         for _ in range(200):
             for life in self.lives:
                 life.step()

@@ -1,4 +1,4 @@
-"""When groups lost their last member: written, read, and put right."""
+"""The times at which groups lost their last member: written, read and corrected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def row(client: Client) -> object:
     return client.connection.hub.run(client.core.log.table(GROUPS).get, "g")
 
 
-def test_a_row_is_written_when_members_come_and_when_the_last_one_goes(client, times):
+def test_a_row_is_written_for_the_first_member_and_after_the_last_one(client, times):
     run = client.connection.hub.run
     run(times.note, "g", False)
     run(times.note, "g", True)
@@ -33,7 +33,7 @@ def test_a_row_is_written_when_members_come_and_when_the_last_one_goes(client, t
     assert run(times.emptied, "other") is None
 
 
-def test_members_that_were_lost_with_the_broker_are_gone_since_somebody_looks(client, times):
+def test_the_time_of_members_lost_with_the_broker_begins_at_the_next_look(client, times):
     run = client.connection.hub.run
     run(times.note, "g", True)
     until(lambda: row(client) == OCCUPIED)
@@ -53,7 +53,7 @@ def test_rows_of_groups_with_members_are_not_forgotten(client, times):
     assert run(lambda: list(client.core.log.table(GROUPS))) == ["g"]
 
 
-def test_a_row_that_cannot_be_written_is_logged_and_ends_nothing(client, times, monkeypatch, caplog):
+def test_a_failed_write_is_logged_and_the_group_continues(client, times, monkeypatch, caplog):
     def fail(*args: object) -> None:
         raise LogWriteError(client.core.log.path, "no space")
 

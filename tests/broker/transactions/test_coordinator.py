@@ -1,4 +1,4 @@
-"""Transactions: all or nothing, for readers who want committed records only, whatever dies in between."""
+"""Transactions: readers of committed records get all of a transaction or nothing."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def producer(client: Client) -> Producer:
     return Producer(client)
 
 
-# -- what readers see ---------------------------------------------------------------------------
+# -- visibility --------------------------------------------------------------------------------
 
 
-def test_records_of_an_open_transaction_are_there_for_readers_of_uncommitted_records_only(client, producer):
+def test_records_of_an_open_transaction_are_visible_to_read_uncommitted_only(client, producer):
     producer.send(b"a")
     assert committed(client) == []
     assert everything(client) == [b"a"]
@@ -35,7 +35,7 @@ def test_records_of_an_open_transaction_are_there_for_readers_of_uncommitted_rec
     assert committed(client) == [b"a"]
 
 
-def test_records_of_an_aborted_transaction_are_left_out(client, producer):
+def test_records_of_an_aborted_transaction_are_filtered_out(client, producer):
     client.produce("t", b"before")
     producer.send(b"a")
     producer.abort()
@@ -45,7 +45,7 @@ def test_records_of_an_aborted_transaction_are_left_out(client, producer):
     assert everything(client) == [b"before", b"a", b"after"]
 
 
-def test_a_transaction_holds_back_what_comes_behind_it(client, producer):
+def test_an_open_transaction_holds_back_later_records(client, producer):
     client.produce("t", b"before")
     producer.send(b"a")
     client.produce("t", b"after")
@@ -104,7 +104,7 @@ def test_the_latest_committed_offset_is_the_last_stable_one(client, producer):
 
 
 def test_the_last_stable_offset_is_never_above_the_high_watermark(client, producer, monkeypatch):
-    """A transaction begins in a round, behind a batch of the same round that is not committed either."""
+    """A transaction begins after an uncommitted batch of the same round."""
     assert producer.add(("t", 0)) is None
     seen = []
     storage = client.core.log._storage
@@ -127,7 +127,7 @@ def test_the_last_stable_offset_is_never_above_the_high_watermark(client, produc
     assert fetch(client).last_stable_offset == 1
 
 
-def test_an_aborted_transaction_is_named_to_who_reads_on_inside_of_it(client, producer):
+def test_a_fetch_from_inside_an_aborted_transaction_lists_it(client, producer):
     producer.send(b"a")
     producer.send(b"b")
     producer.send(b"c")
@@ -139,7 +139,7 @@ def test_an_aborted_transaction_is_named_to_who_reads_on_inside_of_it(client, pr
     assert (len(first.batches), first.aborted) == (1, ((producer.producer_id, 0),))
 
 
-def test_a_native_consumer_is_given_no_markers(broker, client, producer):
+def test_a_native_consumer_gets_no_markers(broker, client, producer):
     with Consumer(["t"], tower=broker.tower, offset_reset="earliest") as consumer:
         producer.send(b"a")
         producer.commit()
@@ -149,7 +149,7 @@ def test_a_native_consumer_is_given_no_markers(broker, client, producer):
     assert values == [b"a", b"b"]
 
 
-# -- what is refused ----------------------------------------------------------------------------
+# -- refusals -----------------------------------------------------------------------------------
 
 
 def test_a_batch_for_a_partition_that_was_not_added_is_refused(client, producer):
@@ -174,7 +174,7 @@ def test_a_batch_of_another_transactional_id_is_refused(client, producer):
     assert producer.write(b"a").error is errors.InvalidProducerIdMappingError
 
 
-def test_nothing_is_taken_behind_the_end(client, producer):
+def test_batches_after_the_end_are_refused(client, producer):
     producer.send(b"a")
     producer.commit()
     assert producer.write(b"b").error is errors.InvalidTxnStateError
@@ -183,7 +183,7 @@ def test_nothing_is_taken_behind_the_end(client, producer):
     assert committed(client) == [b"a"]
 
 
-def test_unknown_partitions_are_refused_and_the_others_not_tried(client, producer):
+def test_with_an_unknown_partition_the_others_are_not_attempted(client, producer):
     wanted = [("t", 0), ("t", 9), ("no", 0)]
     assert client.call("add_partitions_to_transaction", *producer.who, wanted) == {
         ("t", 0): errors.OperationNotAttemptedError,
@@ -192,7 +192,7 @@ def test_unknown_partitions_are_refused_and_the_others_not_tried(client, produce
     }
 
 
-def test_who_has_no_identity_is_told_so(client, producer):
+def test_calls_with_an_unknown_identity_are_refused(client, producer):
     for stranger in (("z", 0, 0), ("x", producer.producer_id + 1, 0)):
         answers = client.call("add_partitions_to_transaction", *stranger, [("t", 0)])
         assert answers["t", 0] is errors.InvalidProducerIdMappingError
@@ -200,7 +200,7 @@ def test_who_has_no_identity_is_told_so(client, producer):
     assert client.call("end_transaction", "", 0, 0, True) is errors.InvalidRequestError
 
 
-def test_an_end_may_be_asked_for_twice_but_not_the_other_one(client, producer):
+def test_a_repeated_end_succeeds_and_the_opposite_one_is_refused(client, producer):
     assert producer.end(True) is errors.InvalidTxnStateError
     producer.send(b"a")
     producer.commit()
@@ -215,14 +215,14 @@ def test_an_end_may_be_asked_for_twice_but_not_the_other_one(client, producer):
 # -- offsets ------------------------------------------------------------------------------------
 
 
-def test_offsets_become_the_groups_when_the_transaction_commits(client, producer):
+def test_offsets_are_committed_with_their_transaction(client, producer):
     assert producer.send_offset(5) is None
     assert offset_of(client) is None
     producer.commit()
     assert offset_of(client) == 5
 
 
-def test_offsets_of_an_aborted_transaction_are_forgotten(client, producer):
+def test_offsets_of_an_aborted_transaction_are_dropped(client, producer):
     client.call("commit_offsets", "g", {("t", 0): CommittedOffset(3)})
     assert producer.send_offset(5) is None
     producer.abort()
@@ -230,7 +230,7 @@ def test_offsets_of_an_aborted_transaction_are_forgotten(client, producer):
     assert offset_of(client, require_stable=True) == 3
 
 
-def test_who_wants_stable_offsets_is_told_to_wait_for_the_transaction(client, producer):
+def test_stable_offsets_are_refused_until_the_transaction_ends(client, producer):
     producer.send_offset(5)
     with pytest.raises(errors.UnstableOffsetCommitError):
         offset_of(client, require_stable=True)
@@ -243,14 +243,14 @@ def test_who_wants_stable_offsets_is_told_to_wait_for_the_transaction(client, pr
     assert offset_of(client, require_stable=True) == 6
 
 
-def test_offsets_need_their_group_in_the_transaction(client, producer):
+def test_offsets_are_refused_unless_their_group_was_added(client, producer):
     assert producer.commit_offset(5) is errors.InvalidTxnStateError
     producer.add(("t", 0))
     assert producer.commit_offset(5) is errors.InvalidTxnStateError
     assert client.call("add_offsets_to_transaction", *producer.who, "") is errors.InvalidGroupIdError
 
 
-def test_offsets_of_a_member_that_the_group_does_not_know_are_refused(client, producer):
+def test_offsets_of_an_unknown_member_are_refused(client, producer):
     assert producer.send_offset(5, generation=3, member_id="gone") is errors.IllegalGenerationError
     producer.commit()
     assert offset_of(client) is None
@@ -263,13 +263,13 @@ def test_offsets_of_unknown_partitions_are_refused(client, producer):
     assert answers == {("t", 9): errors.UnknownTopicOrPartitionError, ("t", 0): None}
 
 
-def test_a_transaction_commits_offsets_of_so_many_groups_and_no_more(client, producer, monkeypatch):
+def test_the_groups_of_a_transaction_are_limited(client, producer, monkeypatch):
     monkeypatch.setattr("dafka.broker.transactions.coordinator.TRANSACTION_GROUPS", 2)
     for group, error in [("a", None), ("b", None), ("c", errors.PolicyViolationError), ("a", None)]:
         assert client.call("add_offsets_to_transaction", *producer.who, group) is error
 
 
-# -- looking ------------------------------------------------------------------------------------
+# -- describing ---------------------------------------------------------------------------------
 
 
 def test_transactions_are_described_and_listed(client, producer):
@@ -294,7 +294,7 @@ def test_transactions_are_described_and_listed(client, producer):
     assert client.call("describe_transactions", ["x"])["x"].state == "CompleteCommit"
 
 
-def test_listing_many_transactions_lets_others_have_their_turn(client, producer):
+def test_listing_many_transactions_lets_other_green_threads_run(client, producer):
     known = client.core._transactions._table.get("x")
     rows = {
         (TRANSACTIONS, f"id {number}"): next(iter(known.row(producer_id=1000 + number).values()))

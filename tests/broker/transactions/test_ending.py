@@ -1,4 +1,4 @@
-"""Ends of transactions, whatever fails, restarts or is killed meanwhile."""
+"""Ends of transactions, with failures, restarts and kills meanwhile."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class TornRounds:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_crash_between_the_rounds_of_an_end_leaves_nothing_half_done(tmp_path, monkeypatch, commit):
-    """The round of one marker fails, and the broker dies before it is tried again."""
+def test_a_crash_between_the_rounds_of_an_end_leaves_no_partial_end(tmp_path, monkeypatch, commit):
+    """The round of one marker fails, and the broker dies before the retry."""
     with Broker(tmp_path / "broker") as broker:
         client = Client(broker)
         client.create("t", 3)
@@ -104,7 +104,7 @@ def test_a_crash_between_the_rounds_of_an_end_leaves_nothing_half_done(tmp_path,
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_an_end_is_not_written_without_a_marker_that_the_log_has_refused(tmp_path, monkeypatch, commit):
-    """The round goes on with its other partitions, and the broker dies before the marker is tried again."""
+    """The other partitions of the round are written, and the broker dies before the marker is retried."""
     with Broker(tmp_path / "broker") as broker:
         client = Client(broker)
         client.create("t", 3)
@@ -138,17 +138,17 @@ def test_an_end_is_not_written_without_a_marker_that_the_log_has_refused(tmp_pat
             assert offset_of(client, require_stable=True) == (7 if commit else None)
 
 
-def test_a_decision_that_is_on_disk_is_not_taken_back(client, producer, monkeypatch):
-    """Nothing but the decision could be written."""
+def test_a_decision_on_disk_is_not_reverted(client, producer, monkeypatch):
+    """Only the decision was written."""
     producer.send(b"a")
     producer.send(b"b", ("t", 1))
     TornRounds(client, monkeypatch, True, False, False)
-    monkeypatch.setattr(writer, "ROUND_BYTES", MARKER_BYTES - 1)  # the first marker is behind the decision
+    monkeypatch.setattr(writer, "ROUND_BYTES", MARKER_BYTES - 1)  # the decision fills its round
     producer.commit()
     assert [committed(client, number) for number in range(2)] == [[b"a"], [b"b"]]
 
 
-def test_a_topic_that_is_deleted_does_not_keep_its_transaction_from_ending(client, producer):
+def test_a_deleted_topic_does_not_keep_its_transaction_from_ending(client, producer):
     client.create("u")
     producer.send(b"a", ("u", 0))
     producer.send(b"b")
@@ -185,7 +185,7 @@ def test_open_transactions_and_aborted_ones_survive_a_restart(tmp_path):
         assert offset_of(client, require_stable=True) == 9
 
 
-def test_a_transaction_that_was_open_for_too_long_is_aborted_after_a_restart(tmp_path):
+def test_a_transaction_that_exceeds_its_timeout_is_aborted_after_a_restart(tmp_path):
     with Broker(tmp_path) as broker:
         client = Client(broker)
         client.create("t")
@@ -197,8 +197,8 @@ def test_a_transaction_that_was_open_for_too_long_is_aborted_after_a_restart(tmp
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_what_was_decided_is_carried_out_after_a_restart(tmp_path, commit):
-    """As after a crash between the decision and the markers, which one commit writes unless it is torn."""
+def test_a_decided_transaction_is_completed_after_a_restart(tmp_path, commit):
+    """As after a crash between decision and markers, which are usually in one commit."""
     with Broker(tmp_path) as broker:
         client = Client(broker)
         client.create("t")
@@ -241,8 +241,8 @@ CHILD = """
 """
 
 
-def test_a_kill_in_the_middle_leaves_each_transaction_whole_or_not_there(tmp_path):
-    """What was committed is in all partitions and in the group's offset, the rest is in none of them."""
+def test_after_a_kill_each_transaction_is_complete_or_absent(tmp_path):
+    """A committed transaction is in all partitions and in the offset of the group, another one in none."""
     with Broker(tmp_path) as broker:
         Client(broker).create("t", 3)
     done: set[int] = set()
@@ -269,15 +269,15 @@ def test_a_kill_in_the_middle_leaves_each_transaction_whole_or_not_there(tmp_pat
             (done if word == "committed" else begun).add(int(number))
         with Broker(tmp_path) as broker:
             client = Client(broker)
-            Producer(client)  # aborts what is open
+            Producer(client)  # aborts the open transaction
             seen = [[int(value) for value in committed(client, partition)] for partition in range(3)]
             assert seen[0] == seen[1] == seen[2] == sorted(set(seen[0]))
             assert done <= set(seen[0]) <= {number for number in begun if number % 3}
             assert offset_of(client, require_stable=True) == seen[0][-1]
 
 
-def test_an_end_that_was_torn_apart_is_finished_by_whoever_waits_for_it(client, producer, monkeypatch):
-    """The decision is on disk when it fails, and a marker is not."""
+def test_a_partly_written_end_is_completed_by_the_waiting_call(client, producer, monkeypatch):
+    """The decision is on disk, and the write of a marker fails."""
     for partition in (("t", 0), ("t", 1)):
         producer.send(b"a", partition)
     producer.send_offset(7)
@@ -300,7 +300,7 @@ def test_an_end_that_was_torn_apart_is_finished_by_whoever_waits_for_it(client, 
     assert len(client.core.log.table("transactions.open")) == 0
 
 
-def test_an_end_that_cannot_be_finished_for_long_is_told_once(client, producer, monkeypatch, caplog):
+def test_an_end_that_fails_for_long_is_logged_once(client, producer, monkeypatch, caplog):
     monkeypatch.setattr(transactions_ending, "RETRY_PAUSE", 0.001)
     producer.send(b"a")
     leaders = client.core._transactions._ending._leaders
@@ -320,7 +320,7 @@ def test_an_end_that_cannot_be_finished_for_long_is_told_once(client, producer, 
     assert len([text for text in caplog.messages if "ending transaction 'x'" in text]) == 1
 
 
-def test_calls_while_another_one_for_the_same_id_is_written_are_to_come_again(client, producer):
+def test_calls_for_an_id_that_is_being_changed_get_concurrent_transactions(client, producer):
     def together() -> set[object]:
         calls = [
             gevent.spawn(client.core.add_partitions_to_transaction, *producer.who, [("t", number)])
@@ -332,7 +332,7 @@ def test_calls_while_another_one_for_the_same_id_is_written_are_to_come_again(cl
     assert client.connection.hub.run(together) == {None, errors.ConcurrentTransactionsError}
 
 
-def test_an_end_goes_through_although_its_caller_is_killed(client, producer):
+def test_an_end_completes_although_its_caller_is_killed(client, producer):
     producer.send(b"a")
 
     def end_and_kill() -> None:

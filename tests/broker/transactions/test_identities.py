@@ -1,4 +1,4 @@
-"""Who a producer is: ids, epochs, fencing."""
+"""InitProducerId: producer ids, epochs, fencing."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def producer(client: Client) -> Producer:
     return Producer(client)
 
 
-def test_producers_without_a_transactional_id_get_ids_of_their_own(client):
+def test_each_producer_without_a_transactional_id_gets_a_new_producer_id(client):
     given = [client.call("init_producer_id", None, 60.0) for _ in range(5)]
     assert len({identity.producer_id for identity in given}) == 5
     assert {(identity.error, identity.epoch) for identity in given} == {(None, 0)}
 
 
-def test_the_next_instance_has_the_same_id_and_the_next_epoch_and_fences_the_one_before(client, producer):
+def test_the_next_producer_gets_the_same_id_with_the_next_epoch_and_fences_the_previous_one(client, producer):
     producer.send(b"a")
     newer = Producer(client)
     assert newer.producer_id == producer.producer_id
     assert newer.epoch > producer.epoch
     assert committed(client) == []
-    assert fetch(client).last_stable_offset == 2  # what the older one left open was aborted
+    assert fetch(client).last_stable_offset == 2  # the open transaction of the older producer was aborted
     assert producer.write(b"zombie").error is errors.InvalidProducerEpochError
     assert producer.add(("t", 1)) is errors.ProducerFencedError
     assert producer.end(True) is errors.ProducerFencedError
@@ -40,7 +40,7 @@ def test_the_next_instance_has_the_same_id_and_the_next_epoch_and_fences_the_one
     assert committed(client) == [b"b"]
 
 
-def test_a_producer_may_ask_for_a_newer_epoch_with_what_it_has_and_ask_twice(client, producer):
+def test_a_producer_may_bump_its_own_epoch_and_repeat_the_call(client, producer):
     def ask(epoch: int, producer_id: int = producer.producer_id) -> ProducerIdentity:
         return client.call("init_producer_id", "x", 60.0, producer_id, epoch)
 
@@ -52,7 +52,7 @@ def test_a_producer_may_ask_for_a_newer_epoch_with_what_it_has_and_ask_twice(cli
     assert ask(2, producer.producer_id + 1).error is errors.ProducerFencedError
 
 
-def test_asking_with_an_open_transaction_aborts_it(client, producer):
+def test_init_producer_id_aborts_an_open_transaction(client, producer):
     producer.send(b"a")
     identity = client.call("init_producer_id", "x", 60.0, producer.producer_id, producer.epoch)
     assert identity.error is None
@@ -61,7 +61,7 @@ def test_asking_with_an_open_transaction_aborts_it(client, producer):
     assert committed(client) == [b"b"]
 
 
-def test_behind_the_last_epoch_comes_a_new_producer_id(client, producer):
+def test_a_new_producer_id_follows_the_last_epoch(client, producer):
     transaction = client.core._transactions._table.get("x")
     transaction.epoch = producer.epoch = LAST_EPOCH
     producer.send(b"a")
@@ -84,5 +84,7 @@ def test_behind_the_last_epoch_comes_a_new_producer_id(client, producer):
         ("x", limits.TRANSACTION_TIMEOUT_MAX + 1, -1, -1, errors.InvalidTransactionTimeoutError),
     ],
 )
-def test_bad_questions_for_an_identity(client, transactional_id, timeout, producer_id, epoch, error):
+def test_invalid_init_producer_id_calls_are_refused(
+    client, transactional_id, timeout, producer_id, epoch, error
+):
     assert client.call("init_producer_id", transactional_id, timeout, producer_id, epoch).error is error

@@ -1,4 +1,4 @@
-"""Interleaved transactions next to a model that is a page long: lists of what was written, and by whom.
+"""Interleaved transactions, compared with a model of one page: lists of written records with their producers.
 
 Time passes, disks fail, topics go, records are deleted while somebody reads them, the log refuses a marker,
 and brokers stop or crash. Whatever happens, readers see what the model says, and in the end every open
@@ -71,7 +71,7 @@ class Model:
 
 
 class World:
-    """A broker whose clock, disk and death a test has in its hands, and four producers."""
+    """A broker whose clock, disk and crashes the test controls, and four producers."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folders = (folder / f"broker{number}" for number in range(1000))
@@ -97,7 +97,7 @@ class World:
             producer.client = self.client
 
     def crash(self, monkeypatch: pytest.MonkeyPatch, during: Callable[[], object]) -> None:
-        """The log refuses one marker, and the broker goes on with what is on the disk right then."""
+        """The log refuses one marker; the broker then restarts from what is on disk."""
         log, crashed, rounds = self.client.core.log, next(self.folders), []
         begin = log.begin
 
@@ -106,7 +106,7 @@ class World:
             if len(rounds) == 1 and chunks:
                 partition = chunks[-1][0]
                 raise AppendError(log.path, "refused", partition.topic, partition.address, 0)
-            if len(rounds) == 3:  # the second one was what had been left of the first
+            if len(rounds) == 3:  # the second one was the rest of the first
                 shutil.copytree(self.path, crashed)
             return begin(chunks, *rest, **more)
 
@@ -121,7 +121,7 @@ class World:
         self.client.core._transactions._timeouts._wake.set()
 
     def failing_late(self, monkeypatch: pytest.MonkeyPatch, during: Callable[[], object]) -> None:
-        """Every deadline passes while something is written, and nothing can be."""
+        """Every deadline passes during a write, and all writes fail."""
 
         def fail(*rows: object) -> None:
             self.pass_time()
@@ -136,7 +136,7 @@ class World:
         return all(state_of(self.client, name).startswith("Complete") for name in names)
 
     def reading(self, partition: int, offset: int) -> gevent.Greenlet:
-        """A reader of committed records that has read all there is, and waits for a little more."""
+        """A read_committed reader that has read everything and waits shortly for more."""
         wanted = {("t", partition): FetchFrom(offset, MEGABYTE)}
         limits = {"max_wait": 0.02, "min_bytes": MEGABYTE, "max_bytes": MEGABYTE, "read_committed": True}
 
@@ -171,7 +171,7 @@ ACTIONS = {
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_interleaved_transactions_are_what_the_model_says(tmp_path, monkeypatch, seed):
+def test_interleaved_transactions_match_the_model(tmp_path, monkeypatch, seed):
     chance = random.Random(seed)
     world = World(tmp_path, monkeypatch)
     try:

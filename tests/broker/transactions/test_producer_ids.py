@@ -1,4 +1,4 @@
-"""Producer ids: each is given out once, ever."""
+"""Producer ids: each is allotted only once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from broker.clients import Client
 from dafka import Broker
 
 
-def test_no_producer_id_is_given_twice_however_many_and_after_restarts(tmp_path):
+def test_no_producer_id_is_allotted_twice_even_after_restarts(tmp_path):
     seen: set[int] = set()
     for _ in range(3):
         with Broker(tmp_path) as broker:

@@ -1,4 +1,4 @@
-"""Transactional ids: which are kept, and which are forgotten."""
+"""Transactional ids: which are kept, and which expire."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def producer(client: Client) -> Producer:
     return Producer(client)
 
 
-def test_transactions_and_ids_that_have_not_been_used_for_long_are_forgotten(client, producer, monkeypatch):
+def test_unused_transactional_ids_expire(client, producer, monkeypatch):
     producer.send(b"a")
     Producer(client, "idle")
     coordinator = client.core._transactions
@@ -30,7 +30,7 @@ def test_transactions_and_ids_that_have_not_been_used_for_long_are_forgotten(cli
     assert client.call("end_transaction", "idle", 1, 0, True) is errors.InvalidProducerIdMappingError
 
 
-def test_beyond_their_number_the_longest_unused_ids_are_forgotten(client, producer, monkeypatch):
+def test_beyond_the_limit_the_longest_unused_ids_expire(client, producer, monkeypatch):
     for name in "abc":
         Producer(client, name)
     coordinator = client.core._transactions

@@ -1,4 +1,4 @@
-"""Transactions that last too long are aborted, each at its own time."""
+"""Transactions that exceed their timeout are aborted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_transaction_that_lasts_too_long_is_aborted_and_its_producer_fenced(cl
     assert committed(client) == [b"c"]
 
 
-def test_many_short_transactions_leave_one_deadline_and_the_last_one_has_its_own(client):
+def test_many_short_transactions_leave_one_deadline_and_the_last_one_is_respected(client):
     client.create("t")
     producer = Producer(client, timeout=0.5)
     timeouts = client.core._transactions._timeouts
@@ -51,7 +51,7 @@ def test_many_short_transactions_leave_one_deadline_and_the_last_one_has_its_own
     assert time.time() - started >= 0.5
 
 
-def test_one_whose_only_topic_was_deleted_is_aborted_in_its_time_after_a_restart(tmp_path):
+def test_a_transaction_whose_only_topic_was_deleted_times_out_after_a_restart(tmp_path):
     with Broker(tmp_path) as broker:
         client = Client(broker)
         client.create("t")
@@ -66,7 +66,7 @@ def test_one_whose_only_topic_was_deleted_is_aborted_in_its_time_after_a_restart
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["EndTxn", "InitProducerId"])
-def test_one_whose_deadline_passes_during_an_end_that_fails_is_aborted(client, monkeypatch, again):
+def test_a_transaction_whose_deadline_passes_during_a_failing_end_is_aborted(client, monkeypatch, again):
     client.create("t")
     producer = Producer(client, timeout=0.3)
     producer.send(b"a")
@@ -87,7 +87,7 @@ def test_one_whose_deadline_passes_during_an_end_that_fails_is_aborted(client, m
     assert committed(client) == []
 
 
-def test_one_that_cannot_be_aborted_is_left_in_peace_for_a_while():
+def test_a_transaction_that_cannot_be_aborted_is_retried_after_a_pause():
     hub = get_hub()
     now = 100.0
     tried: list[str] = []

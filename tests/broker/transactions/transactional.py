@@ -1,4 +1,4 @@
-"""Transactional producers as the wire shows them, and what readers of committed records see."""
+"""Transactional producers at the level of the protocol, and readers of committed records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dafka.protocol.batch_reader import decode_batch
 
 
 class Producer:
-    """A transactional producer as the wire shows it."""
+    """A transactional producer at the level of the protocol."""
 
     def __init__(self, client: Client, transactional_id: str = "x", timeout: float = 60.0) -> None:
         self.client = client
@@ -72,14 +72,14 @@ class Producer:
 def fetch(
     client: Client, offset: int = 0, partition: int = 0, wait: float = 0.0, max_bytes: int = MEGABYTE
 ) -> Fetched:
-    """What a reader of committed records gets."""
+    """Fetch with read_committed."""
     wanted = {("t", partition): FetchFrom(offset, max_bytes)}
     limits = {"max_wait": wait, "min_bytes": 1, "max_bytes": MEGABYTE}
     return client.call("fetch", wanted, **limits, read_committed=True)["t", partition]
 
 
 def committed(client: Client, partition: int = 0) -> list[bytes | None]:
-    """The values that a reader of committed records sees: Kafka's way of leaving out aborted ones."""
+    """The values that a read_committed reader sees: filters aborted ones as Kafka's clients do."""
     return visible(fetch(client, partition=partition))
 
 
