@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from gevent import monkey
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dafka.mesh.tower import Tower
 
 _socket = monkey.get_original("socket", "socket")
+_Self = TypeVar("_Self", bound="Broker")  # typing.Self came with Python 3.11
 
 
 class Broker:
@@ -114,7 +115,7 @@ class Broker:
         self._not_dropped: Callable[[], object] = lambda: None
         self._last_port = 0
 
-    def start(self) -> Broker:
+    def start(self: _Self) -> _Self:
         """Open the folder and join the mesh; does nothing if it runs already. Returns the broker."""
         self._hub.run(self._start)
         return self
@@ -169,7 +170,7 @@ class Broker:
         discarded = node.endpoint.discarded + node.discarded
         return dict(discarded if state.listener is None else discarded + state.listener.discarded)
 
-    def __enter__(self) -> Broker:
+    def __enter__(self: _Self) -> _Self:
         return self.start()
 
     def __exit__(

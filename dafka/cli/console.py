@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO, cast
 
 import click
 
@@ -31,14 +31,14 @@ PATIENCE = 2.0  # seconds that a producer waits for stores in silence
 SAME_EVENT = 0.5  # seconds in which the end of the input and a signal have one cause
 
 
-class StartAt(click.ParamType):
+class StartAt(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """``earliest``, ``latest`` or a sequence."""
 
     name = "earliest|latest|SEQUENCE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
         if isinstance(value, int) or value in ("earliest", "latest"):
-            return value
+            return cast("str | int", value)
         if not (value.isascii() and value.isdigit() and len(value) < 20 and int(value) < LAST_SEQUENCE):
             self.fail(f"{value!r} is neither earliest, latest nor a sequence", param, ctx)
         return int(value)

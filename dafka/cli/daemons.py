@@ -23,7 +23,7 @@ from dafka.mesh.store import Store
 from dafka.mesh.tower import Tower, first_interface, reachable
 
 
-class TopicBounds(click.ParamType):
+class TopicBounds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """TOPIC:MS:BYTES."""
 
     name = "bounds"

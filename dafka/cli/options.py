@@ -35,7 +35,8 @@ from dafka.protocol.framing import Framing
 Command = Callable[..., Any]
 
 
-class TopicName(click.ParamType):
+# ParamType takes type arguments in newer versions of click only.
+class TopicName(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A topic as it goes on the wire."""
 
     name = "topic"
@@ -47,7 +48,7 @@ class TopicName(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
-class PartitionAddress(click.ParamType):
+class PartitionAddress(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """The address of a producer, which names its partition."""
 
     name = "address"
@@ -269,7 +270,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None)
 
 def _path(ctx: click.Context) -> tuple[str, ...]:
     """The names of a command from the program's on: perf, store."""
-    names = []
+    names: list[str] = []
     here: click.Context | None = ctx
     while here is not None and (here.parent is not None or not names):
         names.append(here.info_name or "")

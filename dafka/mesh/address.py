@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from dafka.protocol.errors import DafkaError
 
@@ -68,7 +68,7 @@ def tower_addresses(tower: TowerLike) -> tuple[tuple[str, str], ...]:
     """The address pairs of ``tower``: a Tower, a pair, or several of these; None is the C daemon's."""
     if tower is None:
         return (DEFAULT_TOWER,)
-    addresses = getattr(tower, "addresses", tower)
+    addresses: Any = getattr(tower, "addresses", tower)
     several = (addresses,) if _is_pair(addresses) or not isinstance(addresses, Iterable) else addresses
     pairs = tuple(dict.fromkeys(_pair(one) for one in several))
     if not pairs:
@@ -77,7 +77,7 @@ def tower_addresses(tower: TowerLike) -> tuple[tuple[str, str], ...]:
 
 
 def _pair(tower: object) -> tuple[str, str]:
-    pair = getattr(tower, "addresses", tower)
+    pair: Any = getattr(tower, "addresses", tower)
     if not _is_pair(pair) or not all(_ENDPOINT.match(address) for address in pair):
         raise InvalidAddressError(
             f"{pair!r} is not a tower: a pair of ZeroMQ addresses, the one nodes publish to and the one "

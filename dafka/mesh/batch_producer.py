@@ -34,7 +34,7 @@ from dafka.mesh.producer_node import (
     ProducerNode,
     RecordTooLargeError,
 )
-from dafka.protocol.batch_writer import TIMESTAMP_LIMIT, BatchRecord, encode_batch
+from dafka.protocol.batch_writer import TIMESTAMP_LIMIT, BatchRecord, Headers, encode_batch
 from dafka.roles.claim import BATCHES, Position
 from dafka.roles.producer import ProducerRole
 
@@ -117,8 +117,9 @@ class BatchProducerNode(ProducerNode):
         if key is not None:
             key = _octets("key", key)
             size += len(key)
+        checked: Headers = ()
         if headers:
-            headers, octets = _checked_headers(headers)
+            checked, octets = _checked_headers(headers)
             size += octets
         if timestamp is None:
             timestamp = int(time.time() * 1000)
@@ -129,7 +130,7 @@ class BatchProducerNode(ProducerNode):
                 f"a record has at most {limits.RECORD_OCTETS} octets with its key and headers, "
                 f"this one has {size}"
             )
-        record = (timestamp, key, value, headers)
+        record = (timestamp, key, value, checked)
         while True:
             sealed = None
             with self._lock:

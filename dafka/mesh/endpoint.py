@@ -41,7 +41,7 @@ from dafka.mesh.node import Node
 from dafka.mesh.options import EndpointOptions, node_options
 from dafka.mesh.sockets import Socket
 from dafka.mesh.ticking import Ticking
-from dafka.protocol.commands import Command, Fetch, Head
+from dafka.protocol.commands import Ack, Command, Fetch, Head
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.framing import encode, zmq_topic
 from dafka.protocol.runs import Inbound, Run, RunReader, encode_run
@@ -324,7 +324,7 @@ class Endpoint:
         is_run = type(item) is Run
         topic = run_topic(item) if is_run else zmq_topic(item)  # type: ignore[arg-type]
         own = self._nodes.get(node, ())
-        if topic not in own and topic[:1] not in own:
+        if isinstance(item, Ack) or (topic not in own and topic[:1] not in own):
             return None
         if self._verbose:
             log.debug("in: %s", _brief(item))

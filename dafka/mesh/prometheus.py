@@ -45,7 +45,7 @@ class MetricsServer:
         from prometheus_client import CollectorRegistry, start_http_server
 
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Collector(kind, read))  # type: ignore[arg-type]
+        registry.register(_Collector(kind, read))
         try:
             self._server, self._thread = start_http_server(port, addr=host, registry=registry)
         except OSError as error:

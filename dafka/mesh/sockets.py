@@ -42,7 +42,8 @@ class Socket:
     def bind(self, address: str) -> str:
         """Bind and return the address as bound (``*`` or ``0`` as port becomes a number)."""
         self._socket.bind(address)
-        return str(self._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode())
+        bound: bytes = self._socket.getsockopt(zmq.LAST_ENDPOINT)  # type: ignore[assignment]
+        return bound.rstrip(b"\0").decode()
 
     def bind_free_port(self, host: str) -> int:
         """Bind a free TCP port of an interface and return its number."""
@@ -58,7 +59,8 @@ class Socket:
 
     def readable(self) -> bool:
         """Whether a message waits. Asking may use up the descriptor's edge."""
-        return bool(self._get(zmq.EVENTS) & zmq.POLLIN)
+        events: int = self._get(zmq.EVENTS)  # type: ignore[assignment]
+        return bool(events & zmq.POLLIN)
 
     def receive(self, limit: int, size: int = 2**62) -> list[list[bytes]]:
         """The waiting messages, at most ``limit``, each as its list of frames.

@@ -321,7 +321,7 @@ class StoreNode(Node):
             key = next(iter(self._requests))
             request = self._requests.pop(key)
             try:
-                rest = self._serve_some(request) if isinstance(request, Serve) else self._tell_end(request)
+                rest = self._answer(request)
             except Exception:
                 # A damaged place in the log must not end the serving of all others.
                 logger.exception("the store in %s cannot serve %s", self.log.path, request)
@@ -331,6 +331,13 @@ class StoreNode(Node):
                 # Behind the others: a long catch-up does not starve them.
                 self._requests.setdefault(key, rest)
             next_turn()
+
+    def _answer(self, request: Serve | End) -> Serve | None:
+        """Answer as much of a request as goes into one turn; the rest of it."""
+        if isinstance(request, Serve):
+            return self._serve_some(request)
+        self._tell_end(request)
+        return None
 
     def _serve_some(self, request: Serve) -> Serve | None:
         partition = self.log.find(request.topic, request.address)
@@ -367,7 +374,7 @@ class StoreNode(Node):
                 first, contents = self._read(partition, end)
             end = end._replace(
                 sequence=max(end.sequence, partition.next_sequence),
-                kind=_KINDS.get(partition.kind, 0),
+                kind=_KINDS.get(partition.kind or "", 0),
                 offset=partition.next_offset,
                 first=first,
                 count=len(contents),

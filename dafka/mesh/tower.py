@@ -141,7 +141,7 @@ class _TowerNode:
             self.discarded.add("not-a-node-beacon")
             return
         try:
-            peer = frames[0].get("Peer-Address")
+            peer = str(frames[0].get("Peer-Address"))
         except zmq.ZMQError:
             peer = ""  # inproc and ipc have none
         self._counts["beacons_in"] += 1

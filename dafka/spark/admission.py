@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dafka.spark.options import TopicPartition
+from dafka.spark.option_values import TopicPartition
 
 Offsets = dict[TopicPartition, int]
 

@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
@@ -22,9 +22,12 @@ from dafka.broker import Connection, connect
 from dafka.broker.interface.broker import Fetched, FetchFrom, ListedOffset, Metadata, Produced
 from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.spark.errors import OffsetError, UnknownTopicError, UnreachableError
-from dafka.spark.options import Access, Subscription, TopicPartition
+from dafka.spark.option_values import TopicPartition
+from dafka.spark.options import Access, Subscription
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 CLUSTERS_LIMIT = 16  # addresses that one process keeps connections for
 _INTERNAL = ("__consumer_offsets", "__transaction_state")  # Kafka's own: no pattern means them
@@ -69,13 +72,13 @@ class Cluster:
         """
         named = subscription.topics or tuple(dict.fromkeys(topic for topic, _ in subscription.partitions))
         found: list[TopicPartition] = []
-        for name, topic in self.metadata(named or None).topics.items():
+        for topic, there in self.metadata(named or None).topics.items():
             if subscription.pattern is not None:
-                if name in _INTERNAL or not re.fullmatch(subscription.pattern, name):
+                if topic in _INTERNAL or not re.fullmatch(subscription.pattern, topic):
                     continue
-            elif topic.error is not None:
-                raise UnknownTopicError(f"topic {name!r} at {self.access.servers}: {reason(topic.error)}")
-            found += ((name, partition.number) for partition in topic.partitions)
+            elif there.error is not None:
+                raise UnknownTopicError(f"topic {topic!r} at {self.access.servers}: {reason(there.error)}")
+            found += ((topic, partition.number) for partition in there.partitions)
         if subscription.partitions:
             if missing := set(subscription.partitions).difference(found):
                 topic, number = min(missing)
@@ -205,7 +208,7 @@ class Cluster:
                 raise _unreachable(self.access, error) from error
         return connection.call(method, *args, **keywords)
 
-    def _patiently(self, ask: Any) -> Any:
+    def _patiently(self, ask: Callable[[], T]) -> T:
         pause, deadline = _FIRST_PAUSE, time.monotonic() + self.access.patience
         while True:
             try:

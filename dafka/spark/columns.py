@@ -157,7 +157,7 @@ def _places(body: bytes, count: int) -> tuple[Numbers, Numbers]:
             column = body[place : position + records * size : size]
             records = len(column) - len(column.lstrip(column[:1]))
         if records >= _STRETCH:
-            steps = np.arange(0, records * size, size, np.int64)
+            steps = np.arange(0, records * size, size, dtype=np.int64)
             pieces.append((steps + start, steps + (position + size)))
             found += records
             position += records * size

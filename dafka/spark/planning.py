@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from dafka.spark.cluster import Cluster
 from dafka.spark.errors import DataLossError, OffsetError, OptionError, UnknownTopicError
-from dafka.spark.options import EARLIEST, LATEST, Position, ReadOptions, TopicPartition
+from dafka.spark.option_values import TopicPartition
+from dafka.spark.options import EARLIEST, LATEST, Position, ReadOptions
 from dafka.spark.ranges import OffsetRange, split
 
 log = logging.getLogger(__name__)

@@ -47,7 +47,7 @@ def session(name: str, master: str | None = None, conf: Mapping[str, str] | None
     for option, value in (conf or {}).items():
         builder = builder.config(option, value)
     spark = builder.getOrCreate()
-    if submitted and spark.sparkContext.master.startswith("local"):
+    if submitted and str(spark.sparkContext.master).startswith("local"):
         given = spark.sparkContext.getConf()
         for option, value in _SMALL.items():
             if not given.contains(option):

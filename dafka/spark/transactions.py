@@ -34,7 +34,7 @@ from dafka.broker.interface.groups import CommittedOffset
 from dafka.broker.interface.transactions import ListedTransaction, ProducerIdentity, TransactionDescription
 from dafka.spark.cluster import Cluster, reason
 from dafka.spark.errors import WriteError
-from dafka.spark.options import TopicPartition
+from dafka.spark.option_values import TopicPartition
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,8 @@ from dafka.protocol.batch import SEQUENCES, with_producer
 from dafka.protocol.batch_writer import RECORD_OVERHEAD, Headers, encode_columns
 from dafka.spark.cluster import Cluster, reason
 from dafka.spark.errors import ColumnError, UnknownTopicError, WriteError
-from dafka.spark.options import TopicPartition, WriteOptions
+from dafka.spark.option_values import TopicPartition
+from dafka.spark.options import WriteOptions
 from dafka.spark.partitioning import by_key, in_turn
 
 Numbers = npt.NDArray[np.int64]

@@ -13,11 +13,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from kafka.consumer.fetcher import ConsumerRecord
-from kafka.errors import KafkaError, UnknownTopicOrPartitionError
+from kafka.errors import BrokerResponseError, KafkaError, UnknownTopicOrPartitionError
 from kafka.partitioner import murmur2
 from kafka.structs import TopicPartition
 
@@ -236,7 +237,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         self._hub.run(self._faulty.fetch_delays.__setitem__, topic, float(seconds))
         until_then = ExitStack()
         until_then.callback(self._hub.run, self._faulty.release)
-        until_then.callback(self._hub.run, self._faulty.fetch_delays.pop, topic, None)
+        until_then.callback(self._hub.run, partial(self._faulty.fetch_delays.pop, topic, None))
         return until_then
 
     def hang(self) -> ExitStack:
@@ -266,16 +267,17 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
             raise TypeError(f"error is a class of kafka.errors, not {error!r}")
         if type(times) is not int or times < 1:
             raise ValueError(f"times is how many requests are to fail, 1 or more, not {times!r}")
-        self._hub.run(kind(self._faulty).extend, [Failure(error, topic, written)] * times)
+        failure = Failure(cast("type[BrokerResponseError]", error), topic, written)
+        self._hub.run(kind(self._faulty).extend, [failure] * times)
 
     # -- inside ---------------------------------------------------------------------------------
 
     @property
     def _faulty(self) -> FaultyBroker:
-        return self._state().core  # type: ignore[no-any-return]
+        return cast(FaultyBroker, self._state().core)
 
     def _within(self, work: Callable[[BrokerInterface], T]) -> T:
-        return self._hub.run(work, self._faulty._broker)  # type: ignore[no-any-return]
+        return self._hub.run(work, self._faulty._broker)
 
     def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the broker inside, past the faults."""

@@ -68,7 +68,7 @@ def _pauses(timeout: float) -> Iterator[float]:
 
 async def _looked(condition: Callable[[], T | Awaitable[T]]) -> T:
     outcome = condition()
-    return await outcome if inspect.isawaitable(outcome) else outcome  # type: ignore[return-value]
+    return await outcome if inspect.isawaitable(outcome) else outcome
 
 
 def _said(timeout: float, what: Any) -> str:

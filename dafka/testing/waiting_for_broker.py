@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kafka.consumer.fetcher import ConsumerRecord
@@ -150,5 +151,6 @@ def _wait(awaited: _Awaited[T], timeout: float) -> T:
 async def _async_wait(awaited: _Awaited[T], timeout: float) -> T:
     import asyncio
 
-    await async_wait_until(lambda: asyncio.to_thread(awaited.there), timeout, awaited.words)
+    look: Callable[[], bool | Awaitable[bool]] = partial(asyncio.to_thread, awaited.there)
+    await async_wait_until(look, timeout, awaited.words)
     return await asyncio.to_thread(awaited.outcome)

@@ -14,7 +14,8 @@ import click
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from dafka.protocol.errors import DafkaError
 from dafka.spark.cluster import find_broker
@@ -23,7 +24,7 @@ from dafka.spark.pipelines.interrupting import InterruptedWork, until_signal
 from dafka.spark.session import is_submitted, session
 
 Command = Callable[..., Any]
-_LOOK = 1.0  # seconds between two looks at a query
+_LOOK = 1  # seconds between two looks at a query
 _MANY = 20  # micro-batches; Spark keeps its reports on the last 100
 BROKER_SECONDS = 10.0  # that a broker may take to answer before Spark is started
 _OURS = re.compile(r"dafka\.spark\.[\w.]+Error: (.*)")
@@ -102,7 +103,8 @@ def _without_traces_of_the_end(spark: SparkSession) -> None:
     """Have nobody print a trace because a signal to the whole process group ended Java: that is raised."""
     logging.getLogger().addFilter(_is_not_of_py4j)  # which logs to the root
     with suppress(AttributeError):  # not PySpark's public interface
-        spark.sparkContext._accumulatorServer.handle_error = lambda *_: None
+        accumulators: Any = spark.sparkContext._accumulatorServer
+        accumulators.handle_error = lambda *_: None
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
