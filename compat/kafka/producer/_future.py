@@ -15,8 +15,9 @@ from typing import Any
 
 from kafka.errors import IllegalStateError, KafkaTimeoutError
 from kafka.producer.future import FutureRecordMetadata, RecordMetadata
+from kafka.structs import TopicPartition
 
-from compat.kafka.producer._batches import Batch, run_callback
+from compat.kafka.producer._batches import Batch, PartitionQueue, run_callback
 
 
 def _nothing(outcome: Any) -> None:
@@ -111,3 +112,13 @@ class RecordFuture(FutureRecordMetadata):
 
     def rebind(self, new_produce_future: Any, new_batch_index: int) -> None:
         raise IllegalStateError("a record stays in its batch")
+
+
+def failed_future(
+    topic: str, partition: int | None, error: Exception, sizes: tuple[int, int, int]
+) -> RecordFuture:
+    """A future that has failed before there was a partition to send to."""
+    batch = Batch(PartitionQueue(None, TopicPartition(topic, partition), 0, None, None), 0)  # type: ignore[arg-type]
+    batch.error = error
+    batch.done = True
+    return RecordFuture(batch, (-1, None, None, *sizes))  # type: ignore[arg-type]

@@ -1,60 +1,53 @@
 """The green thread of the hub that carries a producer's batches to the broker.
 
-``send`` puts a queue into ``ready`` when its open batch gets a first record or is sealed, and wakes the
-sender if it sleeps. The sender collects what may go (sealed batches; open ones that have lingered for
-``linger_ms`` or are being flushed), hands it to ``broker.produce`` in one call, and publishes the
-outcome. One call is under way at a time, so a partition's order survives retries; meanwhile further
+The sender collects what may be sent from the accumulator's queues (sealed batches; open ones that have
+lingered for ``linger_ms`` or are being flushed), hands it to ``broker.produce`` in one call, and publishes
+the outcome. One call is under way at a time, so a partition's order survives retries; meanwhile further
 records gather, which is what makes batches grow under load.
 
 The sender belongs to the hub, not to the producer: a producer that is garbage collected without
-``close`` still gets its records sent. How much may be under way is :mod:`compat.kafka.producer._room`.
+``close`` still gets its records sent.
 """
 
 from __future__ import annotations
 
 import atexit
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import accumulate
 from time import monotonic
 from typing import Any
 
-import gevent.event
 from kafka.errors import DuplicateSequenceNumberError, KafkaTimeoutError, UnknownTopicOrPartitionError
-from kafka.structs import TopicPartition
 
 from compat.kafka._client import Client
 from compat.kafka._metrics import ProducerMetrics
+from compat.kafka.producer._accumulator import RecordAccumulator
 from compat.kafka.producer._batches import Batch, PartitionQueue
-from compat.kafka.producer._callbacks import CallbackThread
 from compat.kafka.producer._identity import LATER, SEQUENCE_ERRORS, Identity, is_refusal
-from compat.kafka.producer._room import Room
 from compat.kafka.producer._splitting import can_split, split
-from compat.kafka.producer._topics import Topics
 from dafka.broker.remote.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
-LARGEST_BATCH = 1_000_000  # octets; below the broker's message.max.bytes
 ROUND_BYTES = 4 * 1024 * 1024  # octets after which no further batch joins a call of broker.produce
 SHORTEST_AGE = 0.1  # seconds between looks at the metadata, whatever is configured: the hub has more to do
-FINISH_SLICE = 0.1  # seconds between two looks for callbacks that nobody else can run
 
 
 class Sender:
-    """Sends what a producer's queues hold. Methods are for any thread where they do not say otherwise."""
+    """Sends what a producer's accumulator holds. Hub side, but for the constructor."""
 
     def __init__(
         self,
         client: Client,
+        accumulator: RecordAccumulator,
         config: dict[str, Any],
         metrics: ProducerMetrics | None = None,
         identity: Identity | None = None,
     ) -> None:
         """``identity`` is that of an idempotent producer."""
-        self._hub = client.hub
         self._client = client
+        self._accumulator = accumulator
         self._metrics = metrics
         self._identity = identity
         self._acks = config["acks"]
@@ -63,138 +56,27 @@ class Sender:
         self._retry_backoff = config["retry_backoff_ms"] / 1000
         self._delivery_timeout = config["delivery_timeout_ms"] / 1000
         self._metadata_max_age = max(config["metadata_max_age_ms"] / 1000, SHORTEST_AGE)
-        # A batch that the broker would refuse as too large takes all its records with it.
-        self._new_queue_args = (min(config["batch_size"], LARGEST_BATCH), config["compression_type"])
-        self.topics = Topics(self._new_queue)
-        self.incomplete: dict[Batch, None] = {}  # batches with records, until their outcome is known
-        self.callbacks = CallbackThread(self._hub)
-        self.ready: deque[PartitionQueue] = deque()
-        self.asleep = False
-        self.closing = False
-        self._flushes: list[object] = []
         self._pending: dict[PartitionQueue, None] = {}
-        self.room = Room(self._hub)
         self._no_metadata = Trouble(log)
         self.records_sent = 0
         self.records_failed = 0
         self.bytes_sent = 0
         self.batches_sent = 0
-        self.ended = False
         self.at_exit: Callable[[], None] | None = None  # registered with atexit until the sender ends
-        self._event = gevent.event.Event()
-        self._hub.post(self._start)
-
-    def _new_queue(self, partition: TopicPartition) -> PartitionQueue:
-        return PartitionQueue(self._hub, partition, *self._new_queue_args, self)
-
-    # -- for the threads that send ---------------------------------------------------------------
-
-    def opened(self, batch: Batch) -> None:
-        """A batch has got its first record."""
-        self.ready.append(batch.queue)
-        if self.asleep:
-            self.wake()
-        if self.ended:  # a send() that overlapped with close()
-            self._hub.post(self._start)
-
-    def sealed(self, batch: Batch) -> None:
-        """A batch is full: encode it and pass it on."""
-        self.room.take(batch)
-        self.ready.append(batch.queue)
-        batch.encode()
-        if self.asleep:
-            self.wake()
-
-    def wake(self) -> None:
-        """Have the sender look at its queues."""
-        self.asleep = False
-        self._hub.post(self._event.set)
-
-    def await_room(self, max_block_ms: float) -> None:
-        """Wait until less than the limit is under way.
-
-        Raises:
-            KafkaTimeoutError: it still was not after ``max_block_ms``.
-        """
-        if not self.here:  # a callback is what the records under way wait for
-            self.room.wait(max_block_ms)
-
-    @property
-    def here(self) -> bool:
-        """Whether the calling code is a callback, or runs in the hub: it must not wait for records."""
-        return self._hub.here or self.callbacks.here
-
-    def flush(self, timeout: float | None) -> None:
-        """Send everything now and wait for the outcome of what was appended before this call.
-
-        Raises:
-            KafkaTimeoutError: not all of it was known within ``timeout`` seconds.
-        """
-        self._hub.check()
-        deadline = None if timeout is None else monotonic() + timeout
-        token = object()
-        self._flushes.append(token)
-        try:
-            batches = list(self.incomplete)
-            if not batches:
-                return
-            self.ready.extend({batch.queue: None for batch in batches})
-            self.wake()
-            for batch in batches:
-                if not batch.finished:
-                    left = None if deadline is None else max(deadline - monotonic(), 0.0)
-                    if not batch.wait(left):
-                        waiting = sum(1 for batch in batches if not batch.done)
-                        raise KafkaTimeoutError(
-                            f"Timeout waiting for flush: {waiting} of {len(batches)} batches are not "
-                            f"acknowledged after {timeout} secs."
-                        )
-        finally:
-            self._flushes.remove(token)
-
-    def finish(self, timeout: float) -> None:
-        """:meth:`flush` at the interpreter's end, when callbacks may have to run here.
-
-        Raises:
-            KafkaTimeoutError: not every outcome was known within ``timeout`` seconds.
-        """
-        ends = monotonic() + timeout
-        batches = list(self.incomplete)
-        while not all(batch.finished for batch in batches):
-            left = ends - monotonic()
-            try:
-                self.flush(min(max(left, 0.0), FINISH_SLICE))
-            except KafkaTimeoutError:
-                if left <= 0:
-                    raise
-            self.callbacks.run_here()
-            if left <= 0:
-                return
-
-    def close(self) -> None:
-        """End when everything is sent; does not wait."""
-        self.closing = True
-        self.wake()
-
-    # -- in the hub -------------------------------------------------------------------------------
-
-    def _start(self) -> None:
-        self.ended = False
-        self._hub.spawn(self._run)
+        accumulator.serve(self._run)
 
     def _run(self) -> None:
+        accumulator = self._accumulator
         next_refresh = monotonic() + self._metadata_max_age
         while True:
-            # The flag goes up before the queues are looked at: who appends later sees it and wakes us.
-            self._event.clear()
-            self.asleep = True
+            # Before the queues are looked at: a thread that appends later wakes the sender.
+            accumulator.lie_down()
             work, due = self._collect()
             if work:
-                self.asleep = False
+                accumulator.get_up()
                 self._produce(work)
                 continue
-            if self.closing and not self._pending and self._close_queues():
-                self.ended = True
+            if accumulator.closing and not self._pending and accumulator.close_queues():
                 self._client.close()
                 if self.at_exit is not None:
                     atexit.unregister(self.at_exit)
@@ -202,16 +84,15 @@ class Sender:
             now = monotonic()
             if now >= next_refresh:
                 next_refresh = now + self._metadata_max_age
-                self._try_to_refresh(list(self.topics))
+                self._try_to_refresh(list(accumulator.topics))
                 continue
-            self._event.wait(min(due, next_refresh) - now)
+            accumulator.sleep(min(due, next_refresh) - now)
 
     def _collect(self) -> tuple[dict[PartitionQueue, list[Batch]], float]:
         """What may be sent now, by queue, and else when to look again."""
-        ready, pending = self.ready, self._pending
-        while ready:
-            pending[ready.popleft()] = None
-        at_once = bool(self._flushes) or self.closing or self._linger <= 0
+        accumulator, pending = self._accumulator, self._pending
+        pending.update(dict.fromkeys(accumulator.take_ready()))
+        at_once = accumulator.urgent or self._linger <= 0
         now = monotonic()
         due = now + 3600.0
         work: dict[PartitionQueue, list[Batch]] = {}
@@ -228,7 +109,7 @@ class Sender:
                     if at_once or lingers_until <= now:
                         sealed = queue.seal_open()
                         if sealed is not None:
-                            self.room.take(sealed)
+                            accumulator.pool.take(sealed)
                             batch = queue.take_sealed()
                     else:
                         due = min(due, lingers_until)
@@ -390,16 +271,11 @@ class Sender:
                 self._metrics.failed(batch.queue.partition.topic, batch.count)
         batch.resolve(offset, timestamp, error)
 
-    def finished(self, batch: Batch) -> None:
-        """The outcome of a batch is known and its callbacks have run. Any thread."""
-        self.incomplete.pop(batch, None)
-        self.room.give_back(batch)
-
     def refresh(self, names: Iterable[str], create: bool = False) -> Any:
         """Ask the broker about topics. In the hub; :meth:`Client.call` brings other threads here."""
         wanted = list(names)
         metadata = self._client.broker.metadata(wanted, create)
-        self.topics.update_from(metadata, wanted)
+        self._accumulator.topics.update_from(metadata, wanted)
         if self._metrics is not None:
             self._metrics.refreshed()
         return metadata
@@ -411,11 +287,6 @@ class Sender:
             self._no_metadata.again("no metadata of %s: %r", names, error)
         else:
             self._no_metadata.over()
-
-    def _close_queues(self) -> bool:
-        # Whoever passed the producer's check just before it was closed may still have appended.
-        closed = [queue.close_if_empty() for queue in self.topics.queues()]
-        return all(closed)
 
 
 def _following(offset: int, batches: list[Batch]) -> list[int]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from kafka.errors import MessageSizeTooLargeError
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
 
 def headers_size(headers: Any) -> int:
     """The octets of all headers, -1 if there are none.
@@ -32,7 +35,17 @@ def as_bytes(serialized: Any, what: str) -> bytes:
     raise TypeError(f"Unsupported type for serialized {what}: {type(serialized)}")
 
 
-def apply_serializer(serializer: Any, topic: str, headers: Any, data: Any) -> Any:
+def serialize(config: Any, topic: str, headers: Any, key: Any, value: Any) -> tuple[Any, Any]:
+    """What the configured serializers make of a key and a value."""
+    headers = [] if headers is None else headers
+    if config["key_serializer"] is not None:
+        key = _apply(config["key_serializer"], topic, headers, key)
+    if config["value_serializer"] is not None:
+        value = _apply(config["value_serializer"], topic, headers, value)
+    return key, value
+
+
+def _apply(serializer: Any, topic: str, headers: Any, data: Any) -> Any:
     """What the serializer makes of ``data``; serializers written for older versions take no headers."""
     try:
         return serializer.serialize(topic, headers, data)
@@ -44,3 +57,17 @@ def apply_serializer(serializer: Any, topic: str, headers: Any, data: Any) -> An
         message = "serializer does not implement serialize(topic, headers, data)"
         warnings.warn(message, DeprecationWarning, stacklevel=4)
         return serialized
+
+
+def check_size(limit: int, key: bytes | None, value: bytes | None, headers: Any) -> None:
+    """Refuse a record that is larger than ``max_request_size``.
+
+    Raises:
+        MessageSizeTooLargeError.
+    """
+    size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, value, headers or [])
+    if size > limit:
+        raise MessageSizeTooLargeError(
+            f"The message is {size} bytes when serialized which is larger than the maximum request "
+            f"size you have configured with the max_request_size configuration ({limit})"
+        )

@@ -2,10 +2,10 @@
 
 What runs for every record is :meth:`KafkaProducer.send`, in the caller's thread: checks, serializers,
 partition, and one append under the partition's lock. Everything that happens once for a batch is
-elsewhere: batches and their encoding in :mod:`compat.kafka.producer._batches`, the green thread that
-hands them to the broker in :mod:`compat.kafka.producer._sender`. Topics that are not known yet and partitions
-that are chosen otherwise are in :mod:`compat.kafka.producer._choosing`, the transactional methods in
-:mod:`compat.kafka.producer._transactional`.
+elsewhere: batches and their encoding in :mod:`compat.kafka.producer._batches`, the batches of all partitions
+in :mod:`compat.kafka.producer._accumulator`, the green thread that hands them to the broker in
+:mod:`compat.kafka.producer._sender`. Topics that are not known yet and partitions that the program chooses
+are in :mod:`compat.kafka.producer._partitioning`, transactions in :mod:`compat.kafka.producer._transactions`.
 
 Callbacks of futures run in order in a thread of the producer's own (:mod:`compat.kafka.producer._callbacks`):
 they may ``send``, and may not wait for another record of the same producer.
@@ -22,28 +22,21 @@ from time import time
 from typing import Any, ClassVar
 
 import kafka.producer.kafka as _theirs
-from kafka.errors import (
-    BrokerResponseError,
-    MessageSizeTooLargeError,
-)
+from kafka.errors import BrokerResponseError, IllegalStateError
 from kafka.partitioner import DefaultPartitioner
 from kafka.producer.future import FutureRecordMetadata
-from kafka.record.default_records import DefaultRecordBatchBuilder
-from kafka.structs import TopicPartition
 
 from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._metrics import ProducerMetrics, new_registry
 from compat.kafka._mirror import counterpart_names
-from compat.kafka.producer._batches import Batch, PartitionQueue
-from compat.kafka.producer._choosing import Choosing
+from compat.kafka.producer import _accumulator  # its class would hide kafka-python's of this name
 from compat.kafka.producer._config import check_config, read_config
-from compat.kafka.producer._future import RecordFuture
+from compat.kafka.producer._future import RecordFuture, failed_future
 from compat.kafka.producer._identity import Identity
+from compat.kafka.producer._partitioning import Partitioning
 from compat.kafka.producer._sender import Sender
-from compat.kafka.producer._topics import ClusterView
-from compat.kafka.producer._transactional import Transactional
 from compat.kafka.producer._transactions import Transactions
-from compat.kafka.producer._values import apply_serializer, as_bytes, headers_size
+from compat.kafka.producer._values import as_bytes, check_size, headers_size, serialize
 from dafka.protocol.batch_writer import TIMESTAMP_LIMIT
 
 log = logging.getLogger(__name__)
@@ -60,7 +53,7 @@ _TIMESTAMPS = range(-TIMESTAMP_LIMIT, TIMESTAMP_LIMIT + 1)  # what a record batc
 _new_future = object.__new__
 
 
-class KafkaProducer(Choosing, Transactional):
+class KafkaProducer:
     """Publishes records to topics of a broker. Safe for use by many threads.
 
     The configuration keys and their defaults are kafka-python's. Of those that describe a network connection
@@ -89,15 +82,16 @@ class KafkaProducer(Choosing, Transactional):
         metrics = None if self._metrics is None else ProducerMetrics(self._metrics)
         self._transactions: Transactions | None = None
         identity = self._new_identity() if self.config["enable_idempotence"] else None
-        self._sender = Sender(self._client, self.config, metrics, identity)
-        self._topics = self._sender.topics
-        self._cluster = ClusterView(self._topics)
+        self._accumulator = _accumulator.RecordAccumulator(self._client.hub, self.config)
+        self._sender = Sender(self._client, self._accumulator, self.config, metrics, identity)
+        self._topics = self._accumulator.topics
+        self._partitioning = Partitioning(self._client, self._topics, self._sender.refresh, self.config)
         self._serializes = any(self.config[key] is not None for key in ("key_serializer", "value_serializer"))
         self._partitions_itself = type(self.config["partitioner"]) is DefaultPartitioner
         self._certainly_small = self.config["max_request_size"] - _SIZE_MARGIN
         self._register_metrics()
         self._closed = False
-        self._sender.at_exit = _finish_at_exit(self._sender, self._pid)
+        self._sender.at_exit = _finish_at_exit(self._accumulator, self._pid)
         atexit.register(self._sender.at_exit)
         cut_off_in_child(self)
 
@@ -117,13 +111,13 @@ class KafkaProducer(Choosing, Transactional):
     def _register_metrics(self) -> None:
         if self._metrics is None:
             return
-        sender = self._sender
+        accumulator, sender = self._accumulator, self._sender
         gauges = {
             "record-send-total": ("records acknowledged", lambda: sender.records_sent),
             "record-error-total": ("records that failed", lambda: sender.records_failed),
             "byte-total": ("octets of acknowledged batches, before compression", lambda: sender.bytes_sent),
             "batch-total": ("batches acknowledged", lambda: sender.batches_sent),
-            "incomplete-batches": ("batches under way", lambda: len(sender.incomplete)),
+            "incomplete-batches": ("batches under way", lambda: len(accumulator.incomplete)),
         }
         self._metrics.add_gauges("producer-metrics", gauges)
 
@@ -168,7 +162,7 @@ class KafkaProducer(Choosing, Transactional):
             header_size = headers_size(headers)
         key_bytes, value_bytes = key, value
         if self._serializes:
-            key_bytes, value_bytes = self._serialize(topic, headers, key, value)
+            key_bytes, value_bytes = serialize(self.config, topic, headers, key, value)
         if key_bytes is None:
             key_size = -1
             size = _RECORD_OVERHEAD
@@ -188,23 +182,25 @@ class KafkaProducer(Choosing, Transactional):
         known = self._topics.get(topic)
         if known is None:
             try:
-                known = self._await_topic(topic, self.config["max_block_ms"])
+                known = self._partitioning.await_topic(topic)
             except BrokerResponseError as error:
                 log.error("%s: no metadata of topic %s: %s", self, topic, error)
-                return _failed_future(topic, partition, error, (key_size, value_size, header_size))
+                return failed_future(topic, partition, error, (key_size, value_size, header_size))
         if partition is None and self._partitions_itself:
             if key_bytes is None:
                 queue = known.queues[int(random() * known.count)]
             else:
                 queue = known.queue_of_key(key_bytes) or known.hash_key(key_bytes)
         else:
-            queue = self._choose_queue(topic, known, partition, key, value, key_bytes, value_bytes, size)
+            queue = self._partitioning.choose(
+                topic, known, partition, key, value, key_bytes, value_bytes, size
+            )
 
         if headers:
             size += header_size + 4 * len(headers)
             headers = list(headers)
         if size > self._certainly_small:
-            self._check_size(key_bytes, value_bytes, headers)
+            check_size(self.config["max_request_size"], key_bytes, value_bytes, headers)
         if self._transactions is not None:
             self._transactions.check_send()
         if timestamp_ms is None:
@@ -223,44 +219,13 @@ class KafkaProducer(Choosing, Transactional):
                 index = 0
         if not index:
             record = (timestamp_ms, key_bytes, value_bytes, headers or ())
-            batch, index = self._append_first(queue, record, size)
+            batch, index = self._accumulator.append(queue, record, size)
 
         # What RecordFuture(batch, (...)) does, without the call.
         future = _new_future(RecordFuture)
         future._produce_future = batch
         future.args = (index, timestamp_ms, None, key_size, value_size, header_size)
         return future
-
-    def _append_first(self, queue: PartitionQueue, record: Any, size: int) -> tuple[Batch, int]:
-        """Append a record that does not simply join the open batch."""
-        sender = self._sender
-        if sender.room.full:
-            sender.await_room(self.config["max_block_ms"])
-        batch, index, sealed = queue.append(record, size)
-        if sealed is not None:
-            sender.sealed(sealed)
-        if not index:
-            sender.opened(batch)
-        return batch, index
-
-    def _serialize(self, topic: str, headers: Any, key: Any, value: Any) -> tuple[Any, Any]:
-        headers = [] if headers is None else headers
-        key_serializer = self.config["key_serializer"]
-        value_serializer = self.config["value_serializer"]
-        if key_serializer is not None:
-            key = apply_serializer(key_serializer, topic, headers, key)
-        if value_serializer is not None:
-            value = apply_serializer(value_serializer, topic, headers, value)
-        return key, value
-
-    def _check_size(self, key: bytes | None, value: bytes | None, headers: Any) -> None:
-        size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, value, headers or [])
-        if size > self.config["max_request_size"]:
-            raise MessageSizeTooLargeError(
-                f"The message is {size} bytes when serialized which is larger than the maximum request "
-                f"size you have configured with the max_request_size configuration "
-                f"({self.config['max_request_size']})"
-            )
 
     # -- flush and close ---------------------------------------------------------------------------
 
@@ -271,7 +236,7 @@ class KafkaProducer(Choosing, Transactional):
             KafkaTimeoutError: it was not within ``timeout`` seconds.
             IllegalStateError: called from a callback, which would wait for itself.
         """
-        self._sender.flush(timeout)
+        self._accumulator.flush(timeout)
 
     def close(self, timeout: float | None = None, null_logger: bool = False) -> None:
         """Send what is buffered, wait for its outcome at most ``timeout`` seconds, and end.
@@ -288,8 +253,8 @@ class KafkaProducer(Choosing, Transactional):
             timeout = threading.TIMEOUT_MAX
         if not 0 <= timeout <= threading.TIMEOUT_MAX:
             raise ValueError(f"Invalid timeout: {timeout}")
-        if not self._sender.here:
-            self._sender.flush(timeout)
+        if not self._accumulator.here:
+            self._accumulator.flush(timeout)
         self._end()
         for key in ("key_serializer", "value_serializer"):
             close = getattr(self.config[key], "close", None)
@@ -298,7 +263,7 @@ class KafkaProducer(Choosing, Transactional):
 
     def _end(self) -> None:
         self._closed = True
-        self._sender.close()
+        self._accumulator.close()
         if self._metrics is not None:
             self._metrics.close()
 
@@ -319,7 +284,90 @@ class KafkaProducer(Choosing, Transactional):
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         self.close()
 
+    # -- transactions ------------------------------------------------------------------------------
+
+    def init_transactions(self) -> None:
+        """Take over the ``transactional_id``, before anything else is done with it.
+
+        A transaction that an earlier instance has left open is aborted, and that instance fenced.
+
+        Raises:
+            IllegalStateError: no ``transactional_id`` is configured.
+            KafkaTimeoutError: it took longer than ``max_block_ms``.
+            ProducerFencedError, KafkaError: what the broker refuses it for.
+        """
+        self._transactional("Cannot call init_transactions without setting a transactional_id.").initialize()
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction: what is sent from now on belongs to it.
+
+        Raises:
+            IllegalStateError: no ``transactional_id`` is configured.
+            KafkaError: it cannot be begun now: one is open, or ``init_transactions`` was not called.
+        """
+        self._transactional("Cannot use transactional methods without enabling transactions").begin()
+
+    def send_offsets_to_transaction(self, offsets: Any, group_metadata: Any) -> None:
+        """Have offsets of a consumer group committed if, and only if, the transaction is.
+
+        Arguments:
+            offsets: ``{TopicPartition: OffsetAndMetadata}``.
+            group_metadata: ``KafkaConsumer.group_metadata()``, or the group's name.
+
+        Raises:
+            IllegalStateError: no ``transactional_id`` is configured.
+            TypeError, ValueError: the group is named wrongly.
+            CommitFailedError: the consumer is no longer a member of its group; abort the transaction.
+            ProducerFencedError, KafkaError: see ``commit_transaction``.
+        """
+        transactions = self._transactional("Cannot use transactional methods without enabling transactions")
+        transactions.send_offsets(offsets, group_metadata)
+
+    def commit_transaction(self) -> None:
+        """Send what is buffered and commit the transaction.
+
+        Raises:
+            IllegalStateError: no ``transactional_id`` is configured.
+            ProducerFencedError: another instance has taken over; only ``close`` is left.
+            KafkaTimeoutError: it took longer than ``max_block_ms``; it may be called again.
+            KafkaError: a record could not be sent, or no transaction is open. Abort the open one.
+        """
+        self._end_transaction(True, "Cannot commit transaction since transactions are not enabled")
+
+    def abort_transaction(self) -> None:
+        """Abort the transaction; records that were not sent fail with TransactionAbortedError.
+
+        Raises:
+            IllegalStateError, ProducerFencedError, KafkaTimeoutError, KafkaError: see
+                ``commit_transaction``.
+        """
+        self._end_transaction(False, "Cannot abort transaction since transactions are not enabled.")
+
+    def _end_transaction(self, commit: bool, refusal: str) -> None:
+        transactions = self._transactional(refusal)
+        transactions.begin_end(commit)
+        self._accumulator.flush(None)
+        transactions.finish(commit)
+
+    def _transactional(self, refusal: str) -> Transactions:
+        if self._closed:
+            raise self._client.closed_error("KafkaProducer already closed!")
+        if self._transactions is None:
+            if self.config["enable_idempotence"]:
+                refusal = "Transactional method invoked on a non-transactional producer."
+            raise IllegalStateError(refusal)
+        return self._transactions
+
     # -- everything else ---------------------------------------------------------------------------
+
+    def partitions_for(self, topic: str) -> set[int]:
+        """Numbers of the topic's partitions that can be written to; waits up to ``max_block_ms`` for it."""
+        known = self._topics.get(topic)
+        if known is None:
+            if self._closed:
+                raise self._client.closed_error("KafkaProducer already closed!")
+            known = self._partitioning.await_topic(topic)
+        return set(known.by_number)
 
     def bootstrap_connected(self) -> bool:
         """Whether the broker can be called."""
@@ -342,26 +390,18 @@ class KafkaProducer(Choosing, Transactional):
         )
 
 
-def _finish_at_exit(sender: Sender, pid: int) -> Any:
+def _finish_at_exit(accumulator: _accumulator.RecordAccumulator, pid: int) -> Any:
     """What the interpreter's exit calls for a producer that is still open; it does not keep it alive."""
 
     def finish() -> None:
         if os.getpid() != pid:
             return
         try:
-            sender.finish(EXIT_TIMEOUT)
+            accumulator.finish(EXIT_TIMEOUT)
         except Exception as error:
             log.warning("records were lost at exit: %s", error)
 
     return finish
-
-
-def _failed_future(topic: str, partition: int | None, error: Exception, sizes: Any) -> RecordFuture:
-    """A future that has failed before there was a partition to send to."""
-    batch = Batch(PartitionQueue(None, TopicPartition(topic, partition), 0, None, None), 0)  # type: ignore[arg-type]
-    batch.error = error
-    batch.done = True
-    return RecordFuture(batch, (-1, None, None, *sizes))  # type: ignore[arg-type]
 
 
 __getattr__ = counterpart_names(__name__)

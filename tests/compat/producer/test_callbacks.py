@@ -52,7 +52,7 @@ def test_at_the_end_of_the_interpreter_callbacks_run_in_its_thread(
     threads: list[int] = []
     for number in range(3):
         producer.send("t", b"%d" % number).add_callback(lambda _: threads.append(threading.get_ident()))
-    producer._sender.finish(20)
+    producer._accumulator.finish(20)
     assert threads == [threading.get_ident()] * 3
     failures.clear()
     future = producer.send("t", b"v").add_callback(lambda _: threads.append(threading.get_ident()))

@@ -17,7 +17,7 @@ from compat.kafka.errors import (
     NotLeaderForPartitionError,
     UnknownTopicOrPartitionError,
 )
-from compat.kafka.producer import _room
+from compat.kafka.producer import _accumulator
 from dafka.broker.interface.broker import Produced
 
 Producers = Callable[..., KafkaProducer]
@@ -131,23 +131,23 @@ def test_batches_gather_while_a_call_is_under_way(new_producer: Producers) -> No
 def test_send_waits_when_too_much_is_under_way(
     new_producer: Producers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_room, "BYTES_UNDER_WAY", 50_000)
+    monkeypatch.setattr(_accumulator, "BYTES_UNDER_WAY", 50_000)
     producer = new_producer(batch_size=1000)
     producer.partitions_for("t")
     FaultyBroker(producer, [0.2])
     most = 0
     for _ in range(2000):
         producer.send("t", b"x" * 100)
-        most = max(most, producer._sender.room.under_way)
+        most = max(most, producer._accumulator.pool.under_way)
     producer.flush(20)
     assert 40_000 < most < 60_000
-    assert producer._sender.room.under_way == 0 and not producer._sender.incomplete
+    assert producer._accumulator.pool.under_way == 0 and not producer._accumulator.incomplete
 
 
 def test_send_gives_up_waiting_after_max_block_ms(
     new_producer: Producers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_room, "BYTES_UNDER_WAY", 5_000)
+    monkeypatch.setattr(_accumulator, "BYTES_UNDER_WAY", 5_000)
     producer = new_producer(batch_size=1000, max_block_ms=50)
     producer.partitions_for("t")
     FaultyBroker(producer, [0.5])

@@ -1,8 +1,9 @@
-"""Where a producer's records go: topics that are not known yet, and partitions that are not the default's."""
+"""Where a producer's records go, beyond the default: topics not known yet, explicit and custom partitions."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any
 
@@ -18,44 +19,47 @@ from kafka.util import ensure_valid_topic_name
 from compat.kafka._calls import GRACE, Calls
 from compat.kafka._client import Client
 from compat.kafka.producer._batches import PartitionQueue
-from compat.kafka.producer._sender import Sender
-from compat.kafka.producer._topics import ClusterView, Topic
+from compat.kafka.producer._topics import ClusterView, Topic, Topics
 
 
-class Choosing:
-    """The part of a KafkaProducer that finds topics and chooses partitions; in the program's threads."""
+class Partitioning:
+    """Finds topics and chooses partitions for one producer, in the program's threads."""
 
-    config: dict[str, Any]
-    _closed: bool
-    _client: Client
-    _sender: Sender
-    _topics: dict[str, Topic]
-    _cluster: ClusterView
+    def __init__(
+        self,
+        client: Client,
+        topics: Topics,
+        refresh: Callable[[Iterable[str], bool], Any],
+        config: dict[str, Any],
+    ) -> None:
+        """``refresh`` asks the broker about topics, and may create them; it runs in the hub."""
+        self._client = client
+        self._topics = topics
+        self._refresh = refresh
+        self._cluster = ClusterView(topics)
+        self._config = config
 
-    def _await_topic(self, topic: str, max_block_ms: float) -> Topic:
+    def await_topic(self, topic: str) -> Topic:
         """Metadata of a topic that is not known yet, created if it may be.
 
         Raises:
             TypeError, ValueError: not a legal topic name.
-            KafkaTimeoutError: the topic did not appear in time.
+            KafkaTimeoutError: the topic did not appear within ``max_block_ms``.
             BrokerResponseError: the broker refuses it for good.
         """
         ensure_valid_topic_name(topic)
-        deadline = monotonic() + max_block_ms / 1000
+        max_block = self._config["max_block_ms"] / 1000
+        deadline = monotonic() + max_block
         calls = Calls(self._client)
         why = ""
         while True:
             left_ms = max(deadline - monotonic(), GRACE) * 1000
             try:
                 metadata = calls.within(
-                    left_ms,
-                    "Metadata",
-                    self._sender.refresh,
-                    [topic],
-                    self.config["allow_auto_create_topics"],
+                    left_ms, "Metadata", self._refresh, [topic], self._config["allow_auto_create_topics"]
                 )
                 why = f"topic {topic!r} has no partition that can be written to"
-            except KafkaConnectionError as error:  # nobody there for the moment
+            except KafkaConnectionError as error:  # no broker for the moment
                 metadata, why = None, str(error)
             except KafkaTimeoutError as error:
                 metadata, why = None, why or str(error.args[0])
@@ -63,19 +67,19 @@ class Choosing:
             if known is not None:
                 return known
             found = None if metadata is None else metadata.topics.get(topic)
-            error = None if found is None or found.error is None else _as_exception(found.error, topic)
-            if isinstance(error, TopicAuthorizationFailedError):
-                raise TopicAuthorizationFailedError({topic})
-            if error is not None and not isinstance(error, RetriableError):
-                raise error
+            refusal = None if found is None or found.error is None else found.error
+            if refusal is not None:
+                refused = refusal(topic) if isinstance(refusal, type) else refusal
+                if isinstance(refused, TopicAuthorizationFailedError):
+                    raise TopicAuthorizationFailedError({topic})
+                if not isinstance(refused, RetriableError):
+                    raise refused
             left = deadline - monotonic()
             if left <= 0:
-                raise KafkaTimeoutError(
-                    f"Failed to update metadata after {max_block_ms / 1000:.1f} secs: {why}"
-                )
-            self._client.pause(min(left, self.config["retry_backoff_ms"] / 1000))
+                raise KafkaTimeoutError(f"Failed to update metadata after {max_block:.1f} secs: {why}")
+            self._client.pause(min(left, self._config["retry_backoff_ms"] / 1000))
 
-    def _choose_queue(
+    def choose(
         self,
         topic: str,
         known: Topic,
@@ -94,7 +98,7 @@ class Choosing:
             if queue is None:
                 raise ValueError(f"Unrecognized partition {partition} for topic {topic}")
             return queue
-        partitioner = self.config["partitioner"]
+        partitioner = self._config["partitioner"]
         queue = self._ask_partitioner(topic, key, value, key_bytes, value_bytes)
         # KIP-480: a sticky partitioner moves on with the record that would need a new batch.
         rotate = getattr(partitioner, "on_new_batch", None)
@@ -106,7 +110,7 @@ class Choosing:
     def _ask_partitioner(
         self, topic: str, key: Any, value: Any, key_bytes: Any, value_bytes: Any
     ) -> PartitionQueue:
-        partitioner = self.config["partitioner"]
+        partitioner = self._config["partitioner"]
         if isinstance(partitioner, Partitioner):
             partition = partitioner.partition(topic, key, key_bytes, value, value_bytes, self._cluster)
         else:
@@ -120,16 +124,3 @@ class Choosing:
         if queue is None:
             raise ValueError(f"Unrecognized partition {partition} for topic {topic}")
         return queue
-
-    def partitions_for(self, topic: str) -> set[int]:
-        """Numbers of the topic's partitions that can be written to; waits up to ``max_block_ms`` for it."""
-        known = self._topics.get(topic)
-        if known is None:
-            if self._closed:
-                raise self._client.closed_error("KafkaProducer already closed!")
-            known = self._await_topic(topic, self.config["max_block_ms"])
-        return set(known.by_number)
-
-
-def _as_exception(error: Any, *args: Any) -> Exception:
-    return error(*args) if isinstance(error, type) else error
