@@ -283,7 +283,7 @@ def test_what_was_acknowledged_stays_and_what_was_aborted_is_never_seen(tmp_path
         assert any(one.committed for one in transactions)
         assert any(members.acknowledged.values())
         assert list(core.log.table("transactions.open")) == []
-        assert core._pending_bytes == 0
+        assert core._pending.bytes == 0
 
     try:
         get_hub().run(scenario)

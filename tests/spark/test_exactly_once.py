@@ -8,7 +8,7 @@ import gevent
 import pytest
 from spark.frames import create, frame, produce, stream, write, write_stream
 
-from dafka.broker.embedded.coordinated import CoordinatedCalls
+from dafka.broker.embedded.broker import EmbeddedBroker
 
 COMMITTED = {"kafka.isolation.level": "read_committed"}
 
@@ -53,7 +53,7 @@ def test_less_than_all_acknowledgements_are_refused(spark, broker):
 
 def test_a_task_that_outlives_its_write_leaves_nothing_open(spark, broker, monkeypatch):
     create(broker, "numbers", 1)
-    begin, begun, failed = CoordinatedCalls.init_producer_id, threading.Event(), threading.Event()
+    begin, begun, failed = EmbeddedBroker.init_producer_id, threading.Event(), threading.Event()
 
     def slow_for_task_1(calls, name, *arguments):
         if name.endswith("-1"):
@@ -62,7 +62,7 @@ def test_a_task_that_outlives_its_write_leaves_nothing_open(spark, broker, monke
                 gevent.sleep(0.01)
         return begin(calls, name, *arguments)
 
-    monkeypatch.setattr(CoordinatedCalls, "init_producer_id", slow_for_task_1)
+    monkeypatch.setattr(EmbeddedBroker, "init_producer_id", slow_for_task_1)
     bad = "if(id = 0, 5, 0) as partition"  # task 0 fails: there is no partition 5
     rows = spark.range(0, 2, 1, 2).selectExpr("cast(id as string) as value", bad)
     with pytest.raises(Exception, match="column partition is 5"):

@@ -1,12 +1,11 @@
-"""The administrative methods of the embedded broker, as a part of it
-(:mod:`dafka.broker.embedded.broker`)."""
+"""The administrative part of the embedded broker: configurations, trimming, and what is on the disk."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kafka.errors import (
     InvalidConfigurationError,
@@ -19,6 +18,8 @@ from kafka.errors import (
 )
 
 from dafka.broker.embedded.cleaner import Upkeep
+from dafka.broker.embedded.identity import NODE_ID
+from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.interface.admin import (
     AdminInterface,
     ConfigChange,
@@ -32,7 +33,7 @@ from dafka.broker.interface.admin import (
     Resource,
     ResourceType,
 )
-from dafka.broker.interface.broker import Error, TopicPartition
+from dafka.broker.interface.groups import Error, TopicPartition
 from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, check_broker_configs, row_of
 from dafka.broker.topics.configs import (
     KEYS,
@@ -60,22 +61,29 @@ _PARTITIONS = 1000  # looked at before other green threads have their turn
 
 
 class AdminCalls(AdminInterface):
-    """The broker's configuration, the trimming of partitions, and what is on its disk."""
+    """Answers the calls about configurations, the trimming of partitions, and what is on the disk."""
 
-    hub: Hub
-    log: Log
-    _topics: TopicTable
-    _configs: ConfigTable
-    _upkeep: Upkeep
-    _node_id: int
-    _check: Callable[[], None]
+    def __init__(
+        self,
+        hub: Hub,
+        log: Log,
+        topics: TopicTable,
+        configs: ConfigTable,
+        upkeep: Upkeep,
+        lifecycle: Lifecycle,
+    ) -> None:
+        self._hub = hub
+        self._log = log
+        self._topics = topics
+        self._configs = configs
+        self._upkeep = upkeep
+        self._lifecycle = lifecycle
 
     # -- configuration --------------------------------------------------------------------------
 
     def describe_configs(
         self, resources: Mapping[Resource, Iterable[str] | None]
     ) -> dict[Resource, DescribedConfigs]:
-        self._check()
         return {
             Resource(*resource): self._describe_one(*resource, names) for resource, names in resources.items()
         }
@@ -104,12 +112,11 @@ class AdminCalls(AdminInterface):
         replace: bool = False,
         validate_only: bool = False,
     ) -> dict[Resource, Outcome]:
-        self._check()
         answers = {}
         for resource, some in changes.items():
             try:
                 outcome = run_to_completion(
-                    self.hub, self._alter_one, *resource, some, replace, validate_only
+                    self._hub, self._alter_one, *resource, some, replace, validate_only
                 )
             except InvalidConfigError as error:
                 own = resource[0] in (ResourceType.TOPIC, ResourceType.GROUP)
@@ -117,7 +124,7 @@ class AdminCalls(AdminInterface):
             except _RequestError as error:
                 outcome = Outcome(InvalidRequestError, str(error))
             except LogError as error:
-                self._check()
+                self._lifecycle.check()
                 outcome = Outcome(KafkaStorageError, str(error))
             answers[Resource(*resource)] = outcome
         if not validate_only:
@@ -167,7 +174,6 @@ class AdminCalls(AdminInterface):
         return Outcome(None)
 
     def configured(self) -> list[Resource]:
-        self._check()
         return self._configs.others()
 
     def _resource_error(self, type_: int, name: str) -> tuple[Error | None, str]:
@@ -183,14 +189,13 @@ class AdminCalls(AdminInterface):
             return InvalidRequestError, f"a group or a subscription has a name of 1 to {NAME_OCTETS} octets"
         if type_ != ResourceType.BROKER:
             return InvalidRequestError, f"resources of type {type_} have no configuration here"
-        if name not in ("", str(self._node_id)):
-            return InvalidRequestError, f"there is no broker {name!r}; this one is {self._node_id}"
+        if name not in ("", str(NODE_ID)):
+            return InvalidRequestError, f"there is no broker {name!r}; this one is {NODE_ID}"
         return None, ""
 
     # -- records --------------------------------------------------------------------------------
 
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, DeletedRecords]:
-        self._check()
         return {
             (topic, number): self._delete_below(topic, number, offset)
             for (topic, number), offset in Pace().over(offsets.items())
@@ -209,9 +214,9 @@ class AdminCalls(AdminInterface):
             return DeletedRecords(OffsetOutOfRangeError)
         try:
             if offset > partition.log_start:
-                run_to_completion(self.hub, self._upkeep.trim, partition, offset)
+                run_to_completion(self._hub, self._upkeep.trim, partition, offset)
         except LogError as error:
-            self._check()
+            self._lifecycle.check()
             log.error("deleting records of %r failed: %s", name, error)
             return DeletedRecords(KafkaStorageError)
         return DeletedRecords(None, partition.log_start)
@@ -219,7 +224,6 @@ class AdminCalls(AdminInterface):
     # -- space ----------------------------------------------------------------------------------
 
     def log_directories(self, topics: Iterable[str] | None = None) -> list[LogDirectory]:
-        self._check()
         wanted = None if topics is None else set(topics)
         sizes: dict[TopicPartition, int] = {}
         for topic in self._topics:
@@ -229,7 +233,7 @@ class AdminCalls(AdminInterface):
                 sizes[topic.name, partition.number] = partition.bytes
                 if len(sizes) % _PARTITIONS == 0:
                     next_turn()
-        path = self.log.path
+        path = self._log.path
         try:
             space = shutil.disk_usage(path)
         except OSError as error:

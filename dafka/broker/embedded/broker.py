@@ -3,28 +3,29 @@
 Everything durable goes through one writer, so that produce calls, the records of native producers, committed
 offsets and changes of topics share transactions. After a commit the leaders publish and answer, and fetches
 that wait for a partition that has grown are woken.
+
+:class:`EmbeddedBroker` makes the parts in the order in which they need each other, and passes each call on to
+the part that answers it. On the wire its transactional part takes the versions before KIP-890's second
+protocol, which are listed in :mod:`dafka.broker.transactions.coordinator`.
 """
 
 from __future__ import annotations
 
-import base64
 import math
 import os
-import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-import gevent
 import gevent.event
-from kafka.errors import (
-    KafkaStorageError,
-)
 
 from dafka.broker.embedded.admin import AdminCalls
+from dafka.broker.embedded.adoption import Adoption
 from dafka.broker.embedded.cleaner import Upkeep
-from dafka.broker.embedded.coordinated import CoordinatedCalls
 from dafka.broker.embedded.expiry import Expiry, Search
+from dafka.broker.embedded.identity import NODE_ID, identity
+from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.embedded.orphaned import forget_gone
 from dafka.broker.embedded.records import RecordCalls
 from dafka.broker.embedded.topics import TopicCalls
@@ -33,51 +34,75 @@ from dafka.broker.groups.coordinator import Coordinator
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.groups.offsets_expiry import OffsetExpiry
 from dafka.broker.groups.times import GroupTimes
-from dafka.broker.interface.broker import (
-    BrokerInterface,
-    Error,
-)
-from dafka.broker.interface.errors import BrokerStoppedError
-from dafka.broker.limits import (
-    EXPIRATION_INTERVAL,
-    OFFSETS_CHECK_INTERVAL,
-    OFFSETS_RETENTION,
-)
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.interface.topics import Metadata, TopicMetadata
+from dafka.broker.limits import EXPIRATION_INTERVAL, OFFSETS_CHECK_INTERVAL, OFFSETS_RETENTION
 from dafka.broker.records.leader import Leaders
 from dafka.broker.records.leader_epochs import LeaderEpochs
+from dafka.broker.records.pending import PendingAppends
 from dafka.broker.records.presence import Presence
 from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.topics.config_table import ConfigTable
 from dafka.broker.topics.table import TopicTable
 from dafka.broker.transactions.coordinator import TransactionCoordinator
+from dafka.broker.transactions.table import TransactionTable
+from dafka.broker.transactions.write_check import WriteCheck
 from dafka.commit.retention import CHECK_INTERVAL, NO_RETENTION, Retention
 from dafka.commit.writer import Writer
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
-from dafka.log import Durability, Log, LogClosedError, LogError, LogPartition, OnDamage
+from dafka.log import Durability, Log, OnDamage
 from dafka.log.boot import boot_id
-from dafka.log.repeating import bounded_logger
-from dafka.mesh.address import new_address
 from dafka.mesh.options import EndpointOptions
 
 if TYPE_CHECKING:
     from dafka.broker.records.node import BrokerNode
 
-log = bounded_logger(__name__)
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 
-NODE_ID = 0
-IDENTITY = "broker"  # the table of what this broker is called
+
+def _passed_on(
+    part: Callable[[EmbeddedBroker], T], method: Callable[Concatenate[T, P], R]
+) -> Callable[Concatenate[EmbeddedBroker, P], R]:
+    """``method`` of a part of the broker, as a method of the broker that is answered while it runs."""
+
+    @wraps(method)
+    def call(broker: EmbeddedBroker, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        broker._lifecycle.check()
+        return method(part(broker), *args, **kwargs)
+
+    return call
 
 
-class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, BrokerInterface):
+def _topics(broker: EmbeddedBroker) -> TopicCalls:
+    return broker._topic_calls
+
+
+def _records(broker: EmbeddedBroker) -> RecordCalls:
+    return broker._record_calls
+
+
+def _groups(broker: EmbeddedBroker) -> Coordinator:
+    return broker._groups
+
+
+def _transactions(broker: EmbeddedBroker) -> TransactionCoordinator:
+    return broker._transactions
+
+
+def _admin(broker: EmbeddedBroker) -> AdminCalls:
+    return broker._admin_calls
+
+
+class EmbeddedBroker(BrokerInterface):
     """A broker on the folder ``path``, running from construction on.
 
     ``mesh`` says where it joins the mesh, which it does now or, if it is ``alone`` there, when :attr:`node`
     is first asked for. ``host`` and ``port`` are what clients are told. Raises the log's errors; see
     :class:`dafka.Broker`.
     """
-
-    _node_id = NODE_ID
 
     def __init__(
         self,
@@ -96,20 +121,17 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
         retention_check_interval: float = CHECK_INTERVAL,
         offsets_retention: float | None = OFFSETS_RETENTION,
     ) -> None:
-        super().__init__()
         self.hub = hub
         self.host = host
         self.port = port
-        self._auto_create = auto_create_topics
-        self._stopping = False
-        self._stopped = gevent.event.Event()
-        self._strangers: set[LogPartition] = set()
         self.log = Log(path, durability=durability, on_damage=on_damage, pause=Pace().rest)
+        self._lifecycle = Lifecycle(hub, f"{host}:{port} on {self.log.path}")
+        self._stopped = gevent.event.Event()
         self._writer = Writer(hub, self.log)
         with ExitStack() as undo:
             undo.callback(self.log.close)
             undo.callback(self._writer.close)
-            self.cluster_id, address = self._identity()
+            self.cluster_id, address = identity(self.log, self._writer)
             self._epochs = LeaderEpochs(self.log, self._writer, boot_id())
             self._topics = TopicTable(self.log, self._writer, default_partitions)
             static = {
@@ -128,8 +150,9 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
             self._configs = ConfigTable(self.log, self._writer, NODE_ID, static)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             times = GroupTimes(self.log, self._writer)
-            self._groups = Coordinator(hub, self._offsets, times, self._stopped_error)
-            self._writer.on_commit(self._committed)
+            self._groups = Coordinator(hub, self._offsets, times, self._lifecycle.stopped_error)
+            self._adoption = Adoption(hub, self._topics, self._lifecycle)
+            self._writer.on_commit(self._adoption.committed)
             self._topics.adopt(self.log.partitions())
             self._presence = Presence(lambda: self._new_node(mesh, address))
             undo.callback(self._presence.close)
@@ -137,24 +160,27 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
                 self._presence.join()
             forget_lost(self.log, self._writer, self._topics, self._epochs)
             self._producers = ProducerStates(self.log, self._writer)
-            self._transactions = TransactionCoordinator(
-                hub,
-                self.log,
-                self._writer,
-                self._topics,
-                self._producers,
-                self._offsets,
-                self._groups,
-            )
+            self._pending = PendingAppends()
+            transactions = TransactionTable(self.log, self._writer, self._topics)
             self._leaders = Leaders(
                 self._writer,
                 self._presence,
                 self._producers,
                 self._epochs,
-                self._transactions.check_write,
-                self._settled,
+                WriteCheck(transactions, self._producers),
+                self._pending,
             )
-            self._transactions.start(self._leaders)
+            self._transactions = TransactionCoordinator(
+                hub,
+                self.log,
+                self._writer,
+                self._topics,
+                transactions,
+                self._producers,
+                self._offsets,
+                self._groups,
+                self._leaders,
+            )
             undo.callback(self._transactions.close)
             self._upkeep = Upkeep(
                 hub,
@@ -165,6 +191,33 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
                 self._presence,
                 self._producers,
                 retention_check_interval,
+            )
+            self._record_calls = RecordCalls(
+                self.log,
+                self._topics,
+                self._configs,
+                self._producers,
+                self._epochs,
+                self._leaders,
+                self._pending,
+                self._lifecycle,
+            )
+            self._topic_calls = TopicCalls(
+                hub,
+                self._whole_metadata,
+                auto_create_topics,
+                self._topics,
+                self._writer,
+                self._offsets,
+                self._producers,
+                self._epochs,
+                self._transactions,
+                self._presence,
+                self._upkeep,
+                self._lifecycle,
+            )
+            self._admin_calls = AdminCalls(
+                hub, self.log, self._topics, self._configs, self._upkeep, self._lifecycle
             )
             self._expiry = Expiry(hub, self._searches(times, offsets_retention))
             undo.pop_all()  # it runs
@@ -179,19 +232,12 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
         from dafka.broker.records.node import BrokerNode
         from dafka.mesh.endpoint import Endpoint
 
-        self._check()
+        self._lifecycle.check()
         endpoint = Endpoint.shared(self.hub, mesh())
         return BrokerNode(self.hub, endpoint, self.log, self._writer, address, self._topics)
 
-    def _identity(self) -> tuple[str, bytes]:
-        """The cluster's id and the store's address, which are the same each time the folder is opened."""
-        table = self.log.table(IDENTITY)
-        if "cluster_id" not in table:
-            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            address = new_address().decode()
-            rows = {(IDENTITY, "cluster_id"): cluster_id, (IDENTITY, "address"): address}
-            self._writer.put_and_wait(rows)
-        return str(table.get("cluster_id")), str(table.get("address")).encode()
+    def _whole_metadata(self, topics: dict[str, TopicMetadata]) -> Metadata:
+        return Metadata(self.cluster_id, NODE_ID, [(NODE_ID, self.host, self.port)], topics)
 
     def _searches(self, times: GroupTimes, offsets_retention: float | None) -> list[Search]:
         def gone(pause: Callable[[], object]) -> int:
@@ -214,7 +260,7 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
     @property
     def running(self) -> bool:
         """Whether calls are answered."""
-        return not self._stopping
+        return self._lifecycle.running
 
     def stop(self) -> None:
         """Commit what has been accepted, leave the mesh and close the log; waits as a green thread.
@@ -222,19 +268,16 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
         Waiting calls end, and every later call, with BrokerStoppedError. A second call waits for the
         first one.
         """
-        if self._stopping:
+        if not self._lifecycle.running:
             self._stopped.wait()
             return
-        self._stopping = True
+        self._lifecycle.stop()
         try:
-            for fetch in list(self._fetches):
-                fetch.abandon()
+            self._record_calls.abandon_fetches()
             self._groups.close()
             self._transactions.close()
             self._expiry.close()
-            while self._pending_bytes:
-                self._less_pending.clear()
-                self._less_pending.wait()
+            self._pending.drain()
         finally:  # also if the caller is interrupted: the folder must not stay locked
             with ExitStack() as rest:  # each of them, whatever becomes of those before; the last one first
                 rest.callback(self._stopped.set)
@@ -243,42 +286,47 @@ class EmbeddedBroker(TopicCalls, RecordCalls, CoordinatedCalls, AdminCalls, Brok
                 rest.callback(self._upkeep.close)
                 rest.callback(self._presence.close)
 
-    def _check(self) -> None:
-        if self._stopping:
-            self.hub.check()
-            raise self._stopped_error()
+    # -- calls ----------------------------------------------------------------------------------
 
-    def _stopped_error(self) -> BrokerStoppedError:
-        return BrokerStoppedError(f"the broker {self.host}:{self.port} on {self.log.path} is stopped")
+    metadata = _passed_on(_topics, TopicCalls.metadata)
+    topic_names = _passed_on(_topics, TopicCalls.topic_names)
+    create_topics = _passed_on(_topics, TopicCalls.create_topics)
+    create_partitions = _passed_on(_topics, TopicCalls.create_partitions)
+    delete_topics = _passed_on(_topics, TopicCalls.delete_topics)
 
-    def _storage_error(self, doing: str, name: str, error: LogError) -> Error:
-        self._check()
-        log.error("%s %r failed: %s", doing, name, error)
-        return KafkaStorageError
+    produce = _passed_on(_records, RecordCalls.produce)
+    fetch = _passed_on(_records, RecordCalls.fetch)
+    watch = _passed_on(_records, RecordCalls.watch)
+    list_offsets = _passed_on(_records, RecordCalls.list_offsets)
+    epoch_ends = _passed_on(_records, RecordCalls.epoch_ends)
 
-    def _committed(self, grown: set[LogPartition]) -> None:
-        """Listener of the writer: called in its green thread after each commit, must not wait."""
-        for stored in grown:
-            partition = self._topics.of_log(stored)
-            if partition is not None:
-                partition.wake()
-            elif self._topics.wants(stored):
-                if not self._strangers:
-                    self.hub.spawn(self._adopt)
-                self._strangers.add(stored)
+    join_group = _passed_on(_groups, Coordinator.join_group)
+    sync_group = _passed_on(_groups, Coordinator.sync_group)
+    heartbeat = _passed_on(_groups, Coordinator.heartbeat)
+    leave_group = _passed_on(_groups, Coordinator.leave_group)
+    describe_groups = _passed_on(_groups, Coordinator.describe_groups)
+    list_groups = _passed_on(_groups, Coordinator.list_groups)
+    delete_groups = _passed_on(_groups, Coordinator.delete_groups)
+    commit_offsets = _passed_on(_groups, Coordinator.commit_offsets)
+    fetch_offsets = _passed_on(_groups, Coordinator.fetch_offsets)
+    delete_offsets = _passed_on(_groups, Coordinator.delete_offsets)
 
-    def _adopt(self) -> None:
-        strangers, self._strangers = self._strangers, set()
-        if self._stopping:
-            return  # the next start finds them in the log
-        try:
-            for topic in self._topics.adopt(strangers):
-                log.info("topic %r has %d partitions", topic.name, len(topic.partitions))
-        except LogClosedError:
-            pass
-        except LogError as error:
-            # Nothing is lost: the records are in the log, and their next commit brings them here again.
-            log.error("native partitions could not be registered: %s", error)
+    init_producer_id = _passed_on(_transactions, TransactionCoordinator.init_producer_id)
+    add_partitions_to_transaction = _passed_on(
+        _transactions, TransactionCoordinator.add_partitions_to_transaction
+    )
+    add_offsets_to_transaction = _passed_on(_transactions, TransactionCoordinator.add_offsets_to_transaction)
+    commit_transaction_offsets = _passed_on(_transactions, TransactionCoordinator.commit_transaction_offsets)
+    end_transaction = _passed_on(_transactions, TransactionCoordinator.end_transaction)
+    describe_producers = _passed_on(_transactions, TransactionCoordinator.describe_producers)
+    describe_transactions = _passed_on(_transactions, TransactionCoordinator.describe_transactions)
+    list_transactions = _passed_on(_transactions, TransactionCoordinator.list_transactions)
+
+    describe_configs = _passed_on(_admin, AdminCalls.describe_configs)
+    alter_configs = _passed_on(_admin, AdminCalls.alter_configs)
+    configured = _passed_on(_admin, AdminCalls.configured)
+    delete_records = _passed_on(_admin, AdminCalls.delete_records)
+    log_directories = _passed_on(_admin, AdminCalls.log_directories)
 
 
 def _minutes(seconds: float | None) -> int:

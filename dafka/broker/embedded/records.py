@@ -1,13 +1,10 @@
-"""The records' part of the embedded broker (:mod:`dafka.broker.embedded.broker`): produce, fetch, offsets by
-time."""
+"""The records' part of the embedded broker: produce, fetch, offsets by time and by leader epoch."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import gevent
-import gevent.event
 from kafka.errors import (
     CorruptRecordError,
     InvalidRequiredAcksError,
@@ -16,26 +13,27 @@ from kafka.errors import (
     UnsupportedVersionError,
 )
 
-from dafka.broker.interface.broker import (
+from dafka.broker.embedded.lifecycle import Lifecycle
+from dafka.broker.interface.groups import Error, TopicPartition
+from dafka.broker.interface.records import (
     EARLIEST,
     LATEST,
     MAX_TIMESTAMP,
     NO_EPOCH,
     NO_EPOCHS,
-    BrokerInterface,
     EpochEnd,
-    Error,
     Fetched,
     FetchFrom,
     ListedOffset,
     Produced,
-    TopicPartition,
+    RecordInterface,
 )
-from dafka.broker.limits import PENDING_BYTES, RECORDS_AT_ONCE, WIDE_PRODUCE
+from dafka.broker.limits import RECORDS_AT_ONCE, WIDE_PRODUCE
 from dafka.broker.records.admission import admit, takes_time
 from dafka.broker.records.fetch import Fetch
 from dafka.broker.records.leader import Leaders, Request, Share, check_batches
 from dafka.broker.records.leader_epochs import LeaderEpochs
+from dafka.broker.records.pending import PendingAppends
 from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.records.watching import Watch
 from dafka.broker.topics.config_table import ConfigTable
@@ -49,24 +47,36 @@ _LAST_TIMESTAMP = 2**63 - 1
 _Taken = tuple[Partition, Share]
 
 
-class RecordCalls(BrokerInterface):
-    """A broker's records, and the calls that wait for them or for their commit."""
+class RecordCalls(RecordInterface):
+    """Answers the calls about records, those that wait for more of them or for their commit included."""
 
-    log: Log
-    _topics: TopicTable
-    _configs: ConfigTable
-    _producers: ProducerStates
-    _leaders: Leaders
-    _epochs: LeaderEpochs
-    _check: Callable[[], None]
-    _storage_error: Callable[[str, str, LogError], Error]
-
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        log: Log,
+        topics: TopicTable,
+        configs: ConfigTable,
+        producers: ProducerStates,
+        epochs: LeaderEpochs,
+        leaders: Leaders,
+        pending: PendingAppends,
+        lifecycle: Lifecycle,
+    ) -> None:
+        self._log = log
+        self._topics = topics
+        self._configs = configs
+        self._producers = producers
+        self._epochs = epochs
+        self._leaders = leaders
+        self._pending = pending
+        self._lifecycle = lifecycle
         self._fetches: set[Fetch] = set()
-        self._pending_bytes = self._pending_shares = 0
-        self._less_pending = gevent.event.Event()
         self._entrance = Turns()
         self._lines: Lines[Partition] = Lines()  # of shares whose admission takes its time
+
+    def abandon_fetches(self) -> None:
+        """End the fetches that wait: the broker is being stopped."""
+        for fetch in list(self._fetches):
+            fetch.abandon()
 
     def produce(
         self,
@@ -75,12 +85,10 @@ class RecordCalls(BrokerInterface):
         *,
         transactional_id: str | None = None,
     ) -> dict[TopicPartition, Produced]:
-        self._check()
         with self._entrance.turn():  # in their order: one connection may have several under way
-            while self._pending_bytes > PENDING_BYTES:
-                self._less_pending.clear()
-                self._less_pending.wait()
-                self._check()
+            while self._pending.too_large:
+                self._pending.wait_for_less()
+                self._lifecycle.check()
         request = Request(transactional_id)
         shares: list[tuple[Partition, Share]] = []
         # What is large has pauses: its caller lets nothing of its own follow that is not to overtake it.
@@ -117,9 +125,8 @@ class RecordCalls(BrokerInterface):
             yield one
 
     def _wait_for_rounds(self) -> None:
-        while self._pending_shares > WIDE_PRODUCE:
-            self._less_pending.clear()
-            self._less_pending.wait()
+        while self._pending.too_many:
+            self._pending.wait_for_less()
 
     def _take_all(self, shares: Iterable[_Taken], request: Request, acks: int) -> None:
         """Append what the topics' configurations allow, each partition's in the order of the calls.
@@ -155,15 +162,7 @@ class RecordCalls(BrokerInterface):
         if refused is not None:
             request.answer((partition.topic.name, partition.number), refused)
             return
-        self._pending_bytes += share.size
-        self._pending_shares += 1
         self._leaders.append(partition, share)
-
-    def _settled(self, size: int) -> None:
-        self._pending_bytes -= size
-        self._pending_shares -= 1
-        if self._pending_bytes <= PENDING_BYTES and self._pending_shares <= WIDE_PRODUCE:
-            self._less_pending.set()
 
     def fetch(
         self,
@@ -174,9 +173,8 @@ class RecordCalls(BrokerInterface):
         max_bytes: int,
         read_committed: bool = False,
     ) -> dict[TopicPartition, Fetched]:
-        self._check()
         fetch = Fetch(
-            self.log,
+            self._log,
             self._topics,
             self._producers,
             self._epochs,
@@ -190,10 +188,9 @@ class RecordCalls(BrokerInterface):
             return fetch.run(max_wait)
         finally:
             self._fetches.discard(fetch)
-            self._check()
+            self._lifecycle.check()
 
     def watch(self) -> Watch:
-        self._check()
         return Watch(self._topics)
 
     def list_offsets(
@@ -203,7 +200,6 @@ class RecordCalls(BrokerInterface):
         read_committed: bool = False,
         leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
     ) -> dict[TopicPartition, ListedOffset]:
-        self._check()
         answers: dict[TopicPartition, ListedOffset] = {}
         for key, timestamp in Pace().over(timestamps.items()):
             partition = self._led(key, leader_epochs)
@@ -219,7 +215,6 @@ class RecordCalls(BrokerInterface):
         *,
         leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
     ) -> dict[TopicPartition, EpochEnd]:
-        self._check()
         answers: dict[TopicPartition, EpochEnd] = {}
         for key, epoch in Pace().over(epochs.items()):
             partition = self._led(key, leader_epochs)
@@ -256,7 +251,7 @@ class RecordCalls(BrokerInterface):
             return ListedOffset(CorruptRecordError)
         except LogError as error:
             return ListedOffset(
-                self._storage_error("looking for a timestamp in", partition.topic.name, error)
+                self._lifecycle.storage_error("looking for a timestamp in", partition.topic.name, error)
             )
         if found is None or found[0] >= end:
             return ListedOffset(None)
@@ -267,14 +262,14 @@ class RecordCalls(BrokerInterface):
 
     def _since(self, partition: Partition, timestamp: int) -> tuple[int, int] | None:
         found = None
-        for found in self.log.search_timestamp(partition.stored, timestamp, BATCHES.run):
+        for found in self._log.search_timestamp(partition.stored, timestamp, BATCHES.run):
             if found is None:
                 next_turn()
         if found is None or found[0] >= partition.floor:
             return found
         # Below the floor are a deleted topic's records. Only native partitions have one, and theirs rise
         # with time: the first record above it is the answer.
-        rest = self.log.read_offsets(partition.stored, partition.floor, max_bytes=0)
+        rest = self._log.read_offsets(partition.stored, partition.floor, max_bytes=0)
         return (rest[0][0], rest[0][1]) if rest else None
 
     def _latest_time(self, partition: Partition) -> tuple[int, int] | None:

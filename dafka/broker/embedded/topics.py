@@ -1,5 +1,4 @@
-"""The topics' part of the embedded broker (:mod:`dafka.broker.embedded.broker`): metadata, and every
-change."""
+"""The topics' part of the embedded broker: metadata, and every change of a topic."""
 
 from __future__ import annotations
 
@@ -15,12 +14,13 @@ from kafka.errors import (
 )
 
 from dafka.broker.embedded.cleaner import Upkeep
+from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.groups.offsets import GroupOffsets
-from dafka.broker.interface.broker import (
-    BrokerInterface,
-    Error,
+from dafka.broker.interface.groups import Error
+from dafka.broker.interface.topics import (
     Metadata,
     PartitionMetadata,
+    TopicInterface,
     TopicMetadata,
     TopicSpec,
 )
@@ -43,34 +43,45 @@ log = bounded_logger(__name__)
 _NO_ID = uuid.UUID(int=0)
 
 
-class TopicCalls(BrokerInterface):
-    """A broker's topics, and what belongs to them in all its tables."""
+class TopicCalls(TopicInterface):
+    """Answers the calls about topics, and changes what belongs to a topic in all tables of the broker."""
 
-    hub: Hub
-    host: str
-    port: int
-    cluster_id: str
-    _node_id: int
-    _auto_create: bool
-    _presence: Presence
-    _topics: TopicTable
-    _writer: Writer
-    _offsets: GroupOffsets
-    _producers: ProducerStates
-    _epochs: LeaderEpochs
-    _transactions: TransactionCoordinator
-    _upkeep: Upkeep
-    _check: Callable[[], None]
-    _storage_error: Callable[[str, str, LogError], Error]
+    def __init__(
+        self,
+        hub: Hub,
+        whole_metadata: Callable[[dict[str, TopicMetadata]], Metadata],
+        auto_create: bool,
+        topics: TopicTable,
+        writer: Writer,
+        offsets: GroupOffsets,
+        producers: ProducerStates,
+        epochs: LeaderEpochs,
+        transactions: TransactionCoordinator,
+        presence: Presence,
+        upkeep: Upkeep,
+        lifecycle: Lifecycle,
+    ) -> None:
+        """``whole_metadata`` adds to topics what is true of the broker."""
+        self._hub = hub
+        self._whole_metadata = whole_metadata
+        self._auto_create = auto_create
+        self._topics = topics
+        self._writer = writer
+        self._offsets = offsets
+        self._producers = producers
+        self._epochs = epochs
+        self._transactions = transactions
+        self._presence = presence
+        self._upkeep = upkeep
+        self._lifecycle = lifecycle
 
     def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
-        self._check()
         if topics is None:
             found = {topic.name: self._described(topic) for topic in Pace().over(self._topics)}
         else:
             create = create and self._auto_create
             found = {name: self._describe(name, create) for name in Pace().over(topics)}
-        return Metadata(self.cluster_id, self._node_id, [(self._node_id, self.host, self.port)], found)
+        return self._whole_metadata(found)
 
     def _describe(self, name: str, create: bool) -> TopicMetadata:
         topic = self._topics.get(name)
@@ -93,7 +104,6 @@ class TopicCalls(BrokerInterface):
         return TopicMetadata(topic.name, topic.topic_id, None, partitions)
 
     def topic_names(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-        self._check()
         topics = {topic_id: self._topics.by_id(topic_id) for topic_id in ids}
         return {
             topic_id: topic.name
@@ -108,17 +118,16 @@ class TopicCalls(BrokerInterface):
         validate_only: bool = False,
         details: MutableMapping[str, str] | None = None,
     ) -> dict[str, Error | None]:
-        self._check()
         details = {} if details is None else details
         answers: dict[str, Error | None] = {}
         for name, spec in topics.items():
             try:
-                answers[name] = run_to_completion(self.hub, self._create, name, spec, validate_only)
+                answers[name] = run_to_completion(self._hub, self._create, name, spec, validate_only)
             except InvalidConfigError as error:
                 log.warning("topic %r is not created: %s", name, error)
                 answers[name], details[name] = InvalidConfigurationError, str(error)
             except LogError as error:
-                answers[name] = self._storage_error("creating topic", name, error)
+                answers[name] = self._lifecycle.storage_error("creating topic", name, error)
                 details[name] = str(error)
             else:
                 if answers[name] is not None:
@@ -132,17 +141,15 @@ class TopicCalls(BrokerInterface):
         return self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
 
     def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
-        self._check()
         answers: dict[str, Error | None] = {}
         for name, total in totals.items():
             try:
-                answers[name] = run_to_completion(self.hub, self._topics.extend, name, total)
+                answers[name] = run_to_completion(self._hub, self._topics.extend, name, total)
             except LogError as error:
-                answers[name] = self._storage_error("adding partitions to topic", name, error)
+                answers[name] = self._lifecycle.storage_error("adding partitions to topic", name, error)
         return answers
 
     def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
-        self._check()
         answers: dict[str, Error | None] = {}
         for name in names:
             topic = self._topics.get(name) or self._topics.half_deleted(name)
@@ -150,9 +157,9 @@ class TopicCalls(BrokerInterface):
                 answers[name] = UnknownTopicOrPartitionError
                 continue
             try:
-                answers[name] = run_to_completion(self.hub, self._delete, topic)
+                answers[name] = run_to_completion(self._hub, self._delete, topic)
             except LogError as error:
-                answers[name] = self._storage_error("deleting topic", name, error)
+                answers[name] = self._lifecycle.storage_error("deleting topic", name, error)
         return answers
 
     def _delete(self, topic: Topic) -> Error | None:
@@ -171,7 +178,7 @@ class TopicCalls(BrokerInterface):
             for rows in in_pieces(noted.items(), DELETED_ROWS):
                 self._writer.put_and_wait(dict(rows))
         except LogError as error:
-            self._check()
+            self._lifecycle.check()
             log.warning("topic %r is deleted, but not yet all rows about it: %s", topic.name, error)
         return None
 

@@ -35,6 +35,7 @@ from kafka.errors import (
 from dafka.broker.interface.broker import Produced
 from dafka.broker.limits import BATCH_MAX_BYTES
 from dafka.broker.records.leader_epochs import LeaderEpochs
+from dafka.broker.records.pending import PendingAppends
 from dafka.broker.records.presence import Presence
 from dafka.broker.records.producer_state import ProducerStates, RefusedBatchError
 from dafka.broker.topics.epoch_history import EpochHistory
@@ -134,8 +135,8 @@ def check_batches(batches: Sequence[bytes], request: Request) -> Share | Produce
 class Leaders:
     """All leaders of a broker: appends what is produced and publishes what is committed.
 
-    ``settled(bytes)`` follows each share, whatever became of it. ``check_write(partition, header,
-    transactional id)`` raises RefusedBatchError for what no open transaction allows.
+    ``pending`` counts each share until its commit. ``check_write(partition, header, transactional id)``
+    raises RefusedBatchError for what no open transaction allows.
     """
 
     def __init__(
@@ -145,17 +146,18 @@ class Leaders:
         producers: ProducerStates,
         epochs: LeaderEpochs,
         check_write: Callable[[Partition, BatchHeader, str | None], None],
-        settled: Callable[[int], None],
+        pending: PendingAppends,
     ) -> None:
         self._writer = writer
         self._presence = presence
         self._producers = producers
         self._epochs = epochs
         self._check_write = check_write
-        self._settled = settled
+        self._pending = pending
 
     def append(self, partition: Partition, share: Share) -> None:
         """Take a share; its request is answered after the commit."""
+        self._pending.add(share.size)
         if share.headers is not None:
             self._append_once(partition, share, share.headers)
             return
@@ -186,7 +188,7 @@ class Leaders:
             else:
                 produced = _refused(key, error)
             share.request.answer(key, produced)
-            self._settled(share.size)
+            self._pending.settle(share.size)
 
         self._writer.append_numbered(partition.stored, number, share.size, done, rows)
 
@@ -235,7 +237,7 @@ class Leaders:
             else:
                 produced = _refused(key, error)
             share.request.answer(key, produced)
-            self._settled(share.size)
+            self._pending.settle(share.size)
 
         self._writer.append_numbered(partition.stored, number, share.size, done, rows)
 

@@ -31,7 +31,6 @@ from typing import Any
 from kafka.errors import (
     InvalidGroupIdError,
     InvalidProducerEpochError,
-    InvalidProducerIdMappingError,
     InvalidRequestError,
     InvalidTransactionTimeoutError,
     InvalidTxnStateError,
@@ -56,7 +55,7 @@ from dafka.broker.interface.transactions import (
 )
 from dafka.broker.limits import TRANSACTION_GROUPS, TRANSACTION_TIMEOUT_MAX, TRANSACTIONAL_IDS_KEPT
 from dafka.broker.records.leader import Leaders
-from dafka.broker.records.producer_state import ProducerStates, RefusedBatchError, row_name
+from dafka.broker.records.producer_state import ProducerStates, row_name
 from dafka.broker.topics.table import Partition, Topic, TopicTable
 from dafka.broker.transactions.ending import Ending
 from dafka.broker.transactions.identities import Identities
@@ -70,7 +69,6 @@ from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
 from dafka.hub.turns import next_turn
 from dafka.log import Log
-from dafka.protocol.batch import BatchHeader
 
 _LISTED = 500  # transactional ids that are listed in one turn of the hub
 
@@ -84,40 +82,36 @@ class TransactionCoordinator(TransactionInterface):
         data: Log,
         writer: Writer,
         topics: TopicTable,
+        table: TransactionTable,
         producers: ProducerStates,
         offsets: GroupOffsets,
         groups: Coordinator,
+        leaders: Leaders,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """Complete the transactions that are already decided, and watch the timeouts of the others."""
         self._hub = hub
         self._writer = writer
         self._topics = topics
+        self._table = table
         self._producers = producers
         self._offsets = offsets
         self._groups = groups
         self._clock = clock
         self._ids = ProducerIds(data, writer)
-        self._table = TransactionTable(data, writer, topics)
-        self._ending: Ending
-        self._identities: Identities
-        self._timeouts: Timeouts
-        for transaction in self._table.in_use():
+        self._ending = Ending(writer, leaders, offsets, clock)
+        self._identities = Identities(self._ids, table, self._ending, clock)
+        self._timeouts = Timeouts(hub, self._abort, clock)
+        for transaction in table.in_use():
             for partition in transaction.partitions.values():
                 producers.reopen(partition, transaction.producer_id)
             offsets.hold(transaction.offsets)
-
-    def start(self, leaders: Leaders) -> None:
-        """Complete the transactions that are already decided, and watch the timeouts of the others."""
-        self._ending = Ending(self._writer, leaders, self._offsets, self._clock)
-        self._identities = Identities(self._ids, self._table, self._ending, self._clock)
-        self._timeouts = Timeouts(self._hub, self._abort, self._clock)
-        for transaction in self._table.in_use():
             if transaction.state is State.ONGOING:
                 self._timeouts.watch(transaction)
             elif transaction.state.is_open:
                 transaction.busy = True
                 commit = transaction.state is State.PREPARE_COMMIT
-                self._hub.spawn(self._ending.end, transaction, commit, transaction.epoch)
+                hub.spawn(self._ending.end, transaction, commit, transaction.epoch)
 
     def close(self) -> None:
         """Stop watching timeouts."""
@@ -253,37 +247,6 @@ class TransactionCoordinator(TransactionInterface):
             transaction.started = transaction.updated = now
             self._timeouts.watch(transaction)
         return error
-
-    def check_write(self, partition: Partition, header: BatchHeader, transactional_id: str | None) -> None:
-        """Raise RefusedBatchError unless the batch may be appended.
-
-        Called while its round is put together, so that an earlier end of the transaction counts.
-        """
-        transaction = self._table.of_producer(header.producer_id)
-        if transaction is None and not header.is_transactional:
-            return
-        producer_id, epoch = header.producer_id, header.producer_epoch
-        who = f"producer {producer_id} with epoch {epoch}"
-        known = (
-            self._producers.get(partition, producer_id).epoch if transaction is None else transaction.epoch
-        )
-        if epoch < known:
-            raise RefusedBatchError(InvalidProducerEpochError, f"{who} is fenced by epoch {known}")
-        if transaction is None or transaction.state is not State.ONGOING or epoch != transaction.epoch:
-            if header.is_transactional:
-                raise RefusedBatchError(InvalidTxnStateError, f"{who} has no open transaction")
-            return
-        if transactional_id not in (None, transaction.transactional_id):
-            raise RefusedBatchError(
-                InvalidProducerIdMappingError, f"{who} does not belong to {transactional_id!r}"
-            )
-        if not header.is_transactional:
-            raise RefusedBatchError(
-                InvalidTxnStateError, f"{who} has an open transaction, and the batch is not part of it"
-            )
-        if row_name(partition) not in transaction.partitions:
-            name = f"partition {partition.number} of {partition.topic.name!r}"
-            raise RefusedBatchError(InvalidTxnStateError, f"{who}: {name} was not added to its transaction")
 
     # -- the end --------------------------------------------------------------------------------
 

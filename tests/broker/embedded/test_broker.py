@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import subprocess
 import sys
@@ -13,7 +14,14 @@ from broker.clients import Client, batch
 
 from dafka import Broker
 from dafka.broker import BrokerStoppedError
-from dafka.broker.interface.broker import CommittedOffset, FetchFrom
+from dafka.broker.embedded.broker import EmbeddedBroker
+from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, FetchFrom
+
+CALLS = [
+    (name, method)
+    for name, method in inspect.getmembers(BrokerInterface, inspect.isfunction)
+    if not name.startswith("_")
+]
 
 
 def test_everything_comes_back_after_a_restart(tmp_path):
@@ -110,3 +118,25 @@ def test_every_acknowledged_record_survives_sigkill(tmp_path):
         assert values[: len(acknowledged)] == [b"%d" % number for number in acknowledged]
         assert len(values) <= len(acknowledged) + 1
         assert client.produce("t", b"next").base_offset == len(values)
+
+
+@pytest.mark.parametrize(("name", "method"), CALLS)
+def test_each_call_is_passed_on_with_the_parameters_of_the_interface(name, method):
+    passed_on = getattr(EmbeddedBroker, name)
+    assert passed_on.__name__ == name
+    expected = inspect.signature(method).parameters.values()
+    found = inspect.signature(passed_on).parameters.values()
+    assert [(one.name, one.kind) for one in found] == [(one.name, one.kind) for one in expected]
+
+
+@pytest.mark.parametrize(("name", "method"), CALLS)
+def test_no_call_is_answered_when_the_broker_is_stopped(name, method):
+    with Broker() as broker:
+        core = Client(broker).core
+    needed = [
+        one.name
+        for one in inspect.signature(method).parameters.values()
+        if one.default is one.empty and one.name != "self"
+    ]
+    with pytest.raises(BrokerStoppedError):
+        getattr(core, name)(**dict.fromkeys(needed))

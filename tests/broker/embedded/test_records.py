@@ -127,16 +127,16 @@ def test_what_cannot_be_written_is_an_error_and_the_next_records_take_its_offset
 
 def test_produce_waits_while_too_much_waits_for_its_commit(client, monkeypatch):
     client.create("t")
-    monkeypatch.setattr("dafka.broker.embedded.records.PENDING_BYTES", 100)
+    monkeypatch.setattr("dafka.broker.records.pending.PENDING_BYTES", 100)
 
     def produce_much():
         for number in range(20):
             client.core.produce({("t", 0): [batch(b"%d" % number)]}, acks=0)
-            assert client.core._pending_bytes <= 200
+            assert client.core._pending.bytes <= 200
 
     client.connection.hub.run(produce_much)
     assert until(lambda: len(client.values("t")) == 20)
-    assert client.core._pending_bytes == 0
+    assert client.core._pending.bytes == 0
 
 
 @pytest.mark.parametrize("records_at_once", [50_000, 10], ids=["taken", "late"])

@@ -255,7 +255,7 @@ def test_a_waiting_fetch_leaves_nothing_behind(client):
     client.create("t")
     green = spawn_fetch(client, {("t", 0): FetchFrom(0, MEGABYTE)})
     client.connection.hub.run(green.kill)
-    assert client.core._fetches == set()
+    assert client.core._record_calls._fetches == set()
     assert client.core._topics.partition("t", 0).fetches == set()
 
 

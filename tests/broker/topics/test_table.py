@@ -107,7 +107,7 @@ def test_a_native_partition_that_was_stored_and_not_registered_is_registered_at_
     with Broker(tmp_path) as broker:
         client = Client(broker)
         with monkeypatch.context() as crash:
-            crash.setattr(client.core, "_adopt", lambda: None)
+            crash.setattr(client.core._adoption, "_adopt", lambda: None)
             address = send(broker, "n", b"a")
         assert client.call("metadata", None).topics == {}
     with Broker(tmp_path) as broker:
@@ -242,7 +242,8 @@ def test_what_waits_for_its_round_when_the_topic_is_deleted_is_refused(client):
 
     def produce_and_delete():
         producing = gevent.spawn(client.core.produce, {("t", 0): [batch(b"a")]})
-        deleting = gevent.spawn(client.core._delete, client.core._topics.get("t"))  # before the round
+        # before the round
+        deleting = gevent.spawn(client.core._topic_calls._delete, client.core._topics.get("t"))
         gevent.joinall([producing, deleting], raise_error=True)
         return producing.value["t", 0].error, deleting.value
 

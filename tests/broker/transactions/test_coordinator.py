@@ -81,7 +81,7 @@ def test_a_fetch_that_waits_is_woken_when_the_transaction_ends(client, producer)
     got: list[Fetched] = []
     reader = threading.Thread(target=lambda: got.append(fetch(client, wait=30.0)))
     reader.start()
-    until(lambda: client.core._fetches)
+    until(lambda: client.core._record_calls._fetches)
     began = time.monotonic()
     producer.commit()
     reader.join(20.0)
@@ -111,7 +111,8 @@ def test_the_last_stable_offset_is_never_above_the_high_watermark(client, produc
     commit = storage.commit
 
     def look(*rows: object) -> None:
-        seen.append(client.core._list_offset(client.core._topics.partition("t", 0), -1, True).offset)
+        partition = client.core._topics.partition("t", 0)
+        seen.append(client.core._record_calls._list_offset(partition, -1, True).offset)
         commit(*rows)
 
     first = with_producer(batch(b"b"), producer.producer_id, producer.epoch, 0, transactional=True)

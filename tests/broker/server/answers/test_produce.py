@@ -155,7 +155,7 @@ def test_an_error_with_acks_0_closes_the_connection(broker: Broker, wire: WireCl
     assert discarded(broker) == {"acks0": 1}
 
 
-@pytest.mark.parametrize("bound", ["", "dafka.broker.embedded.records.PENDING_BYTES", "CONNECTION_BYTES"])
+@pytest.mark.parametrize("bound", ["", "dafka.broker.records.pending.PENDING_BYTES", "CONNECTION_BYTES"])
 def test_what_is_pipelined_is_stored_and_answered_in_order(
     client: Client, wire: WireClient, monkeypatch: pytest.MonkeyPatch, bound: str
 ):

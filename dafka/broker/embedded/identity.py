@@ -1,0 +1,31 @@
+"""What a broker is called: the names that stay the same each time its folder is opened."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from typing import NamedTuple
+
+from dafka.commit.writer import Writer
+from dafka.log import Log
+from dafka.mesh.address import new_address
+
+NODE_ID = 0
+IDENTITY = "broker"  # the table of these names
+
+
+class Identity(NamedTuple):
+    """The id of the cluster, and the address of the broker's store on the mesh."""
+
+    cluster_id: str
+    address: bytes
+
+
+def identity(log: Log, writer: Writer) -> Identity:
+    """The names in the log, made and written if it is new; waits as a green thread for the commit."""
+    table = log.table(IDENTITY)
+    if "cluster_id" not in table:
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        address = new_address().decode()
+        writer.put_and_wait({(IDENTITY, "cluster_id"): cluster_id, (IDENTITY, "address"): address})
+    return Identity(str(table.get("cluster_id")), str(table.get("address")).encode())

@@ -1,0 +1,96 @@
+"""The topics' part of the broker interface: metadata, and every change of a topic.
+
+See :mod:`dafka.broker.interface.broker` for what all methods have in common.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import NamedTuple
+from uuid import UUID
+
+from dafka.broker.interface.groups import Error
+
+
+class PartitionMetadata(NamedTuple):
+    """A partition of a topic: ``address`` names the Dafka producer that writes it.
+
+    ``writable`` is False for the partition of a native producer: only that producer writes it.
+    ``leader_epoch`` goes up when committed records may have been lost.
+    """
+
+    number: int
+    address: str
+    writable: bool
+    leader_epoch: int = 0
+
+
+class TopicMetadata(NamedTuple):
+    """A topic with its partitions in the order of their numbers; ``error`` if there is none of that name."""
+
+    name: str
+    topic_id: UUID
+    error: Error | None
+    partitions: list[PartitionMetadata]
+
+
+class Metadata(NamedTuple):
+    """What the broker has. ``brokers`` are (node id, host, port)."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: list[tuple[int, str, int]]
+    topics: dict[str, TopicMetadata]
+
+
+class TopicSpec(NamedTuple):
+    """A topic to be created. ``partitions`` -1: the broker's default. ``configs`` are Kafka's, as text."""
+
+    partitions: int = -1
+    configs: Mapping[str, str] = {}
+
+
+class TopicInterface(ABC):
+    """Topics."""
+
+    @abstractmethod
+    def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
+        """Brokers, and the topics of these names (None: all).
+
+        A topic that does not exist is created with the default number of partitions if ``create`` is set
+        and the broker allows that; otherwise it is there with UnknownTopicOrPartitionError. An illegal name
+        has InvalidTopicError.
+        """
+
+    def topic_names(self, ids: Iterable[UUID]) -> dict[UUID, str]:
+        """The names of the topics with these ids, as far as there are such topics."""
+        wanted = set(ids)
+        topics = self.metadata(None).topics.values()
+        return {topic.topic_id: topic.name for topic in topics if topic.topic_id in wanted}
+
+    @abstractmethod
+    def create_topics(
+        self,
+        topics: Mapping[str, TopicSpec],
+        *,
+        validate_only: bool = False,
+        details: MutableMapping[str, str] | None = None,
+    ) -> dict[str, Error | None]:
+        """Create topics, or with ``validate_only`` say what would become of it.
+
+        ``details`` gets, by topic, what is wrong in words. Errors: InvalidTopicError,
+        TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError, KafkaStorageError.
+        """
+
+    @abstractmethod
+    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
+        """Raise the number of partitions of topics to these totals, those of native producers counted.
+
+        The new ones stand behind all that the topic has. Errors: UnknownTopicOrPartitionError,
+        InvalidPartitionsError (not more than there are), KafkaStorageError.
+        """
+
+    @abstractmethod
+    def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
+        """Delete topics with their records. Errors: UnknownTopicOrPartitionError, KafkaStorageError."""
