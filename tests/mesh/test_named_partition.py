@@ -224,6 +224,7 @@ def test_a_store_that_knows_no_claim_is_asked_as_c_nodes_ask(tmp_path):
         while producer._node.asking and time.monotonic() < deadline:
             peer.pump(0.1)
         assert producer.send(b"a") == 42
+        assert peer.receive(type_of("Record"), 10).sequence == 42  # nobody acknowledges what has not come
         peer.send(Ack(ADDRESS.encode(), b"pose", 42))
         producer.flush(20)
 
