@@ -79,11 +79,14 @@ class NamedProducer(ProducerNode):
 
     def _look(self) -> None:
         network, role = self.network, self.role
+        twins = [node for node in network.producers if node is not self and node.key == self.key]
+        contested = any(twin.alive and twin.claim.numbering for twin in twins)
         if not self.claim.numbering and self.claim.found is not None and not self.failed:
             start = self.claim.found.sequence
             network.note(f"{self} begins as run {self.run} at {start}")
             for store in network.stores:
-                if network.are_linked(self, store, network.now - SETTLED):
+                # A twin that cannot be heard goes on: what it sends meanwhile, nobody has told of yet.
+                if not contested and network.are_linked(self, store, network.now - SETTLED):
                     require(
                         store.plain or start >= store.end(self.key),
                         f"{self} begins at {start}, and {store} has up to {store.end(self.key)}",
@@ -95,8 +98,7 @@ class NamedProducer(ProducerNode):
                 note_gone(network, self.key, start)
             role.begin(network.now, self.claim.found)
             self._checked = start
-        twins = [node for node in network.producers if node is not self and node.key == self.key]
-        if any(twin.alive and twin.claim.numbering for twin in twins):
+        if contested:
             self.shared = True  # until they find each other out, what is acknowledged may be either's
         if role.min_stores and not self.failed and self.claim.numbering and not self.shared:
             for sequence in range(self._checked, role.first_unacknowledged):
