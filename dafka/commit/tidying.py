@@ -47,7 +47,7 @@ class Tidying:
         """Seconds after which to come back though nothing happens, None: not before something does."""
         if self._rest_until:
             return REST
-        return FILES_STAY if self._log.removable_bytes and not self.copying else None
+        return FILES_STAY if self._log.space.removable_bytes and not self.copying else None
 
     def freed(self) -> None:
         """A round has left space that nothing holds."""
@@ -70,23 +70,23 @@ class Tidying:
         """The last round is done: leave a small folder behind; waits as a green thread."""
         if self._checkpoint is not None:
             self._checkpoint.join()
-        if self._log.wal_file_bytes > FREE_BYTES or self._log.removable_bytes:
+        if self._log.space.wal_file_bytes > FREE_BYTES or self._log.space.removable_bytes:
             try:
-                run_in(self._pool, self._log.checkpoint, truncate=True)
+                run_in(self._pool, self._log.space.checkpoint, truncate=True)
             except Exception as error:
                 self._failed("a checkpoint of", error)
 
     def _step(self) -> bool:
         log, running = self._log, self._checkpoint
-        if running is not None and (running.ready() or log.wal_bytes > WAL_BYTES):
+        if running is not None and (running.ready() or log.space.wal_bytes > WAL_BYTES):
             self._checkpoint = None
             running.join()
-            run_in(self._pool, log.checkpoint)  # what rounds wrote meanwhile: short, and they wait for it
-        elif running is None and (log.checkpoint_due or self._files_wait()):
+            run_in(self._pool, log.space.checkpoint)  # what rounds wrote meanwhile: short, rounds wait for it
+        elif running is None and (log.space.checkpoint_due or self._files_wait()):
             self._checkpoint = gevent.spawn(self._copy)
         if self._checkpoint is not None:
             return False  # what is written now would be copied with the rounds waiting; it ends soon
-        if log.garbage_bytes:
+        if log.space.garbage_bytes:
             round_ = log.begin([], collect_bytes=COLLECT_BYTES)
             try:
                 run_in(self._pool, round_.commit)
@@ -94,20 +94,20 @@ class Tidying:
                 round_.finish()
             self._freed = time.monotonic()
             return True
-        self._vacuum = self._vacuum and log.spare_bytes > 0
+        self._vacuum = self._vacuum and log.space.spare_bytes > 0
         if self._vacuum:
-            run_in(self._pool, log.vacuum)
+            run_in(self._pool, log.space.vacuum)
         return self._vacuum
 
     def _files_wait(self) -> bool:
         """Whether there are files of deleted values, and no more are to come for now."""
         log = self._log
         quiet = time.monotonic() - self._freed >= FILES_STAY
-        return quiet and log.removable_bytes > 0 and not log.garbage_bytes
+        return quiet and log.space.removable_bytes > 0 and not log.space.garbage_bytes
 
     def _copy(self) -> None:
         try:
-            run_in(self._pool, self._log.checkpoint)
+            run_in(self._pool, self._log.space.checkpoint)
         except Exception as error:
             self._failed("a checkpoint of", error)
         finally:

@@ -2,7 +2,7 @@
 
 *Trimming* moves a partition's first sequence and first offset. That is one small row, the *floor*, so it
 takes effect at once however much lies below. The values below it are *garbage* from then on: not in the
-index, and deleted piece by piece in later rounds (:attr:`dafka.log.Log.garbage_bytes`), for deleting
+index, and deleted piece by piece in later rounds (:attr:`dafka.log.space.Space.garbage_bytes`), for deleting
 megabytes costs as much as writing them and producers wait for each round. Opening a log finds garbage again
 by the same rule. *Deleting a partition* likewise replaces the row with its name by one that says that its
 number is dead; that row goes with the last of the values.

@@ -53,7 +53,7 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-class Log(Space):
+class Log:
     """The log in folder ``path``, opened or created; one process, and one ``Log`` in it, at a time.
 
     ``durability`` says what a finished :meth:`write` survives: ``'process'`` the death of the process,
@@ -65,8 +65,8 @@ class Log(Space):
 
     Opening a large log takes seconds; ``pause()`` is called now and then meanwhile.
 
-    One thread owns a log: it calls everything except :meth:`WriteRound.commit`, :meth:`checkpoint` and
-    :meth:`vacuum`, which may run anywhere.
+    :attr:`space` is the space that it takes on the disk. One thread owns a log: it calls everything except
+    :meth:`WriteRound.commit`, :meth:`Space.checkpoint` and :meth:`Space.vacuum`, which may run anywhere.
 
     Raises LogLockedError, LogVersionError, NotALogError, LogOpenError, DamagedError (the index), and
     ValueError for a setting that is none. All methods raise LogClosedError after :meth:`close`, and
@@ -110,6 +110,7 @@ class Log(Space):
         skip = self._note_damage if on_damage == "skip" else None
         self._reader = Reader(self._storage, tail_bytes, skip)
         self._garbage = catalogue.garbage
+        self.space = Space(self._storage, self._garbage, self._check_open, self._collect)
         self._partitions = {
             (partition.topic, partition.address): partition for partition in catalogue.partitions.values()
         }
@@ -187,8 +188,8 @@ class Log(Space):
         ``drops`` delete partitions for good: their objects are dead then, the same names stand for a new
         partition. Both are done when the round is, whatever they cover; what they leave on the disk is
         deleted in later rounds, about ``collect_bytes`` bytes in each that asks for it, while there is
-        :attr:`garbage_bytes`. ``rewrites`` are compaction's. A partition that is dropped or rewritten cannot
-        be appended to in the same round.
+        ``space.garbage_bytes``. ``rewrites`` are compaction's. A partition that is dropped or rewritten
+        cannot be appended to in the same round.
 
         Raises AppendError, TableValueError, LogWriteError and StaleRewriteError; nothing has changed then,
         neither on disk nor in memory.
@@ -228,7 +229,7 @@ class Log(Space):
 
         Call ``commit()`` of the result once, then ``finish()`` in the owner's thread, whatever ``commit()``
         raised. There is one round at a time; LogWriteError if there is another one. Who writes this way
-        calls :meth:`checkpoint` when :attr:`checkpoint_due` says so.
+        calls ``space.checkpoint()`` when ``space.checkpoint_due`` says so.
         """
         self._check_open()
         self._check_writable()

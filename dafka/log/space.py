@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from dafka.log.changes import Garbage
 from dafka.log.limits import COLLECT_BYTES, FREE_BYTES, FREE_SHARE, VACUUM_BYTES
 from dafka.log.storage import Storage
 
 
-class Space(ABC):
-    """The part of :class:`dafka.log.Log` that is about space."""
+class Space:
+    """A log's space: ``collect(max_bytes)`` writes a round that deletes that much garbage and nothing else.
 
-    _storage: Storage
-    _garbage: Garbage
+    ``check_open()`` raises if the log is closed.
+    """
 
-    @abstractmethod
-    def _check_open(self) -> None: ...
-
-    @abstractmethod
-    def _collect(self, max_bytes: int) -> None:
-        """A round that deletes about so many bytes of garbage and nothing else."""
+    def __init__(
+        self,
+        storage: Storage,
+        garbage: Garbage,
+        check_open: Callable[[], None],
+        collect: Callable[[int], None],
+    ) -> None:
+        self._storage = storage
+        self._garbage = garbage
+        self._check_open = check_open
+        self._collect = collect
 
     @property
     def garbage_bytes(self) -> int:

@@ -185,7 +185,7 @@ def retention_pause(path: str) -> tuple[float, float]:
                 assert outcome.get() is None
                 longest = max(longest, perf_counter() - sent)
                 trimmed = partition.first_sequence == wanted
-                finished = trimmed and not log.garbage_bytes and not log.spare_bytes
+                finished = trimmed and not log.space.garbage_bytes and not log.space.spare_bytes
                 gevent.sleep(0.002)
             took = perf_counter() - began
             writer.close()

@@ -137,7 +137,7 @@ def test_on_a_full_disk_nothing_is_stored_and_whatever_makes_room_can_be_done(cl
         assert client.call("commit_offsets", "g", offsets) == {("t", 0): None}
         assert client.call("delete_records", {("t", 0): 3})["t", 0] == (None, 3)
         assert client.call("delete_topics", ["other"]) == {"other": None}
-        until(lambda: len(client.core.log.partitions()) == 1 and not client.core.log.garbage_bytes)
+        until(lambda: len(client.core.log.partitions()) == 1 and not client.core.log.space.garbage_bytes)
         assert client.produce("t", b"more").error is errors.KafkaStorageError
         assert len(client.values("t", 3)) == 2
     assert client.produce("t", b"more").error is None

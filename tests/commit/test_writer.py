@@ -95,18 +95,18 @@ def test_trimming_and_dropping_go_through_rounds_and_the_space_comes_back(in_hub
         for _ in range(30):
             bench.append(kept, bytes(300_000))
             bench.append(dropped, bytes(300_000))
-        full = bench.log.disk_bytes
+        full = bench.log.space.disk_bytes
         bench.writer.trim_and_wait(kept, before_sequence=25)
         assert kept.first_sequence == 25
         bench.writer.drop_and_wait(dropped, values={("topics", "dropped"): 1})
         assert dropped.dropped
         with pytest.raises(AppendError):
             bench.wait(lambda done: bench.writer.append(dropped, 30, [b"x"], done))
-        bench.until(lambda: bench.log.garbage_bytes == 0 and bench.log.spare_bytes == 0)
+        bench.until(lambda: bench.log.space.garbage_bytes == 0 and bench.log.space.spare_bytes == 0)
         bench.wait(lambda done: bench.writer.put({("a", "b"): 1}, done))
-        bench.until(lambda: bench.log.wal_bytes < CHECKPOINT_BYTES)
-        bench.log.checkpoint(truncate=True)
-        assert bench.log.disk_bytes < full / 3
+        bench.until(lambda: bench.log.space.wal_bytes < CHECKPOINT_BYTES)
+        bench.log.space.checkpoint(truncate=True)
+        assert bench.log.space.disk_bytes < full / 3
         assert len(bench.log.read(kept, 0, count=99, max_bytes=EVERYTHING)[1]) == 5
 
     in_hub(check)
@@ -121,7 +121,7 @@ def test_files_of_deleted_values_go_when_it_is_quiet(in_hub: Any, monkeypatch: A
         assert len(list((tmp_path / "log" / "values").iterdir())) == 10
         bench.writer.trim_and_wait(partition, before_sequence=9)
         bench.until(lambda: len(list((tmp_path / "log" / "values").iterdir())) == 1)
-        assert bench.log.removable_bytes == 0
+        assert bench.log.space.removable_bytes == 0
 
     in_hub(check)
 
@@ -135,10 +135,10 @@ def test_files_of_deleted_values_go_in_the_pool_when_the_writer_closes(
         for _ in range(10):
             bench.append(partition, bytes(FILE_BYTES))
         bench.writer.trim_and_wait(partition, before_sequence=9)
-        bench.until(lambda: bench.log.garbage_bytes == 0)
-        assert bench.log.removable_bytes > 0
+        bench.until(lambda: bench.log.space.garbage_bytes == 0)
+        assert bench.log.space.removable_bytes > 0
         bench.writer.close()
-        assert bench.log.removable_bytes == 0
+        assert bench.log.space.removable_bytes == 0
         assert len(list((tmp_path / "log" / "values").iterdir())) == 1
 
     in_hub(check)
@@ -216,7 +216,7 @@ def test_the_wal_is_copied_while_rounds_go_on_and_stays_bounded(in_hub: Any, tmp
             bench.append(partition, bytes(FILE_BYTES - 1000))
             largest = max(largest, wal.stat().st_size)
         assert largest < WAL_BYTES + 3 * writer_module.ROUND_BYTES
-        bench.until(lambda: bench.log.wal_bytes < 2 * CHECKPOINT_BYTES)
+        bench.until(lambda: bench.log.space.wal_bytes < 2 * CHECKPOINT_BYTES)
 
     in_hub(check)
 
@@ -239,7 +239,7 @@ def test_tidying_up_that_fails_harms_no_round_and_is_tried_again(in_hub: Any, mo
         bench.until(lambda: len(failures) >= 2)
         bench.append(partition, b"goes on")
         monkeypatch.undo()
-        bench.until(lambda: bench.log.garbage_bytes == 0 and bench.log.spare_bytes == 0)
+        bench.until(lambda: bench.log.space.garbage_bytes == 0 and bench.log.space.spare_bytes == 0)
 
     in_hub(check)
 

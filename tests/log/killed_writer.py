@@ -84,8 +84,8 @@ def main(folder: str, seed: str, durability: str) -> None:
             drops = [known[TEMPORARY]]
             del appends[TEMPORARY]
         elif chance < 0.3:
-            log.checkpoint()
-            log.vacuum(64 * 1024)
+            log.space.checkpoint()
+            log.space.vacuum(64 * 1024)
         rounds += 1
         values = {("rounds", "count"): rounds, ("rounds", "generation"): generation}
         collect = choice.choice((0, 0, 10_000, 1_000_000))

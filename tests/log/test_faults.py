@@ -156,9 +156,9 @@ def test_tidying_up_that_fails_is_a_named_error_and_the_log_goes_on(
         log.trim(partition, before_sequence=245)
         disk.fault = failing(word, "before")
         with pytest.raises(LogWriteError, match="disk I/O error"):
-            log.tidy()
+            log.space.tidy()
         disk.fault = lambda statement: ""
-        log.tidy()
+        log.space.tidy()
         assert log.read(partition, 0, count=1, max_bytes=1)[0] == 245
 
 
@@ -243,10 +243,10 @@ def test_the_last_space_on_a_disk_is_kept_for_deleting(
         assert free() > share
         log.write([], {("t", "k"): 1})
         log.trim(partition, before_sequence=partition.next_sequence // 2)
-        while log.garbage_bytes:
+        while log.space.garbage_bytes:
             log.write([], collect_bytes=1_000_000)
             assert free() > share / 2
-        log.checkpoint()
+        log.space.checkpoint()
         while partition.bytes < 0.9 * full:
             log.write([(partition, contents)])
 

@@ -187,7 +187,7 @@ class LogMachine(RuleBasedStateMachine):
             with pytest.raises(LogWriteError):
                 self.log.write([], {("a", "a"): 1})
         if checkpoint:
-            self.log.checkpoint()
+            self.log.space.checkpoint()
 
     @rule(number=NUMBERS, data=st.data(), count=st.integers(0, 50), max_bytes=st.integers(0, 20_000))
     def read(self, number: int, data: Any, count: int, max_bytes: int) -> None:
@@ -230,8 +230,8 @@ class LogMachine(RuleBasedStateMachine):
     def give_space_back(self, whole: bool) -> None:
         assert self.log is not None
         if whole:
-            self.log.tidy()
-            assert self.log.garbage_bytes == 0
+            self.log.space.tidy()
+            assert self.log.space.garbage_bytes == 0
         else:
             self.log.write([], collect_bytes=5_000)
 

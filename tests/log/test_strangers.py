@@ -157,8 +157,8 @@ def test_a_value_is_in_no_file_but_those_that_were_made_for_values(
         with pytest.raises(DamagedError, match="sequences 0 to 0"):
             log.read(partition, 0, count=1, max_bytes=1)
         log.drop(partition)
-        log.tidy()
-        log.checkpoint()
+        log.space.tidy()
+        log.space.checkpoint()
     assert secret.exists()
 
 

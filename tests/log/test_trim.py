@@ -120,18 +120,18 @@ def test_retention_says_what_to_trim_from_the_index(folder: Path) -> None:
 def test_what_was_trimmed_leaves_the_disk_in_small_rounds(folder: Path) -> None:
     with Log(folder) as log:
         partition = filled(log, chunks=60, size=20_000)
-        log.checkpoint()
-        before = log.disk_bytes
+        log.space.checkpoint()
+        before = log.space.disk_bytes
         log.trim(partition, before_sequence=280)
-        assert log.garbage_bytes > 5_000_000
+        assert log.space.garbage_bytes > 5_000_000
         rows = len(chunk_rows(folder))
         log.write([], collect_bytes=1_000_000)
         assert rows - 11 <= len(chunk_rows(folder)) < rows
     with Log(folder) as log:  # what is left to do is found again
-        assert log.garbage_bytes > 4_000_000
-        log.tidy()
-        assert log.garbage_bytes == 0
-        assert log.disk_bytes < before / 2
+        assert log.space.garbage_bytes > 4_000_000
+        log.space.tidy()
+        assert log.space.garbage_bytes == 0
+        assert log.space.disk_bytes < before / 2
         assert sequences(log, log.partition(b"hello", ADDRESS)) == (280, 300)
 
 
@@ -150,10 +150,10 @@ def test_a_dropped_partition_is_gone_and_its_name_begins_anew(folder: Path) -> N
         assert partition.kind == "batch"
     with Log(folder) as log:
         assert [found.topic for found in log.partitions()] == [b"other", b"hello"]
-        assert log.garbage_bytes > 0
-        log.tidy()
+        assert log.space.garbage_bytes > 0
+        log.space.tidy()
     with Log(folder) as log:
-        assert log.garbage_bytes == 0
+        assert log.space.garbage_bytes == 0
         assert len(chunk_rows(folder)) == 5
         assert sequences(log, log.partition(b"other", ADDRESS)) == (0, other.next_sequence)
 

@@ -89,7 +89,7 @@ def test_a_folder_without_files_gets_some_and_the_other_way_round(folder: Path) 
         partition = log.partition(b"hello", ADDRESS)
         assert everything(log, partition) == [message for n in range(4) for message in large(n)]
         log.trim(partition, before_sequence=3)
-        log.tidy()
+        log.space.tidy()
         assert everything(log, partition) == large(3)
     assert len(files(folder)) == 1
 
@@ -99,17 +99,17 @@ def test_files_of_deleted_values_go_with_the_next_checkpoint(folder: Path) -> No
         partition = log.partition(b"hello", ADDRESS)
         for sequence in range(5):
             log.write([(partition, large(sequence))])
-        full = log.disk_bytes
+        full = log.space.disk_bytes
         assert full > 5 * FILE_BYTES
         log.trim(partition, before_sequence=4)
         log.write([], collect_bytes=EVERYTHING)
         assert len(files(folder)) == 5  # the rows could come back
-        assert log.removable_bytes > 4 * FILE_BYTES
-        assert log.disk_bytes > 5 * FILE_BYTES
-        log.checkpoint()
+        assert log.space.removable_bytes > 4 * FILE_BYTES
+        assert log.space.disk_bytes > 5 * FILE_BYTES
+        log.space.checkpoint()
         assert len(files(folder)) == 1
-        assert log.removable_bytes == 0
-        assert log.disk_bytes < full - 3 * FILE_BYTES
+        assert log.space.removable_bytes == 0
+        assert log.space.disk_bytes < full - 3 * FILE_BYTES
 
 
 def test_many_deleted_files_make_a_checkpoint_due(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,10 +207,10 @@ def test_a_round_that_fails_leaves_the_files_of_what_it_was_to_delete(
         with pytest.raises(LogWriteError, match="full"):
             list(compact(log, partition))
         failing.clear()
-        log.checkpoint()
+        log.space.checkpoint()
         assert everything(log, partition) == [batch for base in range(4) for batch in batches(base)]
         list(compact(log, partition))
-        log.checkpoint()
+        log.space.checkpoint()
         assert len(files(folder)) == 1
         assert everything(log, partition)[3:] == batches(3)
 
@@ -242,7 +242,7 @@ def test_values_in_the_place_of_others_are_rows(folder: Path) -> None:
             log.write([(partition, [encode_batch(records, base_offset=base)])])
         assert len(files(folder)) == 4
         list(compact(log, partition))
-        log.checkpoint()
+        log.space.checkpoint()
         assert len(files(folder)) == 1  # the tail, which is not compacted
         assert [read_header(batch).count for batch in everything(log, partition)] == [1, 1, 1, 2]
 

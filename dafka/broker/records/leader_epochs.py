@@ -51,7 +51,7 @@ class LeaderEpochs:
             self.current += 1
         if known != self.current or down:
             writer.put_and_wait({(_TERM, "current"): self.current, (_TERM, "boot"): boot or ""})
-            log.checkpoint()  # which syncs the disk
+            log.space.checkpoint()  # which syncs the disk
 
     def of(self, partition: Partition) -> EpochHistory:
         """A partition's history, which for a leader includes the epoch that it leads in."""

@@ -224,7 +224,7 @@ def test_trimmed_space_goes_back_to_the_file_system(tmp_path):
         assert full > 15_000_000
         configure(client, retention_bytes=1_000_000)
         until(lambda: start_of(client) > 150)
-        until(lambda: client.core.log.garbage_bytes == 0 == client.core.log.spare_bytes)
+        until(lambda: client.core.log.space.garbage_bytes == 0 == client.core.log.space.spare_bytes)
     with Broker(tmp_path) as broker:
         assert len(Client(broker).values("t", 195)) == 5
     assert size_of(tmp_path) < full / 3
@@ -467,7 +467,7 @@ def test_the_records_of_a_deleted_topic_leave_the_disk(tmp_path):
         assert start_of(client) == end_of(client) == 0
         log = client.core.log
         until(lambda: {partition.topic for partition in log.partitions()} == {b"kept"})
-        until(lambda: log.garbage_bytes == 0 == log.spare_bytes)
+        until(lambda: log.space.garbage_bytes == 0 == log.space.spare_bytes)
     with Broker(tmp_path) as broker:
         client = Client(broker)
         assert client.values("kept") == [b"x"]
