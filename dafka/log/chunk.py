@@ -33,7 +33,7 @@ from dafka.protocol.batch import read_header
 RAW, BATCH = 1, 2
 KIND_NAMES = {RAW: "raw", BATCH: "batch"}
 
-Stamps = list[tuple[int, int]]
+Stamps = Sequence[tuple[int, int]]
 """(number of messages, timestamp in ms), in the order of the messages."""
 
 MESSAGE_MEMORY = {RAW: 48, BATCH: 168}
@@ -73,11 +73,14 @@ class ChunkKey(NamedTuple):
 
 
 class Chunk:
-    """The messages of a chunk in memory. Nothing in it changes."""
+    """The messages of a chunk in memory. Nothing in it changes.
+
+    Tuples of bytes and numbers are nothing that the garbage collector goes through.
+    """
 
     __slots__ = ("_columns", "contents", "first", "kind", "memory", "stamps")
 
-    def __init__(self, kind: int, first: int, contents: list[bytes], stamps: Stamps, size: int) -> None:
+    def __init__(self, kind: int, first: int, contents: Sequence[bytes], stamps: Stamps, size: int) -> None:
         self.kind = kind
         self.first = first
         self.contents = contents
@@ -118,7 +121,7 @@ def value_size(contents_size: int, count: int, stamps: int) -> int:
     return _HEAD.size + 12 * stamps + 4 * count + contents_size + _CRC.size
 
 
-def encode_chunk(key: bytes, kind: int, contents: list[bytes], stamps: Stamps) -> bytes:
+def encode_chunk(key: bytes, kind: int, contents: Sequence[bytes], stamps: Stamps) -> bytes:
     """The value stored under ``key``."""
     counts, times = array("I"), array("q")
     for count, time in stamps:
@@ -160,13 +163,13 @@ def decode_chunk(key: bytes, value: object) -> Chunk:
     ends = list(accumulate(lengths, initial=contents_at))
     if ends[-1] != size or count != known.next - known.first or kind != known.kind:
         raise ValueError("its lengths do not add up to its size, or it is not what its key says")
-    contents = [value[start:end] for start, end in pairwise(ends)]
-    return Chunk(kind, known.first, contents, list(zip(counts, times, strict=True)), len(value))
+    contents = tuple(value[start:end] for start, end in pairwise(ends))
+    return Chunk(kind, known.first, contents, tuple(zip(counts, times, strict=True)), len(value))
 
 
 def join_stamps(parts: Iterable[Stamps]) -> Stamps:
     """One list from several, with equal neighbours made one."""
-    joined: Stamps = []
+    joined: list[tuple[int, int]] = []
     for count, time in chain.from_iterable(parts):
         if joined and joined[-1][1] == time:
             joined[-1] = (joined[-1][0] + count, time)

@@ -13,7 +13,7 @@ opening would have to read a value for every partition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -27,12 +27,13 @@ from dafka.protocol.batch import is_batch, read_header
 
 class NewChunk(NamedTuple):
     key: ChunkKey
-    contents: list[bytes]
+    contents: Sequence[bytes]
     stamps: Stamps
 
     def loaded(self) -> StoredChunk:
         """The chunk as a reader wants it."""
-        return StoredChunk(self.key.kind, self.key.first, self.contents, self.stamps, self.key.size)
+        key = self.key
+        return StoredChunk(key.kind, key.first, tuple(self.contents), tuple(self.stamps), key.size)
 
 
 Load = Callable[[LogPartition, int], StoredChunk]

@@ -1,8 +1,10 @@
-"""Where the messages of one partition are: a few numbers for each chunk, in arrays, found by bisection.
+"""Where the messages of one partition are: a row of numbers for each chunk, in one array, found by bisection.
 
-Some 50 bytes a chunk. The chunks are in the order of their sequences, which is the order of their offsets
-too. Timestamps come from clients and need not rise, so a running maximum is kept with them: the first chunk
-whose running maximum reaches a time is the first chunk with a record of that time or later.
+56 bytes a chunk, and one object for the garbage collector to go through, however many there are: a process
+may have a hundred thousand partitions, and everything in it stops for a collection. The chunks are in the
+order of their sequences, which is the order of their offsets too. Timestamps come from clients and need not
+rise, so a running maximum is kept with them: the first chunk whose running maximum reaches a time is the
+first chunk with a record of that time or later.
 """
 
 from __future__ import annotations
@@ -11,19 +13,47 @@ import contextlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from typing import overload
 
 from dafka.log.chunk import ChunkKey
 
 _BLOCK = 1024  # sizes that are summed up at a time
 
+_FIRST, _NEXT, _BASE, _END, _TIME, _PEAK, _SIZE = range(7)  # the columns; the peak is the running maximum
+_WIDTH = 7
+
+
+class _Column(Sequence[int]):
+    """One number of each chunk."""
+
+    __slots__ = ("_column", "_rows")
+
+    def __init__(self, rows: array[int], column: int) -> None:
+        self._rows = rows
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._rows) // _WIDTH
+
+    @overload
+    def __getitem__(self, position: int) -> int: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[int]: ...
+    def __getitem__(self, position: int | slice) -> int | Sequence[int]:
+        if isinstance(position, slice):
+            start, stop, step = position.indices(len(self))
+            return self._rows[start * _WIDTH + self._column : stop * _WIDTH : step * _WIDTH]
+        if position < 0:
+            position += len(self)
+        if position < 0:
+            raise IndexError(f"position {position} of {len(self)}")
+        return self._rows[position * _WIDTH + self._column]
+
 
 class ChunkIndex:
     """The chunks of partition ``number``, first to last."""
 
-    __slots__ = (
-        "_bases", "_ends", "_firsts", "_nexts", "_peaks", "_sizes", "_times", "bytes", "floor_offset",
-        "floor_sequence", "kind", "number",
-    )  # fmt: skip
+    __slots__ = ("_rows", "bytes", "floor_offset", "floor_sequence", "kind", "number")
 
     def __init__(self, number: int = -1) -> None:
         self.number = number
@@ -31,36 +61,24 @@ class ChunkIndex:
         self.bytes = 0
         self.floor_sequence = 0  # messages below it, and records below floor_offset, were trimmed
         self.floor_offset = 0
-        self._firsts = array("Q")
-        self._nexts = array("Q")
-        self._bases = array("q")
-        self._ends = array("q")
-        self._times = array("q")
-        self._peaks = array("q")
-        self._sizes = array("I")
+        self._rows = array("q")
 
     def __len__(self) -> int:
-        return len(self._nexts)
+        return len(self._rows) // _WIDTH
 
     def __getitem__(self, position: int) -> ChunkKey:
-        return ChunkKey(
-            self.number,
-            self._firsts[position],
-            self._nexts[position],
-            self._bases[position],
-            self._ends[position],
-            self._times[position],
-            self._sizes[position],
-            self.kind,
-        )
+        if not 0 <= position < len(self):
+            raise IndexError(f"chunk {position} of {len(self)}")
+        first, next_, base, end, time, _, size = self._rows[position * _WIDTH : (position + 1) * _WIDTH]
+        return ChunkKey(self.number, first, next_, base, end, time, size, self.kind)
 
     @property
     def first_sequence(self) -> int:
-        return max(self._firsts[0], self.floor_sequence) if self._firsts else 0
+        return max(self._rows[_FIRST], self.floor_sequence) if self._rows else 0
 
     @property
     def next_sequence(self) -> int:
-        return self._nexts[-1] if self._nexts else 0
+        return self._rows[_NEXT - _WIDTH] if self._rows else 0
 
     @property
     def first_offset(self) -> int:
@@ -68,91 +86,90 @@ class ChunkIndex:
 
         What was trimmed may end in a gap. The offsets from there to the first record are those of none.
         """
-        return (self.floor_offset or self._bases[0]) if self._bases else 0
+        return (self.floor_offset or self._rows[_BASE]) if self._rows else 0
 
     @property
     def next_offset(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        return self._rows[_END - _WIDTH] if self._rows else 0
 
     @property
     def firsts(self) -> Sequence[int]:
         """First sequence of each chunk."""
-        return self._firsts
+        return _Column(self._rows, _FIRST)
 
     @property
     def nexts(self) -> Sequence[int]:
         """The sequence behind the last one of each chunk."""
-        return self._nexts
+        return _Column(self._rows, _NEXT)
 
     @property
     def ends(self) -> Sequence[int]:
         """The offset behind the last one of each chunk."""
-        return self._ends
+        return _Column(self._rows, _END)
 
     @property
     def sizes(self) -> Sequence[int]:
         """Size of each chunk's value in bytes."""
-        return self._sizes
+        return _Column(self._rows, _SIZE)
 
     @property
     def times(self) -> Sequence[int]:
         """Largest timestamp of each chunk in ms."""
-        return self._times
+        return _Column(self._rows, _TIME)
 
     @property
     def largest_timestamp(self) -> int:
-        return self._peaks[-1] if self._peaks else -1
+        return self._rows[_PEAK - _WIDTH] if self._rows else -1
 
     def at_sequence(self, sequence: int) -> int:
         """Position of the first chunk that ends after ``sequence``; the number of chunks if there is none."""
-        return bisect_right(self._nexts, sequence)
+        return bisect_right(memoryview(self._rows)[_NEXT::_WIDTH], sequence)
 
     def at_offset(self, offset: int) -> int:
         """Position of the first chunk that ends after ``offset``; the number of chunks if there is none."""
-        return bisect_right(self._ends, offset)
+        return bisect_right(memoryview(self._rows)[_END::_WIDTH], offset)
 
     def at_timestamp(self, timestamp: int) -> int:
         """Position of the first chunk with a record of ``timestamp`` (ms) or later, likewise."""
-        return bisect_left(self._peaks, timestamp)
+        return bisect_left(memoryview(self._rows)[_PEAK::_WIDTH], timestamp)
 
     def older_than(self, timestamp: int) -> int:
         """How many chunks at the front have nothing but records before ``timestamp`` (ms); one with records
         that have no timestamp (-1) ends them."""
         count = self.at_timestamp(timestamp)
         with contextlib.suppress(ValueError):
-            count = self._times.index(-1, 0, count)
+            count = self._rows[_TIME : count * _WIDTH : _WIDTH].index(-1)
         return count
 
     def beyond(self, keep_bytes: int) -> int:
         """How many chunks at the front can go so that at least ``keep_bytes`` bytes of values remain."""
-        position, spare, count = 0, self.bytes - keep_bytes, len(self)
+        position, spare, count, sizes = 0, self.bytes - keep_bytes, len(self), self.sizes
         while position < count and spare > 0:
-            block = sum(self._sizes[position : position + _BLOCK])
+            block = sum(sizes[position : position + _BLOCK])
             if block > spare:
                 break
             spare -= block
             position += _BLOCK
-        while position < count and 0 < self._sizes[position] <= spare:
-            spare -= self._sizes[position]
+        while position < count and 0 < sizes[position] <= spare:
+            spare -= sizes[position]
             position += 1
         return min(position, count)
 
     def extend(self, keys: Iterable[ChunkKey]) -> None:
         """Add chunks behind the last one. Raises ValueError if one does not come after the one before."""
+        rows = self._rows
         for _, first, next_, base, end, time, size, kind in keys:
-            if self._nexts and (first < self._nexts[-1] or base < self._ends[-1] or kind != self.kind):
-                raise ValueError(
-                    f"sequences {first} to {next_ - 1} (offsets {base} to {end - 1}) overlap the chunk "
-                    f"before them (to {self._nexts[-1] - 1}, {self._ends[-1] - 1}), or are of another kind"
-                )
+            peak = time
+            if rows:
+                last_next, last_end = rows[_NEXT - _WIDTH], rows[_END - _WIDTH]
+                if first < last_next or base < last_end or kind != self.kind:
+                    raise ValueError(
+                        f"sequences {first} to {next_ - 1} (offsets {base} to {end - 1}) overlap the chunk "
+                        f"before them (to {last_next - 1}, {last_end - 1}), or are of another kind"
+                    )
+                peak = max(time, rows[_PEAK - _WIDTH])
             self.kind = kind
-            self._firsts.append(first)
-            self._nexts.append(next_)
-            self._bases.append(base)
-            self._ends.append(end)
-            self._times.append(time)
-            self._peaks.append(max(time, self._peaks[-1]) if self._peaks else time)
-            self._sizes.append(size)
+            rows.extend((first, next_, base, end, time, peak, size))
             self.bytes += size
 
     def drop_last(self, count: int) -> None:
@@ -165,10 +182,9 @@ class ChunkIndex:
 
         The last one stays because it says where the partition stands.
         """
-        if not self._nexts or self._nexts[0] > self.floor_sequence:
+        if not self._rows or self._rows[_NEXT] > self.floor_sequence:
             return []
-        sequences = bisect_right(self._nexts, self.floor_sequence)
-        count = min(sequences, bisect_right(self._ends, self.floor_offset), len(self) - 1)
+        count = min(self.at_sequence(self.floor_sequence), self.at_offset(self.floor_offset), len(self) - 1)
         dropped = [self[position] for position in range(count)]
         if count > 0:
             self._drop(0, count)
@@ -191,30 +207,23 @@ class ChunkIndex:
     def replace(self, position: int, count: int, keys: Sequence[ChunkKey]) -> None:
         """Put chunks in the place of ``count`` that hold the same range together."""
         end = position + count
-        self.bytes += sum(key.size for key in keys) - sum(self._sizes[position:end])
-        self._firsts[position:end] = array("Q", [key.first for key in keys])
-        self._nexts[position:end] = array("Q", [key.next for key in keys])
-        self._bases[position:end] = array("q", [key.base_offset for key in keys])
-        self._ends[position:end] = array("q", [key.next_offset for key in keys])
-        self._times[position:end] = self._peaks[position:end] = array(
-            "q", [key.max_timestamp for key in keys]
-        )
-        self._sizes[position:end] = array("I", [key.size for key in keys])
+        self.bytes += sum(key.size for key in keys) - sum(self.sizes[position:end])
+        rows = array("q")
+        for _, first, next_, base, base_end, time, size, _ in keys:
+            rows.extend((first, next_, base, base_end, time, time, size))
+        self._rows[position * _WIDTH : end * _WIDTH] = rows
         self._find_peaks(position, position + len(keys))
 
     def _drop(self, start: int, end: int) -> None:
-        self.bytes -= sum(self._sizes[start:end])
-        for column in (
-            self._firsts, self._nexts, self._bases, self._ends, self._times, self._peaks, self._sizes,
-        ):  # fmt: skip
-            del column[start:end]
+        self.bytes -= sum(self.sizes[start:end])
+        del self._rows[start * _WIDTH : end * _WIDTH]
 
     def _find_peaks(self, start: int, end: int) -> None:
         """Find the running maxima anew from ``start`` on: to ``end``, and then to the first that is right."""
-        peaks, times = self._peaks, self._times
-        peak = peaks[start - 1] if start else times[0]
-        for position in range(start, len(times)):
-            peak = max(peak, times[position])
-            if position >= end and peaks[position] == peak:
+        rows = self._rows
+        peak = rows[(start - 1) * _WIDTH + _PEAK] if start else rows[_TIME]
+        for row in range(start * _WIDTH, len(rows), _WIDTH):
+            peak = max(peak, rows[row + _TIME])
+            if row >= end * _WIDTH and rows[row + _PEAK] == peak:
                 return
-            peaks[position] = peak
+            rows[row + _PEAK] = peak

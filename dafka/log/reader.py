@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -202,7 +202,9 @@ def damaged(path: str, place: str, error: ValueError) -> DamagedError:
     )
 
 
-def _fitting(contents: list[bytes], start: int, stop: int, room: int, at_least_one: bool) -> tuple[int, int]:
+def _fitting(
+    contents: Sequence[bytes], start: int, stop: int, room: int, at_least_one: bool
+) -> tuple[int, int]:
     """How many of ``contents[start:stop]`` fit into ``room`` bytes together, and their size."""
     if at_least_one and start < stop and len(contents[start]) > room:
         return 1, len(contents[start])

@@ -63,7 +63,7 @@ def test_plain_diskcache_reads_all_of_it(folder: Path) -> None:
         log.write([(log.partition(b"hello", ADDRESS), large(0)), (log.partition(b"b", ADDRESS), [b"small"])])
     keys = [key for _, key, _ in chunk_rows(folder)]
     with diskcache.Cache(folder) as cache:
-        assert [decode_chunk(key, cache[key]).contents for key in keys] == [large(0), [b"small"]]
+        assert [list(decode_chunk(key, cache[key]).contents) for key in keys] == [large(0), [b"small"]]
 
 
 def test_values_of_tables_are_rows_whatever_their_size(folder: Path) -> None:
