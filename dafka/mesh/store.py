@@ -372,6 +372,8 @@ class StoreNode(Node):
             first, contents = end.first, list[bytes]()
             if end.count:
                 first, contents = self._read(partition, end)
+            if not contents:  # retention may have left nothing
+                first = max(first, partition.first_sequence)
             end = end._replace(
                 sequence=max(end.sequence, partition.next_sequence),
                 kind=_KINDS.get(partition.kind or "", 0),

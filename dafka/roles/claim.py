@@ -11,9 +11,8 @@ not named it for ``plain_store_patience``. Everything is known when as many stor
 acknowledge a record, every store that is connected among them, and nothing new has come for ``claim_settle``.
 Then the highest end counts.
 
-Numbering. Each later store is asked as well, because one that was away may have more than those that
-answered: what it acknowledges would be an earlier producer's records. Until it has answered, its ACKs do not
-count (:mod:`dafka.roles.producer`).
+Numbering. Stores are asked again whenever there is something to compare (:mod:`dafka.roles.producer`): what
+they acknowledge may be an earlier producer's records.
 
 Rivals. Producers of one partition hear each other's CLAIMs. One that is asking gives way to one that is
 numbering; of two that are asking the one with the lower address goes on; of two that are numbering, which
@@ -92,7 +91,6 @@ class PartitionClaim:
         self._next_claim = float("-inf")
         self._next_read = 0.0
         self._interval = limits.claim_interval
-        self._known: set[bytes] = set()  # stores whose ACKs count
 
     @property
     def answered(self) -> int:
@@ -122,25 +120,14 @@ class PartitionClaim:
         return Claim(self._partition, self.claimant, self._topic, sample, self.numbering)
 
     def begin(self) -> None:
-        """What was found counts from now on, and the answers so far are those of stores that are known."""
+        """What was found counts from now on."""
         self.numbering = True
-        self._known.update(self.answers)
         self._interval = self._limits.longest_claim_interval
         self.ask_soon()
 
     def ask_soon(self) -> None:
-        """Somebody is to hear a CLAIM: a store that has not answered yet."""
+        """Stores have something to compare that they have not answered for yet."""
         self._next_claim = min(self._next_claim, self._claimed + self._limits.claim_interval)
-
-    def knows(self, store: bytes) -> bool:
-        """Whether what the store has is known not to be an earlier producer's. C stores do not say who they
-        are; with those only the numbers can tell."""
-        return not store or store in self._known
-
-    def accept(self, store: bytes) -> None:
-        """What the store has is this producer's, or older than its first record."""
-        if len(self._known) < self._limits.stores:
-            self._known.add(store)
 
     # -- what arrives -------------------------------------------------------------------------------
 

@@ -85,8 +85,8 @@ class Limits(NamedTuple):
     """How long nothing new must have come before a producer believes that it knows where to go on."""
     plain_store_patience: float = 3.0
     """How long a store that does not know CLAIM has to name a partition that it has."""
-    sample_records: int = 100
-    """Messages that a store sums up, for a producer to see whose they are."""
+    sample_records: int = 1000
+    """Messages that a store sums up at a time, for a producer to see whose they are."""
 
     # -- peers -----------------------------------------------------------------------------------
     peers: int = 4096

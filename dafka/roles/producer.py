@@ -28,8 +28,10 @@ shows whoever missed it what to fetch.
 A store that acknowledges what was never published here has its records from an earlier producer of the same
 address, and no place for those of this one: from then on its ACKs count for nothing. A producer that was
 given its address finds out before its first record where an earlier one ended (:mod:`dafka.roles.claim`), and
-goes on there. An ACK then counts when its store has said what it has: an end at or below the first record of
-this producer, or the same contents as are retained here.
+goes on there. Even so an earlier producer's records may take the numbers of this one's in a store: they were
+still on their way, or come from a store that was away. So an ACK of such a partition only says that there is
+something to compare. A CLAIM then asks the store for the checksum of what it has from the first retained
+record on, and what is the same here and there counts as acknowledged.
 
 ZeroMQ topics are matched by prefix, so subjects and addresses are compared here.
 """
@@ -98,6 +100,8 @@ class ProducerRole:
         self._asked: dict[bytes, int] = {}  # connected store: what it asked for last
         self._noticed: dict[bytes, float] = {}  # connected store: when it asked so, or was first thought of
         self._strangers: set[bytes] = set()  # stores that have another producer's records
+        self._to_compare: dict[bytes, int] = {}  # store: what it acknowledged, whosever records they are
+        self._compared = (0, 0)  # what the last CLAIM was for: its first record, and the end to be reached
 
     @property
     def unacknowledged(self) -> int:
@@ -164,7 +168,7 @@ class ProducerRole:
         """An ACK, FETCH or GET-HEADS; anything else is not for a producer."""
         match command:
             case Ack(self.address, self.topic):
-                self._acknowledge(now, command.store, command.sequence + 1)
+                return self._hear_ack(now, command.store, command.sequence + 1)
             case Fetch(self.address, _, self.topic):
                 return self._answer(now, command.address, command.sequence, command.count)
             case GetHeads(self.topic) if self.next_sequence:
@@ -173,7 +177,7 @@ class ProducerRole:
             return []
         if self.claim.numbering and isinstance(command, End) and command.recipient == self.claim.claimant:
             self._compare(now, command)
-            return []
+            return self._ask_to_compare(now)
         return self.claim.receive(now, command, self.first_retained)
 
     def receive_run(self, now: float, run: Run) -> list[Output]:
@@ -188,28 +192,62 @@ class ProducerRole:
 
     def tick(self, now: float) -> list[Output]:
         """The HEAD, once every ``head_interval`` after the first record, and what the claim wants."""
+        if self.claim is not None and self._end_to_compare() > self.first_unacknowledged:
+            self.claim.ask_soon()  # the answer may be lost, or have been about less
         outputs = [] if self.claim is None else self.claim.tick(now, self.first_retained)
         if self.next_sequence and now >= self._next_head and not (self.claim and self.claim.rival):
             self._next_head = now + self._head_interval
             outputs.append(Head(self.address, self.topic, self.next_sequence - 1))
         return outputs
 
+    def _hear_ack(self, now: float, store: bytes, end: int) -> list[Output]:
+        """C stores do not say who they are and cannot be asked; with those only the numbers can tell."""
+        if self.claim is None or not store or not self.min_stores:
+            self._acknowledge(now, store, end)
+            return []
+        if end > self.next_sequence:
+            self._dispute(store, end)
+        elif store in self._to_compare or len(self._to_compare) < self._limits.stores:
+            self._to_compare[store] = max(end, self._to_compare.get(store, 0))
+        if store in self._stores:
+            self._heard[store] = now
+        return self._ask_to_compare(now)
+
+    def _end_to_compare(self) -> int:
+        """What will be acknowledged once all contents have been found to be the same."""
+        if not self._to_compare or not self.min_stores:
+            return 0
+        ours = self._known_stores.ours
+        ends = dict(self._stores)
+        for store, end in self._to_compare.items():
+            if store not in self._strangers and store in ours:
+                ends[store] = max(end, ends.get(store, 0))
+        return sorted(ends.values())[-self.min_stores] if len(ends) >= self.min_stores else 0
+
+    def _ask_to_compare(self, now: float) -> list[Output]:
+        """A CLAIM, if there is more to compare than when the last one was sent."""
+        claim, asked = self.claim, (self.first_retained, self._end_to_compare())
+        if claim is None or claim.rival or asked == self._compared or asked[1] <= self.first_unacknowledged:
+            return []
+        self._compared = asked
+        return [claim.claim(now, self.first_retained)]
+
     def _compare(self, now: float, end: End) -> None:
         """A store says what it has: is it this producer's?"""
-        claim, store = self.claim, end.store
-        if claim is None or not store or store in self._strangers or claim.knows(store):
+        store, behind = end.store, end.first + end.count
+        if not store or store in self._strangers:
             return
-        behind = end.first + end.count
         if end.sequence > self.next_sequence:
             self._dispute(store, end.sequence)
         elif end.sequence <= max(self.first_sequence, self.first_retained):
-            claim.accept(store)  # what it gets above that, it gets from now on
             self._acknowledge(now, store, end.sequence)
-        elif not end.count or end.first < self.first_retained or behind > self.next_sequence:
-            claim.ask_soon()  # what it was asked about is not here any more
+        elif end.first < self.first_retained or behind > self.next_sequence:
+            pass  # what it was asked about has been let go of since
+        elif not end.count:
+            if end.first >= end.sequence:  # retention was quicker
+                self._acknowledge(now, store, end.sequence)
         elif end.checksum == checksum_of(self._retained(end.first, behind)):
-            claim.accept(store)
-            self._acknowledge(now, store, end.sequence)
+            self._acknowledge(now, store, behind)
         else:
             self._dispute(store, end.sequence)
 
@@ -227,9 +265,6 @@ class ProducerRole:
         if end > self.next_sequence:
             self._dispute(store, end)
         if store in self._strangers:
-            return
-        if self.claim is not None and not self.claim.knows(store):
-            self.claim.ask_soon()
             return
         if store not in self._stores and len(self._stores) >= self._limits.stores:
             return
@@ -317,8 +352,10 @@ class ProducerRole:
 def checksum_of(contents: Iterable[bytes]) -> int:
     """What END says of messages: the CRC-32C of their contents, each behind its length."""
     checksum = 0
-    for content in contents:
-        checksum = crc32c(content, crc32c(len(content).to_bytes(8, "big"), checksum))
+    pieces = iter(contents)
+    while some := list(islice(pieces, _CHUNK)):
+        lengths = (len(content).to_bytes(8, "big") for content in some)
+        checksum = crc32c(b"".join(chain.from_iterable(zip(lengths, some, strict=True))), checksum)
     return checksum
 
 

@@ -226,8 +226,8 @@ class StoreRole:
                     self._acknowledge_again(now, stored, outputs)
             case Fetch():
                 self._serve(command, outputs)
-            case Claim(partition, claimant, topic, sample):
-                self._tell_end(partition, claimant, topic, sample, outputs)
+            case Claim():
+                self._tell_end(command, outputs)
             case GetHeads(topic, recipient) if recipient != self.address:
                 self._tell_heads(recipient, self._topics if topic == ALL_TOPICS else (topic,), outputs)
             case ConsumerHello(self.address, recipient, topics):
@@ -333,13 +333,12 @@ class StoreRole:
             following = stored.ahead_first if stored.ahead else stored.trimmed
             outputs.append(Trimmed(requester, partition, topic, min(following, stored.trimmed), self.address))
 
-    def _tell_end(
-        self, partition: bytes, claimant: bytes, topic: bytes, sample: int, outputs: list[Output]
-    ) -> None:
+    def _tell_end(self, claim: Claim, outputs: list[Output]) -> None:
+        partition, claimant, topic, sample, numbering = claim
         stored = self._partitions.get((topic, partition))
         if stored is not None:
             self._catchup.claimed(stored, claimant)
-        if stored is not None and stored.pending:
+        if stored is not None and stored.pending and not numbering:
             return  # records are on their way into the log: the claimant asks again
         end = 0 if stored is None else stored.committed
         count = max(0, min(end - sample, self._limits.sample_records))

@@ -375,6 +375,13 @@ def test_a_claim_is_not_answered_while_records_are_on_their_way_into_the_log():
     assert role.receive(1.2, claim) == [End(RUN, PARTITION, TOPIC, 1, ME, count=1)]
 
 
+def test_a_producer_that_numbers_is_told_what_is_committed_while_more_is_on_its_way_into_the_log():
+    role = store(0, 1)
+    role.receive_run(1.0, live(1, b"1"))
+    claim = Claim(PARTITION, RUN, TOPIC, 0, numbering=True)
+    assert role.receive(1.0, claim) == [End(RUN, PARTITION, TOPIC, 1, ME, count=1)]
+
+
 def test_records_kept_behind_a_gap_go_when_another_producer_claims_the_partition():
     """They are the earlier one's, under numbers that the new one gives to its own."""
     role = store()

@@ -159,12 +159,15 @@ class StoreNode(Node):
         self.resume()
 
     def _summed_up(self, end: End) -> End:
+        """As the log reads: what follows one another, from the first that there still is."""
         partition = self.log.get((end.topic, end.address), Partition())
-        wanted = range(end.first, end.first + end.count)
-        contents = [partition.records[number] for number in wanted if number in partition.records]
-        if len(contents) < end.count:
-            return end._replace(count=0)
-        return end._replace(checksum=checksum_of(contents))
+        if not end.count:
+            return end
+        first = min((number for number in partition.records if number >= end.first), default=partition.next)
+        contents = []
+        while len(contents) < end.count and first + len(contents) in partition.records:
+            contents.append(partition.records[first + len(contents)])
+        return end._replace(first=first, count=len(contents), checksum=checksum_of(contents))
 
     def _serve(self, serve: Serve) -> None:
         """As the mesh does: what is there from the first one on, or where the records go on."""
