@@ -15,19 +15,20 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gevent import monkey
 
 from dafka.broker import running
 from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.errors import BrokerStoppedError
-from dafka.broker.limits import OFFSETS_RETENTION, PARTITIONS_PER_TOPIC
-from dafka.broker.listening import LOOPBACK, Listen, client_host, parse_listen
+from dafka.broker.limits import OFFSETS_RETENTION
+from dafka.broker.listening import LOOPBACK, Listen, client_host
+from dafka.broker.options import BrokerOptions
 from dafka.broker.server.listener import Listener
 from dafka.broker.server.listener import bind as bind_listener
 from dafka.broker.server.listener import close as close_listener
-from dafka.commit.retention import CHECK_INTERVAL, check_choice, check_interval, check_retention
+from dafka.commit.retention import CHECK_INTERVAL
 from dafka.hub.dropped import when_dropped
 from dafka.hub.hub import Hub, get_hub
 from dafka.log import Durability, OnDamage
@@ -90,26 +91,20 @@ class Broker:
         listen: str | None = None,
         advertised: str | None = None,
     ) -> None:
-        if type(default_partitions) is not int or not 0 < default_partitions <= PARTITIONS_PER_TOPIC:
-            raise ValueError(
-                f"default_partitions is a number from 1 to {PARTITIONS_PER_TOPIC}, not {default_partitions!r}"
-            )
-        check_choice("durability", durability, get_args(Durability))
-        check_choice("on_damage", on_damage, get_args(OnDamage))
-        self._retention = check_retention(retention_ms, retention_bytes)
-        self._retention_check_interval = check_interval(retention_check_interval)
-        self._offsets_retention = _check_offsets_retention(offsets_retention)
-        if tower is not None:
-            tower_addresses(tower)  # raises for what is none
+        self._options = BrokerOptions(
+            tower=tower,
+            default_partitions=default_partitions,
+            auto_create_topics=auto_create_topics,
+            durability=durability,
+            retention_ms=retention_ms,
+            retention_bytes=retention_bytes,
+            retention_check_interval=retention_check_interval,
+            offsets_retention=offsets_retention,
+            on_damage=on_damage,
+            listen=listen,
+            advertised=advertised,
+        )
         self._path = None if path is None else os.path.abspath(os.fspath(path))
-        self._tower = tower
-        self._default_partitions = default_partitions
-        self._auto_create_topics = auto_create_topics
-        self._durability: Durability = durability
-        self._on_damage: OnDamage = on_damage
-        if advertised is not None and listen is None:
-            raise ValueError(f"advertised={advertised!r} says how to reach a listener: give listen, too")
-        self._listen = None if listen is None else parse_listen(listen, advertised)
         self._hub = get_hub()
         self._running: _Running | None = None
         self._not_dropped: Callable[[], object] = lambda: None
@@ -148,8 +143,8 @@ class Broker:
     @property
     def tower(self) -> TowerLike:
         """The tower that other nodes take to join the broker's mesh."""
-        if self._tower is not None:
-            return self._tower
+        if self._options.tower is not None:
+            return self._options.tower
         state = self._state()
         _ = state.core.node  # has it join the mesh
         return state.tower
@@ -209,23 +204,11 @@ class Broker:
             self._not_dropped = when_dropped(self, self._hub, state.name, "stop()", state.stop)
 
     def _open(self) -> _Running:
-        state = _Running(self._last_port, self._listen, self._tower)
+        state = _Running(self._last_port, self._options)
         try:
             state.path = self._path or state.make_folder()
             state.core = EmbeddedBroker(
-                self._hub,
-                state.path,
-                state.mesh,
-                state.host,
-                state.port,
-                alone=self._tower is None,
-                default_partitions=self._default_partitions,
-                auto_create_topics=self._auto_create_topics,
-                durability=self._durability,
-                on_damage=self._on_damage,
-                retention=self._retention,
-                retention_check_interval=self._retention_check_interval,
-                offsets_retention=self._offsets_retention,
+                self._hub, state.path, self._options, state.mesh, state.host, state.port
             )
         except BaseException:
             state.release()
@@ -245,10 +228,11 @@ class _Running:
 
     core: EmbeddedBroker
 
-    def __init__(self, wanted_port: int, listen: Listen | None, tower: TowerLike) -> None:
+    def __init__(self, wanted_port: int, options: BrokerOptions) -> None:
+        listen = options.listener
         self.path = ""
         self.stopped = False
-        self._given_tower = tower
+        self._given_tower = options.tower
         self.tower: Tower | None = None
         self._folder: str | None = None
         self.listener: Listener | None = None
@@ -308,17 +292,6 @@ class _Running:
             self._port.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _check_offsets_retention(seconds: object) -> float | None:
-    """Seconds as a user gives them; None: for ever. Raises ValueError."""
-    if seconds is None or seconds == -1:
-        return None
-    if type(seconds) not in (int, float) or not 0 < seconds <= 1e9:  # type: ignore[operator]
-        raise ValueError(
-            f"offsets_retention is a number of seconds above 0, or None or -1 for ever, not {seconds!r}"
-        )
-    return float(seconds)  # type: ignore[arg-type]
 
 
 def _bind(wanted_port: int) -> socket:

@@ -15,10 +15,8 @@ from broker.transactions.transactional import Producer as TransactionalProducer
 
 from dafka import Broker, Tower
 from dafka.broker import BrokerStoppedError
-from dafka.broker.interface.admin import Resource, ResourceType
 from dafka.log import DamagedError, LogLockedError, NotALogError
 from dafka.log.table import pack_key
-from dafka.mesh.address import InvalidAddressError
 from dafka.mesh.endpoint import Endpoint
 from dafka.protocol.batch import with_producer
 
@@ -85,34 +83,6 @@ def test_a_broker_joins_the_tower_it_is_given():
         with Broker(tower=tower.addresses) as broker:
             assert broker.tower == tower.addresses
         assert tower.addresses
-
-
-@pytest.mark.parametrize("partitions", [0, -1, 10**9, 1.5, "4", True, None])
-def test_default_partitions_must_make_sense(partitions):
-    with pytest.raises(ValueError, match=repr(partitions)):
-        Broker(default_partitions=partitions)
-
-
-@pytest.mark.parametrize("seconds", [0, -2, "60", float("nan"), float("inf"), True])
-def test_offsets_retention_is_seconds_or_for_ever(seconds):
-    with pytest.raises(ValueError, match=f"offsets_retention.*{seconds!r}"):
-        Broker(offsets_retention=seconds)
-
-
-@pytest.mark.parametrize(("seconds", "minutes"), [(90.0, "2"), (-1, "2147483647"), (None, "2147483647")])
-def test_offsets_retention_is_described_by_kafka_s_name(seconds, minutes):
-    with Broker(offsets_retention=seconds) as broker:
-        resource = Resource(ResourceType.BROKER, "0")
-        name = "offsets.retention.minutes"
-        (entry,) = Client(broker).call("describe_configs", {resource: [name]})[resource].entries
-        assert (entry.name, entry.value, entry.read_only) == (name, minutes, True)
-
-
-def test_other_settings_must_make_sense():
-    with pytest.raises(ValueError, match="often"):
-        Broker(durability="often")
-    with pytest.raises(InvalidAddressError, match="nowhere"):
-        Broker(tower=("nowhere", "tcp://127.0.0.1:1"))
 
 
 def test_a_folder_has_one_broker_at_a_time_and_the_second_leaves_nothing_behind(tmp_path):

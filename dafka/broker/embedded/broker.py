@@ -11,7 +11,6 @@ protocol, which are listed in :mod:`dafka.broker.transactions.coordinator`.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -36,7 +35,8 @@ from dafka.broker.groups.offsets_expiry import OffsetExpiry
 from dafka.broker.groups.times import GroupTimes
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.topics import Metadata, TopicMetadata
-from dafka.broker.limits import EXPIRATION_INTERVAL, OFFSETS_CHECK_INTERVAL, OFFSETS_RETENTION
+from dafka.broker.limits import EXPIRATION_INTERVAL, OFFSETS_CHECK_INTERVAL
+from dafka.broker.options import BrokerOptions
 from dafka.broker.records.leader import Leaders
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.pending import PendingAppends
@@ -47,11 +47,10 @@ from dafka.broker.topics.table import TopicTable
 from dafka.broker.transactions.coordinator import TransactionCoordinator
 from dafka.broker.transactions.table import TransactionTable
 from dafka.broker.transactions.write_check import WriteCheck
-from dafka.commit.retention import CHECK_INTERVAL, NO_RETENTION, Retention
 from dafka.commit.writer import Writer
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
-from dafka.log import Durability, Log, OnDamage
+from dafka.log import Log
 from dafka.log.boot import boot_id
 from dafka.mesh.options import EndpointOptions
 
@@ -99,32 +98,24 @@ def _admin(broker: EmbeddedBroker) -> AdminCalls:
 class EmbeddedBroker(BrokerInterface):
     """A broker on the folder ``path``, running from construction on.
 
-    ``mesh`` says where it joins the mesh, which it does now or, if it is ``alone`` there, when :attr:`node`
-    is first asked for. ``host`` and ``port`` are what clients are told. Raises the log's errors; see
-    :class:`dafka.Broker`.
+    ``mesh`` says where it joins the mesh. It joins now if the options name a tower, and otherwise when
+    :attr:`node` is first asked for. ``host`` and ``port`` are what clients are told. Raises the log's errors;
+    see :class:`dafka.Broker`.
     """
 
     def __init__(
         self,
         hub: Hub,
         path: str | os.PathLike[str],
+        options: BrokerOptions,
         mesh: Callable[[], EndpointOptions],
         host: str,
         port: int,
-        *,
-        alone: bool = False,
-        default_partitions: int = 1,
-        auto_create_topics: bool = True,
-        durability: Durability = "process",
-        on_damage: OnDamage = "raise",
-        retention: Retention = NO_RETENTION,
-        retention_check_interval: float = CHECK_INTERVAL,
-        offsets_retention: float | None = OFFSETS_RETENTION,
     ) -> None:
         self.hub = hub
         self.host = host
         self.port = port
-        self.log = Log(path, durability=durability, on_damage=on_damage, pause=Pace().rest)
+        self.log = Log(path, durability=options.durability, on_damage=options.on_damage, pause=Pace().rest)
         self._lifecycle = Lifecycle(hub, f"{host}:{port} on {self.log.path}")
         self._stopped = gevent.event.Event()
         self._writer = Writer(hub, self.log)
@@ -133,20 +124,13 @@ class EmbeddedBroker(BrokerInterface):
             undo.callback(self._writer.close)
             self.cluster_id, address = identity(self.log, self._writer)
             self._epochs = LeaderEpochs(self.log, self._writer, boot_id())
-            self._topics = TopicTable(self.log, self._writer, default_partitions)
+            self._topics = TopicTable(self.log, self._writer, options.default_partitions)
             static = {
+                **options.kafka_configs(),
                 "advertised.listeners": f"PLAINTEXT://{host}:{port}",
-                "auto.create.topics.enable": str(auto_create_topics).lower(),
                 "listeners": f"PLAINTEXT://{host}:{port}",
                 "log.dirs": self.log.path,
-                "log.retention.check.interval.ms": str(max(1, int(1000 * retention_check_interval))),
-                "num.partitions": str(default_partitions),
             }
-            if retention.ms >= 0:
-                static["log.retention.ms"] = str(retention.ms)
-            if retention.bytes >= 0:
-                static["log.retention.bytes"] = str(retention.bytes)
-            static["offsets.retention.minutes"] = str(_minutes(offsets_retention))
             self._configs = ConfigTable(self.log, self._writer, NODE_ID, static)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             times = GroupTimes(self.log, self._writer)
@@ -156,7 +140,7 @@ class EmbeddedBroker(BrokerInterface):
             self._topics.adopt(self.log.partitions())
             self._presence = Presence(lambda: self._new_node(mesh, address))
             undo.callback(self._presence.close)
-            if not alone:
+            if options.tower is not None:
                 self._presence.join()
             forget_lost(self.log, self._writer, self._topics, self._epochs)
             self._producers = ProducerStates(self.log, self._writer)
@@ -190,7 +174,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._configs,
                 self._presence,
                 self._producers,
-                retention_check_interval,
+                options.retention_check_interval,
             )
             self._record_calls = RecordCalls(
                 self.log,
@@ -205,7 +189,7 @@ class EmbeddedBroker(BrokerInterface):
             self._topic_calls = TopicCalls(
                 hub,
                 self._whole_metadata,
-                auto_create_topics,
+                options.auto_create_topics,
                 self._topics,
                 self._writer,
                 self._offsets,
@@ -219,7 +203,7 @@ class EmbeddedBroker(BrokerInterface):
             self._admin_calls = AdminCalls(
                 hub, self.log, self._topics, self._configs, self._upkeep, self._lifecycle
             )
-            self._expiry = Expiry(hub, self._searches(times, offsets_retention))
+            self._expiry = Expiry(hub, self._searches(times, options.offsets_retention_seconds))
             undo.pop_all()  # it runs
 
     @property
@@ -239,20 +223,23 @@ class EmbeddedBroker(BrokerInterface):
     def _whole_metadata(self, topics: dict[str, TopicMetadata]) -> Metadata:
         return Metadata(self.cluster_id, NODE_ID, [(NODE_ID, self.host, self.port)], topics)
 
-    def _searches(self, times: GroupTimes, offsets_retention: float | None) -> list[Search]:
+    def _searches(self, times: GroupTimes, offsets_retention: float) -> list[Search]:
         def gone(pause: Callable[[], object]) -> int:
             return forget_gone(self.log, self._writer, self._topics, pause)
 
         deleted, producers, transactions = self._topics.deleted, self._producers, self._transactions
         often = EXPIRATION_INTERVAL
-        retention = math.inf if offsets_retention is None else offsets_retention
-        offsets = OffsetExpiry(self._offsets, self._groups, times, retention)
+        offsets = OffsetExpiry(self._offsets, self._groups, times, offsets_retention)
         return [
             Search("rows of topics that are gone", gone, often, at_start=True),
             Search("leaders of deleted topics", deleted.forget_old, often, lambda: deleted.crowded),
             Search("producers", producers.forget_old, often, lambda: producers.crowded),
             Search("transactional ids", transactions.forget_old, often, lambda: transactions.crowded),
-            Search("committed offsets", offsets.forget_old, min(OFFSETS_CHECK_INTERVAL, max(retention, 1.0))),
+            Search(
+                "committed offsets",
+                offsets.forget_old,
+                min(OFFSETS_CHECK_INTERVAL, max(offsets_retention, 1.0)),
+            ),
         ]
 
     # -- life -----------------------------------------------------------------------------------
@@ -327,7 +314,3 @@ class EmbeddedBroker(BrokerInterface):
     configured = _passed_on(_admin, AdminCalls.configured)
     delete_records = _passed_on(_admin, AdminCalls.delete_records)
     log_directories = _passed_on(_admin, AdminCalls.log_directories)
-
-
-def _minutes(seconds: float | None) -> int:
-    return 2**31 - 1 if seconds is None else max(1, math.ceil(seconds / 60))

@@ -277,7 +277,7 @@ def test_groups_without_members_and_offsets_leave_no_row_with_an_infinite_retent
     assert retention.later(100 * WEEK) == 0
     assert list(core.log.table(GROUPS)) == []
     assert retention.committed("h") == {"t": 5}
-    assert "committed offsets" in {search.what for search in core._searches(core._groups._times, None)}
+    assert "committed offsets" in {search.what for search in core._searches(core._groups._times, inf)}
 
 
 def test_at_the_limit_of_offsets_new_ones_are_refused_and_known_ones_are_updated(retention, monkeypatch):

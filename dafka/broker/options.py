@@ -1,0 +1,92 @@
+"""The options of a broker: as users give them, checked, and by the names that Kafka has for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import get_args
+
+from dafka.broker.limits import OFFSETS_RETENTION, PARTITIONS_PER_TOPIC
+from dafka.broker.listening import Listen, parse_listen
+from dafka.commit.retention import CHECK_INTERVAL, Retention, check_choice, check_interval, check_retention
+from dafka.log import Durability, OnDamage
+from dafka.mesh.address import TowerLike, tower_addresses
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerOptions:
+    """The options of a :class:`dafka.Broker`, which describes each of them. Times are in seconds.
+
+    Raises ValueError for a value that cannot be; it names the option and the value.
+    """
+
+    tower: TowerLike = None
+    default_partitions: int = 1
+    auto_create_topics: bool = True
+    durability: Durability = "process"
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    retention_check_interval: float = CHECK_INTERVAL
+    offsets_retention: float | None = OFFSETS_RETENTION
+    on_damage: OnDamage = "raise"
+    listen: str | None = None
+    advertised: str | None = None
+
+    def __post_init__(self) -> None:
+        count = self.default_partitions
+        if type(count) is not int or not 0 < count <= PARTITIONS_PER_TOPIC:
+            raise ValueError(
+                f"default_partitions is a number from 1 to {PARTITIONS_PER_TOPIC}, not {count!r}"
+            )
+        check_choice("durability", self.durability, get_args(Durability))
+        check_choice("on_damage", self.on_damage, get_args(OnDamage))
+        check_retention(self.retention_ms, self.retention_bytes)
+        check_interval(self.retention_check_interval)
+        _check_offsets_retention(self.offsets_retention)
+        if self.tower is not None:
+            tower_addresses(self.tower)
+        if self.advertised is not None and self.listen is None:
+            raise ValueError(f"advertised={self.advertised!r} says how to reach a listener: give listen, too")
+        _ = self.listener
+
+    @cached_property
+    def retention(self) -> Retention:
+        """``retention_ms`` and ``retention_bytes``."""
+        return check_retention(self.retention_ms, self.retention_bytes)
+
+    @property
+    def offsets_retention_seconds(self) -> float:
+        """``offsets_retention``, which is infinite where offsets are kept for ever."""
+        seconds = self.offsets_retention
+        return math.inf if seconds is None or seconds == -1 else seconds
+
+    @cached_property
+    def listener(self) -> Listen | None:
+        """``listen`` and ``advertised``; None without a listener."""
+        return None if self.listen is None else parse_listen(self.listen, self.advertised)
+
+    def kafka_configs(self) -> dict[str, str]:
+        """The options that Kafka has as well, by its names for them."""
+        seconds = self.offsets_retention_seconds
+        minutes = 2**31 - 1 if seconds == math.inf else max(1, math.ceil(seconds / 60))
+        configs = {
+            "auto.create.topics.enable": str(self.auto_create_topics).lower(),
+            "log.retention.check.interval.ms": str(max(1, int(1000 * self.retention_check_interval))),
+            "num.partitions": str(self.default_partitions),
+            "offsets.retention.minutes": str(minutes),
+        }
+        if self.retention.ms >= 0:
+            configs["log.retention.ms"] = str(self.retention.ms)
+        if self.retention.bytes >= 0:
+            configs["log.retention.bytes"] = str(self.retention.bytes)
+        return configs
+
+
+def _check_offsets_retention(seconds: object) -> None:
+    if seconds is None or seconds == -1:
+        return
+    if type(seconds) not in (int, float) or not 0 < seconds <= 1e9:  # type: ignore[operator]
+        raise ValueError(
+            f"offsets_retention is a number of seconds above 0, or None or -1 for ever, not {seconds!r}"
+        )
