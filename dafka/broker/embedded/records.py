@@ -90,10 +90,25 @@ class RecordCalls(RecordInterface):
                 self._pending.wait_for_less()
                 self._lifecycle.check()
         request = Request(transactional_id)
-        shares: list[tuple[Partition, Share]] = []
         # What is large has pauses: its caller lets nothing of its own follow that is not to overtake it.
         wide = sum(map(len, batches.values())) > WIDE_PRODUCE
+        request.left = 1  # until all is taken
+        self._take_all(self._checked(batches, request, acks, wide), request, acks, wide)
+        if acks == 0:
+            return {key: request.answers.get(key) or Produced(None) for key in batches}
+        request.left -= 1
+        if request.left:
+            request.ready.wait()
+        return request.answers
+
+    def _checked(
+        self, batches: Mapping[TopicPartition, Sequence[bytes]], request: Request, acks: int, wide: bool
+    ) -> Iterator[_Taken]:
+        """The shares of a call, without what is wrong by itself; many as fast as they are written: others are
+        not to wait for all of them."""
         for (name, number), contents in Pace().over(batches.items()) if wide else batches.items():
+            if wide:
+                self._wait_for_rounds()
             partition = self._topics.partition(name, number)
             outcome: Share | Produced
             if partition is None:
@@ -106,29 +121,16 @@ class RecordCalls(RecordInterface):
             else:
                 outcome = check_batches(contents, request)
                 if isinstance(outcome, Share):
-                    shares.append((partition, outcome))
+                    request.left += 1
+                    yield partition, outcome
                     continue
             request.answers[name, number] = outcome
-        request.left = len(shares)
-        self._take_all(Pace().over(self._not_too_fast(shares)) if wide else shares, request, acks)
-        if acks == 0:
-            taken = {(partition.topic.name, partition.number): Produced(None) for partition, _ in shares}
-            return {**taken, **request.answers}
-        if request.left:
-            request.ready.wait()
-        return request.answers
-
-    def _not_too_fast(self, shares: list[_Taken]) -> Iterator[_Taken]:
-        """The shares, as fast as they are written: others are not to wait for all of them."""
-        for one in shares:
-            self._wait_for_rounds()
-            yield one
 
     def _wait_for_rounds(self) -> None:
         while self._pending.too_many:
             self._pending.wait_for_less()
 
-    def _take_all(self, shares: Iterable[_Taken], request: Request, acks: int) -> None:
+    def _take_all(self, shares: Iterable[_Taken], request: Request, acks: int, wide: bool) -> None:
         """Append what the topics' configurations allow, each partition's in the order of the calls.
 
         What has to be compressed or walked through takes its time, and so do many records; what comes behind
@@ -138,6 +140,9 @@ class RecordCalls(RecordInterface):
         records = 0
         for partition, share in shares:
             records += sum(share.spans)
+            if wide and records > RECORDS_AT_ONCE:
+                next_turn()
+                records = 0
             late = partition in self._lines or records > RECORDS_AT_ONCE
             if late or takes_time(self._configs.settings(partition.topic), share):
                 waiting.append((partition, share, self._lines.join(partition)))
