@@ -201,3 +201,25 @@ class ConsumerMetrics:
         self.last_send = began
         self._group.heartbeat_latency.record(max(monotonic() - began - waited, 0.0) * 1000)
         self._requests.answered(began)
+
+
+def consumer_metrics(
+    registry: Registry | None, config: dict[str, Any], subscription: SubscriptionState
+) -> ConsumerMetrics | None:
+    """The sensors of a consumer; None if metrics are not enabled."""
+    if registry is None:
+        return None
+    return ConsumerMetrics(registry, config["metric_group_prefix"], subscription)
+
+
+def add_fetch_totals(registry: Registry | None, config: dict[str, Any], fetches: Any) -> None:
+    """Register a consumer's totals, which do not keep its ``fetches`` alive."""
+    if registry is None:
+        return
+    fetches = weakref.proxy(fetches)
+    gauges: Gauges = {
+        "records-consumed-total": ("records handed out", lambda: fetches.records_taken),
+        "bytes-consumed-total": ("octets of fetched batches", lambda: fetches.bytes_fetched),
+        "fetch-total": ("fetches", lambda: fetches.fetches),
+    }
+    registry.add_gauges(f"{config['metric_group_prefix']}-fetch-manager-metrics", gauges)

@@ -33,9 +33,10 @@ from kafka.structs import ConsumerGroupMetadata, MemberState, TopicPartition
 
 from compat.kafka._calls import GRACE, Calls
 from compat.kafka._client import Client
-from compat.kafka.consumer._group_session import Attendance, Session
+from compat.kafka.consumer._group_session import JoinAttempt, Session
 from compat.kafka.consumer._listener import Notices
-from compat.kafka.consumer._membership import Topics
+from compat.kafka.consumer._membership import Identity, Membership
+from compat.kafka.consumer._topics import Topics
 from dafka.broker.interface.broker import Joined, Synced
 
 log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class Candidate(NamedTuple):
     metadata: Any
 
 
-class GroupMember:
+class GroupMember(Membership):
     """One consumer in its group. All methods belong to the program's thread but :meth:`interrupt`."""
 
     def __init__(
@@ -76,7 +77,7 @@ class GroupMember:
         self.wait_slice = min(WAIT_SLICE, config["max_poll_interval_ms"] / 3000)
         self._rejoin = True
         self._prepared = False  # the listener knows that a rebalance is under way
-        self._attendance: Attendance | None = None
+        self._attempt: JoinAttempt | None = None
         self._offered: list[tuple[str, bytes]] = []  # protocols with metadata, as last joined with
         self._stable = False
         self._joined_with: set[str] | None = None  # the subscription that was last joined with
@@ -108,17 +109,17 @@ class GroupMember:
         self.session.last_poll = monotonic()
         if self._topics.look(deadline) and self._assigned_from is not None:
             self._outdated = self._assigned_from != self._topics.snapshot()
-        while self._attendance is not None or self._must_join():
-            if self._attendance is None:
+        while self._attempt is not None or self._must_join():
+            if self._attempt is None:
                 self._prepare(deadline, before_revoking)
                 self._offered = self._protocols()
-                self._attendance = self.session.attend(self._offered)
-            if not self._wait(self._attendance, deadline):
+                self._attempt = self.session.join(self._offered)
+            if not self._wait(self._attempt, deadline):
                 return False
-            outcome, self._attendance = self._attendance.outcome, None
+            outcome, self._attempt = self._attempt.outcome, None
             if isinstance(outcome, Joined):
                 # If the group has moved on meanwhile, it joins once more with what it offered.
-                self._attendance = self.session.attend(self._offered, self._assign(outcome, deadline))
+                self._attempt = self.session.join(self._offered, self._assign(outcome, deadline))
             elif isinstance(outcome, Synced):
                 self._complete(outcome)
             elif isinstance(outcome, Unknown):
@@ -127,8 +128,8 @@ class GroupMember:
                 raise outcome
         return True
 
-    def _wait(self, attendance: Attendance, deadline: float) -> bool:
-        while not attendance.wait(min(deadline - monotonic(), self.wait_slice)):
+    def _wait(self, attempt: JoinAttempt, deadline: float) -> bool:
+        while not attempt.wait(min(deadline - monotonic(), self.wait_slice)):
             now = self.session.last_poll = monotonic()
             if now >= deadline or self._interrupted:
                 return False
@@ -137,16 +138,16 @@ class GroupMember:
     def interrupt(self) -> None:
         """End a wait for other members; for any thread."""
         self._interrupted = True
-        attendance = self._attendance
-        if attendance is not None:
-            attendance.wake()
+        attempt = self._attempt
+        if attempt is not None:
+            attempt.wake()
 
     def _must_join(self) -> bool:
-        verdict = self.session.verdict
-        if verdict is FencedInstanceIdError:
+        pending_error = self.session.pending_error
+        if pending_error is FencedInstanceIdError:
             self._stable = False
             raise FencedInstanceIdError((self._group_id, self._instance_id))
-        if verdict is not None:
+        if pending_error is not None:
             self._rejoin = True
         return self._rejoin or self._outdated or self._joined_with != self._subscription.subscription
 
@@ -272,7 +273,7 @@ class GroupMember:
     def leave(self, timeout_ms: float | None) -> None:
         """Leave the group, within ``timeout_ms``; no listener is told."""
         self.session.leave(timeout_ms)
-        self._attendance = None
+        self._attempt = None
         self._rejoin = True
         self._prepared = self._stable = False
         self._joined_with = None
@@ -295,7 +296,7 @@ class GroupMember:
 
     # -- committing -------------------------------------------------------------------------------
 
-    def identity(self) -> tuple[int, str, str | None]:
+    def identity(self) -> Identity:
         """Generation, member id and instance id to commit under.
 
         Raises:
@@ -307,7 +308,7 @@ class GroupMember:
             return -1, "", self._instance_id
         if self._stable and not session.lost:
             return session.generation, session.member_id, self._instance_id
-        if self._attendance is not None or (self._prepared and not session.lost):
+        if self._attempt is not None or (self._prepared and not session.lost):
             raise RebalanceInProgressError(
                 "Offset commit cannot be completed since the consumer is undergoing a rebalance for auto "
                 "partition assignment. You can try completing the rebalance by calling poll() and then "
@@ -318,15 +319,24 @@ class GroupMember:
             "partition assignment; it is likely that the consumer was kicked out of the group."
         )
 
+    def commit_refused(self, error: type[Exception], generation: int, member_id: str) -> None:
+        """Join again: the coordinator has refused a commit under that name. For any thread."""
+        self.session.fail_membership(error, generation, member_id)
+
     # -- looking ----------------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        """The generation that was last joined; -1 without a membership."""
+        return self.session.generation
 
     def metadata(self) -> ConsumerGroupMetadata:
         """kafka-python's snapshot of the membership."""
         session = self.session
         state = MemberState.STABLE if self._stable and not session.lost else MemberState.UNJOINED
-        if self._attendance is not None:
+        if self._attempt is not None:
             state = MemberState.REBALANCING
-        known = ("", -1) if session.verdict in (Unknown,) else (session.member_id, session.generation)
+        known = ("", -1) if session.pending_error in (Unknown,) else (session.member_id, session.generation)
         return ConsumerGroupMetadata(self._group_id, known[1], known[0], self._instance_id, state)
 
     def partitions_for_topic(self, topic: str) -> Iterable[int] | None:

@@ -1,4 +1,4 @@
-"""A consumer's standing with the coordinator: joining, syncing and heartbeats, as green threads of the hub.
+"""A consumer's membership as the coordinator sees it: joins, syncs and heartbeats, in the hub.
 
 The program's thread (:mod:`~compat.kafka.consumer._group_member`) decides; this does what must go on while
 that thread computes or has given up waiting. A join that a short ``poll`` does not wait out continues
@@ -6,8 +6,8 @@ here, and the next ``poll`` finds its outcome. Heartbeats begin as soon as a joi
 until the next one; each is parked at the coordinator until its interval is over or a rebalance begins, so
 that members hear of it at once.
 
-What heartbeats find is left as the ``verdict``: an error class that the program's thread acts on in its
-next ``poll``, and which ends a fetch that it waits in. A program that does not poll for
+The error of a heartbeat, a class, is kept as the ``pending_error``: the program's thread acts on it in its
+next ``poll``, and a fetch that it waits in is ended. A program that does not poll for
 ``max_poll_interval_ms`` is taken out of its group here.
 
 Nothing here keeps the consumer alive. One that is dropped without ``close`` is collected, and then leaves.
@@ -52,7 +52,7 @@ SHORTEST_INTERVAL = 0.005  # seconds between heartbeats, whatever is configured:
 Protocols = Sequence[tuple[str, bytes]]
 
 
-class Attendance:
+class JoinAttempt:
     """A join or sync under way. ``outcome``: Joined (for the leader, who assigns), Synced, an exception."""
 
     def __init__(self, hub: Hub) -> None:
@@ -71,10 +71,10 @@ class Attendance:
         """End the wait; for any thread."""
         self._hub.post(self._over.set)
 
-    def run(self, attend: Callable[[], Joined | Synced | Exception]) -> None:
-        """Have the outcome made; in a green thread of the hub."""
+    def run(self, attempt: Callable[[], Joined | Synced | Exception]) -> None:
+        """Make the attempt; in a green thread of the hub."""
         try:
-            self.outcome = attend()
+            self.outcome = attempt()
         except Exception as error:
             self.outcome = error
         finally:
@@ -101,10 +101,10 @@ class Session:
         self.member_id = ""
         self.generation = NO_GENERATION
         self.protocol: str | None = None
-        self.verdict: Any = None  # the error class that heartbeats or commits have met
+        self.pending_error: Any = None  # the error class that heartbeats or commits have met
         self.last_poll = monotonic()
         self.metrics: ConsumerMetrics | None = None
-        self._attendance: Attendance | None = None
+        self._attempt: JoinAttempt | None = None
         self._heart: gevent.Greenlet | None = None
 
     @property
@@ -116,31 +116,31 @@ class Session:
     @property
     def lost(self) -> bool:
         """Whether there is no membership whose partitions could still be this consumer's."""
-        return self.generation == NO_GENERATION or not self.member_id or self.verdict in _LOSSES
+        return self.generation == NO_GENERATION or not self.member_id or self.pending_error in _LOSSES
 
     @property
     def called(self) -> bool:
         """Whether the program's thread should come and see."""
-        return self.verdict is not None
+        return self.pending_error is not None
 
-    def attend(self, protocols: Protocols, assignments: Mapping[str, bytes] | None = None) -> Attendance:
+    def join(self, protocols: Protocols, assignments: Mapping[str, bytes] | None = None) -> JoinAttempt:
         """Join and sync; with ``assignments``, which only a leader has, just sync."""
-        attendance = Attendance(self._client.hub)
-        self._client.hub.post(self._begin, attendance, protocols, assignments)
-        return attendance
+        attempt = JoinAttempt(self._client.hub)
+        self._client.hub.post(self._begin, attempt, protocols, assignments)
+        return attempt
 
-    def condemn(self, error: Any, generation: int, member_id: str) -> None:
-        """A commit under that name was refused: the program's thread has to join again."""
-        if (generation, member_id) == (self.generation, self.member_id) and self.verdict not in _LOSSES:
-            self.verdict = error
+    def fail_membership(self, error: Any, generation: int, member_id: str) -> None:
+        """Have the program's thread join again: a commit under that name was refused."""
+        if (generation, member_id) == (self.generation, self.member_id) and self.pending_error not in _LOSSES:
+            self.pending_error = error
 
     def forget(self) -> None:
         """The membership is lost: begin anew."""
-        if self.verdict is not IllegalGenerationError:
+        if self.pending_error is not IllegalGenerationError:
             self.member_id = ""
         self.generation = NO_GENERATION
         self.protocol = None
-        self.verdict = None
+        self.pending_error = None
 
     def leave(self, timeout_ms: float | None) -> None:
         """Leave the group (a static member only ends its heartbeats) and forget the membership.
@@ -161,14 +161,14 @@ class Session:
 
     # -- in the hub -----------------------------------------------------------------------------
 
-    def _begin(self, attendance: Attendance, protocols: Protocols, assignments: Any) -> None:
-        self._end_attendance()  # one that an interrupted program does not know of
-        self._attendance = attendance
-        attendance.green = self._client.hub.spawn(
-            attendance.run, lambda: self._attend(protocols, assignments)
+    def _begin(self, attempt: JoinAttempt, protocols: Protocols, assignments: Any) -> None:
+        self._end_attempt()  # one that an interrupted program does not know of
+        self._attempt = attempt
+        attempt.green = self._client.hub.spawn(
+            attempt.run, lambda: self._join_and_sync(protocols, assignments)
         )
 
-    def _attend(self, protocols: Protocols, assignments: Any) -> Joined | Synced | Exception:
+    def _join_and_sync(self, protocols: Protocols, assignments: Any) -> Joined | Synced | Exception:
         while True:
             if assignments is None:
                 joined = self._join(protocols)
@@ -194,7 +194,7 @@ class Session:
             if synced.error is FencedInstanceIdError:
                 return self._exception(synced.error)
             if synced.error in _LOSSES:
-                self.verdict = synced.error
+                self.pending_error = synced.error
                 return UnknownMemberIdError()
             if synced.error is not RebalanceInProgressError and not issubclass(synced.error, RetriableError):
                 return self._exception(synced.error)
@@ -202,7 +202,7 @@ class Session:
 
     def _join(self, protocols: Protocols) -> Joined | Exception:
         self._stop_heart()
-        self.verdict = None
+        self.pending_error = None
         while True:
             request = JoinRequest(
                 self.member_id,
@@ -226,7 +226,7 @@ class Session:
             if error is MemberIdRequiredError:
                 self.member_id = joined.member_id
             elif error is UnknownMemberIdError:
-                self.verdict = error
+                self.pending_error = error
                 return UnknownMemberIdError()
             elif error is RebalanceInProgressError or issubclass(error, RetriableError):
                 gevent.sleep(self._backoff)
@@ -268,7 +268,7 @@ class Session:
                 if issubclass(error, RetriableError):  # no coordinator for the moment
                     gevent.sleep(self._backoff)
                     continue
-                self.verdict = error
+                self.pending_error = error
                 wake_caller = self._wake_caller()
                 if wake_caller is not None:
                     wake_caller()
@@ -291,7 +291,7 @@ class Session:
             "with max_poll_records.",
             self._poll_interval * 1000,
         )
-        self.verdict = UnknownMemberIdError
+        self.pending_error = UnknownMemberIdError
         if self.instance_id is None:
             self._broker.leave_group(self._group, [LeavingMember(self.member_id)])
 
@@ -300,16 +300,16 @@ class Session:
         if heart is not None:
             heart.kill(block=False)
 
-    def _end_attendance(self) -> None:
-        attendance, self._attendance = self._attendance, None
-        if attendance is not None and attendance.green is not None:
-            attendance.green.kill(block=False)
+    def _end_attempt(self) -> None:
+        attempt, self._attempt = self._attempt, None
+        if attempt is not None and attempt.green is not None:
+            attempt.green.kill(block=False)
 
     def _leave(self) -> None:
         self._stop_heart()
-        self._end_attendance()
+        self._end_attempt()
         member_id, self.member_id = self.member_id, ""
-        self.generation, self.protocol, self.verdict = NO_GENERATION, None, None
+        self.generation, self.protocol, self.pending_error = NO_GENERATION, None, None
         if member_id and self.instance_id is None:
             self._broker.leave_group(self._group, [LeavingMember(member_id)])
 

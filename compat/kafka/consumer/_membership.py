@@ -1,148 +1,65 @@
-"""Which partitions of its subscribed topics a consumer reads.
-
-:class:`Topics` is what a consumer knows of topics and their partitions. They come and go; metadata is
-looked at when the subscription has changed, when a fetch has found a partition gone, and at an interval,
-which is short as long as a subscribed topic does not exist. A pattern becomes a subscription here.
-
-:class:`Sole` is a consumer without a group: every partition is its own. Members of groups are in
-:mod:`~compat.kafka.consumer._group_member`, behind the same methods.
-"""
+"""How a consumer comes by its partitions, as a member of a group or without one: the methods of both."""
 
 from __future__ import annotations
 
-import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from time import monotonic
-from typing import Any
 
-from kafka.consumer.subscription_state import SubscriptionState
-from kafka.errors import RetriableError
-from kafka.structs import ConsumerGroupMetadata, TopicPartition
+from kafka.structs import ConsumerGroupMetadata
 
-from compat.kafka._calls import Calls, NotYetError
-from dafka.broker.remote.trouble import Trouble
-
-log = logging.getLogger(__name__)
-
-METADATA_INTERVAL = 1.0  # seconds between looks at the metadata
-MISSING_TOPIC_INTERVAL = 0.05  # the same, while a subscribed topic does not exist
+Identity = tuple[int, str, str | None]  # generation, member id, instance id
 
 
-class Topics:
-    """Topics and partitions; also what kafka-python's assignors are given as their ``cluster``."""
+class Membership(ABC):
+    """Assigns partitions of the subscribed topics. For the program's thread, but for :meth:`interrupt`."""
 
-    def __init__(self, calls: Calls, subscription: SubscriptionState, create: bool) -> None:
-        self._calls = calls
-        self._subscription = subscription
-        self._create = create
-        self._partitions: dict[str, set[int]] = {}
-        self._look_at = 0.0
-        self._no_metadata = Trouble(log)
-        self.others: set[str] = set()  # topics to know about because other members subscribe to them
+    wait_slice: float  # seconds that one wait may take before the next :meth:`poll`
 
+    @property
+    @abstractmethod
+    def generation(self) -> int:
+        """The group's generation; -1 outside of a group."""
+
+    @abstractmethod
     def changed(self) -> None:
-        """Look next time, whatever the interval."""
-        self._look_at = 0.0
+        """Look at the metadata next time: the subscription has changed, or metadata is known to be old."""
 
-    def look(self, deadline: float) -> bool:
-        """Look at the metadata if it is time to; whether it was, and the broker has answered in time."""
-        if monotonic() < self._look_at:
-            return False
-        subscription = self._subscription
-        pattern = subscription.subscribed_pattern
-        names = None if pattern is not None else sorted(subscription.subscription or ())
-        others = tuple(sorted(self.others))
-        key = "metadata", None if names is None else tuple(names), others
-        try:
-            found = self._calls.resume(key, deadline - monotonic(), self._look, names, others)
-        except NotYetError:
-            return False
-        except RetriableError as error:
-            self._no_metadata.again("no metadata: %s", error)
-            self._look_at = monotonic() + MISSING_TOPIC_INTERVAL
-            return False
-        self._no_metadata.over()
-        self._partitions = found
-        if pattern is not None:
-            matching = {topic for topic in self._partitions if pattern.match(topic)}
-            if matching != subscription.subscription:
-                subscription.change_subscription(sorted(matching))
-        missing = any(topic not in self._partitions for topic in subscription.subscription or ())
-        self._look_at = monotonic() + (MISSING_TOPIC_INTERVAL if missing else METADATA_INTERVAL)
-        return True
-
-    def _look(self, names: list[str] | None, others: tuple[str, ...]) -> dict[str, set[int]]:
-        broker = self._calls.broker
-        found = partitions_of(broker.metadata(names, names is not None and self._create))
-        if names is not None and others:
-            found = {**partitions_of(broker.metadata(others)), **found}
-        return found
-
-    def snapshot(self) -> dict[str, frozenset[int]]:
-        """The partitions of the topics that this consumer and the others subscribe to."""
-        topics = self.others | (self._subscription.subscription or set())
-        return {topic: frozenset(self._partitions.get(topic, ())) for topic in topics}
-
-    def topics(self, exclude_internal_topics: bool = True) -> set[str]:
-        """The names of the topics known here."""
-        return set(self._partitions)
-
-    def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """The numbers of a topic's partitions; None if it is not known here."""
-        return self._partitions.get(topic)
-
-
-class Sole:
-    """A consumer without a group."""
-
-    wait_slice = float("inf")  # nobody has to see that its program is alive
-
-    def __init__(self, calls: Calls, subscription: SubscriptionState, config: dict[str, Any]) -> None:
-        self._subscription = subscription
-        self._topics = Topics(calls, subscription, config["allow_auto_create_topics"])
-
-    def changed(self) -> None:
-        """The subscription has changed, or metadata is known to be old: look at it next time."""
-        self._topics.changed()
-
+    @abstractmethod
     def poll(self, deadline: float, before_revoking: Callable[[float | None], None]) -> bool:
-        """Look at the metadata if it is time to, and take over what has changed."""
-        subscription = self._subscription
-        if subscription.partitions_auto_assigned() and self._topics.look(deadline):
-            wanted = {
-                TopicPartition(topic, number)
-                for topic in subscription.subscription or ()
-                for number in self._topics.partitions_for_topic(topic) or ()
-            }
-            if wanted != subscription.assigned_partitions():
-                subscription.assign_from_subscribed(sorted(wanted))
-        return True
+        """Bring the assignment up to date; False if that is not done at ``deadline``.
 
+        ``before_revoking`` is told how many milliseconds it has; None: as many as it likes.
+        """
+
+    @abstractmethod
     def interrupt(self) -> None:
-        """Nothing here waits."""
+        """End a wait for other members; for any thread."""
 
+    @abstractmethod
     def leave(self, timeout_ms: float | None) -> None:
-        """The subscription has ended."""
-        self._topics.changed()
+        """End the membership together with the subscription, within ``timeout_ms``."""
 
+    @abstractmethod
     def close(self, timeout_ms: float | None) -> None:
-        """Nobody has to be told."""
-        if self._subscription.partitions_auto_assigned():
-            self._subscription.assign_from_subscribed([])
+        """Give the partitions back, tell the listener, and leave."""
 
+    @abstractmethod
+    def identity(self) -> Identity:
+        """Generation, member id and instance id to commit under.
+
+        Raises:
+            RebalanceInProgressError: a rebalance is under way in this member.
+            CommitFailedError: there is no membership.
+        """
+
+    @abstractmethod
+    def commit_refused(self, error: type[Exception], generation: int, member_id: str) -> None:
+        """Note that the coordinator has refused a commit under that name, for any thread."""
+
+    @abstractmethod
     def metadata(self) -> ConsumerGroupMetadata:
-        """kafka-python's snapshot of a membership that is none."""
-        return ConsumerGroupMetadata(group_id=None)
+        """kafka-python's snapshot of the membership."""
 
+    @abstractmethod
     def partitions_for_topic(self, topic: str) -> Iterable[int] | None:
         """What the last metadata said, if it was about this topic."""
-        return self._topics.partitions_for_topic(topic)
-
-
-def partitions_of(metadata: Any) -> dict[str, set[int]]:
-    """``{topic: numbers of its partitions}`` for the topics without an error."""
-    return {
-        name: {partition.number for partition in topic.partitions}
-        for name, topic in metadata.topics.items()
-        if topic.error is None
-    }

@@ -38,14 +38,14 @@ from compat.kafka._calls import Calls, NotYetError
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
 from compat.kafka.consumer._fetches import committed_only
-from compat.kafka.consumer._group_member import GroupMember
-from compat.kafka.consumer._membership import Sole
+from compat.kafka.consumer._membership import Identity, Membership
 from dafka.broker.interface.broker import CommittedOffset
 
 log = logging.getLogger(__name__)
 
+IDLE_PAUSE = 0.05  # seconds between looks when there is nothing to wait for
+
 Offsets = dict[TopicPartition, OffsetAndMetadata]
-Identity = tuple[int, str, str | None]  # generation, member id, instance id
 
 
 class Positions:
@@ -56,7 +56,7 @@ class Positions:
         client: Client,
         calls: Calls,
         subscription: SubscriptionState,
-        member: GroupMember | Sole,
+        member: Membership,
         config: dict[str, Any],
         metrics: ConsumerMetrics | None = None,
     ) -> None:
@@ -101,6 +101,17 @@ class Positions:
             log.debug("no positions: %s", error)
             return False
         return subscription.has_all_fetch_positions()
+
+    def await_position(self, partition: TopicPartition, timeout_ms: float | None) -> int | None:
+        """The position of an assigned partition; None if it is not known within ``timeout_ms``."""
+        timer = Timer(timeout_ms)
+        seconds = timer.timeout_secs
+        deadline = float("inf") if seconds is None else monotonic() + seconds
+        state = self._subscription.assignment[partition]
+        while not self.resolve(deadline) and state.position is None and not timer.expired:
+            left = timer.timeout_secs
+            self._client.pause(IDLE_PAUSE if left is None else min(left, IDLE_PAUSE))
+        return None if state.position is None else state.position.offset
 
     def _reset(self, partitions: set[TopicPartition], deadline: float) -> None:
         subscription = self._subscription
@@ -174,9 +185,8 @@ class Positions:
 
     def _committed(self, partitions: Iterable[TopicPartition], deadline: float) -> Offsets:
         wanted = sorted(tuple(partition) for partition in partitions)
-        # What was asked for in an earlier generation others may have overtaken.
-        generation = self._member.session.generation if isinstance(self._member, GroupMember) else -1
-        key = "committed", generation, tuple(wanted)
+        # Since an earlier generation other members may have committed more.
+        key = "committed", self._member.generation, tuple(wanted)
         return _as_offsets(self._calls.resume(key, deadline - monotonic(), self._committed_in_hub, wanted))
 
     def _committed_in_hub(self, wanted: Any) -> Any:
@@ -209,7 +219,7 @@ class Positions:
         timer = Timer(timeout_ms, f"Failed to commit offsets in {timeout_ms} ms")
         while True:
             error = self._calls.within(
-                timer.timeout_ms, "OffsetCommit", self._commit_in_hub, offsets, self._identity()
+                timer.timeout_ms, "OffsetCommit", self._commit_in_hub, offsets, self._member.identity()
             )
             if error is None:
                 return
@@ -232,7 +242,7 @@ class Positions:
         future = Future()
         future.add_both(lambda outcome: self._completed.append((callback, offsets, outcome)))
         try:
-            identity = self._identity()
+            identity = self._member.identity()
         except (CommitFailedError, RebalanceInProgressError) as error:
             return future.failure(error)
         if not offsets:
@@ -274,13 +284,9 @@ class Positions:
             self._metrics.committed(began)
         error = self._first_error(answers)
         if isinstance(error, (UnknownMemberIdError, IllegalGenerationError, RebalanceInProgressError)):
-            if isinstance(self._member, GroupMember):
-                self._member.session.condemn(type(error), generation, member_id)
+            self._member.commit_refused(type(error), generation, member_id)
             return CommitFailedError(type(error)())
         return error
-
-    def _identity(self) -> Identity:
-        return self._member.identity() if isinstance(self._member, GroupMember) else (-1, "", None)
 
     @staticmethod
     def _first_error(answers: dict[Any, Any]) -> Exception | None:

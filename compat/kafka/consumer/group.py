@@ -1,45 +1,56 @@
 """``KafkaConsumer``: kafka-python's consumer over a broker in this process, or over TCP.
 
+Iterating hands out a *chunk*, the rows of (part of) one batch, through a C iterator; what happens for
+every record is to note it as the last one. The partition's position follows from that record when
+it is wanted (:meth:`KafkaConsumer._settle`), so every method that reads or changes positions
+settles first, and every method that changes what is consumed drops the rest of the chunk: it is still in
+the buffer, and comes again if the position still leads there.
+
 It runs in the caller's thread and is not thread safe, as kafka-python's; only ``close`` may come from
 another thread. Subscription state is kafka-python's ``SubscriptionState``. Batches are fetched by
 :mod:`~compat.kafka.consumer._fetches`, turned into records by :mod:`~compat.kafka.consumer._records`,
 positions found and committed by :mod:`~compat.kafka.consumer._offsets`, partitions assigned by
-:mod:`~compat.kafka.consumer._group_member`, or :mod:`~compat.kafka.consumer._membership` without a group.
-Handing out records, by polling or iterating, is in :mod:`~compat.kafka.consumer._reading`.
+:mod:`~compat.kafka.consumer._group_member`, or :mod:`~compat.kafka.consumer._standalone` without a group.
+:mod:`~compat.kafka.consumer._polling` brings them together.
 """
 
 from __future__ import annotations
 
 import logging
 import struct
-import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from time import monotonic
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import kafka.consumer.group as _theirs
+from kafka.consumer.fetcher import ConsumerRecord
 from kafka.consumer.subscription_state import SubscriptionState
 from kafka.errors import IllegalStateError
 from kafka.future import Future
 from kafka.protocol.consumer import OffsetResetStrategy
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
-from kafka.util import Timer, ensure_valid_topic_name
+from kafka.util import ensure_valid_topic_name
 
 from compat.kafka._calls import Calls
 from compat.kafka._client import Client, cut_off_in_child
-from compat.kafka._metrics import ConsumerMetrics, new_registry
+from compat.kafka._metrics import ConsumerMetrics, add_fetch_totals, consumer_metrics, new_registry
 from compat.kafka._mirror import counterpart_names
 from compat.kafka.consumer._config import adapt_to_version, check_config, read_config
 from compat.kafka.consumer._fetches import Fetches
 from compat.kafka.consumer._group_member import GroupMember
-from compat.kafka.consumer._membership import Sole, partitions_of
+from compat.kafka.consumer._membership import Membership
 from compat.kafka.consumer._offsets import Positions
-from compat.kafka.consumer._reading import IDLE_PAUSE, Reading
+from compat.kafka.consumer._polling import Polling, behind
+from compat.kafka.consumer._standalone import Standalone
+from compat.kafka.consumer._topics import partitions_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 log = logging.getLogger(__name__)
 
 
-class KafkaConsumer(Reading):
+class KafkaConsumer:
     """Reads records of topics of a broker. For one thread, but for ``close``.
 
     The configuration keys and their defaults are kafka-python's. Of those that describe a network connection
@@ -63,15 +74,20 @@ class KafkaConsumer(Reading):
         adapt_to_version(self.config, configs)
         check_config(self.config)
         self._subscription = SubscriptionState(self.config["auto_offset_reset"])
-        figures = self._new_figures()
+        figures = consumer_metrics(self._metrics, self.config, self._subscription)
         self._calls = Calls(self._client)
         self._fetches = Fetches(self._client, self._calls, self._subscription, self.config, figures)
         self._member = self._new_member(figures)
         self._positions = Positions(
             self._client, self._calls, self._subscription, self._member, self.config, figures
         )
-        self._register_totals()
-        self._begin_reading()
+        add_fetch_totals(self._metrics, self.config, self._fetches)
+        self._polling = Polling(
+            self._client, self._subscription, self._fetches, self._member, self._positions
+        )
+        self._chunk: Iterator[ConsumerRecord] = iter(())
+        self._chunk_state: Any = None  # the state of the chunk's partition
+        self._last: ConsumerRecord | None = None  # the chunk's last record that was handed out
         self._closed = False
         cut_off_in_child(self)
         if topics:
@@ -79,9 +95,9 @@ class KafkaConsumer(Reading):
                 ensure_valid_topic_name(topic)
             self._subscription.subscribe(topics=topics)
 
-    def _new_member(self, figures: ConsumerMetrics | None) -> GroupMember | Sole:
+    def _new_member(self, figures: ConsumerMetrics | None) -> Membership:
         if self.config["group_id"] is None:
-            return Sole(self._calls, self._subscription, self.config)
+            return Standalone(self._calls, self._subscription, self.config)
         member = GroupMember(
             self._client, self._calls, self._subscription, self.config, self._fetches.interrupt_here
         )
@@ -90,21 +106,98 @@ class KafkaConsumer(Reading):
         self._fetches.needed_elsewhere = lambda: session.called
         return member
 
-    def _new_figures(self) -> ConsumerMetrics | None:
-        if self._metrics is None:
-            return None
-        return ConsumerMetrics(self._metrics, self.config["metric_group_prefix"], self._subscription)
+    # -- reading -----------------------------------------------------------------------------------
 
-    def _register_totals(self) -> None:
-        if self._metrics is None:
-            return
-        fetches = weakref.proxy(self._fetches)
-        gauges = {
-            "records-consumed-total": ("records handed out", lambda: fetches.records_taken),
-            "bytes-consumed-total": ("octets of fetched batches", lambda: fetches.bytes_fetched),
-            "fetch-total": ("fetches", lambda: fetches.fetches),
-        }
-        self._metrics.add_gauges(f"{self.config['metric_group_prefix']}-fetch-manager-metrics", gauges)
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ConsumerRecord:
+        for record in self._chunk:  # the quickest way to take one, or to find that there is none
+            self._last = record
+            return record
+        self._begin_next_chunk()
+        # Once more, and without a call: Ctrl-C is noticed after calls, and would lose a record that one took.
+        for record in self._chunk:
+            self._last = record
+            return record
+        raise AssertionError("a chunk without records")
+
+    def _begin_next_chunk(self) -> None:
+        """Have records at hand; raises StopIteration if there are none in time."""
+        self._settle()
+        if self._closed:
+            self._client.hub.check()  # in a forked child: an error, and not the end of the records
+            raise StopIteration("KafkaConsumer closed")
+        timeout_ms = self.config["consumer_timeout_ms"]
+        deadline = monotonic() + timeout_ms / 1000 if timeout_ms >= 0 else float("inf")
+        taken = self._polling.next(deadline, self.config["max_poll_records"])
+        if taken is None:
+            raise StopIteration()
+        partition, records = taken
+        self._chunk_state = self._subscription.assignment[partition]
+        self._chunk = iter(records)
+
+    def poll(
+        self, timeout_ms: float = 0, max_records: int | None = None, update_offsets: bool = True
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Records by partition, at most ``max_records`` (``max_poll_records``) of them.
+
+        Waits up to ``timeout_ms`` for the first one. ``update_offsets=False`` leaves the positions.
+
+        Raises:
+            ValueError: a negative timeout, or ``max_records`` below 1.
+            TypeError: ``max_records`` is not an int.
+            IllegalStateError: the consumer is closed.
+            NoOffsetForPartitionError, OffsetOutOfRangeError: with ``auto_offset_reset="none"``.
+        """
+        if timeout_ms < 0:
+            raise ValueError("Timeout must not be negative")
+        if max_records is None:
+            max_records = self.config["max_poll_records"]
+        if not isinstance(max_records, int):
+            raise TypeError("max_records must be an integer")
+        if max_records <= 0:
+            raise ValueError("max_records must be positive")
+        if self._closed:
+            raise self._client.closed_error("KafkaConsumer is closed")
+        self._drop_chunk()
+        deadline = monotonic() + timeout_ms / 1000
+        records: dict[TopicPartition, list[ConsumerRecord]] = {}
+        before: dict[TopicPartition, OffsetAndMetadata] = {}
+        returned = False
+        try:
+            while not self._closed:
+                taken = self._polling.once(deadline, max_records)
+                while taken is not None:
+                    partition, rows = taken
+                    state = self._subscription.assignment[partition]
+                    before.setdefault(partition, state.position)
+                    state.position = behind(rows[-1])
+                    records.setdefault(partition, []).extend(rows)
+                    max_records -= len(rows)
+                    taken = self._polling.more(max_records)
+                if records or monotonic() >= deadline:
+                    break
+            returned = update_offsets
+            return records
+        finally:
+            # After an interruption (Ctrl-C), too: these records come again. The method that returns to the
+            # program does it, because Ctrl-C between two methods of ours would lose them.
+            if not returned:
+                for partition, position in before.items():
+                    self._subscription.assignment[partition].position = position
+
+    def _settle(self) -> None:
+        """Bring the position of the partition that is being iterated up to date."""
+        last = self._last
+        if last is not None:
+            if self._chunk_state.has_valid_position:
+                self._chunk_state.position = behind(last)
+            self._last = None
+
+    def _drop_chunk(self) -> None:
+        self._settle()
+        self._chunk = iter(())
 
     # -- subscribing and assigning -----------------------------------------------------------------
 
@@ -171,14 +264,9 @@ class KafkaConsumer(Reading):
         """
         self._check_assigned(partition)
         self._settle()
-        timer = Timer(timeout_ms)
-        state = self._subscription.assignment[partition]
-        if state.position is None:
+        if self._subscription.assignment[partition].position is None:
             self._check_open()
-        while not self._positions.resolve(_deadline(timer)) and state.position is None and not timer.expired:
-            left = timer.timeout_secs
-            self._client.pause(IDLE_PAUSE if left is None else min(left, IDLE_PAUSE))
-        return None if state.position is None else state.position.offset
+        return self._positions.await_position(partition, timeout_ms)
 
     def highwater(self, partition: TopicPartition) -> int | None:
         """The offset behind the partition's last record, as of the last fetch; None before the first."""
@@ -391,8 +479,7 @@ class KafkaConsumer(Reading):
         timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
         self._drop_chunk()
         self._closed = True
-        self._fetches.interrupt()
-        self._member.interrupt()
+        self._polling.stop()
         try:
             if autocommit:
                 self._positions.auto_commit_and_wait(timeout_ms)
@@ -408,7 +495,7 @@ class KafkaConsumer(Reading):
 
     def _cut_off(self) -> None:
         self._closed = True
-        self._begin_reading()
+        self._chunk, self._last = iter(()), None
 
     def __enter__(self) -> KafkaConsumer:
         return self
@@ -416,10 +503,6 @@ class KafkaConsumer(Reading):
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         # After an exception the last record may not have been processed: its offset is not committed.
         self.close(autocommit=exc_type is None)
-
-
-def _deadline(timer: Timer) -> float:
-    return float("inf") if timer.timeout_secs is None else monotonic() + timer.timeout_secs
 
 
 def _check_partitions(partitions: tuple[Any, ...]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from compat.kafka import Deserializer, KafkaConsumer, TopicPartition
-from compat.kafka.consumer import _group_member, _reading
+from compat.kafka.consumer import _group_member, _polling, group
 from dafka.testing import TestBroker, wait_until
 
 Consumers = Callable[..., KafkaConsumer]
@@ -66,19 +66,19 @@ def test_an_interrupted_iteration_goes_on_where_it_was(
 
 
 class InterruptedCall:
-    """A profiler in which one of the calls that a module makes or answers meets Ctrl-C when it ends.
+    """A profiler in which one of the calls that some modules make or answer meets Ctrl-C when it ends.
 
     That is where Python looks for signals. ``interrupted`` says whether there were so many calls.
     """
 
-    def __init__(self, number: int, module: Any) -> None:
+    def __init__(self, number: int, *modules: Any) -> None:
         self.interrupted = False
         self._left = number
-        self._file = module.__file__
+        self._files = {module.__file__ for module in modules}
 
     def __call__(self, frame: Any, event: str, argument: Any) -> None:
         handed_out = event == "return" and frame.f_code in HANDING_OUT
-        if event not in ("return", "c_return") or frame.f_code.co_filename != self._file or handed_out:
+        if event not in ("return", "c_return") or frame.f_code.co_filename not in self._files or handed_out:
             return
         self._left -= 1
         if not self._left:
@@ -104,16 +104,16 @@ def poll(consumer: KafkaConsumer, seen: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("read", [iterate, poll])
-@pytest.mark.parametrize("module", [_reading, _group_member])
+@pytest.mark.parametrize("modules", [(group, _polling), (_group_member,)])
 def test_whichever_call_is_interrupted_each_record_comes_once(
-    dafka_broker: TestBroker, kafka_consumer_factory: Consumers, read: Callable[..., None], module: Any
+    dafka_broker: TestBroker, kafka_consumer_factory: Consumers, read: Callable[..., None], modules: Any
 ) -> None:
     for batch in range(3):
         dafka_broker.preload("t", [b"%d" % number for number in range(3 * batch, 3 * batch + 3)])
     for number in count(1):
         consumer = kafka_consumer_factory("t", max_poll_records=2, group_id=f"g{number}")
         seen: list[Any] = []
-        interruption = InterruptedCall(number, module)
+        interruption = InterruptedCall(number, *modules)
         sys.setprofile(interruption)
         try:
             read(consumer, seen)
