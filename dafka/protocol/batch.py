@@ -126,6 +126,11 @@ def is_batch(content: bytes) -> bool:
     return int.from_bytes(content[17:21], "big") == crc32c(memoryview(content)[CRC_END:])
 
 
+def is_zstd(batch: bytes | memoryview) -> bool:
+    """Whether the attributes of a batch say that it is compressed with zstd."""
+    return len(batch) > ATTRIBUTES and batch[ATTRIBUTES] & COMPRESSION_MASK == CODECS["zstd"]
+
+
 def with_offset(batch: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
     """The same batch with its base offset and leader epoch set; both are outside the checksum."""
     length = int.from_bytes(batch[8:12], "big")

@@ -1,15 +1,24 @@
-"""Reading a Fetch request, by hand, versions 0 to 18. From version 13 on topics have ids."""
+"""The Fetch request in bytes: how a broker reads versions 0 to 18, and how a client writes 4 to 12.
+
+From version 13 on topics have ids instead of names. Our client stays below that: a broker interface takes
+names, also for a topic that was deleted and created again, and ids would have to be looked up first. It also
+uses no fetch sessions, because it names few partitions in a request and has several requests in flight.
+"""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from dafka.broker.codec.framing import array_size, compact_string, string
 from dafka.broker.codec.limits import MAX_WAIT_SECONDS
 from dafka.broker.codec.reader import Items, naming_errors, read_count, read_topic, skip_tags
-from dafka.broker.interface.broker import NO_EPOCH, FetchFrom
+from dafka.broker.interface.broker import NO_EPOCH, FetchFrom, TopicPartition
 
+API_KEY = 1
+LOWEST, HIGHEST = 4, 12  # the versions that our client writes
 SESSIONS = 7
 FLEXIBLE = 12
 BY_ID = 13
@@ -17,23 +26,27 @@ REPLICA_TAGGED = 15
 NO_SESSION = 0
 INITIAL, FINAL = 0, -1  # session epochs
 
+_READ_COMMITTED = 1
 _INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
 _TWO_INT32 = struct.Struct(">ii")
+_HEAD = struct.Struct(">iiiib")  # replica, max wait, min bytes, max bytes, isolation level
+_OUTSIDE_OF_SESSIONS = struct.pack(">ii", NO_SESSION, FINAL)
 _OLDEST_PARTITION = struct.Struct(">iqi")  # number, offset, max bytes
 _STARTED_PARTITION = struct.Struct(">iqqi")  # number, offset, log start, max bytes
 _EPOCH_PARTITION = struct.Struct(">iiqqi")  # number, leader epoch, offset, log start, max bytes
 _PARTITION = struct.Struct(">iiqiqi")  # number, leader epoch, offset, fetched epoch, log start, max bytes
+_INT_MAX = 2**31 - 1
 
 Place = tuple["str | UUID", int]
-"""A partition as requests name it: its topic's name or id, and its number."""
-
+"""A partition as a request names it: name or id of the topic, and the partition's number."""
 
 Asked = tuple[Place, FetchFrom]
-"""What is asked of one partition."""
+"""A partition of a request, and from where to read it."""
 
 
 class FetchRequest(NamedTuple):
-    """A request; times in seconds. ``forgotten`` are partitions to be taken out of the session."""
+    """A Fetch request; times in seconds. ``forgotten``: the partitions to remove from the session."""
 
     max_wait: float
     min_bytes: int
@@ -64,7 +77,7 @@ def read_fetch(data: memoryview, position: int, version: int, items: Items) -> F
         position += 8
     partitions, position = _read_partitions(data, position, version, items)
     forgotten = _read_forgotten(data, position, version, items) if version >= SESSIONS else []
-    # What follows says where the client is, and nothing that is wanted.
+    # The rest, the rack of the client, is not needed.
     wait = min(max(max_wait, 0) / 1000, MAX_WAIT_SECONDS)
     return FetchRequest(
         wait, min_bytes, max_bytes, isolation == 1, session_id, session_epoch, partitions, forgotten
@@ -111,3 +124,40 @@ def _read_forgotten(data: memoryview, position: int, version: int, items: Items)
         if flexible:
             position = skip_tags(data, position, items)
     return found
+
+
+def encode_fetch(
+    partitions: Mapping[TopicPartition, FetchFrom],
+    version: int,
+    max_wait_ms: int,
+    min_bytes: int,
+    max_bytes: int,
+    read_committed: bool,
+) -> list[bytes]:
+    """The body of a request without a fetch session, in pieces."""
+    flexible = version >= FLEXIBLE
+    name_of = compact_string if flexible else string
+    tags = b"\0" if flexible else b""
+    by_topic: dict[str, list[bytes]] = {}
+    for (topic, number), wanted in partitions.items():
+        piece = _INT32.pack(number)
+        if version >= 9:
+            piece += _INT32.pack(wanted.leader_epoch)
+        piece += _INT64.pack(wanted.offset)
+        if flexible:
+            piece += _INT32.pack(wanted.last_epoch)
+        if version >= 5:
+            piece += b"\xff" * 8  # the log start, which only followers send
+        by_topic.setdefault(topic, []).append(piece + _INT32.pack(min(wanted.max_bytes, _INT_MAX)) + tags)
+    isolation = _READ_COMMITTED if read_committed else 0
+    pieces = [_HEAD.pack(-1, max_wait_ms, min(min_bytes, _INT_MAX), min(max_bytes, _INT_MAX), isolation)]
+    if version >= 7:
+        pieces.append(_OUTSIDE_OF_SESSIONS)
+    pieces.append(array_size(len(by_topic), flexible))
+    for topic, some in by_topic.items():
+        pieces += (name_of(topic), array_size(len(some), flexible), *some, tags)
+    if version >= 7:
+        pieces.append(array_size(0, flexible))  # no forgotten topics
+    if version >= 11:
+        pieces += (name_of(""), tags)  # no rack
+    return pieces

@@ -1,86 +1,110 @@
-"""Fetch requests and responses, the client's side, versions 4 to 12: batches pass through as they are.
+"""The Fetch response in bytes: how a broker writes versions 0 to 18, and how a client reads 4 to 12.
 
-What is above has ids for the topics' names. A broker interface is asked by name, and takes a topic that was
-made anew for the same one; ids would only have to be looked up, and looked up again when they are unknown.
-There are no sessions: requests name few partitions, and several of them are under way at the same time.
+Batches are not decoded: they go from the log into the response, and from the response to the consumer.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
 
-from kafka.errors import UnsupportedForMessageFormatError, for_code
+from kafka.errors import UnsupportedForMessageFormatError
 
-from dafka.broker.codec.framing import array_size, compact_string, string
+from dafka.broker.codec.errors import error_code, error_of
+from dafka.broker.codec.fetch_request import FLEXIBLE, NO_SESSION, SESSIONS, Place
+from dafka.broker.codec.framing import Buffers, array_size, compact_string, string
 from dafka.broker.codec.reader import read_compact_string, read_size, read_string, read_varint, skip_tags
-from dafka.broker.interface.broker import Error, Fetched, FetchFrom, TopicPartition
+from dafka.broker.interface.broker import Error, Fetched, TopicPartition
 from dafka.protocol.batch import HEADER_OCTETS, LENGTH_END, MAGIC
 
-API_KEY = 1
-LOWEST, HIGHEST = 4, 12
-FLEXIBLE = 12
-
-_READ_COMMITTED = 1
-_HEAD = struct.Struct(">iiiib")  # replica, max wait, min bytes, max bytes, isolation level
-_NO_SESSION = struct.pack(">ii", 0, -1)
-_INT = struct.Struct(">i")
-_SHORT = struct.Struct(">h")
-_PARTITION = struct.Struct(">ihqq")  # number, error, high watermark, last stable offset
-_LONG = struct.Struct(">q")
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_ERROR = struct.Struct(">hi")  # error, session id
+_WRITTEN = struct.Struct(">ihqqq")  # number, error, high watermark, last stable offset, log start
+_READ = struct.Struct(">ihqq")  # number, error, high watermark, last stable offset
+_ABORTED = struct.Struct(">qq")
 _DIVERGING_TAG = 0
 _DIVERGING = struct.Struct(">iq")
-_ABORTED = struct.Struct(">qq")
-_INT_MAX = 2**31 - 1
+_TAGGED_DIVERGING = struct.Struct(">BBBiqB")  # one tagged field, its tag and size; epoch, end offset, no tags
 
 
-def encode_fetch(
-    partitions: Mapping[TopicPartition, FetchFrom],
-    version: int,
-    max_wait_ms: int,
-    min_bytes: int,
-    max_bytes: int,
-    read_committed: bool,
-) -> list[bytes]:
-    """The request's body as pieces, outside of any fetch session."""
+class FetchAnswer(NamedTuple):
+    """A Fetch response: the error of the whole request, or session id and partitions."""
+
+    error: Error | None
+    session_id: int = NO_SESSION
+    partitions: Sequence[tuple[Place, Fetched]] = ()
+
+
+def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buffers:
+    """The body of the response in buffers, without copying the batches."""
     flexible = version >= FLEXIBLE
     name_of = compact_string if flexible else string
-    tags = b"\0" if flexible else b""
-    by_topic: dict[str, list[bytes]] = {}
-    for (topic, number), wanted in partitions.items():
-        piece = _INT.pack(number)
-        if version >= 9:
-            piece += _INT.pack(wanted.leader_epoch)
-        piece += _LONG.pack(wanted.offset)
+    buffers: Buffers = []
+    out = bytearray()
+    if version >= 1:
+        out += b"\0\0\0\0"  # throttle time
+    if version >= SESSIONS:
+        out += _ERROR.pack(error_code(answer.error), answer.session_id)
+    topics: dict[str | UUID, list[tuple[int, Fetched]]] = {}
+    for (topic, number), one in answer.partitions:
+        topics.setdefault(topic, []).append((number, one))
+    out += array_size(len(topics), flexible)
+    for topic, partitions in topics.items():
+        out += topic.bytes if isinstance(topic, UUID) else name_of(topic)
+        out += array_size(len(partitions), flexible)
+        for number, one in partitions:
+            stable = one.last_stable_offset if one.last_stable_offset >= 0 else one.high_watermark
+            fixed = _WRITTEN.pack(
+                number, error_code(one.error), one.high_watermark, stable, one.log_start_offset
+            )
+            out += fixed if version >= 5 else fixed[:22] if version >= 4 else fixed[:14]
+            if version >= 4:
+                _write_aborted(out, one, flexible, read_committed)
+            if version >= 11:
+                out += b"\xff\xff\xff\xff"  # no preferred replica
+            size = sum(map(len, one.batches))
+            out += array_size(size, flexible)
+            if size:
+                buffers.append(out)
+                buffers += one.batches
+                out = bytearray()
+            if flexible:
+                out += b"\0" if one.diverging is None else _TAGGED_DIVERGING.pack(1, 0, 13, *one.diverging, 0)
         if flexible:
-            piece += _INT.pack(wanted.last_epoch)
-        if version >= 5:
-            piece += b"\xff" * 8  # no log start: that is for followers
-        by_topic.setdefault(topic, []).append(piece + _INT.pack(min(wanted.max_bytes, _INT_MAX)) + tags)
-    isolation = _READ_COMMITTED if read_committed else 0
-    pieces = [_HEAD.pack(-1, max_wait_ms, min(min_bytes, _INT_MAX), min(max_bytes, _INT_MAX), isolation)]
-    if version >= 7:
-        pieces.append(_NO_SESSION)
-    pieces.append(array_size(len(by_topic), flexible))
-    for topic, some in by_topic.items():
-        pieces += (name_of(topic), array_size(len(some), flexible), *some, tags)
-    if version >= 7:
-        pieces.append(array_size(0, flexible))  # nothing to forget
-    if version >= 11:
-        pieces += (name_of(""), tags)  # no rack
-    return pieces
+            out += b"\0"
+    if flexible:
+        out += b"\0"
+    buffers.append(out)
+    return buffers
+
+
+def _write_aborted(out: bytearray, fetched: Fetched, flexible: bool, read_committed: bool) -> None:
+    if not read_committed:
+        out += b"\0" if flexible else b"\xff\xff\xff\xff"
+        return
+    out += array_size(len(fetched.aborted), flexible)
+    for producer_id, first in fetched.aborted:
+        out += _ABORTED.pack(producer_id, first)
+        if flexible:
+            out += b"\0"
 
 
 def decode_fetch(answer: memoryview, version: int) -> tuple[Error | None, dict[TopicPartition, Fetched]]:
-    """The error of the whole response, and each partition. Raises ValueError, IndexError,
-    struct.error or BadRequestError for what is no response."""
+    """The error of the whole response, and its partitions.
+
+    Raises ValueError, IndexError, struct.error or BadRequestError for a malformed response.
+    """
     flexible = version >= FLEXIBLE
     read_name = read_compact_string if flexible else read_string
     fetched: dict[TopicPartition, Fetched] = {}
     position = 4  # throttle time
     code = 0
     if version >= 7:
-        code = _SHORT.unpack_from(answer, position)[0]
+        code = _INT16.unpack_from(answer, position)[0]
         position += 6  # and the session
     topics, position = read_size(answer, position, flexible)
     for _ in range(topics):
@@ -91,15 +115,15 @@ def decode_fetch(answer: memoryview, version: int) -> tuple[Error | None, dict[T
             fetched[topic or "", number] = one
         if flexible:
             position = skip_tags(answer, position)
-    return for_code(code) if code else None, fetched
+    return error_of(code), fetched
 
 
 def _partition(answer: memoryview, position: int, version: int) -> tuple[int, Fetched, int]:
-    number, code, high_watermark, stable = _PARTITION.unpack_from(answer, position)
-    position += _PARTITION.size
+    number, code, high_watermark, stable = _READ.unpack_from(answer, position)
+    position += _READ.size
     log_start = -1
     if version >= 5:
-        log_start = _LONG.unpack_from(answer, position)[0]
+        log_start = _INT64.unpack_from(answer, position)[0]
         position += 8
     count, position = read_size(answer, position, version >= FLEXIBLE)
     aborted = []
@@ -109,12 +133,12 @@ def _partition(answer: memoryview, position: int, version: int) -> tuple[int, Fe
         if version >= FLEXIBLE:
             position = skip_tags(answer, position)
     if version >= 11:
-        position += 4  # the preferred replica, which only a rack would bring
+        position += 4  # the preferred replica, which is set only for clients with a rack
     size, position = read_size(answer, position, version >= FLEXIBLE)
     end = position + max(size, 0)
     if end > len(answer):
-        raise ValueError(f"{size} octets of batches, {len(answer) - position} are left")
-    error: Error | None = for_code(code) if code else None
+        raise ValueError(f"{size} octets of batches are announced, {len(answer) - position} are left")
+    error: Error | None = error_of(code)
     batches: list[bytes] = []
     if error is None:
         batches, readable = cut_batches(answer[position:end])
@@ -127,7 +151,7 @@ def _partition(answer: memoryview, position: int, version: int) -> tuple[int, Fe
 
 
 def _diverging(answer: memoryview, position: int) -> tuple[tuple[int, int] | None, int]:
-    """Epoch and end offset from a partition's tagged fields, if they are among them."""
+    """Epoch and end offset from the tagged fields of a partition, None if they are not among them."""
     end = skip_tags(answer, position)
     count, position = read_varint(answer, position)
     for _ in range(count):
@@ -140,14 +164,14 @@ def _diverging(answer: memoryview, position: int) -> tuple[tuple[int, int] | Non
 
 
 def cut_batches(records: memoryview) -> tuple[list[bytes], bool]:
-    """The whole batches of a record set; its last one may be cut off, and is left out then.
+    """The complete batches of a record set; a truncated last batch is left out.
 
-    False with it if the set begins with records of an older format than magic 2.
+    The second value is False if the set begins with records of a format older than magic 2.
     """
     batches: list[bytes] = []
     position, end = 0, len(records)
     while end - position >= HEADER_OCTETS:
-        size = _INT.unpack_from(records, position + 8)[0] + LENGTH_END
+        size = _INT32.unpack_from(records, position + 8)[0] + LENGTH_END
         if records[position + 16] != MAGIC or size < HEADER_OCTETS:
             return batches, bool(batches)
         if position + size > end:

@@ -9,10 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from kafka.errors import for_code
-
 from dafka.broker.codec.reader import skip_tags
-from dafka.broker.interface.broker import Error
 
 _NULLABLE = ("string", "bytes", "records")
 
@@ -30,11 +27,6 @@ def read_response(response_class: Any, version: int, tagged: bool, answer: memor
 def body_of(answer: memoryview, tagged: bool) -> memoryview:
     """What is behind the tagged fields of a response's header, if it has any."""
     return answer[skip_tags(answer, 0) :] if tagged else answer
-
-
-def error_of(code: int) -> Error | None:
-    """An error code as an error; None for 0."""
-    return for_code(code) if code else None
 
 
 def _check(part: Any, version: int) -> None:

@@ -23,7 +23,7 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
 )
 
-from dafka.broker.codec.responses import error_of
+from dafka.broker.codec.errors import error_of
 from dafka.broker.interface.admin import (
     AdminInterface,
     ConfigChange,

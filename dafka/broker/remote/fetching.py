@@ -30,14 +30,8 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.codec.fetch_response import (
-    API_KEY,
-    FLEXIBLE,
-    HIGHEST,
-    LOWEST,
-    decode_fetch,
-    encode_fetch,
-)
+from dafka.broker.codec.fetch_request import API_KEY, FLEXIBLE, HIGHEST, LOWEST, encode_fetch
+from dafka.broker.codec.fetch_response import decode_fetch
 from dafka.broker.codec.responses import body_of
 from dafka.broker.interface.broker import NO_OFFSET, Error, Fetched, FetchFrom, TopicPartition
 from dafka.broker.remote.cluster import LOST, Cluster

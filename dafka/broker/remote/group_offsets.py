@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka.errors import CoordinatorNotAvailableError, KafkaError
 
-from dafka.broker.codec.responses import error_of
+from dafka.broker.codec.errors import error_of
 from dafka.broker.interface.groups import CommittedOffset, Error, TopicPartition
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.coordinators import ask_coordinator, partition_errors, unavailable

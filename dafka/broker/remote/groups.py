@@ -33,7 +33,7 @@ from kafka.protocol.consumer import (
     SyncGroupRequest,
 )
 
-from dafka.broker.codec.responses import error_of
+from dafka.broker.codec.errors import error_of
 from dafka.broker.interface.groups import (
     NO_GENERATION,
     NO_MEMBER,

@@ -15,14 +15,8 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.codec.produce import (
-    API_KEY,
-    FLEXIBLE,
-    HIGHEST,
-    LOWEST,
-    decode_produce,
-    encode_produce,
-)
+from dafka.broker.codec.produce_request import API_KEY, FLEXIBLE, HIGHEST, LOWEST, encode_produce
+from dafka.broker.codec.produce_response import decode_produce
 from dafka.broker.codec.responses import body_of
 from dafka.broker.interface.broker import Error, Produced, TopicPartition
 from dafka.broker.remote.cluster import LOST, Cluster

@@ -22,7 +22,7 @@ import gevent
 from kafka.errors import LeaderNotAvailableError, OffsetOutOfRangeError, for_code
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
-from dafka.broker.codec.responses import error_of
+from dafka.broker.codec.errors import error_of
 from dafka.broker.interface.broker import (
     EARLIEST,
     LATEST,

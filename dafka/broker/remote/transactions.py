@@ -20,7 +20,7 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
-from dafka.broker.codec.responses import error_of
+from dafka.broker.codec.errors import error_of
 from dafka.broker.interface.groups import (
     NO_GENERATION,
     NO_MEMBER,

@@ -13,13 +13,13 @@ import gevent.event
 
 from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers
+from dafka.broker.codec.produce_request import ProduceRequest
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.server import limits
-from dafka.broker.server.answers.fetch_sessions import FetchSessions
-from dafka.broker.server.answers.produce import ProduceRequest
 from dafka.broker.server.budget import Budget
 from dafka.broker.server.context import Peer
+from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.foreign import foreign
 from dafka.broker.server.reasons import Reasons
 from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce

@@ -14,15 +14,20 @@ from dafka.broker.codec import limits as codec_limits
 from dafka.broker.codec.encoding import encoded, is_wide
 from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.fetch_request import FLEXIBLE, read_fetch
+from dafka.broker.codec.fetch_response import write_fetch
 from dafka.broker.codec.framing import Buffers, Header, body_of, framed, read_header
+from dafka.broker.codec.produce_request import FLEXIBLE as PRODUCE_FLEXIBLE
+from dafka.broker.codec.produce_request import ProduceRequest
+from dafka.broker.codec.produce_request import read_produce as read_produce_body
+from dafka.broker.codec.produce_response import write_produce
 from dafka.broker.codec.reader import Items, TooManyItems, read_request
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.server import limits
 from dafka.broker.server.answers import fetch, produce
 from dafka.broker.server.answers.api_versions import api_versions
-from dafka.broker.server.answers.fetch_sessions import FetchSessions
 from dafka.broker.server.context import Context, Peer
 from dafka.broker.server.crossing import crossing
+from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, WAITS, WIDE, Api
 from dafka.hub.pool import REQUESTS
 
@@ -120,15 +125,15 @@ def _by_hand(read: Callable[[memoryview, int, int, Items], T], frame: Frame, fle
         return REQUESTS.run(read, data, position, header.version, Items())
 
 
-def read_produce(frame: Frame) -> produce.ProduceRequest | None:
+def read_produce(frame: Frame) -> ProduceRequest | None:
     """The request of a frame that is a Produce; None if its version is not known. Raises BadRequestError."""
     version, api = frame.header.version, BY_KEY[PRODUCE]
     if not api.first <= version <= api.last:
         return None
-    return _by_hand(produce.read_produce, frame, version >= produce.FLEXIBLE)
+    return _by_hand(read_produce_body, frame, version >= PRODUCE_FLEXIBLE)
 
 
-def respond_produce(broker: BrokerInterface, frame: Frame, request: produce.ProduceRequest | None) -> Buffers:
+def respond_produce(broker: BrokerInterface, frame: Frame, request: ProduceRequest | None) -> Buffers:
     """The response to what :func:`read_produce` has read; none for a Produce that wants none.
 
     Waits as a green thread. Raises BadRequestError, and what the broker raises.
@@ -136,7 +141,7 @@ def respond_produce(broker: BrokerInterface, frame: Frame, request: produce.Prod
     header = frame.header
     if request is None:
         return _refuse(header, BY_KEY[PRODUCE])
-    flexible = header.version >= produce.FLEXIBLE
+    flexible = header.version >= PRODUCE_FLEXIBLE
     answers = produce.produce(broker, request, header.version)
     if request.acks == 0:
         for topic, partitions in answers.items():
@@ -147,9 +152,9 @@ def respond_produce(broker: BrokerInterface, frame: Frame, request: produce.Prod
                     raise BadRequestError("acks0", detail)
         return []
     if request.is_wide:
-        body = REQUESTS.run(produce.write_produce, answers, header.version)
+        body = REQUESTS.run(write_produce, answers, header.version)
     else:
-        body = produce.write_produce(answers, header.version)
+        body = write_produce(answers, header.version)
     return framed(header.correlation, flexible, [body])
 
 
@@ -160,7 +165,7 @@ def _fetch(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, room:
     answer = fetch.fetch(broker, sessions, request, header.version, room)
     arguments = answer, header.version, request.read_committed
     wide = len(answer.partitions) > codec_limits.INLINE_ITEMS
-    body = REQUESTS.run(fetch.write_fetch, *arguments) if wide else fetch.write_fetch(*arguments)
+    body = REQUESTS.run(write_fetch, *arguments) if wide else write_fetch(*arguments)
     return framed(header.correlation, flexible, body)
 
 

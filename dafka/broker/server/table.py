@@ -120,18 +120,20 @@ _APIS = [
     Api(47, "OffsetDelete", 0, 0, "consumer.group", "group_offsets.offset_delete"),
     Api(48, "DescribeClientQuotas", 0, 1, "admin.client_quotas", "single_node.describe_client_quotas"),
     Api(49, "AlterClientQuotas", 0, 1, "admin.client_quotas", "single_node.alter_client_quotas"),
-    Api(50, "DescribeUserScramCredentials", 0, 0, "admin.users",
-    "single_node.describe_user_scram_credentials"), Api(51, "AlterUserScramCredentials", 0, 0, "admin.users",
-    "single_node.alter_user_scram_credentials"), Api(55, "DescribeQuorum", 0, 2, "admin.cluster",
-    "single_node.describe_quorum"), Api(57, "UpdateFeatures", 0, 2, "admin.cluster",
-    "single_node.update_features"), Api(60, "DescribeCluster", 0, 2, "admin.cluster",
-    "describing.describe_cluster"), Api(61, "DescribeProducers", 0, 0, "admin.transactions",
-    "transactions.describe_producers"), Api(65, "DescribeTransactions", 0, 0, "admin.transactions",
-    "transactions.describe_transactions"), Api(66, "ListTransactions", 0, 2, "admin.transactions",
-    "transactions.list_transactions"), Api(68, "ConsumerGroupHeartbeat", 0, 1, None,
-    "consumer_groups.heartbeat"), Api(69, "ConsumerGroupDescribe", 0, 1, None, "consumer_groups.describe"),
-    Api(74, "ListConfigResources", 0, 1, "admin.configs", "configs.list_config_resources"), Api(75,
-    "DescribeTopicPartitions", 0, 0, "admin.topics", "describing.describe_topic_partitions"),
+    Api(
+        50, "DescribeUserScramCredentials", 0, 0, "admin.users", "single_node.describe_user_scram_credentials"
+    ),
+    Api(51, "AlterUserScramCredentials", 0, 0, "admin.users", "single_node.alter_user_scram_credentials"),
+    Api(55, "DescribeQuorum", 0, 2, "admin.cluster", "single_node.describe_quorum"),
+    Api(57, "UpdateFeatures", 0, 2, "admin.cluster", "single_node.update_features"),
+    Api(60, "DescribeCluster", 0, 2, "admin.cluster", "describing.describe_cluster"),
+    Api(61, "DescribeProducers", 0, 0, "admin.transactions", "transactions.describe_producers"),
+    Api(65, "DescribeTransactions", 0, 0, "admin.transactions", "transactions.describe_transactions"),
+    Api(66, "ListTransactions", 0, 2, "admin.transactions", "transactions.list_transactions"),
+    Api(68, "ConsumerGroupHeartbeat", 0, 1, None, "consumer_groups.heartbeat"),
+    Api(69, "ConsumerGroupDescribe", 0, 1, None, "consumer_groups.describe"),
+    Api(74, "ListConfigResources", 0, 1, "admin.configs", "configs.list_config_resources"),
+    Api(75, "DescribeTopicPartitions", 0, 0, "admin.topics", "describing.describe_topic_partitions"),
 ]
 
 BY_KEY: dict[int, Api] = {api.key: api for api in _APIS}

@@ -13,9 +13,10 @@ from kafka.protocol.admin.configs import (
     ListConfigResourcesResponse,
 )
 
+from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import BrokerInterface
-from dafka.broker.server.answers.naming import by_topic, code, message, version_of
+from dafka.broker.server.answers.naming import by_topic, version_of
 from dafka.broker.server.context import Context
 
 _LOGGERS = 8  # of a broker, of which there are none here
@@ -34,8 +35,8 @@ def describe_configs(broker: BrokerInterface, request: Any, context: Context) ->
         throttle_time_ms=0,
         results=[
             _Described(
-                error_code=code(described.error),
-                error_message=message(described.error, described.detail),
+                error_code=error_code(described.error),
+                error_message=error_message(described.error, described.detail),
                 resource_type=resource.type,
                 resource_name=resource.name,
                 configs=[
@@ -94,8 +95,8 @@ def _altered(
         throttle_time_ms=0,
         responses=[
             response_class.AlterConfigsResourceResponse(
-                error_code=code(outcome.error),
-                error_message=message(outcome.error, outcome.detail),
+                error_code=error_code(outcome.error),
+                error_message=error_message(outcome.error, outcome.detail),
                 resource_type=resource.type,
                 resource_name=resource.name,
             )
@@ -112,7 +113,7 @@ def list_config_resources(broker: BrokerInterface, request: Any, context: Contex
     resource = ListConfigResourcesResponse.ConfigResource
     if not kinds <= _LISTED:
         return ListConfigResourcesResponse(
-            throttle_time_ms=0, error_code=code(UnsupportedVersionError), config_resources=[]
+            throttle_time_ms=0, error_code=error_code(UnsupportedVersionError), config_resources=[]
         )
     found = broker.metadata(None if ResourceType.TOPIC in kinds else ())
     names = [(name, ResourceType.TOPIC) for name in sorted(found.topics)]
@@ -137,7 +138,7 @@ def describe_log_dirs(broker: BrokerInterface, request: Any, context: Context) -
         sizes = {key: size for key, size in folder.sizes.items() if wanted is None or key in wanted}
         results.append(
             _Folder(
-                error_code=code(folder.error),
+                error_code=error_code(folder.error),
                 log_dir=folder.path,
                 topics=[
                     _Folder.DescribeLogDirsTopic(

@@ -11,11 +11,11 @@ import struct
 
 from kafka.errors import UnsupportedVersionError
 
+from dafka.broker.codec.errors import error_code
 from dafka.broker.codec.framing import array_size, compact_string
 from dafka.broker.codec.reader import Items, naming_errors, read_compact_string, read_count
-from dafka.broker.server.answers.naming import code
 
-_ERROR = struct.pack(">h", code(UnsupportedVersionError))
+_ERROR = struct.pack(">h", error_code(UnsupportedVersionError))
 _NOT_THROTTLED = bytes(4)
 _NO_OPERATIONS = struct.pack(">i", -(2**31))
 

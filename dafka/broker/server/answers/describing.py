@@ -8,8 +8,8 @@ from kafka.errors import UnsupportedEndpointTypeError
 from kafka.protocol.admin.cluster import DescribeClusterResponse
 from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
 
+from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import BrokerInterface, TopicMetadata
-from dafka.broker.server.answers.naming import code, message
 from dafka.broker.server.answers.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from dafka.broker.server.context import Context
 
@@ -48,7 +48,7 @@ def _page(topics: list[Any], name: str, first: int) -> Any:
 def _described(topic: TopicMetadata, partitions: Any, node: int) -> Any:
     nodes = [node]
     return _Described(
-        error_code=code(topic.error),
+        error_code=error_code(topic.error),
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=False,
@@ -77,8 +77,8 @@ def describe_cluster(broker: BrokerInterface, request: Any, context: Context) ->
     node = DescribeClusterResponse.DescribeClusterBroker
     return DescribeClusterResponse(
         throttle_time_ms=0,
-        error_code=code(error),
-        error_message=message(error),
+        error_code=error_code(error),
+        error_message=error_message(error),
         endpoint_type=1,
         cluster_id=found.cluster_id,
         controller_id=found.controller_id,

@@ -1,16 +1,14 @@
-"""Fetch, by hand: batches go from the log into the response as they are.
+"""Fetch, versions 4 to 18, with fetch sessions (:mod:`dafka.broker.server.fetch_sessions`) from version 7 on.
 
-Versions 4 to 18, with sessions (:mod:`.fetch_sessions`) from version 7 on. A full fetch is answered with
-every partition it names; an incremental one with those of its session that have something new.
+A full fetch is answered with every partition that it names; an incremental fetch with the partitions of its
+session that have changed. Its bytes are written by :mod:`dafka.broker.codec.fetch_response`.
 """
 
 from __future__ import annotations
 
-import struct
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from typing import NamedTuple
 from uuid import UUID
 
 from kafka.errors import (
@@ -26,15 +24,13 @@ from kafka.errors import (
 from dafka.broker.codec.fetch_request import (
     BY_ID,
     FINAL,
-    FLEXIBLE,
     INITIAL,
     NO_SESSION,
-    SESSIONS,
     Asked,
     FetchRequest,
     Place,
 )
-from dafka.broker.codec.framing import Buffers, array_size, compact_string, string
+from dafka.broker.codec.fetch_response import FetchAnswer
 from dafka.broker.interface.broker import (
     NO_OFFSET,
     BrokerInterface,
@@ -44,41 +40,25 @@ from dafka.broker.interface.broker import (
     PartitionWatch,
     TopicPartition,
 )
-from dafka.broker.server.answers.fetch_sessions import Answers, FetchSession, FetchSessions
-from dafka.broker.server.answers.naming import code, topic_names
+from dafka.broker.server.answers.naming import topic_names
+from dafka.broker.server.fetch_sessions import Answers, FetchSession, FetchSessions
 from dafka.hub.turns import Pace
-from dafka.protocol.batch import CODECS, COMPRESSION_MASK
+from dafka.protocol.batch import is_zstd
 
 OLDEST = 4
 ZSTD = 10
-_ATTRIBUTES = 22  # where in a batch the octet with the codec is
-
-_ERROR = struct.Struct(">hi")  # error, session id
-_ABORTED = struct.Struct(">qq")
-_DIVERGING = struct.Struct(">BBBiqB")  # one tagged field, its tag and size; epoch, end offset, no tags in it
-_ANSWER = struct.Struct(">ihqqq")  # number, error, high watermark, last stable offset, log start
-
-
 GATHER_SECONDS = 0.05
-"""For which an incremental fetch that has some records, but not enough, waits for more of the same partitions
-before it looks at all others again."""
+"""How long an incremental fetch with fewer records than ``min_bytes`` waits for more of the same partitions
+before it checks the others again."""
 
 Room = Callable[[], AbstractContextManager[int]]
-"""Gives the bytes of batches that a response may have, which are held for it within a ``with`` block."""
-
-
-class FetchAnswer(NamedTuple):
-    """What is answered: an error of the whole request, or the session and partitions."""
-
-    error: Error | None
-    session_id: int = NO_SESSION
-    partitions: Sequence[tuple[Place, Fetched]] = ()
+"""Grants a response its bytes of batches; they count as used within the ``with`` block."""
 
 
 def fetch(
     broker: BrokerInterface, sessions: FetchSessions, request: FetchRequest, version: int, room: Room
 ) -> FetchAnswer:
-    """Read from the broker, at most what ``room`` gives; waits as the request says."""
+    """Read from the broker, at most the bytes that ``room`` grants; waits up to ``request.max_wait``."""
     by_id = version >= BY_ID
     if request.session_epoch in (INITIAL, FINAL):
         sessions.close(request.session_id)
@@ -96,7 +76,7 @@ def fetch(
         return FetchAnswer(None)
     epoch = session.epoch
     answers = _read_changed(broker, session, request, version, room)
-    if session.epoch != epoch:  # the client has given this request up, and gone on in another connection
+    if session.epoch != epoch:  # the client has continued its session in another connection
         return FetchAnswer(InvalidFetchSessionEpochError)
     return FetchAnswer(None, session.id, session.changes(answers))
 
@@ -108,7 +88,7 @@ def _read_changed(
     version: int,
     room: Room,
 ) -> Answers:
-    """The answers of the session's partitions that may have something new; waits until they have enough."""
+    """Read the partitions of the session that may have changed; waits until they have ``min_bytes``."""
     if session.watch is None:
         session.watch = broker.watch()
     watch, epoch = session.watch, session.epoch
@@ -119,7 +99,7 @@ def _read_changed(
         left = max(ends - time.monotonic(), 0.0)
         session.note_changed(watch.take())
         asked = _watched(broker, session, watch)
-        # More may come of those that have something; others are looked after when this wait is over.
+        # Wait for more of the partitions that have records; the others are read after this short wait.
         once = request._replace(max_wait=min(left, pause))
         answers = _read(broker, asked, once, version, room, every=True) if asked else []
         session.note_read(answers, request.read_committed, epoch)
@@ -134,7 +114,7 @@ def _read_changed(
 
 
 def _watched(broker: BrokerInterface, session: FetchSession, watch: PartitionWatch) -> list[Asked]:
-    """The partitions that are to be read, each of which is watched from now on."""
+    """The partitions of the session to read; all of them are watched from now on."""
     pace = Pace()
     asked = [session.asked[place] for place in pace.over(list(session.unread)) if place in session.asked]
     ids = {topic for (topic, _), _ in pace.over(asked) if isinstance(topic, UUID)}
@@ -155,7 +135,7 @@ def _read(
     room: Room,
     every: bool,
 ) -> Answers:
-    """The answers, of partitions that have nothing to say only if ``every``; what is refused comes first."""
+    """Read these partitions, refused ones first; unchanged ones are included only if ``every``."""
     pace = Pace()
     names = topic_names(broker, {topic for (topic, _), _ in pace.over(asked) if isinstance(topic, UUID)})
     wanted: dict[TopicPartition, FetchFrom] = {}
@@ -201,15 +181,15 @@ def _fetch(
             wanted, max_wait=max_wait, min_bytes=request.min_bytes, max_bytes=max_bytes, **options
         )
 
-    # What is there is read from the log, while others do the same. What is waited for is new, and the same
-    # bytes for all; nobody could say when to stop holding room for it.
+    # Only the read of existing records holds room. Records that a fetch waits for are new: all waiting
+    # fetches share the same bytes, and room for them would be held for an unknown time.
     with room() as most:
         max_bytes = min(request.max_bytes, most)
         found = read(0.0)
     if wait and request.max_wait > 0 and not _is_enough(found.values(), request.min_bytes, max_bytes):
         found = read(request.max_wait)
     if every and len(found) < len(wanted):
-        # The others come with their limits, and without the batch that a fetch has whatever its size.
+        # The others are answered with their offsets only, without the batch that exceeds any limit.
         paced = Pace().over(wanted.items())
         others = {key: from_._replace(max_bytes=0) for key, from_ in paced if key not in found}
         quiet = broker.fetch(others, max_wait=0.0, min_bytes=0, max_bytes=0, **options)
@@ -229,59 +209,7 @@ def _refused(error: Error) -> Fetched:
 
 
 def _without_zstd(fetched: Fetched) -> Fetched:
-    """Clients before version 10 do not know zstd."""
-    if any(batch[_ATTRIBUTES] & COMPRESSION_MASK == CODECS["zstd"] for batch in fetched.batches):
+    """Refuse zstd batches, which clients before version 10 cannot read."""
+    if any(map(is_zstd, fetched.batches)):
         return fetched._replace(error=UnsupportedCompressionTypeError, batches=[])
     return fetched
-
-
-def write_fetch(answer: FetchAnswer, version: int, read_committed: bool) -> Buffers:
-    """The body of the response, as buffers: batches are not copied."""
-    flexible = version >= FLEXIBLE
-    name_of = compact_string if flexible else string
-    buffers: Buffers = []
-    out = bytearray()
-    if version >= 1:
-        out += b"\0\0\0\0"  # not throttled
-    if version >= SESSIONS:
-        out += _ERROR.pack(code(answer.error), answer.session_id)
-    topics: dict[str | UUID, list[tuple[int, Fetched]]] = {}
-    for (topic, number), one in answer.partitions:
-        topics.setdefault(topic, []).append((number, one))
-    out += array_size(len(topics), flexible)
-    for topic, partitions in topics.items():
-        out += topic.bytes if isinstance(topic, UUID) else name_of(topic)
-        out += array_size(len(partitions), flexible)
-        for number, one in partitions:
-            stable = one.last_stable_offset if one.last_stable_offset >= 0 else one.high_watermark
-            fixed = _ANSWER.pack(number, code(one.error), one.high_watermark, stable, one.log_start_offset)
-            out += fixed if version >= 5 else fixed[:22] if version >= 4 else fixed[:14]
-            if version >= 4:
-                _write_aborted(out, one, flexible, read_committed)
-            if version >= 11:
-                out += b"\xff\xff\xff\xff"  # no other replica to read from
-            size = sum(map(len, one.batches))
-            out += array_size(size, flexible)
-            if size:
-                buffers.append(out)
-                buffers += one.batches
-                out = bytearray()
-            if flexible:
-                out += b"\0" if one.diverging is None else _DIVERGING.pack(1, 0, 13, *one.diverging, 0)
-        if flexible:
-            out += b"\0"
-    if flexible:
-        out += b"\0"
-    buffers.append(out)
-    return buffers
-
-
-def _write_aborted(out: bytearray, fetched: Fetched, flexible: bool, read_committed: bool) -> None:
-    if not read_committed:
-        out += b"\0" if flexible else b"\xff\xff\xff\xff"
-        return
-    out += array_size(len(fetched.aborted), flexible)
-    for producer_id, first in fetched.aborted:
-        out += _ABORTED.pack(producer_id, first)
-        if flexible:
-            out += b"\0"

@@ -7,9 +7,10 @@ from typing import Any
 from kafka.errors import GroupIdNotFoundError, UnknownTopicIdError, UnstableOffsetCommitError
 from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 
+from dafka.broker.codec.errors import error_code
 from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, TopicPartition
-from dafka.broker.server.answers.naming import by_topic, code, topic_names, version_of
+from dafka.broker.server.answers.naming import by_topic, topic_names, version_of
 from dafka.broker.server.context import Context
 from dafka.hub.pool import REQUESTS
 
@@ -50,7 +51,7 @@ def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> An
                 partitions=[
                     _CommitPartition(
                         partition_index=one.partition_index,
-                        error_code=code(
+                        error_code=error_code(
                             UnknownTopicIdError if name is None else errors[name, one.partition_index]
                         ),
                     )
@@ -187,7 +188,7 @@ def offset_delete(broker: BrokerInterface, request: Any, context: Context) -> An
             topic_class(
                 name=name,
                 partitions=[
-                    partition_class(partition_index=number, error_code=code(error))
+                    partition_class(partition_index=number, error_code=error_code(error))
                     for number, error in partitions
                 ],
             )

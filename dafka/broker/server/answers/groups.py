@@ -17,8 +17,9 @@ from kafka.protocol.consumer.group import (
     SyncGroupResponse,
 )
 
+from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import BrokerInterface, JoinRequest, LeavingMember
-from dafka.broker.server.answers.naming import code, message, version_of
+from dafka.broker.server.answers.naming import version_of
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
 
@@ -51,7 +52,7 @@ def join_group(broker: BrokerInterface, request: Any, context: Context) -> Any:
     member = JoinGroupResponse.JoinGroupResponseMember
     return JoinGroupResponse(
         throttle_time_ms=0,
-        error_code=code(joined.error),
+        error_code=error_code(joined.error),
         generation_id=joined.generation,
         protocol_type=joined.protocol_type,
         protocol_name=joined.protocol if version >= 7 else joined.protocol or "",
@@ -78,7 +79,7 @@ def sync_group(broker: BrokerInterface, request: Any, context: Context) -> Any:
     )
     return SyncGroupResponse(
         throttle_time_ms=0,
-        error_code=code(synced.error),
+        error_code=error_code(synced.error),
         protocol_type=synced.protocol_type,
         protocol_name=synced.protocol,
         assignment=synced.assignment,
@@ -89,14 +90,14 @@ def heartbeat(broker: BrokerInterface, request: Any, context: Context) -> Any:
     error = broker.heartbeat(
         request.group_id, request.generation_id, request.member_id, request.group_instance_id
     )
-    return HeartbeatResponse(throttle_time_ms=0, error_code=code(error))
+    return HeartbeatResponse(throttle_time_ms=0, error_code=error_code(error))
 
 
 def leave_group(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Several members since version 3, one before that."""
     if version_of(request) < 3:
         (error,) = broker.leave_group(request.group_id, [LeavingMember(request.member_id)])
-        return LeaveGroupResponse(throttle_time_ms=0, error_code=code(error))
+        return LeaveGroupResponse(throttle_time_ms=0, error_code=error_code(error))
     leaving = [LeavingMember(one.member_id, one.group_instance_id, one.reason) for one in request.members]
     errors = broker.leave_group(request.group_id, leaving)
     left = LeaveGroupResponse.MemberResponse
@@ -104,7 +105,9 @@ def leave_group(broker: BrokerInterface, request: Any, context: Context) -> Any:
         throttle_time_ms=0,
         error_code=0,
         members=[
-            left(member_id=member.member_id, group_instance_id=member.instance_id, error_code=code(error))
+            left(
+                member_id=member.member_id, group_instance_id=member.instance_id, error_code=error_code(error)
+            )
             for member, error in zip(leaving, errors, strict=True)
         ],
     )
@@ -120,8 +123,8 @@ def describe_groups(broker: BrokerInterface, request: Any, context: Context) -> 
             error = GroupIdNotFoundError
         described.append(
             _Described(
-                error_code=code(error),
-                error_message=message(error, f"Group {name} not found."),
+                error_code=error_code(error),
+                error_message=error_message(error, f"Group {name} not found."),
                 group_id=name,
                 group_state=group.state,
                 protocol_type=group.protocol_type,
@@ -166,7 +169,7 @@ def delete_groups(broker: BrokerInterface, request: Any, context: Context) -> An
     return DeleteGroupsResponse(
         throttle_time_ms=0,
         results=[
-            deleted(group_id=name, error_code=code(error))
+            deleted(group_id=name, error_code=error_code(error))
             for name, error in broker.delete_groups(request.groups_names).items()
         ],
     )

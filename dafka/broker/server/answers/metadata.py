@@ -8,9 +8,10 @@ from kafka.errors import InvalidRequestError, UnknownTopicIdError
 from kafka.protocol.metadata.find_coordinator import CoordinatorType, FindCoordinatorResponse
 from kafka.protocol.metadata.metadata import MetadataResponse
 
+from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, Metadata, TopicMetadata
-from dafka.broker.server.answers.naming import NO_UUID, code, message, topic_names, version_of
+from dafka.broker.server.answers.naming import NO_UUID, topic_names, version_of
 from dafka.broker.server.answers.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from dafka.broker.server.context import Context
 from dafka.hub.pool import REQUESTS
@@ -69,7 +70,7 @@ def _response(found: Metadata, unknown: list[Any], request: Any, version: int) -
 def _topic(topic: TopicMetadata, node: int, with_operations: bool) -> Any:
     nodes = [node]
     return _Topic(
-        error_code=code(topic.error),
+        error_code=error_code(topic.error),
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=False,
@@ -100,8 +101,8 @@ def find_coordinator(broker: BrokerInterface, request: Any, context: Context) ->
     if version < 4:
         return FindCoordinatorResponse(
             throttle_time_ms=0,
-            error_code=code(error),
-            error_message=message(error),
+            error_code=error_code(error),
+            error_message=error_message(error),
             node_id=number,
             host=host,
             port=port,
@@ -114,8 +115,8 @@ def find_coordinator(broker: BrokerInterface, request: Any, context: Context) ->
                 node_id=number,
                 host=host,
                 port=port,
-                error_code=code(error),
-                error_message=message(error),
+                error_code=error_code(error),
+                error_message=error_message(error),
             )
             for key in request.coordinator_keys
         ],

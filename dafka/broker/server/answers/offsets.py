@@ -8,6 +8,7 @@ from kafka.errors import UnsupportedVersionError
 from kafka.protocol.admin.topics import DeleteRecordsResponse
 from kafka.protocol.consumer.offsets import IsolationLevel, ListOffsetsResponse, OffsetForLeaderEpochResponse
 
+from dafka.broker.codec.errors import error_code
 from dafka.broker.interface.broker import (
     EARLIEST,
     MAX_TIMESTAMP,
@@ -15,7 +16,7 @@ from dafka.broker.interface.broker import (
     ListedOffset,
     TopicPartition,
 )
-from dafka.broker.server.answers.naming import by_topic, code, version_of
+from dafka.broker.server.answers.naming import by_topic, version_of
 from dafka.broker.server.context import Context
 
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6  # of tiered storage, which is not here
@@ -53,7 +54,7 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
                 partitions=[
                     _Listed.ListOffsetsPartitionResponse(
                         partition_index=number,
-                        error_code=code(listed.error),
+                        error_code=error_code(listed.error),
                         timestamp=listed.timestamp,
                         offset=listed.offset,
                         leader_epoch=listed.leader_epoch,
@@ -74,7 +75,7 @@ def offset_for_leader_epoch(broker: BrokerInterface, request: Any, context: Cont
     )
     results = {
         key: _Ended.EpochEndOffset(
-            error_code=code(found.error),
+            error_code=error_code(found.error),
             partition=key[1],
             leader_epoch=found.leader_epoch,
             end_offset=found.end_offset,
@@ -104,7 +105,7 @@ def delete_records(broker: BrokerInterface, request: Any, context: Context) -> A
                     _Deleted.DeleteRecordsPartitionResult(
                         partition_index=number,
                         low_watermark=one.low_watermark,
-                        error_code=code(one.error),
+                        error_code=error_code(one.error),
                     )
                     for number, one in partitions
                 ],

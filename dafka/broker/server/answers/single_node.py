@@ -34,8 +34,9 @@ from kafka.protocol.admin.users import (
     DescribeUserScramCredentialsResponse,
 )
 
+from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import BrokerInterface, Error
-from dafka.broker.server.answers.naming import NO_UUID, code, message
+from dafka.broker.server.answers.naming import NO_UUID
 from dafka.broker.server.context import Context
 from dafka.broker.server.table import FEATURES
 
@@ -68,7 +69,9 @@ def alter_partition_reassignments(broker: BrokerInterface, request: Any, context
                 error, detail = UnknownTopicOrPartitionError, f"There is no partition {topic.name}-{number}."
             partitions.append(
                 _Reassigned.ReassignablePartitionResponse(
-                    partition_index=number, error_code=code(error), error_message=message(error, detail)
+                    partition_index=number,
+                    error_code=error_code(error),
+                    error_message=error_message(error, detail),
                 )
             )
         responses.append(_Reassigned(name=topic.name, partitions=partitions))
@@ -103,7 +106,9 @@ def alter_replica_log_dirs(broker: BrokerInterface, request: Any, context: Conte
                 if folder.path not in paths:
                     error = LogDirNotFoundError
                 results.setdefault(topic.name, []).append(
-                    _Moved.AlterReplicaLogDirPartitionResult(partition_index=number, error_code=code(error))
+                    _Moved.AlterReplicaLogDirPartitionResult(
+                        partition_index=number, error_code=error_code(error)
+                    )
                 )
     return AlterReplicaLogDirsResponse(
         throttle_time_ms=0,
@@ -131,8 +136,8 @@ def describe_quorum(broker: BrokerInterface, request: Any, context: Context) -> 
             partitions.append(
                 _Quorum.PartitionData(
                     partition_index=one.partition_index,
-                    error_code=code(error),
-                    error_message=message(error),
+                    error_code=error_code(error),
+                    error_message=error_message(error),
                     leader_id=node if is_it else 0,
                     leader_epoch=0,  # of the quorum, whose voter never changes
                     high_watermark=0,
@@ -166,8 +171,8 @@ def update_features(broker: BrokerInterface, request: Any, context: Context) -> 
     result = UpdateFeaturesResponse.UpdatableFeatureResult
     return UpdateFeaturesResponse(
         throttle_time_ms=0,
-        error_code=code(error),
-        error_message=message(error, detail),
+        error_code=error_code(error),
+        error_message=error_message(error, detail),
         results=[
             result(feature=update.feature, error_code=0, error_message=None)
             for update in request.feature_updates
@@ -181,8 +186,8 @@ def describe_client_quotas(broker: BrokerInterface, request: Any, context: Conte
     error, detail = _check_filter(request.components)
     return DescribeClientQuotasResponse(
         throttle_time_ms=0,
-        error_code=code(error),
-        error_message=message(error, detail),
+        error_code=error_code(error),
+        error_message=error_message(error, detail),
         entries=None if error else [],
     )
 
@@ -210,8 +215,8 @@ def alter_client_quotas(broker: BrokerInterface, request: Any, context: Context)
             error, detail = UnsupportedVersionError, "this broker has no quotas"
         entries.append(
             _Quota(
-                error_code=code(error),
-                error_message=message(error, detail) if error else None,
+                error_code=error_code(error),
+                error_message=error_message(error, detail) if error else None,
                 entity=[
                     _Quota.EntityData(entity_type=one.entity_type, entity_name=one.entity_name)
                     for one in entry.entity
@@ -233,7 +238,7 @@ def describe_user_scram_credentials(broker: BrokerInterface, request: Any, conte
         results=[
             _User(
                 user=one.name,
-                error_code=code(ResourceNotFoundError),
+                error_code=error_code(ResourceNotFoundError),
                 error_message=f"there is no SCRAM user {one.name!r}",
                 credential_infos=[],
             )
@@ -250,7 +255,7 @@ def alter_user_scram_credentials(broker: BrokerInterface, request: Any, context:
     return AlterUserScramCredentialsResponse(
         throttle_time_ms=0,
         results=[
-            result(user=name, error_code=code(error), error_message="this broker has no SCRAM users")
+            result(user=name, error_code=error_code(error), error_message="this broker has no SCRAM users")
             for name, error in errors.items()
         ],
     )
@@ -259,7 +264,7 @@ def alter_user_scram_credentials(broker: BrokerInterface, request: Any, context:
 def describe_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
     return DescribeAclsResponse(
         throttle_time_ms=0,
-        error_code=code(SecurityDisabledError),
+        error_code=error_code(SecurityDisabledError),
         error_message=_NO_AUTHORIZER,
         resources=[],
     )
@@ -267,11 +272,13 @@ def describe_acls(broker: BrokerInterface, request: Any, context: Context) -> An
 
 def create_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
     result = CreateAclsResponse.AclCreationResult
-    refused = result(error_code=code(SecurityDisabledError), error_message=_NO_AUTHORIZER)
+    refused = result(error_code=error_code(SecurityDisabledError), error_message=_NO_AUTHORIZER)
     return CreateAclsResponse(throttle_time_ms=0, results=[refused for _ in request.creations])
 
 
 def delete_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
     result = DeleteAclsResponse.DeleteAclsFilterResult
-    refused = result(error_code=code(SecurityDisabledError), error_message=_NO_AUTHORIZER, matching_acls=[])
+    refused = result(
+        error_code=error_code(SecurityDisabledError), error_message=_NO_AUTHORIZER, matching_acls=[]
+    )
     return DeleteAclsResponse(throttle_time_ms=0, filter_results=[refused for _ in request.filters])

@@ -22,9 +22,10 @@ from kafka.protocol.admin.topics import (
     ListPartitionReassignmentsResponse,
 )
 
+from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.admin import ConfigEntry, Resource, ResourceType
 from dafka.broker.interface.broker import BrokerInterface, Error, TopicSpec
-from dafka.broker.server.answers.naming import NO_UUID, code, message, topic_names, version_of
+from dafka.broker.server.answers.naming import NO_UUID, topic_names, version_of
 from dafka.broker.server.context import Context
 
 _Created = CreateTopicsResponse.CreatableTopicResult
@@ -61,8 +62,8 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
             _Created(
                 name=name,
                 topic_id=NO_UUID if topic is None else topic.topic_id,
-                error_code=code(error),
-                error_message=message(error, details.get(name)),
+                error_code=error_code(error),
+                error_message=error_message(error, details.get(name)),
                 num_partitions=-1 if topic is None else len(topic.partitions),
                 replication_factor=-1 if topic is None else 1,
                 configs=[
@@ -121,8 +122,8 @@ def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> An
             DeleteTopicsResponse.DeletableTopicResult(
                 name=name,
                 topic_id=topic_id or ids.get(name or "", NO_UUID),
-                error_code=code(error),
-                error_message=message(error),
+                error_code=error_code(error),
+                error_message=error_message(error),
             )
         )
     return DeleteTopicsResponse(throttle_time_ms=0, responses=responses)
@@ -155,7 +156,7 @@ def create_partitions(broker: BrokerInterface, request: Any, context: Context) -
         throttle_time_ms=0,
         results=[
             CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=name, error_code=code(error), error_message=message(error, details.get(name))
+                name=name, error_code=error_code(error), error_message=error_message(error, details.get(name))
             )
             for name, error in errors.items()
         ],
@@ -175,7 +176,7 @@ def elect_leaders(broker: BrokerInterface, request: Any, context: Context) -> An
             error = ElectionNotNeededError if 0 <= number < known else UnknownTopicOrPartitionError
             partitions.append(
                 _Elected.PartitionResult(
-                    partition_id=number, error_code=code(error), error_message=message(error)
+                    partition_id=number, error_code=error_code(error), error_message=error_message(error)
                 )
             )
         results.append(_Elected(topic=topic.topic, partition_result=partitions))

@@ -21,11 +21,12 @@ from kafka.protocol.producer.transaction import (
     TxnOffsetCommitResponse,
 )
 
+from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error
 from dafka.broker.interface.transactions import ListedTransaction
-from dafka.broker.server.answers.naming import by_topic, code, message, version_of
-from dafka.broker.server.answers.patterns import InvalidRegularExpressionError, matching
+from dafka.broker.server.answers.naming import by_topic, version_of
 from dafka.broker.server.context import Context
+from dafka.broker.server.patterns import InvalidRegularExpressionError, matching
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ def _code(error: Error | None, request: Any, fenced_since: int) -> int:
     """The number of an error. Clients of versions before ``fenced_since`` do not know PRODUCER_FENCED, and do
     upon INVALID_PRODUCER_EPOCH what others do upon that."""
     fenced = error is ProducerFencedError and version_of(request) < fenced_since
-    return code(InvalidProducerEpochError if fenced else error)
+    return error_code(InvalidProducerEpochError if fenced else error)
 
 
 def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -> Any:
@@ -135,7 +136,7 @@ def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -
                 name=name,
                 partitions=[
                     _Committed.TxnOffsetCommitResponsePartition(
-                        partition_index=number, error_code=code(error)
+                        partition_index=number, error_code=error_code(error)
                     )
                     for number, error in partitions
                 ],
@@ -156,8 +157,8 @@ def describe_producers(broker: BrokerInterface, request: Any, context: Context) 
                 partitions=[
                     partition_class(
                         partition_index=number,
-                        error_code=code(described.error),
-                        error_message=message(described.error),
+                        error_code=error_code(described.error),
+                        error_message=error_message(described.error),
                         active_producers=[
                             partition_class.ProducerState(
                                 producer_id=one.producer_id,
@@ -184,7 +185,7 @@ def describe_transactions(broker: BrokerInterface, request: Any, context: Contex
         throttle_time_ms=0,
         transaction_states=[
             _State(
-                error_code=code(one.error),
+                error_code=error_code(one.error),
                 transactional_id=name,
                 transaction_state=one.state,
                 transaction_timeout_ms=round(one.timeout * 1000),
@@ -220,7 +221,7 @@ def list_transactions(broker: BrokerInterface, request: Any, context: Context) -
         listed = _running(broker, listed, request.duration_filter / 1000)
     return ListTransactionsResponse(
         throttle_time_ms=0,
-        error_code=code(error),
+        error_code=error_code(error),
         unknown_state_filters=[state for state in states if state not in STATES],
         transaction_states=[
             ListTransactionsResponse.TransactionState(

@@ -24,7 +24,7 @@ from dafka import Broker
 from dafka.broker.codec.fetch_request import Asked
 from dafka.broker.interface.broker import Fetched, FetchFrom
 from dafka.broker.server import limits
-from dafka.broker.server.answers.fetch_sessions import FetchSessions
+from dafka.broker.server.fetch_sessions import FetchSessions
 
 VERSIONS = range(7, 19)
 BY_ID = 13
