@@ -1,7 +1,7 @@
 """The Produce request in bytes: how a broker reads versions 0 to 13, and how a client writes 3 to 11.
 
-Batches are not decoded: the broker gets the large ones as views of the request. Record batches came with version 3;
-the layout of the versions before it differs only by the missing transactional id. A client that writes
+Batches are not decoded: the broker gets large ones as views of the request. Record batches came with version
+3; the layout of the versions before it differs only by the missing transactional id. A client that writes
 version 12 in a transaction has to follow KIP-890's second part; from version 13 on topics have ids instead of
 names, which a broker interface does not take.
 """
