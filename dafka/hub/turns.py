@@ -11,11 +11,14 @@ hundred switches before the loop looks at its sockets again. :func:`next_turn` d
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import gevent
+from gevent.hub import Waiter
 
 from dafka.hub import limits
 
@@ -103,6 +106,50 @@ def next_turn() -> None:
         hub.wait(timer)
 
 
+class _Resting:
+    """Green threads of one gevent hub that have paused: they go on in their order, in each turn as many as
+    there is time for. If all did in every turn, many of them would make a long one of their short pieces."""
+
+    def __init__(self, loop: Any) -> None:
+        self._waiting: deque[Waiter] = deque()
+        self._timer = loop.timer(0)
+        self._is_set = False
+
+    def wait(self) -> None:
+        """Wait until it is the calling green thread's turn."""
+        waiter = Waiter()
+        self._waiting.append(waiter)
+        self._set()
+        waiter.get()
+
+    def _set(self) -> None:
+        if not self._is_set:
+            self._is_set = True
+            self._timer.start(self._go_on)
+
+    def _go_on(self) -> None:
+        self._timer.stop()
+        ends = time.monotonic() + limits.PACE_SECONDS
+        for _ in range(len(self._waiting)):
+            self._waiting.popleft().switch(None)
+            if time.monotonic() >= ends:
+                break
+        self._is_set = False
+        if self._waiting:
+            self._set()
+
+
+_resting: WeakKeyDictionary[Any, _Resting] = WeakKeyDictionary()  # by gevent hub
+
+
+def _rest() -> None:
+    hub = gevent.get_hub()
+    resting = _resting.get(hub)
+    if resting is None:
+        resting = _resting[hub] = _Resting(hub.loop)
+    resting.wait()
+
+
 class Pace:
     """How a green thread goes through much work: it lets others have their turn every few milliseconds.
 
@@ -123,7 +170,7 @@ class Pace:
     def pause(self) -> None:
         """Let others have their turn now."""
         self.pauses += 1
-        next_turn()
+        _rest()
         self._ends = time.monotonic() + limits.PACE_SECONDS
 
     def over(self, items: Iterable[T], every: int = limits.PACE_ITEMS) -> Iterator[T]:

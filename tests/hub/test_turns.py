@@ -67,6 +67,42 @@ def test_paced_work_lets_others_have_their_turn():
     assert len(set(seen)) > 10
 
 
+def test_much_paced_work_at_once_makes_no_longer_turns_than_one():
+    finished: list[int] = []
+
+    def work(name: int) -> None:
+        for _ in Pace().over(range(40), every=1):
+            burn(0.001)
+        finished.append(name)
+
+    def work_together() -> None:
+        def begin(name: int) -> None:
+            next_turn()
+            work(name)
+
+        greens = [gevent.spawn_later(0.005 * name, begin, name) for name in range(10)]
+        gevent.joinall(greens, raise_error=True)
+
+    _, cpu = gauged(work_together)
+    assert cpu < 0.02
+    assert sorted(finished) == list(range(10))
+
+
+def test_a_green_thread_that_is_killed_while_it_pauses_holds_up_nobody():
+    def kill_one_of_two() -> bool:
+        def work() -> bool:
+            for _ in Pace().over(range(10), every=1):
+                burn(0.001)
+            return True
+
+        killed, other = gevent.spawn(work), gevent.spawn(work)
+        next_turn()
+        killed.kill()
+        return other.get(timeout=5)
+
+    assert get_hub().run(kill_one_of_two)
+
+
 def test_the_longest_turn_is_told_for_one_window_to_two(monkeypatch):
     monkeypatch.setattr(limits, "TURN_WINDOW", 10.0)
 
