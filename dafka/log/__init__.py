@@ -1,4 +1,4 @@
-"""Records on disk: what the mesh's stores and the broker's leaders keep, on diskcache.
+"""Records on disk, for the mesh's stores and the broker's partition leaders; built on diskcache.
 
 Theory of operation. A *write round* takes all that has arrived, for any number of partitions, and commits it
 in one transaction (:meth:`Log.write`); whoever waits is answered after that. The messages that one partition
@@ -10,7 +10,7 @@ chunks, so small neighbours are merged in the transaction that stores the newest
 
 Trimming, deleting and compacting are rounds, too (``changes.py``, ``compaction.py``). What they leave on the
 disk is deleted, and its space given back, in small steps between rounds; so is the copying of SQLite's WAL.
-Whoever owns the log calls for these steps (:class:`dafka.commit.writer.Writer` does).
+The owner of the log runs these steps (:class:`dafka.commit.writer.Writer` does).
 
 Memory changes only after a commit, so it never shows what a crash can take back. A round that fails leaves
 everything as it was. One process has a folder open at a time (``lock.py``).

@@ -1,7 +1,7 @@
-"""In which run of the machine a log was last opened: whether the power may have gone since then.
+"""The boot id of the machine when a log was last opened: it tells whether a power cut may have come since.
 
-Linux gives each run an id. It is noted in the folder when a log has been opened. Nothing waits for the note
-to reach the disk: one that a power cut takes, or leaves as it was before, says just as well that it went.
+Linux gives each boot an id, which is noted in the log's folder when the log is opened. The note is not
+synced: a note that is missing or old after a power cut says just as well that the machine went down.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def boot_id() -> str | None:
-    """The run of the machine; None where the system does not say."""
+    """The id of this boot; None where the system has none."""
     boot = _read(_BOOT_ID)
     return None if boot is None else boot.decode("ascii", "replace")
 
@@ -29,13 +29,13 @@ def rebooted(folder: str) -> bool:
 
 
 def note_boot(folder: str) -> None:
-    """Note that the log is open in this run of the machine."""
+    """Note in ``folder`` that the log was opened in this boot."""
     if rebooted(folder):
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         with (
             suppress(OSError),
             open(os.open(os.path.join(folder, NOTE_NAME), flags, 0o600), "wb") as file,
-        ):  # or it is done next time
+        ):  # a failed note is written next time
             file.write(_read(_BOOT_ID) or b"")
 
 

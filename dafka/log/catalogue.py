@@ -1,4 +1,4 @@
-"""What a folder holds, read from its keys when the log opens: partitions with their indexes, and tables."""
+"""The contents of a folder, read from its keys when the log opens: partitions with indexes, and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a round does to partitions besides appending: trimming, deleting, rewriting in place.
+"""The changes of a round other than appends: trimming, deleting, rewriting in place.
 
 *Trimming* moves a partition's first sequence and first offset. That is one small row, the *floor*, so it
 takes effect at once however much lies below. The values below it are *garbage* from then on: not in the
@@ -31,7 +31,7 @@ Rows = tuple[list[bytes], list[tuple[bytes, bytes]]]
 
 
 class Trim(NamedTuple):
-    """Drop what lies before a place from the front of ``partition``.
+    """Drop messages from the front of ``partition``.
 
     Messages below ``before_sequence`` go, or records below ``before_offset``, or both; exactly, also inside
     a stored value and, for an offset, inside a record batch (which is kept whole, while ``first_offset``
@@ -60,7 +60,7 @@ class Rewrite(NamedTuple):
         return sum(map(len, filter(None, self.contents)))
 
     def pieces(self) -> Iterator[tuple[int, list[bytes]]]:
-        """What lies between the gaps: the first one's sequence, and contents."""
+        """The runs of contents between the gaps, each with the sequence of its first message."""
         sequence = self.old[0][0].first
         for there, some in groupby(self.contents, lambda content: content is not None):
             piece = list(some)
@@ -70,7 +70,7 @@ class Rewrite(NamedTuple):
 
 
 class Garbage:
-    """Rows that no index knows any more, in the order in which they are to be deleted."""
+    """Rows that are no longer in any index, in the order in which they are to be deleted."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -118,7 +118,7 @@ class Changes:
     def add_trims(
         self, trims: Iterable[Trim], floor: Callable[[LogPartition, int, int], tuple[int, int]]
     ) -> None:
-        """``floor`` says what a place leaves: the first sequence and the first offset."""
+        """``floor`` gives the first sequence and offset that remain after trimming to a place."""
         for trim in trims:
             partition = trim.partition
             if partition.number < 0 or partition.dropped or partition in self.drops:
@@ -146,7 +146,7 @@ class Changes:
 
     @property
     def replaced(self) -> Mapping[bytes, Chunk]:
-        """Chunks whose rows a rewriting takes away."""
+        """Chunks whose rows a rewrite replaces."""
         return {key.pack(): chunk for rewrite, _ in self.rewrites for key, chunk in rewrite.old}
 
     def rows(self) -> Rows:
@@ -212,5 +212,5 @@ def add_dropped(garbage: Garbage, number: int, keys: Iterable[ChunkKey], floor: 
 
 
 def sealed(row: bytes) -> tuple[bytes, bytes]:
-    """A row that says everything by its key, and the key's checksum for a value."""
+    """A row whose key holds all the information; its value is the key's checksum."""
     return row, crc32c(row).to_bytes(4, "little")

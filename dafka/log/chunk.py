@@ -47,7 +47,7 @@ CHUNK_TAG = b"c"
 
 
 class ChunkKey(NamedTuple):
-    """What is known of a chunk without reading it."""
+    """Everything known about a chunk without reading its value."""
 
     partition: int
     first: int
@@ -73,9 +73,9 @@ class ChunkKey(NamedTuple):
 
 
 class Chunk:
-    """The messages of a chunk in memory. Nothing in it changes.
+    """The messages of a chunk in memory; immutable.
 
-    Tuples of bytes and numbers are nothing that the garbage collector goes through.
+    It holds tuples of bytes and numbers, which the garbage collector does not have to traverse.
     """
 
     __slots__ = ("_columns", "contents", "first", "kind", "memory", "stamps")
@@ -168,7 +168,7 @@ def decode_chunk(key: bytes, value: object) -> Chunk:
 
 
 def join_stamps(parts: Iterable[Stamps]) -> Stamps:
-    """One list from several, with equal neighbours made one."""
+    """Concatenate lists of stamps; equal neighbours are merged."""
     joined: list[tuple[int, int]] = []
     for count, time in chain.from_iterable(parts):
         if joined and joined[-1][1] == time:

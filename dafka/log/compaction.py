@@ -49,12 +49,12 @@ Write = Callable[[list[Rewrite], TableValues], None]
 Run = Callable[..., Any]
 Aborted = Callable[[int, int], Sequence[tuple[int, int, int]]]
 
-_NOTHING: dict[str, Any] = {"clean": 0, "sections": []}  # what is noted of a partition at first
+_NOTHING: dict[str, Any] = {"clean": 0, "sections": []}  # the state of a partition that was never compacted
 _MERGE = 8  # unchanged neighbours that are put together all the same
 
 
 class Compacted(NamedTuple):
-    """What one run has done so far."""
+    """Counters of one run so far."""
 
     sequence: int = 0
     """Everything below it is clean."""
@@ -164,7 +164,7 @@ class _Compaction:
         self._expired = now_ms - delete_retention_ms
         self._done = Compacted()
         self._mapped = 0  # the sequence that this pass's map reaches
-        self._readable = True  # whether all that is in it could be read
+        self._readable = True  # whether every record in it could be read
 
     def steps(self) -> Iterator[Compacted]:
         partition = self._partition
@@ -214,7 +214,7 @@ class _Compaction:
             found = self._run(newest_offsets, self._log, self._partition, key, end, self._aborted_in(key))
             if found is None:
                 if self._key_at(cursor) != key:
-                    continue  # it was merged or trimmed meanwhile
+                    continue  # a merge or retention has changed it meanwhile
                 self._readable = False
             else:
                 offsets, whole = found
@@ -257,8 +257,8 @@ class _Compaction:
             yield self._done
 
     def _put_back(self, group: list[Filtered]) -> bool:
-        """Write what became of neighbouring chunks; False if they are no longer what was read: a merge or
-        retention was there first."""
+        """Replace neighbouring chunks by their compacted contents; False if a merge or retention has changed
+        them since they were read."""
         removed = sum(filtered.removed for filtered in group)
         contents = _with_gaps(group, self._partition.first_sequence)
         if not removed and None not in contents and len(group) < _MERGE:
@@ -292,7 +292,7 @@ class _Compaction:
         value = {"clean": max(clean, state["clean"]), "sections": sections}
         if not self._readable:
             value["unreadable"] = True
-        with suppress(StaleRewriteError):  # the partition was dropped, and with it what is noted of it
+        with suppress(StaleRewriteError):  # the partition was dropped, and its state with it
             self._write([], {(COMPACTION_TABLE, str(self._partition.number)): value})
 
     def _aborted_in(self, key: ChunkKey) -> Sequence[tuple[int, int, int]]:
@@ -305,17 +305,17 @@ class _Compaction:
 
 
 def _apart(group: list[Filtered], filtered: Filtered, size: int, end: int) -> bool:
-    """Whether a chunk does not become one with the group before it, which has ``size`` bytes: one with
-    messages behind ``end`` would have them all be what the next run leaves alone."""
+    """Whether a chunk must not be merged with the group before it, which has ``size`` bytes: in one value
+    with messages behind ``end``, the next run would leave the whole group alone."""
     key = filtered.key
     is_next = filtered.chunk is not None and group[-1].key.next == key.first
     return not is_next or key.next > end or size + key.size > COMPACTED_BYTES
 
 
 def _with_gaps(group: list[Filtered], first: int) -> list[bytes | None]:
-    """What the values of ``group`` hold, without what nobody misses where that is much.
+    """The contents of ``group``, with long series of messages that are safe to drop left out as gaps.
 
-    What is below the sequence ``first`` was trimmed; the partition's first message stays.
+    Messages below the sequence ``first`` are trimmed; the partition's first message stays.
     """
     contents: list[bytes | None] = [content for filtered in group for content in filtered.contents]
     idle = [one for filtered in group for one in filtered.idle]

@@ -1,4 +1,4 @@
-"""What can go wrong with a log: one class for each thing a caller can do something different about."""
+"""The errors of a log: one class for each case that a caller can handle differently."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dafka.protocol.errors import DafkaError
 
 
 class LogError(DafkaError):
-    """Anything about a log; ``path`` is the log's folder."""
+    """Base of all errors of a log; ``path`` is the log's folder."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class LogOpenError(LogError):
 
 
 class LogLockedError(LogError):
-    """Somebody has the log open: ``pid`` is the process, or None if it cannot be told."""
+    """Another process has the log open: ``pid``, or None if it is unknown."""
 
     def __init__(self, path: str, message: str, pid: int | None) -> None:
         super().__init__(path, message)

@@ -1,4 +1,4 @@
-"""What compaction does to one stored value: which keys are in it, and what stays of it. In any thread."""
+"""Compaction of one stored value: find its keys, and remove overtaken records. Runs in any thread."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.compression import compress, decompress
 from dafka.protocol.varint import decode_varint
 
-_SHORT = 32  # octets of a key that is its own name in the map
+_SHORT = 32  # octets; the map holds shorter keys as they are
 
 
 class Filtered(NamedTuple):
-    """What becomes of a chunk; without one it is damaged."""
+    """The result for one chunk; ``chunk`` None: it is damaged."""
 
     key: ChunkKey
     chunk: Chunk | None
     contents: list[bytes]
     idle: list[bool]
-    """Of each of the contents whether nobody misses it: it has no records, or says that others count."""
+    """For each message whether it is safe to drop: it has no records, or is the marker of a commit."""
     removed: int
     tombstones: list[tuple[int, int]]
     """(sequence, number) of those that stay."""
@@ -152,7 +152,7 @@ _NO_KEY = bytes(_SHORT + 1)  # no key has this name: it is too long for a short 
 
 
 def _names(keys: list[bytes | None]) -> list[bytes]:
-    """What keys are called in the map: long ones by a digest, so that the map's size is bounded."""
+    """The names of keys in the map: a digest for a long key, so that the map's size is bounded."""
     return [
         (key if len(key) <= _SHORT else blake2b(key, digest_size=2 * _SHORT).digest())
         if key is not None

@@ -1,4 +1,4 @@
-"""The folder of a log: made where there is none, private to its owner, seen to be a log's, and locked."""
+"""The folder of a log: created if missing, private to its owner, checked to be a log's, and locked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dafka.log.lock import FolderLock
 
 
 def take_folder(path: str) -> FolderLock:
-    """Make the folder if there is none, see that it is ours, and lock it."""
+    """Create the folder if it is missing, check that it is a log's, and lock it."""
     if os.path.expandvars(path) != path:
         raise LogOpenError(path, f"{path!r} names an environment variable, which diskcache would replace")
     try:

@@ -11,7 +11,7 @@ class Forked(Protocol):
     """An open log."""
 
     def leave_to_parent(self) -> object:
-        """Be of no use from now on; what no destructor in this process may touch."""
+        """Refuse all further use; returns the object whose destructor must not run in this process."""
 
 
 _open: weakref.WeakSet[Forked] = weakref.WeakSet()
@@ -19,7 +19,7 @@ _of_parent: list[object] = []  # kept, so that no destructor in a child works on
 
 
 def opened(log: Forked) -> None:
-    """Have ``log`` left to the parent in every child."""
+    """Leave ``log`` to the parent in every forked child."""
     _open.add(log)
 
 

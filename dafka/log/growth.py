@@ -1,4 +1,4 @@
-"""What a round makes of one partition: chunks to be stored, and small old ones that a merged one replaces.
+"""Appending to one partition in a round: new chunks, and small old ones that a merged chunk replaces.
 
 A producer that sends one message at a time would leave a row for each: a slow open, a large index, reads that
 jump. So when the last MERGE_COUNT chunks of a partition are small, the transaction that stores the newest
@@ -43,7 +43,7 @@ Append = tuple[LogPartition, list[bytes]] | tuple[LogPartition, list[bytes], int
 def grow(
     path: str, appends: Iterable[Append], fixed: Container[LogPartition], number: int, load: Load, now: int
 ) -> list[Growth]:
-    """What becomes of the partitions that are appended to; new ones are numbered from ``number`` on.
+    """Lay out the appends of a round, by partition; new partitions are numbered from ``number`` on.
 
     ``fixed`` are those that cannot grow in this round; ``now`` is in ms. Raises AppendError.
     """
@@ -161,7 +161,7 @@ class Growth:
         for position in range(self.kept - count, self.kept):
             try:
                 taken.append((index[position], self._load(self.partition, position)))
-            except (DamagedError, LogReadError):  # whoever reads it is told; appending goes on
+            except (DamagedError, LogReadError):  # a reader gets the error; appending goes on
                 self.partition.merge_floor = index.nexts[position]
                 return None
         return taken

@@ -1,4 +1,4 @@
-"""Whether a folder is a log's, of which layout, and what is said when it cannot be opened."""
+"""Recognising a log's folder and its layout, and the errors for a folder that cannot be opened."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def refuse_foreign(folder: str) -> None:
 def read_layout(folder: str) -> int | None:
     """The layout of the log in ``folder``, or None if there is none yet; writes nothing.
 
-    Looked up before diskcache opens the database, since diskcache writes its settings into whatever it
-    opens. A process that died while creating a log leaves a database without rows: that is none yet.
+    It is read before diskcache opens the database, because diskcache writes its settings into whatever it
+    opens. A process that died while creating a log leaves a database without rows: it has no layout yet.
     """
     path = os.path.join(folder, DATABASE)
     if not os.path.exists(path) or os.path.getsize(path) == 0:
@@ -86,9 +86,9 @@ def read_layout(folder: str) -> int | None:
 
 
 def refuse_foreign_settings(folder: str, ours: Iterable[str]) -> None:
-    """Raise DamagedError if the database has settings that no log's has; ``ours`` are the names of a log's.
+    """Raise DamagedError if the database has settings that are not a log's; ``ours`` are the known names.
 
-    diskcache makes a PRAGMA, or an attribute of its own, of whatever name and value stand there.
+    diskcache runs each setting as a PRAGMA, or makes it an attribute, whatever its name and value are.
     """
     path = os.path.join(folder, DATABASE)
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS)
@@ -141,12 +141,12 @@ def _hint(error: BaseException, cause: str) -> str:
     if number in (errno.EMFILE, errno.ENFILE):
         return "; let the process have more of them (ulimit -n)"
     if number == errno.EIO or "disk I/O error" in cause:
-        return ""  # the rights are not what is wrong
+        return ""  # the access rights are not the cause
     return "; check that the folder exists or can be made, and that this user may write to it"
 
 
 def cause_of(error: BaseException) -> str:
-    """What happened; for diskcache's Timeout, what SQLite said."""
+    """The cause of an error in words; for diskcache's Timeout, SQLite's message."""
     if isinstance(error, diskcache.Timeout):
         said = error.__context__
         return f"no write transaction could be started ({said or 'another program holds the database'})"

@@ -5,7 +5,7 @@ refused too, and the kernel gives the lock back whenever the owner dies. The fil
 would let two openers lock two different files of the same name.
 
 A forked child inherits the open file and with it the lock. The child closes its copy at once, and the
-owner unlocks explicitly instead of only closing, so that no copy that is left somewhere keeps the lock.
+owner unlocks explicitly instead of only closing, so that a remaining copy cannot keep the lock.
 """
 
 from __future__ import annotations

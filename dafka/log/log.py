@@ -61,7 +61,7 @@ class Log:
     memory that recent messages take. ``clock`` gives seconds since the epoch: raw messages get their
     timestamps from it. ``on_damage`` says what reading does about a stored value that is damaged: ``'raise'``
     refuses it with DamagedError, ``'skip'`` logs its place as an error, keeps it in :attr:`damaged_places`,
-    and goes on behind it as if its messages had never been; table values are refused in any case.
+    and goes on behind it as if its messages had never been written; table values are refused in any case.
 
     Opening a large log takes seconds; ``pause()`` is called now and then meanwhile.
 
@@ -69,7 +69,7 @@ class Log:
     :meth:`WriteRound.commit`, :meth:`Space.checkpoint` and :meth:`Space.vacuum`, which may run anywhere.
 
     Raises LogLockedError, LogVersionError, NotALogError, LogOpenError, DamagedError (the index), and
-    ValueError for a setting that is none. All methods raise LogClosedError after :meth:`close`, and
+    ValueError for an invalid setting. All methods raise LogClosedError after :meth:`close`, and
     LogForkedError in a child process forked while the log was open.
     """
 
@@ -177,10 +177,11 @@ class Log:
         """Append messages and set table values in one transaction; returns after the commit.
 
         ``appends`` are pairs (partition, contents), or triples with the sequence of the first message for a
-        partition that begins above 0 or has lost messages in between. A partition may occur several times,
-        in its order. What one entry holds is stored as one value: keep it to about 1 MB, reading costs whole
-        values. The first message ever decides what the partition holds: record batches (their offsets must
-        rise; gaps are allowed) or raw messages (offset = sequence, whatever their bytes look like).
+        partition that begins above 0 or has lost messages in between. A partition may occur several times, in
+        its order. The contents of one entry are stored as one value: keep them to about 1 MB, because reading
+        costs whole values. The first message ever decides what the partition holds: record batches (their
+        offsets must rise; gaps are allowed) or raw messages (offset = sequence, whatever their bytes look
+        like).
 
         ``values`` are ``{(table, key): value}``, None deletes; see :class:`Table` for what a value can be.
 
@@ -228,8 +229,8 @@ class Log:
         """Prepare what :meth:`write` does as separate steps, so that the commit can run in another thread.
 
         Call ``commit()`` of the result once, then ``finish()`` in the owner's thread, whatever ``commit()``
-        raised. There is one round at a time; LogWriteError if there is another one. Who writes this way
-        calls ``space.checkpoint()`` when ``space.checkpoint_due`` says so.
+        raised. There is one round at a time; LogWriteError if there is another one. Callers of this method
+        call ``space.checkpoint()`` when ``space.checkpoint_due`` says so.
         """
         self._check_open()
         self._check_writable()
@@ -308,7 +309,7 @@ class Log:
         for row in round_.changes.apply(self._garbage):
             self._reader.forget(row)
         for growth in round_.growths:
-            # What was trimmed and stayed only to say where the partition stands.
+            # Trimmed chunks that had stayed only because they say where the partition ends.
             trimmed = growth.partition.index.drop_trimmed()
             self._garbage.add(trimmed)
             for gone in trimmed:
@@ -434,7 +435,7 @@ class Log:
             )
 
     def leave_to_parent(self) -> Storage:
-        """In a child that was forked: the log is the parent's. What has to be kept from destruction."""
+        """Close the log in a forked child: it is the parent's. Returns what must not be destroyed."""
         self._closed = LogForkedError
         self._lock.drop_in_child()
         return self._storage

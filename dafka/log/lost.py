@@ -1,16 +1,16 @@
-"""What a power cut took from a log with durability ``'process'``: the last values of its partitions.
+"""After a power cut a log with durability ``'process'`` may have lost the last values of its partitions.
 
-Their rows are in the database, and the files were not written yet. A partition then ends before the first of
-them, as if what was stored from there on had never been; that is what Kafka does, too. Only values of the
-last seconds are given up so. If the machine has not gone down since the log was opened, files that are
+Their rows are in the database, but their files never reached the disk. The partition then ends before the
+first lost value, as if nothing had been stored from there on; Kafka does the same. Only values of the last
+seconds are given up in this way. If the machine has not gone down since the log was opened, files that are
 missing have been lost in some other way, and those with a readable value behind them in their partition are
 damage, as any other value that cannot be read.
 
 A partition's only value stays all the same, because it says where the partition stands; the partition is
 trimmed to its end.
 
-What is noted elsewhere of records may be about some that are gone now. The log forgets how far such a
-partition was compacted, and notes its new end in the table LOST_TABLE for whoever else has noted something.
+State that is kept elsewhere may refer to lost records. The log forgets how far such a partition was
+compacted, and notes its new end in the table LOST_TABLE, where owners of other state look it up.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Floors = dict[int, tuple[int, int]]
 
 
 class LostValues:
-    """Values whose files are lost, by their keys, and what becomes of their partitions.
+    """Truncates partitions with values whose files are lost; ``keys`` are those of the values.
 
     ``rebooted`` says whether the machine has gone down since they were stored.
     """
@@ -43,7 +43,7 @@ class LostValues:
         self._notes: dict[tuple[str, str], object] = {}
 
     def cut(self, partition: LogPartition, floors: Floors) -> None:
-        """Have ``partition`` end before what it has lost; changes its index or its floor."""
+        """Truncate ``partition`` before its first lost value; changes its index or its floor."""
         index, end = partition.index, partition.next_sequence
         old = floors.get(partition.number)
         kept = max(1, self._kept(partition, old))
@@ -80,7 +80,7 @@ class LostValues:
         return min((index.at_sequence(key.first) for key in lost if key.next > begins), default=count)
 
     def commit(self, storage: Storage, table_keys: list[tuple[str, str]]) -> None:
-        """Write it down, and have ``table_keys`` tell of it. Raises LogWriteError."""
+        """Write the truncations, and add their rows to ``table_keys``. Raises LogWriteError."""
         if self._deleted or self._stored:
             _, (deleted, stored) = encode_values(storage.folder, self._notes)
             storage.commit([*self._deleted, *deleted], [*self._stored, *stored])

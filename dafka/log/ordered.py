@@ -1,4 +1,4 @@
-"""Keys in their order, of which any number may come and go: in blocks, so that no change moves many."""
+"""A sorted set of keys, kept in blocks so that adding or removing a key moves few others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BLOCK = 512  # keys; a block of twice that is cut in two
 
 
 class OrderedKeys:
-    """A set of texts in order."""
+    """A sorted set of strings."""
 
     def __init__(self) -> None:
         self._blocks: list[list[str]] = []

@@ -16,7 +16,7 @@ _DROPPED = struct.Struct(">cI")
 
 
 class LogPartition:
-    """What the log holds of one partition. Read-only for everybody but the log.
+    """The state of one partition in the log. Only the log may change it.
 
     ``number`` is the partition's number in this folder, for good, or -1 before its first commit.
     The ranges are those of committed messages: ``first_sequence`` is the first message that exists and
@@ -62,7 +62,7 @@ class LogPartition:
 
     @property
     def bytes(self) -> int:
-        """What its stored values take, in bytes."""
+        """Size of its stored values in bytes."""
         return self.index.bytes
 
     @property

@@ -19,15 +19,15 @@ _FIT_STEP = 64  # messages looked at first when as many as fit into a number of 
 
 
 class Reader:
-    """What :class:`dafka.log.Log` reads with. The methods of the same names there say what they do."""
+    """Reads for :class:`dafka.log.Log`, whose methods of the same names have the documentation."""
 
     def __init__(
         self, storage: Storage, tail_bytes: int, skip: Callable[[DamagedError], None] | None = None
     ) -> None:
-        self._skip = skip  # told of a damaged chunk that is skipped; None: it is refused
-        self.replaced: Mapping[bytes, Chunk] = {}  # rows that a round under way has taken away already
+        self._skip = skip  # called for each damaged chunk that is skipped; None: damage raises
+        self.replaced: Mapping[bytes, Chunk] = {}  # rows that the round under way has already deleted
         self._storage = storage
-        # Half for what was written, half for what was read: a reader of old records leaves the tail alone.
+        # Half for written chunks, half for chunks that were read: old records do not evict the tail.
         self._written = ChunkCache(tail_bytes - tail_bytes // 2)
         self._read = ChunkCache(tail_bytes // 2)
 
@@ -171,7 +171,7 @@ class Reader:
             raise damaged(self._storage.folder, place, error) from error
 
     def remember(self, key: bytes, chunk: Chunk) -> None:
-        """Put what was just written into the tail."""
+        """Keep a chunk that was just written in memory."""
         self._written.put(key, chunk)
 
     def forget(self, key: bytes) -> None:
@@ -196,7 +196,7 @@ class Reader:
 
 
 def damaged(path: str, place: str, error: ValueError) -> DamagedError:
-    """The error for a stored value that is not what was written."""
+    """The error for a stored value that is damaged."""
     return DamagedError(
         path, f"{place} in the log {path} is damaged: {error}. What lies behind it can be read", place
     )

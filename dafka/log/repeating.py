@@ -1,7 +1,7 @@
-"""Log lines that repeat: of each kind the first ones are written, the others counted for a minute.
+"""Log lines that repeat: the first ones of each kind are written, the others are counted for a minute.
 
-A disk that is full fails every batch of every client: thousands of lines a second that say the same, and they
-may go to that disk. Lines are of one kind if logger, level and message are the same, whatever the arguments.
+A full disk fails every batch of every client: thousands of equal lines a second, which may go to that same
+disk. Lines are of one kind if logger, level and message are the same, whatever the arguments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LINES = 10
 """Lines of one kind that are written."""
 
 SECONDS = 60.0
-"""Until further ones are."""
+"""Time until more lines of one kind are written."""
 
 _kinds: dict[tuple[str, int, str], tuple[float, int]] = {}  # when its minute is over, and lines until now
 
@@ -28,12 +28,12 @@ def bounded_logger(name: str) -> logging.Logger:
 
 
 def forget_repeats() -> None:
-    """Begin anew: whatever is logged next is the first of its kind."""
+    """Forget the counts: the next line of each kind is its first."""
     _kinds.clear()
 
 
 class Repeats(logging.Filter):
-    """Keeps back what repeats too often, and says so in the last line before and the first one after."""
+    """Drops lines that repeat too often; the last line before and the first one after say so."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

@@ -34,7 +34,7 @@ class Space:
 
     @property
     def disk_bytes(self) -> int:
-        """What the folder's files take on the disk."""
+        """Size of the folder's files on the disk."""
         self._check_open()
         return self._storage.disk_bytes()
 
@@ -55,8 +55,7 @@ class Space:
 
     @property
     def wal_file_bytes(self) -> int:
-        """What the WAL takes on the disk; its space is used again, and given back by a truncating
-        :meth:`checkpoint`."""
+        """Size of the WAL on the disk. It is used again; a truncating :meth:`checkpoint` gives it back."""
         return self._storage.disk_bytes("-wal")
 
     def checkpoint(self, truncate: bool = False) -> bool:
@@ -70,8 +69,8 @@ class Space:
 
     @property
     def spare_bytes(self) -> int:
-        """Free space that :meth:`vacuum` would give back. Some is kept for what comes next: FREE_BYTES, or a
-        share of the file (FREE_SHARE)."""
+        """Free space that :meth:`vacuum` would give back. A reserve is kept for later appends: FREE_BYTES,
+        or a share of the file (FREE_SHARE)."""
         self._check_open()
         free, size = self._storage.free_bytes()
         return max(0, free - max(FREE_BYTES, size // FREE_SHARE))
@@ -86,7 +85,7 @@ class Space:
             self._storage.vacuum(min(spare, max_bytes))
 
     def tidy(self) -> None:
-        """Delete all garbage and give the space back, at one go. For tools and tests; it takes its time."""
+        """Delete all garbage and give the space back, all at once. For tools and tests: it may take long."""
         while self.garbage_bytes:
             self._collect(COLLECT_BYTES)
         while self.spare_bytes:

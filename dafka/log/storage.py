@@ -83,7 +83,7 @@ _FAILURES = (sqlite3.Error, diskcache.Timeout, OSError, OverflowError, MemoryErr
 
 
 class Storage:
-    """The rows in ``folder``, created where there are none. Its caller holds the folder's lock."""
+    """The rows in ``folder``; the database is created if missing. The caller holds the folder's lock."""
 
     def __init__(self, folder: str, durability: str) -> None:
         self.folder = folder
@@ -107,7 +107,7 @@ class Storage:
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError:
-                pass  # damage: who reads the keys is told of it
+                pass  # damage, which reading the keys reports
             if new:
                 self._cache.index_what_expires()
                 self._cache.set(LAYOUT_KEY, LAYOUT)
@@ -217,7 +217,7 @@ class Storage:
         self.wal_bytes += 2 * pages * _PAGE
 
     def damages(self) -> list[str]:
-        """What SQLite finds wrong with the database's pages; reads all of them."""
+        """The damage that SQLite finds in the database's pages; reads all of them."""
         try:
             rows = self._cache.pragma("quick_check")
         except sqlite3.Error as error:
@@ -225,7 +225,7 @@ class Storage:
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
     def disk_bytes(self, *suffixes: str) -> int:
-        """What the database, its WAL and the files of values take on the disk, or what has these suffixes."""
+        """Size on disk of the database, its WAL and the files of values, or of files with these suffixes."""
         total = 0 if suffixes else self._files.removable_bytes
         if not suffixes:
             with contextlib.suppress(sqlite3.Error):
@@ -248,7 +248,7 @@ class Storage:
             raise
 
     def settle(self) -> None:
-        """Leave nothing behind that opening would have to tidy up; no round is under way, or will be."""
+        """Tidy up what opening would have to tidy up otherwise; no round is under way, or will be."""
         if self._files.removable:
             with contextlib.suppress(LogWriteError):
                 self.checkpoint()
@@ -260,7 +260,7 @@ class Storage:
         try:
             disk = os.statvfs(self.folder)
         except OSError:
-            return False  # what is wrong shows when the round is written
+            return False  # writing the round will report the error
         reserve = min(RESERVE_BYTES, disk.f_blocks * disk.f_frsize // RESERVE_SHARE)
         grows = max(0, self.wal_bytes + appended - spare)  # the database, with the next checkpoint
         return disk.f_bavail * disk.f_frsize < appended + grows + reserve
@@ -334,9 +334,9 @@ class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no type
         return rows[0][0] if rows else None
 
     def index_what_expires(self) -> None:
-        """Have the index of the times of expiry hold nothing but these; there are none.
+        """Restrict diskcache's index of expiry times to rows that expire; a log has none.
 
-        diskcache indexes every row. Without that a commit of a small value writes a page less of five.
+        diskcache indexes every row. Without them a commit of a small value writes four pages, not five.
         """
         self._sql("DROP INDEX Cache_expire_time")
         self._sql("CREATE INDEX Cache_expire_time ON Cache (expire_time) WHERE expire_time IS NOT NULL")

@@ -127,7 +127,7 @@ Rows = tuple[list[bytes], list[tuple[bytes, bytes]]]
 
 
 def encode_values(path: str, values: Mapping[tuple[str, str], object]) -> tuple[Encoded, Rows]:
-    """Values as tables keep them, and the rows that go and come. Raises TableValueError."""
+    """The values as tables keep them, and the rows to delete and to store. Raises TableValueError."""
     encoded: Encoded = {}
     deleted: list[bytes] = []
     stored: list[tuple[bytes, bytes]] = []
@@ -177,7 +177,7 @@ def unpack_key(row: bytes) -> tuple[str, str]:
 
 
 def encode_value(value: object) -> bytes:
-    """A kind octet and the value. Raises TypeError or ValueError for what a table does not hold."""
+    """A kind octet and the value. Raises TypeError or ValueError for a value that tables do not support."""
     if isinstance(value, bytes):
         return _BYTES + value
     return _JSON + json.dumps(value, separators=(",", ":")).encode("ascii")
@@ -193,7 +193,7 @@ def seal(row: bytes, stored: bytes) -> bytes:
 
 
 def unseal(row: bytes, value: object) -> bytes:
-    """The other way; raises ValueError if the value is missing or damaged."""
+    """Check and return the value that :func:`seal` wrote; raises ValueError if it is missing or damaged."""
     if type(value) is not bytes or len(value) < 5:
         raise ValueError(f"its value is missing or too short (found {type(value).__name__})")
     stored = value[:-4]

@@ -1,4 +1,4 @@
-"""Chunks in memory, bounded by bytes: the one not used for the longest time goes first."""
+"""Chunks in memory, bounded by bytes: the least recently used one is dropped first."""
 
 from __future__ import annotations
 

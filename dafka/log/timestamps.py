@@ -1,4 +1,4 @@
-"""The first record of a chunk that is not older than a time."""
+"""Finding the first record of a chunk with a given timestamp or a later one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def first_record_since(chunk: Chunk, timestamp: int, floor: int = 0) -> tuple[in
 
 def _in_batch(content: bytes, timestamp: int, floor: int) -> tuple[int, int] | None:
     header = read_header(content)
-    if not header.count:  # compaction has left nothing of it but its place
+    if not header.count:  # compaction has removed all its records
         return None
     first = max(header.base_offset, floor)
     if header.timestamp_type == 1:  # LogAppendTime: every record has the batch's

@@ -1,4 +1,4 @@
-"""How keys and values are kept in rows, and large values as files beside the database.
+"""The format of keys and values in rows, and of large values in files beside the database.
 
 As diskcache has it: a row holds its value, or the name of the file that does. But diskcache unpickles what
 a row says is pickled, and reads or deletes whatever file a row names, so that a stranger's folder could run
@@ -83,11 +83,11 @@ class ValueDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 
     @property
     def removable_bytes(self) -> int:
-        """What they take."""
+        """Size of these files."""
         return sum([size for _, size in [*self._removable]])  # of a copy: it changes in other threads
 
     def begin(self, deleted: Iterable[bytes]) -> None:
-        """A round begins that deletes these rows. What one that failed was to delete keeps its files."""
+        """Begin a round that deletes these rows. Rows that a failed round was to delete keep their files."""
         self.written = []
         self._released = []
         self._files_allowed = all(key[:1] != CHUNK_TAG for key in deleted)

@@ -31,7 +31,7 @@ from dafka.protocol.batch import BatchError, check_batch
 
 
 class Verification:
-    """What :func:`verify` has seen so far."""
+    """The findings of :func:`verify` so far."""
 
     def __init__(self) -> None:
         self.partitions = 0
@@ -45,7 +45,7 @@ class Verification:
 
 
 def verify(path: str | os.PathLike[str], seen: Verification | None = None) -> Iterator[Verification]:
-    """Check the log in folder ``path``, which nobody may have open; yields after each value.
+    """Check the log in folder ``path``, which must not be open anywhere; yields after each value.
 
     Raises LogLockedError, LogVersionError, NotALogError and LogOpenError; damage is not raised but noted.
     """
@@ -151,7 +151,7 @@ class _Check:
             try:
                 chunk = decode_chunk(key, self._storage.get(key, place))
             except (ValueError, DamagedError, LogReadError) as error:
-                if known.next > floor[0] or known.next_offset > floor[1]:  # nobody reads what is trimmed
+                if known.next > floor[0] or known.next_offset > floor[1]:  # trimmed values are never read
                     self._note(place, str(error))
             else:
                 self._contents(known, chunk, place)

@@ -23,7 +23,7 @@ _ENDPOINT = re.compile(r"(tcp|ipc|inproc)://.+")
 
 
 class InvalidAddressError(DafkaError, ValueError):
-    """A node's, tower's or partition's address that is not one."""
+    """An invalid address of a node, tower or partition."""
 
 
 class InvalidTopicError(DafkaError, ValueError):
@@ -43,7 +43,7 @@ def check_address(address: str) -> bytes:
 
 
 def check_topic(topic: str | bytes) -> bytes:
-    """A topic given by a user, as octets: any, but 1 to 255 of them; raises :class:`InvalidTopicError`."""
+    """A topic given by a user, as 1 to 255 octets of any value; raises :class:`InvalidTopicError`."""
     if not isinstance(topic, (str, bytes)):
         raise InvalidTopicError(f"a topic is a str or bytes, not {type(topic).__name__}: {topic!r}")
     octets = topic.encode("utf-8", "surrogateescape") if isinstance(topic, str) else topic
@@ -60,7 +60,7 @@ def topic_name(topic: bytes) -> str:
 
 
 def address_name(address: bytes) -> str:
-    """An address off the wire as users see it; octets that no address has are shown as escapes."""
+    """An address off the wire as users see it; octets that are invalid in addresses are shown as escapes."""
     return address.decode("ascii", "backslashreplace")
 
 
@@ -86,7 +86,7 @@ def _pair(tower: object) -> tuple[str, str]:
     for address in pair:
         port = _TCP_PORT.fullmatch(address)
         if port is not None and not 0 < int(port[1]) < 65536:  # ZeroMQ would try for ever
-            raise InvalidAddressError(f"{address!r} is no address of a tower: ports are 1 to 65535")
+            raise InvalidAddressError(f"{address!r} is not an address of a tower: ports are 1 to 65535")
     return str(pair[0]), str(pair[1])
 
 

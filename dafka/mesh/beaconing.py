@@ -113,7 +113,7 @@ class Beaconing:
         return bool(messages)
 
     def target_of(self, address: bytes) -> str | None:
-        """What is connected for the peer whose beacon has this address."""
+        """The endpoint that is connected for the peer whose beacon has this address."""
         endpoint = self._role.endpoint_of(address)
         return None if endpoint is None else self.peers.get(endpoint)
 
@@ -212,7 +212,7 @@ def _connect_tower(socket: Socket, address: str) -> None:
     try:
         socket.connect(address)
     except zmq.ZMQError as error:
-        raise InvalidAddressError(f"{address!r} is no address of a tower: {error}") from error
+        raise InvalidAddressError(f"{address!r} is not an address of a tower: {error}") from error
 
 
 def _is_endpoint(endpoint: bytes) -> bool:

@@ -1,6 +1,6 @@
-"""What remote peers are subscribed to: whether anybody hears a topic, without asking ZeroMQ.
+"""The subscriptions of remote peers: they tell whether a topic has any subscriber, without asking ZeroMQ.
 
-To encode a run that nobody is subscribed to would be most of the work of publishing it. So the endpoint
+Encoding a run is most of the work of publishing it, and is wasted without a subscriber. So the endpoint
 keeps the prefixes it is told of by its XPUB socket. ZeroMQ filters by itself; this table only saves work,
 and may therefore say yes too often. When it is full it says yes to everything.
 """

@@ -1,9 +1,9 @@
-"""Which peers the sockets of an endpoint are connected to.
+"""The connections between the sockets of an endpoint and its peers.
 
 One SUB socket of the endpoint hears what is said to all nodes of this process, another one the answers to
 their FETCHes, and each lane (:mod:`dafka.mesh.lane`) hears published records for one of them. All are
 connected to all peers, but for one kind: a peer whose beacon has the address of a partition is a C producer,
-and its answers to FETCH have wrong contents. So they are not heard until nobody else answers.
+and its answers to FETCH have wrong contents. So they are not heard as long as any other node answers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Links:
                     self._answers.connect(peer)
 
     def lane(self, node: object, make: Callable[[list[str]], Lane]) -> Lane:
-        """The lane of a node, made if there is none yet."""
+        """The lane of a node; it is made on first use."""
         lane = self.lanes.get(node)
         if lane is None:
             lane = self.lanes[node] = make(list(self._peers))
@@ -50,7 +50,7 @@ class Links:
             lane.close()
 
     def connect(self, peer: str) -> None:
-        """Hear a peer. Raises ZMQError for what is no address."""
+        """Hear a peer. Raises ZMQError for an invalid address."""
         self._subscriber.connect(peer)
         self._peers[peer] = True
         if self._fetching:
@@ -75,7 +75,7 @@ class Links:
                 self._answers.disconnect(peer)
 
     def trust(self, peer: str) -> None:
-        """Nobody but this C producer answers: hear it for some time."""
+        """Hear this C producer for some time, because no other node answers."""
         if peer in self._peers:
             self._until[peer] = time.monotonic() + limits.ANSWERS_HEARD_SECONDS
             if not self._peers[peer]:

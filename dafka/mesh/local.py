@@ -48,7 +48,7 @@ class LocalQueue:
         return True
 
     def take(self) -> Iterator[tuple[Node | None, Item]]:
-        """What is there now, a round of it."""
+        """The items that are queued now, up to one round."""
         items = self._items
         for _ in range(min(len(items), limits.ROUND_MESSAGES)):
             origin, item, size = items.popleft()
@@ -58,7 +58,7 @@ class LocalQueue:
             self._tell_waiting()
 
     def close(self) -> None:
-        """Drop what is there."""
+        """Drop all items."""
         self._items.clear()
         self.octets = 0
         self._tell_waiting()

@@ -1,4 +1,4 @@
-"""The live view of a node: what ``metrics()`` of a Producer, Consumer, Store and Tower returns.
+"""The metrics of a node, as ``metrics()`` of a Producer, Consumer, Store and Tower returns them.
 
 A plain mapping from names to numbers, except ``discarded``, which maps causes to numbers. Names in
 :data:`COUNTERS` only ever grow; all others are gauges. Those that begin with ``endpoint_`` belong to the
@@ -28,8 +28,8 @@ NODE_METRICS = {
     "retained_bytes": "Contents of these in octets",
     "partitions": "Partitions followed",
     "partitions_refused": "Times a partition found no place in the table",
-    "partitions_unanswered": "Partitions with records that are known of and that nobody sends",
-    "lag": "Records known of and not yet delivered or committed",
+    "partitions_unanswered": "Partitions with known records that no node sends",
+    "lag": "Known records that are not yet delivered or committed",
     "inbox_records": "Records that wait for the user",
     "inbox_bytes": "Contents of these in octets",
     "serve_requests": "FETCH commands waiting to be served",

@@ -1,4 +1,4 @@
-"""Observer: a node that listens and is nobody, for tools that look at a mesh from outside."""
+"""Observer: a passive node, for tools that look at a mesh from outside."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Observer:
         self._hub.run(self._node.ask_heads, topic)
 
     def poll(self, timeout: float) -> list[Heard]:
-        """What has been heard since the last call; waits up to ``timeout`` seconds for something."""
+        """The commands heard since the last call; waits up to ``timeout`` seconds for the first one."""
         return self._node.take(timeout)
 
     @property

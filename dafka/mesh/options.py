@@ -40,7 +40,7 @@ class EndpointOptions(NamedTuple):
 
 
 def node_options(node: object, tower: TowerLike, settings: Mapping[str, Any]) -> EndpointOptions:
-    """:func:`mesh_options` for the keywords that a user gave to ``node``. TypeError for one that is none."""
+    """:func:`mesh_options` for the keywords that a user gave to ``node``. TypeError for an unknown one."""
     known = [name for name in EndpointOptions._fields if name != "towers"]
     for name in settings:
         if name not in known:

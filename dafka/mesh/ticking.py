@@ -28,7 +28,7 @@ class Ticking:
 
     @property
     def intervals(self) -> list[float]:
-        """At which somebody is ticked."""
+        """The intervals in use, in seconds."""
         return list(self._nodes)
 
     def add(self, node: Node) -> None:

@@ -27,7 +27,7 @@ from dafka.roles.tower import TowerRole
 
 
 class TowerBindError(DafkaError, OSError):
-    """A tower's address that cannot be bound."""
+    """The address of a tower cannot be bound."""
 
 
 class Tower:
@@ -129,7 +129,7 @@ class _TowerNode:
                 break
             busy = True
             self._hear(frames)
-        return bool(self._out.receive(limits.ROUND_MESSAGES)) or busy  # subscriptions, of no interest here
+        return bool(self._out.receive(limits.ROUND_MESSAGES)) or busy  # subscriptions, which it ignores
 
     def _hear(self, frames: list[zmq.Frame]) -> None:
         try:
@@ -156,7 +156,7 @@ class _TowerNode:
         return {**self._counts, "discarded": dict(self.discarded)}
 
     def close(self) -> None:
-        self._closed = True  # a kill alone comes too late for a loop that is about to go on
+        self._closed = True  # the kill alone would come too late for a loop that is about to continue
         self._green.kill(block=False)
         self._in.close()
         self._out.close()

@@ -1,4 +1,4 @@
-"""Kafka record batches (magic 2): the header, and the few things done to a batch without opening it.
+"""Kafka record batches (magic 2): the header, and the operations on a batch that do not read its records.
 
 A batch is kept, sent and served as the bytes it came in. Base offset and leader epoch stand before the
 checksummed part, so a broker numbers a batch by writing its first octets. Layout: Kafka protocol guide,
@@ -20,7 +20,7 @@ HEADER_OCTETS = HEADER.size  # 61
 LENGTH_END = 12  # the length field counts what stands behind it
 ATTRIBUTES = 22  # the octet of the attributes that has bits in use
 CRC_START, CRC_END = 17, 21  # the checksum covers everything behind it
-RECORDS_LIMIT = 1 << 20  # in one batch: a bound for what a small, hostile batch can be made to unfold to
+RECORDS_LIMIT = 1 << 20  # in one batch: bounds the memory that a small, hostile batch can take
 HEADERS_LIMIT = 1 << 20  # ... and of all its records' headers together
 RECORD_OCTETS = 7  # the smallest record: seven varints of one octet
 _NUMBERING = struct.Struct(">qii")
@@ -37,7 +37,7 @@ CONTROL_BIT = 0x20
 
 
 class BatchError(DafkaError, ValueError):
-    """Bytes that are no record batch, or one that is damaged; ``cause`` is a short word for counting."""
+    """An invalid or damaged record batch; ``cause`` is a short word for counting."""
 
     def __init__(self, cause: str, detail: str = "") -> None:
         self.cause = cause

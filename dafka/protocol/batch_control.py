@@ -40,7 +40,7 @@ def encode_marker(
 
 
 def commits(batch: bytes) -> bool:
-    """Whether a control batch commits its transaction; raises BatchError for what is no marker."""
+    """Whether a control batch commits its transaction; raises BatchError if it is not a marker."""
     keys = decode_batch(batch).keys
     key = keys[0] if keys else None
     if key is None or len(key) < _KEY.size:

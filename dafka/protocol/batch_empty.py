@@ -1,4 +1,4 @@
-"""Batches without records: what a reader gets for offsets that hold nothing any more.
+"""Batches without records: readers get them for offsets whose records are gone.
 
 Readers know them from compacted topics, where a batch that has lost all its records keeps its place: they
 hand out nothing and read on behind its last offset. Layout: Kafka protocol guide, "Record Batch".

@@ -1,12 +1,13 @@
-"""Whether a batch's records are as many as its header says, without looking into them.
+"""Checks that a batch has as many records as its header says, without reading them.
 
-Kafka refuses a batch whose body is not exactly that many records, for nobody could read it. Here records are
-walked by their lengths. Streams often hold records of one size, and then the length of each stands at a fixed
-distance from that of the next one: strided slices check a stretch of them at once, for some nanoseconds each.
-Where sizes differ a step takes 40 to 80 ns, and the short cut is tried again at growing distances. It looks
-only as far ahead as it was right before, so that the time grows with the records, whatever their sizes are.
+Kafka refuses a batch whose body is not exactly that many records, because clients could not read it. Here
+records are walked by their lengths. Streams often hold records of one size, and then the length of each
+stands at a fixed distance from that of the next one: strided slices check a stretch of them at once, for some
+nanoseconds each. Where sizes differ a step takes 40 to 80 ns, and the short cut is tried again at growing
+distances. It looks only as far ahead as it was right before, so that the time grows with the records,
+whatever their sizes are.
 
-What is compressed is taken at its word: only decompressing it would tell.
+The count of a compressed batch is trusted, because checking it would need decompression.
 """
 
 from __future__ import annotations

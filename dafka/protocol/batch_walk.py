@@ -1,9 +1,9 @@
-"""Looking through a record batch that nobody can vouch for, without making anything of its records.
+"""Reading through an untrusted record batch without building objects for its records.
 
-What a broker asks of a batch (has every record a key, which timestamps are there) stands in the first octets
-of each record. So records are walked from one to the next by their lengths, values and headers are skipped,
-and of what decompression yields one piece at a time is in memory: a batch of kilobytes that unfolds to
-hundreds of megabytes, or to millions of headers, takes a few megabytes.
+A broker needs from a batch whether every record has a key and which timestamps it has; both are in the first
+octets of each record. So records are walked from one to the next by their lengths, values and headers are
+skipped, and of what decompression yields one piece at a time is in memory: a batch of kilobytes that unfolds
+to hundreds of megabytes, or to millions of headers, takes a few megabytes.
 
 The time is bounded by what is counted: octets and parts (:mod:`dafka.protocol.compression`) and records
 (RECORDS_LIMIT). It may still be a second, so a batch of more than SMALL_OCTETS, or one that is compressed, is
@@ -37,7 +37,7 @@ def is_small(content: bytes) -> bool:
 
 
 def check_count(header: BatchHeader) -> None:
-    """Raise BatchError for a number of records that the batch cannot have, or that nobody would read."""
+    """Raise BatchError if the number of records is impossible for the batch's size, or above the limit."""
     if header.count > RECORDS_LIMIT:
         raise BatchError("count", f"{header.count} records, at most {RECORDS_LIMIT} are read")
     body = header.size - HEADER_OCTETS

@@ -99,7 +99,7 @@ def encode_columns(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """:func:`encode_batch` for who has four lists of equal length and not one of records."""
+    """:func:`encode_batch` for records as four lists of equal length."""
     count = len(timestamps)
     if not count:
         raise ValueError("a record batch has at least one record")
@@ -205,7 +205,7 @@ def _write_uniform(timestamps: list[int], values: list[bytes | None]) -> bytes |
     return b"".join(pieces)  # type: ignore[arg-type]
 
 
-# Which offset deltas take how many octets, up to the end of the table.
+# How many octets each offset delta takes, up to the end of the table.
 _OFFSET_RANGES = ((0, 64, 1), (64, 8192, 2), (8192, TABLE_SIZE, 3))
 _OFFSET_OCTETS: Sequence[int] = b"".join(
     bytes((octets,)) * (stop - start) for start, stop, octets in _OFFSET_RANGES

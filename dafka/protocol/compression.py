@@ -29,13 +29,13 @@ _FIRST_SLICE = 512  # the first of a gzip member, which may be as short as 20 oc
 LIBRARIES = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}  # to be installed, by codec
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER_OCTETS = 16
-# The densest element of snappy is three octets for a copy of 64, so what claims more growth is no snappy.
+# The densest element of snappy is three octets for a copy of 64: data that claims more growth is invalid.
 _SNAPPY_GROWTH = 22
 _U32 = struct.Struct(">I")
 
 
 def is_available(name: str) -> bool:
-    """Whether kafka-python can write and this module can read the codec here."""
+    """Whether the codec is installed: kafka-python can write it and this module can read it."""
     if name == "gzip":
         return True
     return name in LIBRARIES and _library(name) is not None
@@ -57,7 +57,7 @@ def compress(name: str, body: bytes) -> bytes:
 
 
 def decompress(name: str, body: bytes) -> bytes:
-    """What was compressed to ``body``.
+    """Decompress ``body``.
 
     Raises BatchError: the codec is not installed (cause ``codec``), or the data is damaged, ends too early
     (cause ``compression``) or is more than DECOMPRESSED_LIMIT octets (cause ``size``).

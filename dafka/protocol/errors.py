@@ -8,7 +8,7 @@ class DafkaError(Exception):
 
 
 class MalformedMessage(DafkaError, ValueError):
-    """Bytes that are no message of the protocol. Receivers discard them and count them by ``cause``."""
+    """A malformed message. Receivers discard it and count it by ``cause``."""
 
     def __init__(self, cause: str, detail: str = "") -> None:
         self.cause = cause

@@ -49,7 +49,7 @@ ADDRESS_OCTETS = 32
 STRING_OCTETS = 255  # at most, and of a ZeroMQ topic behind the ID
 STRINGS_LIMIT = 65536  # topics in one CONSUMER-HELLO
 # The largest sequence that is read. The wire has 64 bits; below this bound the sequences behind it still fit
-# there and into a signed number, so that nobody has to take care.
+# there and into a signed number, so that no caller has to check.
 SEQUENCE_LIMIT = 1 << 62
 
 _U32 = struct.Struct(">I")
@@ -64,7 +64,7 @@ class Framing(Enum):
 
 
 def zmq_topic(command: Command) -> bytes:
-    """What the command is published under: its ID octet and its ZeroMQ topic."""
+    """The ZeroMQ topic that the command is published under, with its ID octet in front."""
     kind = type(command)
     topic: bytes = command[_TOPIC_FIELD[kind]]  # type: ignore[assignment]
     return _ID[kind] + topic

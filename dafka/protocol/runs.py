@@ -2,8 +2,8 @@
 
 Per message, Python can afford a microsecond or two. So frames are taken apart only once for each partition:
 two RECORDs of one partition differ in the last eight octets of the fields (the sequence), and everything
-before them is looked up in a table. What a round of reading brought is grouped into runs, and all further
-work is per run.
+before them is looked up in a table. The messages of one round of reading are grouped into runs, and all
+further work is per run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Run(NamedTuple):
 
 
 class Inbound(NamedTuple):
-    """What a round of reading brought: fetched runs before published ones, then the other commands."""
+    """The result of one round of reading: fetched runs before published ones, then the other commands."""
 
     runs: list[Run]
     commands: list[Command]
@@ -49,7 +49,7 @@ class Inbound(NamedTuple):
 
 
 def encode_run(run: Run, framing: Framing = Framing.LIBDAFKA) -> list[list[bytes]]:
-    """The messages of a run, each as its list of frames. Raises ValueError for what does not fit the wire."""
+    """The messages of a run, each as its list of frames. ValueError for values that do not fit the wire."""
     topic = b"M" + run.topic if run.recipient is None else b"D" + run.recipient
     fields = string(run.address) + string(run.topic)
     pack = _U64.pack
@@ -68,16 +68,16 @@ class RunReader:
     """Turns messages into runs and commands, remembering the heads it has seen."""
 
     def __init__(self) -> None:
-        # By what stands before the sequence; in rfc46 the ZeroMQ topic is a frame of its own.
+        # By the octets before the sequence; in rfc46 the ZeroMQ topic is a frame of its own.
         self._streams: dict[bytes | tuple[bytes, bytes], _Stream] = {}
 
     def read(self, messages: Sequence[Sequence[bytes]]) -> Inbound:
-        """Sort a round of messages. What is malformed is counted by its cause and never raised."""
+        """Sort a round of messages. Malformed messages are counted by cause; they raise nothing."""
         groups: dict[bytes | tuple[bytes, bytes], _Group] = {}
         inbound = _Round([], [], [], Counter())
         for frames in messages:
             # RECORD and DIRECT-RECORD have two frames in libdafka and three in rfc46. Other commands of
-            # two frames are none that the table knows.
+            # two frames are never in the table.
             count = len(frames)
             if count == 2:
                 head = frames[0]
@@ -175,7 +175,7 @@ def _cut(stream: _Stream, sequences: list[bytes], contents: list[bytes], inbound
     start = 0
     for position in range(1, len(numbers) + 1):
         if position == len(numbers) or numbers[position] != numbers[position - 1] + 1:
-            # A run that reaches beyond the limit is cut there: what is beyond is malformed.
+            # A run that reaches beyond the limit is cut there: messages beyond it are malformed.
             allowed = min(position, start + max(SEQUENCE_LIMIT + 1 - numbers[start], 0))
             if allowed > start:
                 runs.append(Run(recipient, address, topic, numbers[start], contents[start:allowed]))

@@ -42,7 +42,7 @@ Row = tuple[int, "bytes | None", "bytes | None", "list[tuple[str, bytes | None]]
 
 
 class _Running(Protocol):
-    """What :class:`~dafka.broker.broker.Broker` has while it runs, as far as it matters here."""
+    """The attributes of a running :class:`~dafka.broker.broker.Broker` that are used here."""
 
     core: Any
     _folder: str | None  # goes away with the broker
@@ -84,7 +84,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
                 self._path = None
         if folder is not None:
             state._folder = folder
-        # The one seam: what clients find under this broker's address is the broker with faults.
+        # The one seam: clients that connect to this broker's address get the broker with faults.
         state.core = FaultyBroker(state.core)
         return state
 
@@ -108,7 +108,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         partitioner puts the key, else one after the other.
 
         Raises:
-            TypeError: something that is no record.
+            TypeError: something that is not a record.
             KafkaError: the broker's error, e.g. for a partition that does not exist.
         """
         metadata = self._call("metadata", [topic], True).topics[topic]
@@ -214,7 +214,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
     def fail_next_produce(
         self, error: type[KafkaError], *, topic: str | None = None, times: int = 1, written: bool = False
     ) -> None:
-        """Have the next ``times`` produce requests (to ``topic``) fail with a class of ``kafka.errors``.
+        """Let the next ``times`` produce requests (to ``topic``) fail with a class of ``kafka.errors``.
 
         A producer that retries such an error (``error.retriable``) tries again, and the program notices
         nothing but the delay; ``retries=0`` or another error shows up in its futures. Nothing of the failing
@@ -224,7 +224,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         self._order(lambda faults: faults.produce_failures, error, topic, times, written)
 
     def fail_next_commit(self, error: type[KafkaError], *, topic: str | None = None, times: int = 1) -> None:
-        """Have the next ``times`` commits of offsets (in ``topic``) by any group fail; nothing is noted."""
+        """Let the next ``times`` commits of offsets (in ``topic``) by any group fail and commit nothing."""
         self._order(lambda faults: faults.commit_failures, error, topic, times, False)
 
     def delay_fetches(self, seconds: float, *, topic: str | None = None) -> ExitStack:
@@ -241,10 +241,10 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         return until_then
 
     def hang(self) -> ExitStack:
-        """Let the broker answer nothing that it is asked from now on, as one that hangs.
+        """Let the broker hang: it answers no request from now on.
 
-        Until :meth:`clear_faults`, or until the end of the block: ``with broker.hang(): ...``; then they are
-        carried out. Looking and filling go past this, too.
+        Until :meth:`clear_faults`, or until the end of the block: ``with broker.hang(): ...``; then the
+        requests are carried out. Looking and filling go past this, too.
         """
         self._hub.run(self._faulty.hang)
         until_then = ExitStack()

@@ -40,7 +40,7 @@ class Failure(NamedTuple):
 
 
 class FaultyBroker:
-    """A broker that fails where it was told to. Everything not mentioned here is the real broker's."""
+    """A broker that fails as ordered. Every operation not defined here is the real broker's."""
 
     def __init__(self, broker: Any) -> None:
         self._broker = broker
@@ -117,7 +117,7 @@ class FaultyBroker:
     def _hold_back(
         self, fetched: Mapping[TopicPartition, Fetched], partitions: Mapping[TopicPartition, FetchFrom]
     ) -> dict[TopicPartition, float]:
-        """Which partitions' records are not to be seen yet, and until when."""
+        """The partitions whose records are still held back, and until when."""
         held = {}
         now = time.monotonic()
         for key, answer in fetched.items():
@@ -139,7 +139,7 @@ class FaultyBroker:
         self.release()
 
     def release(self) -> None:
-        """Have the fetches that hold records back look again, and what hangs go on."""
+        """Let fetches that hold records back look again, and hanging calls continue."""
         self._answering.set()
         self._due.clear()
         self._release.set()
@@ -150,7 +150,7 @@ class FaultyBroker:
         self._broker.stop()
 
 
-# Whatever asks for the interface gets one: what is missing above is answered by the real broker.
+# isinstance() accepts it as the interface: __getattr__ passes the missing operations to the real broker.
 BrokerInterface.register(FaultyBroker)
 
 

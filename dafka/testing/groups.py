@@ -1,4 +1,4 @@
-"""What a TestBroker shows of consumer groups, and what it can do to them."""
+"""Consumer groups of a TestBroker: looking at them, and changing them from outside."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GroupsOfBroker:
         return sorted(one.group for one in self._within(lambda broker: broker.list_groups()))
 
     def group_state(self, group: str) -> str:
-        """Kafka's word for what a group is doing: "Stable", "Empty", "Dead" if there is none, ..."""
+        """The state of a group in Kafka's words: "Stable", "Empty", "Dead" if it does not exist, ..."""
         return self._within(lambda broker: broker.describe_groups([group]))[group].state
 
     def members(self, group: str) -> list[GroupMember]:

@@ -17,7 +17,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.02  # seconds between two looks
 
 
 class NotInTimeError(AssertionError):
-    """What was waited for did not come. An AssertionError, so a test that waits in vain has failed."""
+    """The condition did not become true in time. An AssertionError, so that the waiting test fails."""
 
 
 def wait_until(condition: Callable[[], T], timeout: float = TIMEOUT, what: str | Callable[[], str] = "") -> T:
@@ -44,7 +44,7 @@ async def async_wait_until(
 
     ``condition`` is called in the event loop, and awaited if it is a coroutine function.
     """
-    import asyncio  # a test that needs it has it, and others need not wait for it
+    import asyncio  # imported only by tests that need it: loading it takes time
 
     for pause in _pauses(timeout):
         outcome = await _looked(condition)

@@ -1,7 +1,7 @@
-"""What a TestBroker lets a test wait for.
+"""The waiting methods of a TestBroker.
 
 Each method waits at most ``timeout`` seconds and raises :class:`~dafka.testing.waiting.NotInTimeError`, an
-AssertionError that says what was there instead. They block their thread. A test in an event loop awaits the
+AssertionError that says what was found instead. They block their thread. A test in an event loop awaits the
 ``async_`` forms, which look at the broker in a thread beside the loop and leave it to the other tasks.
 """
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class _Awaited(NamedTuple, Generic[T]):
-    """What is waited for: whether it is there, in words with what is there instead, and what is returned."""
+    """A condition to wait for: the check, its description with the present state, and the result."""
 
     there: Callable[[], bool]
     words: Callable[[], str]

@@ -192,7 +192,7 @@ def test_a_tower_whose_address_is_taken_says_which():
 
 @pytest.mark.parametrize("address", ["tcp://no port", "tcp://127.0.0.1"])
 def test_a_tower_address_that_cannot_be_one_is_named_and_leaves_nothing_open(address):
-    with pytest.raises(InvalidAddressError, match="is no address of a tower"):
+    with pytest.raises(InvalidAddressError, match="is not an address of a tower"):
         Consumer(["hello"], tower=("tcp://127.0.0.1:5556", address))
     assert not get_hub().run(
         lambda: [options for _, options in Endpoint._open if address in options.towers[0]]
