@@ -1,23 +1,17 @@
-"""The administrative part of a remote broker."""
+"""The administrative part of a remote broker: configurations, and records on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import gevent
 from kafka.errors import (
-    BrokerResponseError,
     KafkaError,
     NetworkExceptionError,
-    NotControllerError,
 )
 from kafka.protocol.admin import (
     AlterConfigsRequest,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
     DeleteRecordsRequest,
-    DeleteTopicsRequest,
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
     IncrementalAlterConfigsRequest,
@@ -38,74 +32,18 @@ from dafka.broker.interface.admin import (
     Resource,
     ResourceType,
 )
-from dafka.broker.interface.broker import TopicSpec
-from dafka.broker.interface.groups import Error, TopicPartition
-from dafka.broker.remote.cluster import LOST, Cluster
+from dafka.broker.interface.groups import TopicPartition
+from dafka.broker.remote.cluster import Cluster
+from dafka.broker.remote.controller import ask_controller, broker_named, failed
 from dafka.broker.remote.leaders import ask_leaders
-from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import Node
 
 
 class RemoteAdmin(AdminInterface):
-    """Administration of a cluster; its class has a ``cluster``.
+    """Configurations and disks of a cluster's brokers."""
 
-    A change whose connection is lost is not repeated: NetworkExceptionError says that it may have been made.
-    """
-
-    cluster: Cluster
-
-    # -- topics ---------------------------------------------------------------------------------
-
-    def create_topics(
-        self,
-        topics: Mapping[str, TopicSpec],
-        *,
-        validate_only: bool = False,
-        details: MutableMapping[str, str] | None = None,
-    ) -> dict[str, Error | None]:
-        topic_class = CreateTopicsRequest.CreatableTopic
-        request = CreateTopicsRequest(
-            topics=[
-                topic_class(
-                    name=name,
-                    num_partitions=spec.partitions,
-                    replication_factor=-1,
-                    assignments=[],
-                    configs=[
-                        topic_class.CreatableTopicConfig(name=key, value=value)
-                        for key, value in spec.configs.items()
-                    ],
-                )
-                for name, spec in topics.items()
-            ],
-            timeout_ms=self._timeout_ms,
-            validate_only=validate_only,
-        )
-        answers = self._change(request, topics, lambda response: {one.name: one for one in response.topics})
-        self.cluster.forget_leaders(topics)
-        if details is not None:
-            details.update({name: outcome.detail for name, outcome in answers.items() if outcome.detail})
-        return {name: outcome.error for name, outcome in answers.items()}
-
-    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
-        topic_class = CreatePartitionsRequest.CreatePartitionsTopic
-        request = CreatePartitionsRequest(
-            topics=[topic_class(name=name, count=total, assignments=None) for name, total in totals.items()],
-            timeout_ms=self._timeout_ms,
-            validate_only=False,
-        )
-        answers = self._change(request, totals, lambda response: {one.name: one for one in response.results})
-        self.cluster.forget_leaders(totals)
-        return {name: outcome.error for name, outcome in answers.items()}
-
-    def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
-        wanted = list(names)
-        request = DeleteTopicsRequest(topic_names=wanted, timeout_ms=self._timeout_ms)
-        answers = self._change(
-            request, wanted, lambda response: {one.name: one for one in response.responses}
-        )
-        self.cluster.forget_leaders(wanted)
-        return {name: outcome.error for name, outcome in answers.items()}
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
 
     # -- configuration --------------------------------------------------------------------------
 
@@ -135,11 +73,11 @@ class RemoteAdmin(AdminInterface):
         )
         try:
             if node_name:
-                response = self.cluster.ask(self._broker(node_name), request)
+                response = self._cluster.ask(broker_named(self._cluster, node_name), request)
             else:
-                response = self.cluster.ask_any(request)
+                response = self._cluster.ask_any(request)
         except KafkaError as error:
-            return dict.fromkeys(resources, DescribedConfigs(_failed(error), (), str(error)))
+            return dict.fromkeys(resources, DescribedConfigs(failed(error), (), str(error)))
         found = {
             Resource(one.resource_type, one.resource_name): DescribedConfigs(
                 error_of(one.error_code), [_entry(config) for config in one.configs], one.error_message or ""
@@ -173,7 +111,8 @@ class RemoteAdmin(AdminInterface):
                 )
             request = request_class(resources=resources, validate_only=validate_only)
             answers.update(
-                self._change(
+                ask_controller(
+                    self._cluster,
                     request,
                     some,
                     lambda response: {
@@ -195,21 +134,22 @@ class RemoteAdmin(AdminInterface):
                 topic = topics.setdefault(name, topic_class(name=name, partitions=[]))
                 one = topic_class.DeleteRecordsPartition(partition_index=number, offset=offsets[name, number])
                 topic.partitions.append(one)
-            request = DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=self._timeout_ms)
-            response = self.cluster.ask(node, request, wait=0.0)
+            timeout_ms = int(self._cluster.request_timeout * 1000)
+            request = DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=timeout_ms)
+            response = self._cluster.ask(node, request, wait=0.0)
             return {
                 (topic.name, one.partition_index): DeletedRecords(error_of(one.error_code), one.low_watermark)
                 for topic in response.topics
                 for one in topic.partitions
             }
 
-        return ask_leaders(self.cluster, offsets, ask, DeletedRecords)
+        return ask_leaders(self._cluster, offsets, ask, DeletedRecords)
 
     def log_directories(self, topics: Iterable[str] | None = None) -> list[LogDirectory]:
         """The folders of all brokers. Raises KafkaError: one of them cannot be asked."""
         wanted = None
         if topics is not None:
-            described = self.cluster.refresh(topics)
+            described = self._cluster.refresh(topics)
             wanted = [
                 DescribeLogDirsRequest.DescribableLogDirTopic(
                     topic=topic.name, partitions=[one.partition_index for one in topic.partitions]
@@ -217,8 +157,8 @@ class RemoteAdmin(AdminInterface):
                 for topic in described.topics
             ]
         directories = []
-        for node in self.cluster.nodes:
-            response = self.cluster.ask(node, DescribeLogDirsRequest(topics=wanted), wait=0.0)
+        for node in self._cluster.nodes:
+            response = self._cluster.ask(node, DescribeLogDirsRequest(topics=wanted), wait=0.0)
             for one in response.results:
                 sizes = {
                     (topic.name, partition.partition_index): partition.partition_size
@@ -231,38 +171,6 @@ class RemoteAdmin(AdminInterface):
                     )
                 )
         return directories
-
-    # -- inside ---------------------------------------------------------------------------------
-
-    @property
-    def _timeout_ms(self) -> int:
-        return int(self.cluster.request_timeout * 1000)
-
-    def _broker(self, name: str) -> Node:
-        return self.cluster.node(int(name)) if name.lstrip("-").isdigit() else self.cluster.controller()
-
-    def _change(
-        self, request: Any, keys: Iterable[Any], results: Any, node_name: str = ""
-    ) -> dict[Any, Outcome]:
-        """Ask the controller, or a broker by its name; the outcome for each key."""
-        keys = list(keys)
-        for attempt in range(RETRIES + 1):
-            if attempt:
-                gevent.sleep(RETRY_BACKOFF)
-                self.cluster.controller_id = -1  # it has moved
-            try:
-                node = self._broker(node_name)
-                found = results(self.cluster.ask(node, request, wait=0.0))
-            except KafkaError as error:
-                return dict.fromkeys(keys, Outcome(_failed(error), str(error)))
-            if not any(one.error_code == NotControllerError.errno for one in found.values()):
-                break
-        return {
-            key: Outcome(error_of(found[key].error_code), getattr(found[key], "error_message", None) or "")
-            if key in found
-            else Outcome(NetworkExceptionError, "the broker has not answered for it")
-            for key in keys
-        }
 
 
 def _by_broker(resources: Iterable[Resource]) -> dict[str, list[Resource]]:
@@ -288,9 +196,3 @@ def _entry(config: Any) -> ConfigEntry:
         config.documentation,
         synonyms,
     )
-
-
-def _failed(error: KafkaError) -> Error:
-    if isinstance(error, BrokerResponseError) and not isinstance(error, LOST):
-        return type(error)
-    return NetworkExceptionError

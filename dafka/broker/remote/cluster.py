@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import gevent
 from kafka.errors import (
     BrokerNotAvailableError,
     KafkaConnectionError,
@@ -22,8 +21,9 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from dafka.broker.interface.broker import TopicPartition
 from dafka.broker.remote.connection import CLIENT_ID, Connection
-from dafka.broker.remote.limits import COORDINATORS, METADATA_AGE, RETRIES, RETRY_BACKOFF
+from dafka.broker.remote.limits import COORDINATORS, METADATA_AGE
 from dafka.broker.remote.nodes import SHARED, Node
+from dafka.broker.remote.retrying import attempts
 
 GROUP, TRANSACTION = 0, 1  # kinds of coordinators (FindCoordinator's key type)
 
@@ -242,14 +242,12 @@ class Cluster:
         known = self._nodes.get(self._coordinators.get((kind, key), -1))
         if known is not None:
             return known
-        for attempt in range(RETRIES + 1):
-            if attempt:
-                gevent.sleep(RETRY_BACKOFF)
+        for last in attempts():
             response = self.ask_any(FindCoordinatorRequest(key=key, key_type=kind))
             if not response.error_code:
                 break
             error = for_code(response.error_code)
-            if not error.retriable or attempt == RETRIES:
+            if not error.retriable or last:
                 raise error(response.error_message or "")
         node = self._nodes.get(response.node_id)
         if node is None or (node.host, node.port) != (response.host, response.port):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import gevent
 from kafka.errors import (
     BrokerResponseError,
     CoordinatorLoadInProgressError,
@@ -18,7 +17,7 @@ from kafka.errors import (
 
 from dafka.broker.interface.groups import Error
 from dafka.broker.remote.cluster import LOST, Cluster
-from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
+from dafka.broker.remote.retrying import attempts
 
 MOVED = (NotCoordinatorError, CoordinatorNotAvailableError, CoordinatorLoadInProgressError)
 
@@ -39,9 +38,7 @@ def ask_coordinator(
     lost. Raises a KafkaError when none of the attempts has succeeded.
     """
     failure: KafkaError = CoordinatorNotAvailableError()
-    for attempt in range(RETRIES + 1):
-        if attempt:
-            gevent.sleep(RETRY_BACKOFF)
+    for _ in attempts():
         node = cluster.coordinator(kind, key)
         try:
             response = cluster.ask(node, request, **options)

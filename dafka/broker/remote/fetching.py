@@ -15,19 +15,13 @@ from typing import NamedTuple
 import gevent
 import gevent.event
 from kafka.errors import (
-    FencedLeaderEpochError,
     IncompatibleBrokerVersion,
     KafkaConnectionError,
     KafkaStorageError,
-    LeaderNotAvailableError,
     NetworkExceptionError,
-    NotLeaderForPartitionError,
     OffsetNotAvailableError,
-    ReplicaNotAvailableError,
     RequestTimedOutError,
     UnknownError,
-    UnknownLeaderEpochError,
-    UnknownTopicOrPartitionError,
 )
 
 from dafka.broker.codec.fetch_request import API_KEY, FLEXIBLE, HIGHEST, LOWEST, encode_fetch
@@ -35,6 +29,7 @@ from dafka.broker.codec.fetch_response import decode_fetch
 from dafka.broker.codec.responses import body_of
 from dafka.broker.interface.broker import NO_OFFSET, Error, Fetched, FetchFrom, TopicPartition
 from dafka.broker.remote.cluster import LOST, Cluster
+from dafka.broker.remote.leaders import leader_moved, no_leader
 from dafka.broker.remote.limits import (
     EMPTY_PAUSE,
     FETCH_GRACE,
@@ -48,15 +43,6 @@ log = logging.getLogger(__name__)
 
 Wanted = dict[TopicPartition, FetchFrom]
 Answers = dict[TopicPartition, Fetched]
-
-_ELSEWHERE = (
-    NotLeaderForPartitionError,
-    LeaderNotAvailableError,
-    FencedLeaderEpochError,
-    UnknownLeaderEpochError,
-    ReplicaNotAvailableError,
-    OffsetNotAvailableError,
-)
 
 
 class _Asked(NamedTuple):
@@ -150,7 +136,7 @@ class Fetching:
                 self._keep([one for one in requests if not one.green.dead])
             for request in done:
                 answers.update(request.found)
-            passing = {key: one for key, one in answers.items() if one.error in _ELSEWHERE}
+            passing = {key: one for key, one in answers.items() if _passes(one.error)}
             if passing:
                 self._cluster.forget_leaders({topic for topic, _ in passing})
             found = {key: one for key, one in answers.items() if key not in passing}
@@ -187,10 +173,7 @@ class Fetching:
             led, leaderless = self._cluster.by_leader(wanted)
         except KafkaConnectionError:
             return [], _failed(dict(wanted), NetworkExceptionError)
-        answers = {}
-        for one in leaderless:
-            known = self._cluster.exists(one)
-            answers[one] = _nothing(LeaderNotAvailableError if known else UnknownTopicOrPartitionError)
+        answers = {one: _nothing(no_leader(self._cluster, one)) for one in leaderless}
         requests = []
         for node, some in led.items():
             partitions = tuple((one, wanted[one]) for one in some)
@@ -241,6 +224,11 @@ def _nothing(error: Error | None) -> Fetched:
 
 def _failed(wanted: Wanted, error: Error) -> Answers:
     return dict.fromkeys(wanted, _nothing(error))
+
+
+def _passes(error: Error | None) -> bool:
+    """Whether the next answer may be another one: the leader has moved, or has not caught up."""
+    return error is OffsetNotAvailableError or (leader_moved(error) and error is not KafkaStorageError)
 
 
 def _lost(answer: Fetched) -> bool:

@@ -7,7 +7,6 @@ told otherwise is CoordinatorNotAvailableError: it may try again.
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -61,11 +60,10 @@ _SYNC_WAIT = 300.0  # seconds that a leader may take to assign; the coordinator 
 
 
 class RemoteGroups(GroupInterface):
-    """Groups of a cluster; its class has a ``cluster``."""
+    """Groups of a cluster."""
 
-    cluster: Cluster
-
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._committing = KeyedTurns()
 
     def join_group(self, group: str, request: JoinRequest) -> Joined:
@@ -86,7 +84,7 @@ class RemoteGroups(GroupInterface):
         highest = 3 if not request.require_known_member and request.instance_id is None else 9
         try:
             response = ask_coordinator(
-                self.cluster,
+                self._cluster,
                 GROUP,
                 group,
                 join,
@@ -136,7 +134,7 @@ class RemoteGroups(GroupInterface):
         )
         lowest = 0 if instance_id is None else 3
         try:
-            response = ask_coordinator(self.cluster, GROUP, group, request, lowest=lowest, wait=_SYNC_WAIT)
+            response = ask_coordinator(self._cluster, GROUP, group, request, lowest=lowest, wait=_SYNC_WAIT)
         except KafkaError as error:
             return Synced(unavailable(error))
         return Synced(
@@ -162,7 +160,7 @@ class RemoteGroups(GroupInterface):
         while True:
             try:
                 response = ask_coordinator(
-                    self.cluster, GROUP, group, request, lowest=0 if instance_id is None else 3
+                    self._cluster, GROUP, group, request, lowest=0 if instance_id is None else 3
                 )
             except KafkaError as error:
                 return unavailable(error)
@@ -187,7 +185,7 @@ class RemoteGroups(GroupInterface):
         )
         one_by_one = len(members) > 1 or any(one.instance_id is not None for one in members)
         try:
-            response = ask_coordinator(self.cluster, GROUP, group, request, lowest=3 if one_by_one else 0)
+            response = ask_coordinator(self._cluster, GROUP, group, request, lowest=3 if one_by_one else 0)
         except KafkaError as error:
             return [unavailable(error)] * len(members)
         if response.error_code or not response.members:
@@ -203,7 +201,7 @@ class RemoteGroups(GroupInterface):
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
         try:
             response = ask_coordinator(
-                self.cluster,
+                self._cluster,
                 GROUP,
                 group,
                 request,
@@ -234,8 +232,8 @@ class RemoteGroups(GroupInterface):
         wanted = {state.lower() for state in states}
         request = ListGroupsRequest(states_filter=[], types_filter=[])
         groups: dict[str, ListedGroup] = {}
-        for node in self.cluster.nodes:
-            response = self.cluster.ask(node, request, lowest=4 if wanted else 0)
+        for node in self._cluster.nodes:
+            response = self._cluster.ask(node, request, lowest=4 if wanted else 0)
             if response.error_code:
                 raise for_code(response.error_code)(f"listing the groups of broker {node.node_id}")
             for one in response.groups:
@@ -248,7 +246,7 @@ class RemoteGroups(GroupInterface):
             request = DeleteGroupsRequest(groups_names=[group])
             try:
                 response = ask_coordinator(
-                    self.cluster,
+                    self._cluster,
                     GROUP,
                     group,
                     request,
@@ -283,7 +281,7 @@ class RemoteGroups(GroupInterface):
         # would overwrite what the member has committed since.
         with self._committing.turn((group, member_id)):
             return ask_by_partition(
-                self.cluster, group, request, offsets, lowest=1 if instance_id is None else 7
+                self._cluster, group, request, offsets, lowest=1 if instance_id is None else 7
             )
 
     def fetch_offsets(
@@ -309,7 +307,7 @@ class RemoteGroups(GroupInterface):
         )
         lowest = 7 if require_stable else 2 if topics is None else 1
         response = ask_coordinator(
-            self.cluster,
+            self._cluster,
             GROUP,
             group,
             request,
@@ -341,11 +339,7 @@ class RemoteGroups(GroupInterface):
             topic = topics.setdefault(name, topic_class(name=name, partitions=[]))
             topic.partitions.append(topic_class.OffsetDeleteRequestPartition(partition_index=number))
         request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
-        return ask_by_partition(self.cluster, group, request, wanted)
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close all connections."""
+        return ask_by_partition(self._cluster, group, request, wanted)
 
 
 def _ms(seconds: float) -> int:

@@ -9,10 +9,8 @@ from kafka.errors import (
     IncompatibleBrokerVersion,
     KafkaConnectionError,
     KafkaError,
-    LeaderNotAvailableError,
     NetworkExceptionError,
     RequestTimedOutError,
-    UnknownTopicOrPartitionError,
 )
 
 from dafka.broker.codec.produce_request import API_KEY, FLEXIBLE, HIGHEST, LOWEST, encode_produce
@@ -20,7 +18,7 @@ from dafka.broker.codec.produce_response import decode_produce
 from dafka.broker.codec.responses import body_of
 from dafka.broker.interface.broker import Error, Produced, TopicPartition
 from dafka.broker.remote.cluster import LOST, Cluster
-from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
+from dafka.broker.remote.leaders import no_leader, while_leaders_move
 from dafka.broker.remote.nodes import PRODUCE, Node
 
 
@@ -52,28 +50,17 @@ class Producing:
         return {one: _merged(some, refused.get(one)) for one, some in taken.items()}
 
     def _send(self, batches: dict[TopicPartition, bytes]) -> dict[TopicPartition, Produced]:
-        outcomes: dict[TopicPartition, Produced] = {}
-        for attempt in range(RETRIES + 1):
-            if attempt:
-                gevent.sleep(RETRY_BACKOFF)
-            outcomes.update(self._attempt({one: batches[one] for one in batches.keys() - outcomes.keys()}))
-            again = [one for one, outcome in outcomes.items() if _elsewhere(outcome)]
-            if not again or attempt == RETRIES:
-                break
-            self._cluster.forget_leaders({topic for topic, _ in again})
-            for one in again:
-                del outcomes[one]
-        return outcomes
+        def attempt(left: list[TopicPartition]) -> dict[TopicPartition, Produced]:
+            return self._attempt({one: batches[one] for one in left})
+
+        return while_leaders_move(self._cluster, batches, attempt)
 
     def _attempt(self, batches: dict[TopicPartition, bytes]) -> dict[TopicPartition, Produced]:
         try:
             led, leaderless = self._cluster.by_leader(batches)
         except KafkaConnectionError as error:
             return dict.fromkeys(batches, Produced(NetworkExceptionError, detail=f"not sent: {error}"))
-        outcomes = {}
-        for one in leaderless:
-            known = self._cluster.exists(one)
-            outcomes[one] = Produced(LeaderNotAvailableError if known else UnknownTopicOrPartitionError)
+        outcomes = {one: Produced(no_leader(self._cluster, one)) for one in leaderless}
         shares = [(node, {one: batches[one] for one in some}) for node, some in led.items()]
         if len(shares) == 1:
             outcomes.update(self._to(*shares[0]))
@@ -117,14 +104,6 @@ class Producing:
     ) -> dict[TopicPartition, Produced]:
         self._cluster.forget_leaders({topic for topic, _ in batches})
         return dict.fromkeys(batches, Produced(error, detail=f"perhaps written: {cause}"))
-
-
-def _elsewhere(outcome: Produced) -> bool:
-    """Whether the broker has refused a batch because another one leads, or nobody for the moment."""
-    error = outcome.error
-    if error is None or error is NetworkExceptionError or error is UnknownTopicOrPartitionError:
-        return False
-    return bool(error.retriable and error.invalid_metadata)
 
 
 def _merged(taken: list[Produced], refused: Produced | None) -> Produced:

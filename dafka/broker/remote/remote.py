@@ -14,47 +14,58 @@ being stored twice. Batches that were refused because another broker leads by no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-from uuid import UUID
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import gevent
-from kafka.errors import LeaderNotAvailableError, OffsetOutOfRangeError, for_code
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
-
-from dafka.broker.codec.errors import error_of
-from dafka.broker.interface.broker import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
-    NO_EPOCH,
-    NO_EPOCHS,
-    BrokerInterface,
-    EpochEnd,
-    Fetched,
-    FetchFrom,
-    ListedOffset,
-    Metadata,
-    PartitionMetadata,
-    Produced,
-    TopicMetadata,
-    TopicPartition,
-)
+from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.remote.admin import RemoteAdmin
 from dafka.broker.remote.cluster import Cluster
-from dafka.broker.remote.fetching import Fetching
 from dafka.broker.remote.groups import RemoteGroups
-from dafka.broker.remote.leaders import ask_leaders
-from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT, RETRIES, RETRY_BACKOFF
-from dafka.broker.remote.nodes import Node
-from dafka.broker.remote.producing import Producing
+from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT
+from dafka.broker.remote.records import RemoteRecords
+from dafka.broker.remote.topics import RemoteTopics
 from dafka.broker.remote.transactions import RemoteTransactions
 from dafka.hub.hub import Hub
 
-_NO_ID = UUID(int=0)
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 
 
-class Remote(RemoteGroups, RemoteAdmin, RemoteTransactions, BrokerInterface):
+def _passed_on(
+    part: Callable[[Remote], T], method: Callable[Concatenate[T, P], R]
+) -> Callable[Concatenate[Remote, P], R]:
+    """``method`` of a part of the remote broker, as a method of the broker."""
+
+    @wraps(method)
+    def call(broker: Remote, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(part(broker), *args, **kwargs)
+
+    return call
+
+
+def _topics(broker: Remote) -> RemoteTopics:
+    return broker._topics
+
+
+def _records(broker: Remote) -> RemoteRecords:
+    return broker._records
+
+
+def _groups(broker: Remote) -> RemoteGroups:
+    return broker._groups
+
+
+def _transactions(broker: Remote) -> RemoteTransactions:
+    return broker._transactions
+
+
+def _admin(broker: Remote) -> RemoteAdmin:
+    return broker._admin
+
+
+class Remote(BrokerInterface):
     """The brokers behind ``addresses``, pairs of host and port that are tried until one answers.
 
     Nothing is opened before the first call, and calls after :meth:`close` open connections again.
@@ -70,11 +81,14 @@ class Remote(RemoteGroups, RemoteAdmin, RemoteTransactions, BrokerInterface):
         request_timeout: float = REQUEST_TIMEOUT,
         connect_timeout: float = CONNECT_TIMEOUT,
     ) -> None:
-        super().__init__()
         self.hub = hub
         self.addresses = tuple(addresses)
         self.cluster = Cluster(self.addresses, request_timeout, min(connect_timeout, request_timeout))
-        self._fetching = Fetching(self.cluster)
+        self._topics = RemoteTopics(self.cluster)
+        self._records = RemoteRecords(self.cluster)
+        self._groups = RemoteGroups(self.cluster)
+        self._transactions = RemoteTransactions(self.cluster)
+        self._admin = RemoteAdmin(self.cluster)
 
     def __repr__(self) -> str:
         return "<Remote " + ",".join(f"{host}:{port}" for host, port in self.addresses) + ">"
@@ -113,151 +127,48 @@ class Remote(RemoteGroups, RemoteAdmin, RemoteTransactions, BrokerInterface):
         """
         return self.cluster.coordinator(kind, key).node_id
 
-    # -- topics ---------------------------------------------------------------------------------
-
-    def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
-        """See the interface; ``PartitionMetadata.address`` is empty. Raises KafkaConnectionError."""
-        names = None if topics is None else list(topics)
-        for attempt in range(RETRIES + 1):
-            if attempt:
-                gevent.sleep(RETRY_BACKOFF)
-            response = self.cluster.refresh(names, create)
-            if not any(one.error_code == LeaderNotAvailableError.errno for one in response.topics):
-                break
-        brokers = [(one.node_id, one.host, one.port) for one in response.brokers]
-        described = {one.name: _described(one) for one in response.topics}
-        return Metadata(response.cluster_id or "", response.controller_id, brokers, described)
-
-    # -- records --------------------------------------------------------------------------------
-
-    def produce(
-        self,
-        batches: Mapping[TopicPartition, Sequence[bytes]],
-        acks: int = -1,
-        *,
-        transactional_id: str | None = None,
-    ) -> dict[TopicPartition, Produced]:
-        """See the interface, and the module for what is repeated.
-
-        Several batches for one partition are sent one after the other, up to the first that is refused;
-        ``Produced.base_offsets`` says where those that were taken are.
-        """
-        return Producing(self.cluster, acks, transactional_id).run(batches)
-
-    def fetch(
-        self,
-        partitions: Mapping[TopicPartition, FetchFrom],
-        *,
-        max_wait: float,
-        min_bytes: int,
-        max_bytes: int,
-        read_committed: bool = False,
-    ) -> dict[TopicPartition, Fetched]:
-        """See the interface; ``max_bytes`` counts for each of the brokers that are asked."""
-        found = self._fetching.fetch(partitions, max_wait, min_bytes, max_bytes, read_committed)
-        return self._with_limits(found)
-
-    def _with_limits(self, found: dict[TopicPartition, Fetched]) -> dict[TopicPartition, Fetched]:
-        """Both limits added where an offset is out of range: Apache Kafka does not say them."""
-        unknown = [
-            key
-            for key, one in found.items()
-            if one.error is OffsetOutOfRangeError and min(one.log_start_offset, one.high_watermark) < 0
-        ]
-        if not unknown:
-            return found
-        starts = self.list_offsets(dict.fromkeys(unknown, EARLIEST))
-        ends = self.list_offsets(dict.fromkeys(unknown, LATEST))
-        limits = {}
-        for key in unknown:
-            error = starts[key].error or ends[key].error or OffsetOutOfRangeError
-            limits[key] = Fetched(error, ends[key].offset, starts[key].offset, [])
-        return {**found, **limits}
-
-    def list_offsets(
-        self,
-        timestamps: Mapping[TopicPartition, int],
-        *,
-        read_committed: bool = False,
-        leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
-    ) -> dict[TopicPartition, ListedOffset]:
-        topic_class = ListOffsetsRequest.ListOffsetsTopic
-        lowest = 1 if MAX_TIMESTAMP not in timestamps.values() else 7
-
-        def ask(node: Node, partitions: list[TopicPartition]) -> dict[TopicPartition, ListedOffset]:
-            topics: dict[str, Any] = {}
-            for key in partitions:
-                one = topic_class.ListOffsetsPartition(
-                    partition_index=key[1],
-                    current_leader_epoch=leader_epochs.get(key, NO_EPOCH),
-                    timestamp=timestamps[key],
-                )
-                topics.setdefault(key[0], topic_class(name=key[0], partitions=[])).partitions.append(one)
-            request = ListOffsetsRequest(
-                replica_id=-1, isolation_level=int(read_committed), topics=list(topics.values())
-            )
-            response = self.cluster.ask(node, request, lowest=max(lowest, 2 if read_committed else 1))
-            return {
-                (topic.name, one.partition_index): ListedOffset(
-                    error_of(one.error_code),
-                    one.offset,
-                    one.timestamp,
-                    NO_EPOCH if one.leader_epoch is None else one.leader_epoch,
-                )
-                for topic in response.topics
-                for one in topic.partitions
-            }
-
-        return ask_leaders(self.cluster, timestamps, ask, ListedOffset)
-
-    def epoch_ends(
-        self,
-        epochs: Mapping[TopicPartition, int],
-        *,
-        leader_epochs: Mapping[TopicPartition, int] = NO_EPOCHS,
-    ) -> dict[TopicPartition, EpochEnd]:
-        topic_class = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-
-        def ask(node: Node, partitions: list[TopicPartition]) -> dict[TopicPartition, EpochEnd]:
-            topics: dict[str, Any] = {}
-            for key in partitions:
-                one = topic_class.OffsetForLeaderPartition(
-                    partition=key[1],
-                    current_leader_epoch=leader_epochs.get(key, NO_EPOCH),
-                    leader_epoch=epochs[key],
-                )
-                topics.setdefault(key[0], topic_class(topic=key[0], partitions=[])).partitions.append(one)
-            request = OffsetForLeaderEpochRequest(replica_id=-1, topics=list(topics.values()))
-            return {
-                (topic.topic, one.partition): EpochEnd(
-                    error_of(one.error_code), one.leader_epoch, one.end_offset
-                )
-                for topic in self.cluster.ask(node, request, lowest=2).topics
-                for one in topic.partitions
-            }
-
-        return ask_leaders(self.cluster, epochs, ask, EpochEnd)
-
     # -- life -----------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close all connections; what waits for an answer ends with an error."""
-        self._fetching.close()
+        self._records.close()
         self.cluster.close()
 
+    # -- calls ----------------------------------------------------------------------------------
 
-def _described(topic: Any) -> TopicMetadata:
-    error = for_code(topic.error_code) if topic.error_code else None
-    partitions = sorted(topic.partitions, key=lambda one: one.partition_index)
-    return TopicMetadata(
-        topic.name,
-        topic.topic_id or _NO_ID,
-        error,
-        [
-            PartitionMetadata(
-                one.partition_index, "", True, NO_EPOCH if one.leader_epoch is None else one.leader_epoch
-            )
-            for one in partitions
-            if error is None
-        ],
+    metadata = _passed_on(_topics, RemoteTopics.metadata)
+    create_topics = _passed_on(_topics, RemoteTopics.create_topics)
+    create_partitions = _passed_on(_topics, RemoteTopics.create_partitions)
+    delete_topics = _passed_on(_topics, RemoteTopics.delete_topics)
+
+    produce = _passed_on(_records, RemoteRecords.produce)
+    fetch = _passed_on(_records, RemoteRecords.fetch)
+    list_offsets = _passed_on(_records, RemoteRecords.list_offsets)
+    epoch_ends = _passed_on(_records, RemoteRecords.epoch_ends)
+
+    join_group = _passed_on(_groups, RemoteGroups.join_group)
+    sync_group = _passed_on(_groups, RemoteGroups.sync_group)
+    heartbeat = _passed_on(_groups, RemoteGroups.heartbeat)
+    leave_group = _passed_on(_groups, RemoteGroups.leave_group)
+    describe_groups = _passed_on(_groups, RemoteGroups.describe_groups)
+    list_groups = _passed_on(_groups, RemoteGroups.list_groups)
+    delete_groups = _passed_on(_groups, RemoteGroups.delete_groups)
+    commit_offsets = _passed_on(_groups, RemoteGroups.commit_offsets)
+    fetch_offsets = _passed_on(_groups, RemoteGroups.fetch_offsets)
+    delete_offsets = _passed_on(_groups, RemoteGroups.delete_offsets)
+
+    init_producer_id = _passed_on(_transactions, RemoteTransactions.init_producer_id)
+    add_partitions_to_transaction = _passed_on(
+        _transactions, RemoteTransactions.add_partitions_to_transaction
     )
+    add_offsets_to_transaction = _passed_on(_transactions, RemoteTransactions.add_offsets_to_transaction)
+    commit_transaction_offsets = _passed_on(_transactions, RemoteTransactions.commit_transaction_offsets)
+    end_transaction = _passed_on(_transactions, RemoteTransactions.end_transaction)
+    describe_producers = _passed_on(_transactions, RemoteTransactions.describe_producers)
+    describe_transactions = _passed_on(_transactions, RemoteTransactions.describe_transactions)
+    list_transactions = _passed_on(_transactions, RemoteTransactions.list_transactions)
+
+    describe_configs = _passed_on(_admin, RemoteAdmin.describe_configs)
+    alter_configs = _passed_on(_admin, RemoteAdmin.alter_configs)
+    delete_records = _passed_on(_admin, RemoteAdmin.delete_records)
+    log_directories = _passed_on(_admin, RemoteAdmin.log_directories)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import gevent
 from kafka.errors import CoordinatorNotAvailableError, KafkaError, for_code
 from kafka.protocol.admin import (
     DescribeProducersRequest,
@@ -42,14 +41,15 @@ from dafka.broker.remote.cluster import TRANSACTION, Cluster
 from dafka.broker.remote.coordinators import MOVED, ask_coordinator, unavailable
 from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
 from dafka.broker.remote.leaders import ask_leaders
-from dafka.broker.remote.limits import RETRIES, RETRY_BACKOFF
 from dafka.broker.remote.nodes import Node
+from dafka.broker.remote.retrying import attempts
 
 
 class RemoteTransactions(TransactionInterface):
-    """Transactions of a cluster; its class has a ``cluster``."""
+    """Transactions of a cluster."""
 
-    cluster: Cluster
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
 
     def init_producer_id(
         self,
@@ -137,7 +137,7 @@ class RemoteTransactions(TransactionInterface):
             topics=committed_topics(topic_class, topic_class.TxnOffsetCommitRequestPartition, offsets),
         )
         member = member_id != NO_MEMBER or instance_id is not None
-        return ask_by_partition(self.cluster, group, request, offsets, lowest=3 if member else 0)
+        return ask_by_partition(self._cluster, group, request, offsets, lowest=3 if member else 0)
 
     def end_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool
@@ -158,7 +158,7 @@ class RemoteTransactions(TransactionInterface):
             for name, number in some:
                 topic = DescribeProducersRequest.TopicRequest(name=name, partition_indexes=[])
                 topics.setdefault(name, topic).partition_indexes.append(number)
-            response = self.cluster.ask(node, DescribeProducersRequest(topics=list(topics.values())))
+            response = self._cluster.ask(node, DescribeProducersRequest(topics=list(topics.values())))
             return {
                 (topic.name, one.partition_index): ProducersOfPartition(
                     error_of(one.error_code), [_active(producer) for producer in one.active_producers or ()]
@@ -167,7 +167,7 @@ class RemoteTransactions(TransactionInterface):
                 for one in topic.partitions
             }
 
-        return ask_leaders(self.cluster, partitions, ask, ProducersOfPartition)
+        return ask_leaders(self._cluster, partitions, ask, ProducersOfPartition)
 
     def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, TransactionDescription]:
         return {one: self._describe_transaction(one) for one in transactional_ids}
@@ -206,8 +206,8 @@ class RemoteTransactions(TransactionInterface):
             state_filters=list(states), producer_id_filters=list(producer_ids), duration_filter=-1
         )
         found = []
-        for node in self.cluster.nodes:
-            response = self.cluster.ask(node, request)
+        for node in self._cluster.nodes:
+            response = self._cluster.ask(node, request)
             if response.error_code:
                 raise for_code(response.error_code)(f"listing the transactions of broker {node.node_id}")
             found += [
@@ -219,10 +219,8 @@ class RemoteTransactions(TransactionInterface):
     # -- inside ---------------------------------------------------------------------------------
 
     def _ask_any(self, request: Any, lowest: int) -> Any:
-        for attempt in range(RETRIES + 1):
-            if attempt:
-                gevent.sleep(RETRY_BACKOFF)
-            response = self.cluster.ask_any(request, lowest=lowest)
+        for _ in attempts():
+            response = self._cluster.ask_any(request, lowest=lowest)
             if not response.error_code or for_code(response.error_code) not in MOVED:
                 break
         return response
@@ -242,7 +240,7 @@ class RemoteTransactions(TransactionInterface):
         **options: Any,
     ) -> Any:
         return ask_coordinator(
-            self.cluster, TRANSACTION, transactional_id, request, errors, wait=0.0, **options
+            self._cluster, TRANSACTION, transactional_id, request, errors, wait=0.0, **options
         )
 
 

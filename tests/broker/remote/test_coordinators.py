@@ -215,7 +215,7 @@ def test_a_commit_that_is_repeated_does_not_overwrite_a_later_one_of_its_member(
 
     assert remote.hub.run(later) == [None, None, None]
     assert stored == [1, 2, 3]
-    assert len(remote.remote._committing) == 0
+    assert len(remote.remote._groups._committing) == 0
 
 
 def test_a_sync_hands_the_assignments_in_and_brings_the_own_one(fake, remote_to):
