@@ -14,7 +14,6 @@ from __future__ import annotations
 import atexit
 import logging
 from collections.abc import Callable, Iterable
-from itertools import accumulate
 from time import monotonic
 from typing import Any
 
@@ -208,8 +207,7 @@ class Sender:
                 for batch in batches:
                     self._resolve(batch, -1, -1, None)
             else:
-                offsets = answer.base_offsets or _following(answer.base_offset, batches)
-                for batch, offset in zip(batches, offsets, strict=True):
+                for batch, offset in zip(batches, answer.base_offsets, strict=True):
                     self._resolve(batch, offset, answer.timestamp, None)
         if unknown:
             self._try_to_refresh(unknown)
@@ -287,8 +285,3 @@ class Sender:
             self._no_metadata.again("no metadata of %s: %r", names, error)
         else:
             self._no_metadata.over()
-
-
-def _following(offset: int, batches: list[Batch]) -> list[int]:
-    """Where batches are that stand one behind the other."""
-    return list(accumulate((batch.count for batch in batches[:-1]), initial=offset))

@@ -76,8 +76,9 @@ def decode_produce(answer: memoryview, version: int) -> dict[TopicPartition, Pro
             if flexible:
                 position = skip_tags(answer, position)
             error = error_of(code)
+            base_offsets = (base_offset,) if error is None else ()
             outcomes[topic or "", number] = Produced(
-                error, base_offset, append_time, log_start, detail or "", record_errors=wrong
+                error, base_offsets, append_time, log_start, detail or "", record_errors=wrong
             )
         if flexible:
             position = skip_tags(answer, position)

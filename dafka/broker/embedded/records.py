@@ -30,8 +30,9 @@ from dafka.broker.interface.records import (
 )
 from dafka.broker.limits import RECORDS_AT_ONCE, WIDE_PRODUCE
 from dafka.broker.records.admission import admit, takes_time
+from dafka.broker.records.append import PartitionAppend, Request, check_batches
 from dafka.broker.records.fetch import Fetch
-from dafka.broker.records.leader import Leaders, Request, Share, check_batches
+from dafka.broker.records.leader import Leaders
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.pending import PendingAppends
 from dafka.broker.records.producer_state import ProducerStates
@@ -44,7 +45,7 @@ from dafka.hub.turns import Pace, next_turn
 from dafka.log import DamagedError, Log, LogError
 
 _LAST_TIMESTAMP = 2**63 - 1
-_Taken = tuple[Partition, Share]
+_Taken = tuple[Partition, PartitionAppend]
 
 
 class RecordCalls(RecordInterface):
@@ -71,7 +72,7 @@ class RecordCalls(RecordInterface):
         self._lifecycle = lifecycle
         self._fetches: set[Fetch] = set()
         self._entrance = Turns()
-        self._lines: Lines[Partition] = Lines()  # of shares whose admission takes its time
+        self._lines: Lines[Partition] = Lines()  # of appends whose admission takes its time
 
     def abandon_fetches(self) -> None:
         """End the fetches that wait: the broker is being stopped."""
@@ -104,13 +105,16 @@ class RecordCalls(RecordInterface):
     def _checked(
         self, batches: Mapping[TopicPartition, Sequence[bytes]], request: Request, acks: int, wide: bool
     ) -> Iterator[_Taken]:
-        """The shares of a call, without what is wrong by itself; many as fast as they are written: others are
-        not to wait for all of them."""
+        """The appends of a call; batches that are refused are answered here.
+
+        The appends of a wide call come as fast as they are written, so that other calls need not wait for
+        all of them.
+        """
         for (name, number), contents in Pace().over(batches.items()) if wide else batches.items():
             if wide:
                 self._wait_for_rounds()
             partition = self._topics.partition(name, number)
-            outcome: Share | Produced
+            outcome: PartitionAppend | Produced
             if partition is None:
                 outcome = Produced(UnknownTopicOrPartitionError)
             elif not partition.writable:
@@ -120,7 +124,7 @@ class RecordCalls(RecordInterface):
                 outcome = Produced(InvalidRequiredAcksError, detail=f"acks is -1, 0 or 1, not {acks}")
             else:
                 outcome = check_batches(contents, request)
-                if isinstance(outcome, Share):
+                if isinstance(outcome, PartitionAppend):
                     request.left += 1
                     yield partition, outcome
                     continue
@@ -130,44 +134,44 @@ class RecordCalls(RecordInterface):
         while self._pending.too_many:
             self._pending.wait_for_less()
 
-    def _take_all(self, shares: Iterable[_Taken], request: Request, acks: int, wide: bool) -> None:
+    def _take_all(self, appends: Iterable[_Taken], request: Request, acks: int, wide: bool) -> None:
         """Append what the topics' configurations allow, each partition's in the order of the calls.
 
         What has to be compressed or walked through takes its time, and so do many records; what comes behind
         it in the same partition waits for it. The rest is appended before any other green thread runs.
         """
-        waiting: deque[tuple[Partition, Share, Place]] = deque()
+        waiting: deque[tuple[Partition, PartitionAppend, Place]] = deque()
         records = 0
-        for partition, share in shares:
-            records += sum(share.spans)
+        for partition, append in appends:
+            records += sum(append.spans)
             if wide and records > RECORDS_AT_ONCE:
                 next_turn()
                 records = 0
             late = partition in self._lines or records > RECORDS_AT_ONCE
-            if late or takes_time(self._configs.settings(partition.topic), share):
-                waiting.append((partition, share, self._lines.join(partition)))
+            if late or takes_time(self._configs.settings(partition.topic), append):
+                waiting.append((partition, append, self._lines.join(partition)))
             else:
-                self._take(partition, share, request, acks)
+                self._take(partition, append, request, acks)
         try:
             pace = Pace()
             while waiting:
-                partition, share, place = waiting[0]
+                partition, append, place = waiting[0]
                 place.wait()
                 pace.rest()
                 self._wait_for_rounds()
-                self._take(partition, share, request, acks)
+                self._take(partition, append, request, acks)
                 waiting.popleft()
                 self._lines.leave(partition, place)
         finally:
             for partition, _, place in waiting:
                 self._lines.leave(partition, place)
 
-    def _take(self, partition: Partition, share: Share, request: Request, acks: int) -> None:
-        refused = admit(self._configs.settings(partition.topic), share, acks)
+    def _take(self, partition: Partition, append: PartitionAppend, request: Request, acks: int) -> None:
+        refused = admit(self._configs.settings(partition.topic), append, acks)
         if refused is not None:
             request.answer((partition.topic.name, partition.number), refused)
             return
-        self._leaders.append(partition, share)
+        self._leaders.append(partition, append)
 
     def fetch(
         self,

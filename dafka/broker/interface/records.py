@@ -30,21 +30,24 @@ class RecordError(NamedTuple):
 class Produced(NamedTuple):
     """The outcome for one partition of a produce.
 
-    ``base_offset`` is the offset of the first record; ``timestamp`` (ms) is -1 where records keep the time
-    that their producer gave them; ``detail`` says in words what is wrong. ``base_offsets`` are there only
-    where the batches do not stand one behind the other, because some of them had come before or because
-    they were taken one at a time (by a remote broker); with an error, they are those of the batches that
-    were taken before the first that was not. ``record_errors`` are the records because of which the others
-    were refused with them, if that is known.
+    ``base_offsets`` are the offsets of the first record of each batch; with an error, those of the batches
+    that were appended before the refused one (a remote broker appends them one at a time); with ``acks`` 0
+    there are none. ``timestamp`` (ms) is -1 where records keep the time that their producer gave them.
+    ``detail`` says in words what is wrong. ``record_errors`` are the records because of which the others were
+    refused with them, if that is known.
     """
 
     error: Error | None
-    base_offset: int = NO_OFFSET
+    base_offsets: tuple[int, ...] = ()
     timestamp: int = -1
     log_start_offset: int = NO_OFFSET
     detail: str = ""
-    base_offsets: Sequence[int] = ()
     record_errors: Sequence[RecordError] = ()
+
+    @property
+    def base_offset(self) -> int:
+        """The offset of the first record that was produced; -1 if there was an error, or with ``acks`` 0."""
+        return self.base_offsets[0] if self.error is None and self.base_offsets else NO_OFFSET
 
 
 class FetchFrom(NamedTuple):

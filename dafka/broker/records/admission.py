@@ -28,7 +28,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.interface.broker import Produced
-from dafka.broker.records.leader import Share
+from dafka.broker.records.append import PartitionAppend
 from dafka.broker.records.record_errors import LAST_TIMESTAMP, refusal, timestamp_error
 from dafka.broker.topics.configs import TopicSettings
 from dafka.hub.pool import BATCHES
@@ -70,8 +70,8 @@ class Found(NamedTuple):
     keyless: bool
 
 
-def admit(settings: TopicSettings, share: Share, acks: int) -> Produced | None:
-    """Make a share what is to be stored; what is wrong with it, if it is refused.
+def admit(settings: TopicSettings, append: PartitionAppend, acks: int) -> Produced | None:
+    """Make the batches of an append what is to be stored; the refusal if they are not taken.
 
     Waits as a green thread if it :func:`takes_time`.
     """
@@ -80,37 +80,37 @@ def admit(settings: TopicSettings, share: Share, acks: int) -> Produced | None:
         return Produced(NotEnoughReplicasError, detail=detail)
     now = int(time.time() * 1000)
     try:
-        _check_sizes(settings, share)
-        for position, content in enumerate(share.batches):
-            dated = _examined(settings, share, content, now)
+        _check_sizes(settings, append)
+        for position, content in enumerate(append.batches):
+            dated = _examined(settings, append, content, now)
             if dated is not None:
-                share.batches = [*share.batches]
-                share.batches[position] = dated
+                append.batches = [*append.batches]
+                append.batches[position] = dated
         if settings.compression != "producer":
-            share.batches = [_recompressed(settings.compression, content) for content in share.batches]
-            share.size = sum(map(len, share.batches))
-            _check_sizes(settings, share)
+            append.batches = [_recompressed(settings.compression, content) for content in append.batches]
+            append.size = sum(map(len, append.batches))
+            _check_sizes(settings, append)
     except RefusedError as refused:
         return refused.produced
     if settings.log_append_time:
-        share.timestamp = now
-        share.batches = [_stamped(content, now) for content in share.batches]
+        append.timestamp = now
+        append.batches = [_stamped(content, now) for content in append.batches]
     return None
 
 
-def takes_time(settings: TopicSettings, share: Share) -> bool:
+def takes_time(settings: TopicSettings, append: PartitionAppend) -> bool:
     """Whether :func:`admit` may take its time."""
     if settings.compression != "producer":
         return True
-    for content in share.batches:
+    for content in append.batches:
         header = read_header(content)
         if not is_small(content) and (header.count > _COUNTED or _has_to_be_walked(settings, header)):
             return True
     return False
 
 
-def _check_sizes(settings: TopicSettings, share: Share) -> None:
-    for content in share.batches:
+def _check_sizes(settings: TopicSettings, append: PartitionAppend) -> None:
+    for content in append.batches:
         if len(content) > settings.max_message_bytes:
             detail = f"a batch of {len(content)} bytes, max.message.bytes is {settings.max_message_bytes}"
             raise RefusedError(Produced(MessageSizeTooLargeError, detail=detail))
@@ -124,7 +124,7 @@ def _has_to_be_walked(settings: TopicSettings, header: BatchHeader) -> bool:
     return header.base_timestamp > header.max_timestamp or settings.timestamp_before_max_ms != LAST_TIMESTAMP
 
 
-def _examined(settings: TopicSettings, share: Share, content: bytes, now: int) -> bytes | None:
+def _examined(settings: TopicSettings, append: PartitionAppend, content: bytes, now: int) -> bytes | None:
     """The batch if its largest timestamp has to be put right, None if it stays. Raises RefusedError."""
     header = read_header(content)
     found = None
@@ -133,28 +133,30 @@ def _examined(settings: TopicSettings, share: Share, content: bytes, now: int) -
     else:
         _check_records(content, header)
     if found is not None and found.keyless and settings.compacted:
-        raise _with_records(settings, share, now, Produced(InvalidRecordError))
+        raise _with_records(settings, append, now, Produced(InvalidRecordError))
     if settings.log_append_time:
         return None
     if header.timestamp_type:
         detail = "the producer says LogAppendTime, and message.timestamp.type is CreateTime"
-        raise _with_records(settings, share, now, Produced(InvalidTimestampError, detail=detail))
+        raise _with_records(settings, append, now, Produced(InvalidTimestampError, detail=detail))
     largest = header.max_timestamp
     if header.base_timestamp > largest:
         largest = header.base_timestamp if found is None else found.largest
     oldest = header.base_timestamp if found is None else found.oldest
     wrong = timestamp_error(settings, largest, now) or timestamp_error(settings, oldest, now)
     if wrong:
-        raise _with_records(settings, share, now, Produced(InvalidTimestampError, detail=wrong))
+        raise _with_records(settings, append, now, Produced(InvalidTimestampError, detail=wrong))
     if largest == header.max_timestamp and largest >= 0:
         return None
     dated = header._replace(max_timestamp=largest if largest >= 0 else now)
     return _packed(dated, content[HEADER_OCTETS:])
 
 
-def _with_records(settings: TopicSettings, share: Share, now: int, otherwise: Produced) -> RefusedError:
-    """The refusal of a share that says which of its records are wrong."""
-    contents = [bytes(content) for content in share.batches]
+def _with_records(
+    settings: TopicSettings, append: PartitionAppend, now: int, otherwise: Produced
+) -> RefusedError:
+    """The refusal of an append that says which of its records are wrong."""
+    contents = [bytes(content) for content in append.batches]
     return RefusedError(BATCHES.run(refusal, settings, contents, now, otherwise))
 
 

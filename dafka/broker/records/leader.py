@@ -21,121 +21,38 @@ GET-HEADS for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-import gevent.event
-from kafka.errors import (
-    CorruptRecordError,
-    InvalidRecordError,
-    KafkaStorageError,
-    MessageSizeTooLargeError,
-    UnknownTopicOrPartitionError,
-)
+from kafka.errors import KafkaStorageError, UnknownTopicOrPartitionError
 
-from dafka.broker.interface.broker import Produced
-from dafka.broker.limits import BATCH_MAX_BYTES
+from dafka.broker.interface.records import Produced
+from dafka.broker.records.append import PartitionAppend
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.pending import PendingAppends
 from dafka.broker.records.presence import Presence
-from dafka.broker.records.producer_state import ProducerStates, RefusedBatchError
+from dafka.broker.records.producer_state import ProducerStates, RefusedBatchError, Staging
 from dafka.broker.topics.epoch_history import EpochHistory
 from dafka.broker.topics.table import Partition
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Numbered, Writer
 from dafka.log.repeating import bounded_logger
-from dafka.protocol.batch import BatchError, BatchHeader, check_batch, with_offset
+from dafka.protocol.batch import BatchHeader, with_offset
 from dafka.protocol.batch_control import encode_marker
-from dafka.protocol.batch_walk import check_count
 from dafka.protocol.errors import DafkaError
 
 log = bounded_logger(__name__)
 
 MARKER_BYTES = 80
 
-_DAMAGED = frozenset(("short", "length", "crc"))
-
 
 class TopicDeletedError(DafkaError):
     """A topic was deleted while batches for it waited for their round."""
 
 
-class Share:
-    """What one produce call has for one partition: checked batches, and how many offsets each takes.
-
-    ``headers`` are there if an idempotent producer takes part.
-    """
-
-    __slots__ = ("batches", "headers", "request", "size", "spans", "timestamp")
-
-    def __init__(self, batches: Sequence[bytes], spans: list[int], size: int, request: Request) -> None:
-        self.batches = batches
-        self.spans = spans
-        self.size = size
-        self.request = request
-        self.headers: list[BatchHeader] | None = None
-        self.timestamp = -1  # what the broker gave all records (LogAppendTime)
-
-
-class Request:
-    """One produce call: its answers, and a green thread that may wait for them."""
-
-    __slots__ = ("answers", "left", "ready", "transactional_id")
-
-    def __init__(self, transactional_id: str | None = None) -> None:
-        self.transactional_id = transactional_id
-        self.answers: dict[tuple[str, int], Produced] = {}
-        self.left = 0
-        self.ready = gevent.event.Event()
-
-    def answer(self, key: tuple[str, int], produced: Produced) -> None:
-        """Answer for a partition that :attr:`left` counts."""
-        self.answers[key] = produced
-        self.left -= 1
-        if not self.left:
-            self.ready.set()
-
-
-def check_batches(batches: Sequence[bytes], request: Request) -> Share | Produced:
-    """The share that ``batches`` make, or what is wrong with them."""
-    spans = []
-    headers = []
-    idempotent = False
-    size = 0
-    for content in batches:
-        if len(content) > BATCH_MAX_BYTES:
-            return Produced(
-                MessageSizeTooLargeError,
-                detail=f"a record batch of {len(content)} bytes, at most {BATCH_MAX_BYTES} are taken",
-            )
-        try:
-            header = check_batch(content)
-            check_count(header)
-        except BatchError as error:
-            damaged = error.cause in _DAMAGED
-            return Produced(CorruptRecordError if damaged else InvalidRecordError, detail=str(error))
-        span = header.last_offset_delta + 1
-        if header.count != span or header.is_control:
-            what = "a control batch" if header.is_control else f"{header.count} records on {span} offsets"
-            return Produced(InvalidRecordError, detail=f"{what}: clients do not write that")
-        if header.producer_id >= 0:
-            idempotent = True
-        elif header.is_transactional:
-            return Produced(InvalidRecordError, detail="a transactional batch without a producer id")
-        spans.append(span)
-        headers.append(header)
-        size += len(content)
-    if not spans:
-        return Produced(InvalidRecordError, detail="no record batch")
-    share = Share(batches, spans, size, request)
-    if idempotent:
-        share.headers = headers
-    return share
-
-
 class Leaders:
     """All leaders of a broker: appends what is produced and publishes what is committed.
 
-    ``pending`` counts each share until its commit. ``check_write(partition, header, transactional id)``
+    ``pending`` counts each append until its commit. ``check_write(partition, header, transactional id)``
     raises RefusedBatchError for what no open transaction allows.
     """
 
@@ -155,91 +72,40 @@ class Leaders:
         self._check_write = check_write
         self._pending = pending
 
-    def append(self, partition: Partition, share: Share) -> None:
-        """Take a share; its request is answered after the commit."""
-        self._pending.add(share.size)
-        if share.headers is not None:
-            self._append_once(partition, share, share.headers)
-            return
-        numbered: list[bytes] = []
+    def append(self, partition: Partition, append: PartitionAppend) -> None:
+        """Append the batches; their request is answered after the commit.
+
+        A batch of an idempotent producer that was appended before is not appended again.
+        """
+        self._pending.add(append.size)
         key = (partition.topic.name, partition.number)
-        first = base = 0
-        rows: Rows = {}
-        history: EpochHistory | None = None
         epoch = self._epochs.current
+        base_offsets: list[int] = []
+        producer_ids = {header.producer_id for header in append.headers if header.producer_id >= 0}
+        staging = self._producers.expect(partition, producer_ids) if producer_ids else None
 
-        def number(sequence: int, offset: int) -> Numbered:
-            nonlocal first, base, history
-            if partition.topic.deleted:
-                raise TopicDeletedError(f"topic {key[0]!r} was deleted")
-            partition.begun = True
-            history = self._epochs.begin(partition, rows)
-            first, base = sequence, offset
-            for content, span in zip(share.batches, share.spans, strict=True):
-                numbered.append(with_offset(content, offset, epoch))
-                offset += span
-            return Numbered(sequence, numbered, offset)
-
-        def done(error: Exception | None) -> None:
-            if error is None:
-                partition.epochs = history or partition.epochs
-                self._publish(partition, first, numbered, sum(share.spans))
-                produced = Produced(None, base, share.timestamp, partition.log_start)
-            else:
-                produced = _refused(key, error)
-            share.request.answer(key, produced)
-            self._pending.settle(share.size)
-
-        self._writer.append_numbered(partition.stored, number, share.size, done, rows)
-
-    def _append_once(self, partition: Partition, share: Share, headers: list[BatchHeader]) -> None:
-        """:meth:`append` for batches of idempotent producers: what is there already is not appended again."""
-        numbered: list[bytes] = []
-        bases: list[int] = []
-        rows: Rows = {}
-        key = (partition.topic.name, partition.number)
-        first = records = 0
-        history: EpochHistory | None = None
-        epoch = self._epochs.current
-        staging = self._producers.expect(
-            partition, {header.producer_id for header in headers if header.producer_id >= 0}
-        )
-
-        def number(sequence: int, offset: int) -> Numbered:
-            nonlocal first, records, history
-            if partition.topic.deleted:
-                raise TopicDeletedError(f"topic {key[0]!r} was deleted")
-            partition.begun = True
-            first = sequence
-            for content, header in zip(share.batches, headers, strict=True):
+        def fill(numbered: list[bytes], offset: int) -> int:
+            for position, (content, span) in enumerate(zip(append.batches, append.spans, strict=True)):
                 known = None
-                if header.producer_id >= 0:
-                    self._check_write(partition, header, share.request.transactional_id)
+                if staging is not None and append.headers[position].producer_id >= 0:
+                    header = append.headers[position]
+                    self._check_write(partition, header, append.request.transactional_id)
                     known = staging.take(header, offset)
-                bases.append(offset if known is None else known)
+                base_offsets.append(offset if known is None else known)
                 if known is None:
                     numbered.append(with_offset(content, offset, epoch))
-                    offset += header.count
-                    records += header.count
-            rows.update(staging.keep())
-            history = self._epochs.begin(partition, rows)
-            return Numbered(sequence, numbered, offset)
+                    offset += span
+            return offset
 
         def done(error: Exception | None) -> None:
-            staging.settle(error is None)
             if error is None:
-                partition.epochs = history or partition.epochs
-                if numbered:
-                    self._publish(partition, first, numbered, records)
-                ends = [base + header.count for base, header in zip(bases, headers, strict=True)]
-                apart = () if bases[1:] == ends[:-1] else tuple(bases)
-                produced = Produced(None, bases[0], share.timestamp, partition.log_start, base_offsets=apart)
+                produced = Produced(None, tuple(base_offsets), append.timestamp, partition.log_start)
             else:
                 produced = _refused(key, error)
-            share.request.answer(key, produced)
-            self._pending.settle(share.size)
+            append.request.answer(key, produced)
+            self._pending.settle(append.size)
 
-        self._writer.append_numbered(partition.stored, number, share.size, done, rows)
+        self._append(partition, append.size, staging, fill, done)
 
     def end_transaction(
         self,
@@ -255,34 +121,63 @@ class Leaders:
         ``check()`` is called when the round is put together; if it raises, no marker is written. A topic that
         was deleted has no transactions: that is a success.
         """
-        numbered: list[bytes] = []
-        rows: Rows = {}
-        first = 0
-        history: EpochHistory | None = None
         staging = self._producers.expect(partition, {producer_id})
 
-        def number(sequence: int, offset: int) -> Numbered:
-            nonlocal first, history
-            if partition.topic.deleted:
-                raise TopicDeletedError(f"topic {partition.topic.name!r} was deleted")
+        def fill(numbered: list[bytes], offset: int) -> int:
             check()
-            partition.begun = True
-            first = sequence
             marker = encode_marker(int(time.time() * 1000), producer_id, epoch, commit=commit)
             numbered.append(with_offset(marker, offset, self._epochs.current))
             staging.end_transaction(producer_id, epoch, offset, commit)
-            rows.update(staging.keep())
-            history = self._epochs.begin(partition, rows)
-            return Numbered(sequence, numbered, offset + 1)
+            return offset + 1
 
         def written(error: Exception | None) -> None:
-            staging.settle(error is None)
-            if error is None:
-                partition.epochs = history or partition.epochs
-                self._publish(partition, first, numbered, 0)
             done(None if partition.topic.deleted else error)
 
-        self._writer.append_numbered(partition.stored, number, MARKER_BYTES, written, rows)
+        self._append(partition, MARKER_BYTES, staging, fill, written, is_marker=True)
+
+    def _append(
+        self,
+        partition: Partition,
+        size: int,
+        staging: Staging | None,
+        fill: Callable[[list[bytes], int], int],
+        done: Callable[[Exception | None], None],
+        is_marker: bool = False,
+    ) -> None:
+        """Append what ``fill`` numbers, publish it after the commit of the round, and call ``done``.
+
+        ``fill(numbered, offset)`` is called when the round is put together. It adds the batches, numbered
+        from ``offset`` on, and returns the offset behind them; nothing is appended if it raises. ``staging``
+        has the producers whose state changes in the same transaction.
+        """
+        numbered: list[bytes] = []
+        rows: Rows = {}
+        first = records = 0
+        history: EpochHistory | None = None
+
+        def number(sequence: int, offset: int) -> Numbered:
+            nonlocal first, records, history
+            if partition.topic.deleted:
+                raise TopicDeletedError(f"topic {partition.topic.name!r} was deleted")
+            end = fill(numbered, offset)
+            partition.begun = True
+            first = sequence
+            records = 0 if is_marker else end - offset
+            if staging is not None:
+                rows.update(staging.keep())
+            history = self._epochs.begin(partition, rows)
+            return Numbered(sequence, numbered, end)
+
+        def written(error: Exception | None) -> None:
+            if staging is not None:
+                staging.settle(error is None)
+            if error is None:
+                partition.epochs = history or partition.epochs
+                if numbered:
+                    self._publish(partition, first, numbered, records)
+            done(error)
+
+        self._writer.append_numbered(partition.stored, number, size, written, rows)
 
     def _publish(self, partition: Partition, first: int, contents: list[bytes], records: int) -> None:
         try:

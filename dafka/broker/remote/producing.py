@@ -108,9 +108,9 @@ class Producing:
 
 def _merged(taken: list[Produced], refused: Produced | None) -> Produced:
     """The outcome of several batches for one partition."""
-    offsets = [one.base_offset for one in taken]
+    offsets = tuple(offset for one in taken for offset in one.base_offsets)
     if refused is not None:
         return refused._replace(base_offsets=offsets)
     if not taken:
         return Produced(None)
-    return taken[0]._replace(base_offsets=offsets) if len(taken) > 1 else taken[0]
+    return taken[0]._replace(base_offsets=offsets)

@@ -49,6 +49,6 @@ def test_a_produce_response_of_kafka_python_is_read(version):
     outcomes = decode_produce(memoryview(response.encode(version=version)), version)
     detail, wrong = ("a record is wrong", ((0, "too large"),)) if version >= 8 else ("", ())
     assert outcomes == {
-        ("a", 3): Produced(MessageSizeTooLargeError, -1, -1, -1, detail, record_errors=wrong),
-        ("a", 4): Produced(None, 2**40, 12, 5 if version >= 5 else -1),
+        ("a", 3): Produced(MessageSizeTooLargeError, (), -1, -1, detail, record_errors=wrong),
+        ("a", 4): Produced(None, (2**40,), 12, 5 if version >= 5 else -1),
     }

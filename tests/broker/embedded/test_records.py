@@ -18,8 +18,8 @@ from dafka.protocol.batch_walk import walk_records
 
 def test_batches_are_numbered_one_behind_the_other(client):
     client.create("t")
-    assert client.produce("t", b"a", b"b") == Produced(None, 0, -1, 0)
-    assert client.produce("t", b"c") == Produced(None, 2, -1, 0)
+    assert client.produce("t", b"a", b"b") == Produced(None, (0,), -1, 0)
+    assert client.produce("t", b"c") == Produced(None, (2,), -1, 0)
     assert client.values("t") == [b"a", b"b", b"c"]
 
 
@@ -81,7 +81,7 @@ def test_a_bad_batch_is_refused_with_all_that_came_for_its_partition(client, con
     answers = client.call("produce", {("t", 0): contents, ("t", 1): [batch(b"other")]})
     assert (answers["t", 0].error, answers["t", 0].base_offset) == (error, -1)
     assert answers["t", 0].detail
-    assert answers["t", 1] == Produced(None, 0, -1, 0)
+    assert answers["t", 1] == Produced(None, (0,), -1, 0)
     assert client.values("t") == []
 
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_written_is_an_error_and_the_next_records_take_its_offset
         committed = client.call("commit_offsets", "g", {("t", 0): CommittedOffset(1)})
         assert committed == {("t", 0): errors.KafkaStorageError}
         assert client.call("delete_topics", ["t"]) == {"t": errors.KafkaStorageError}
-    assert client.produce("t", b"after") == Produced(None, 1, -1, 0)
+    assert client.produce("t", b"after") == Produced(None, (1,), -1, 0)
     assert client.values("t") == [b"before", b"after"]
 
 

@@ -20,7 +20,8 @@ from kafka import TopicPartition
 from compat.kafka import KafkaConsumer
 from dafka import Broker
 from dafka.broker.interface.broker import EARLIEST, LATEST, CommittedOffset, EpochEnd, Fetched, FetchFrom
-from dafka.log import Log, LogWriteError
+from dafka.log import LogWriteError
+from dafka.log.space import Space
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_reader import decode_batch
 
@@ -38,14 +39,14 @@ class Machine:
         self._boot = folder / "boot"
         self._boots = 0
         monkeypatch.setattr("dafka.log.boot._BOOT_ID", str(self._boot))
-        checkpoint = Log.checkpoint
+        checkpoint = Space.checkpoint
 
-        def and_sync(log: Log, truncate: bool = False) -> bool:
-            done = checkpoint(log, truncate)
+        def and_sync(space: Space, truncate: bool = False) -> bool:
+            done = checkpoint(space, truncate)
             self.synced()
             return done
 
-        monkeypatch.setattr(Log, "checkpoint", and_sync)
+        monkeypatch.setattr(Space, "checkpoint", and_sync)
         self.reboot()
 
     def reboot(self) -> None:

@@ -106,7 +106,7 @@ def test_several_batches_for_a_partition_go_one_at_a_time_up_to_the_first_refuse
     broker.answers[PRODUCE] = lambda request: produced(request, *next(answers))
     outcome = remote_to(fake.addresses).produce({("t", 0): [BATCH] * 5})["t", 0]
     assert outcome.error is RequestTimedOutError
-    assert outcome.base_offsets == [10, 20]
+    assert outcome.base_offsets == (10, 20)
     assert broker.counts[PRODUCE] == 3
     sizes = [
         len(one.records)

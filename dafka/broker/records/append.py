@@ -1,0 +1,89 @@
+"""What one produce call appends to its partitions: batches that were checked, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gevent.event
+from kafka.errors import CorruptRecordError, InvalidRecordError, MessageSizeTooLargeError
+
+from dafka.broker.interface.records import Produced
+from dafka.broker.limits import BATCH_MAX_BYTES
+from dafka.protocol.batch import BatchError, BatchHeader, check_batch
+from dafka.protocol.batch_walk import check_count
+
+_DAMAGED = frozenset(("short", "length", "crc"))
+
+
+class PartitionAppend:
+    """What one produce call appends to one partition: checked batches, and how many offsets each takes.
+
+    ``headers`` are filled in if one of the batches is an idempotent producer's. ``timestamp`` is what the
+    broker gave all records (LogAppendTime), or -1.
+    """
+
+    __slots__ = ("batches", "headers", "request", "size", "spans", "timestamp")
+
+    def __init__(self, batches: Sequence[bytes], spans: list[int], size: int, request: Request) -> None:
+        self.batches = batches
+        self.spans = spans
+        self.size = size
+        self.request = request
+        self.headers: list[BatchHeader] = []
+        self.timestamp = -1
+
+
+class Request:
+    """One produce call: its answers, and a green thread that may wait for them."""
+
+    __slots__ = ("answers", "left", "ready", "transactional_id")
+
+    def __init__(self, transactional_id: str | None = None) -> None:
+        self.transactional_id = transactional_id
+        self.answers: dict[tuple[str, int], Produced] = {}
+        self.left = 0
+        self.ready = gevent.event.Event()
+
+    def answer(self, key: tuple[str, int], produced: Produced) -> None:
+        """Answer for a partition that :attr:`left` counts."""
+        self.answers[key] = produced
+        self.left -= 1
+        if not self.left:
+            self.ready.set()
+
+
+def check_batches(batches: Sequence[bytes], request: Request) -> PartitionAppend | Produced:
+    """The append of these batches, or what is wrong with them."""
+    spans = []
+    headers = []
+    idempotent = False
+    size = 0
+    for content in batches:
+        if len(content) > BATCH_MAX_BYTES:
+            return Produced(
+                MessageSizeTooLargeError,
+                detail=f"a record batch of {len(content)} bytes, at most {BATCH_MAX_BYTES} are taken",
+            )
+        try:
+            header = check_batch(content)
+            check_count(header)
+        except BatchError as error:
+            damaged = error.cause in _DAMAGED
+            return Produced(CorruptRecordError if damaged else InvalidRecordError, detail=str(error))
+        span = header.last_offset_delta + 1
+        if header.count != span or header.is_control:
+            what = "a control batch" if header.is_control else f"{header.count} records on {span} offsets"
+            return Produced(InvalidRecordError, detail=f"{what}: clients do not write that")
+        if header.producer_id >= 0:
+            idempotent = True
+        elif header.is_transactional:
+            return Produced(InvalidRecordError, detail="a transactional batch without a producer id")
+        spans.append(span)
+        headers.append(header)
+        size += len(content)
+    if not spans:
+        return Produced(InvalidRecordError, detail="no record batch")
+    append = PartitionAppend(batches, spans, size, request)
+    if idempotent:
+        append.headers = headers
+    return append
