@@ -7,8 +7,11 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Protocol
 
+from broker.clients import Client
+
 from dafka import Broker
 from dafka.broker.codec.reader import read_message
+from dafka.broker.server import answer
 
 TIMEOUT = 20.0
 
@@ -103,3 +106,10 @@ def decoded(request: Any, response_name: str, version: int, frame: bytes, correl
     response, end = read_message(response_class, version, memoryview(frame), 5 if flexible else 4)
     assert end == len(frame)
     return response
+
+
+def answered(client: Client, request: Any, version: int | None = None) -> Any:
+    """What the broker of ``client`` answers to a request as an object, in process."""
+    if version is not None:
+        request.API_VERSION = version
+    return client.connection.hub.run(answer, client.core, request)

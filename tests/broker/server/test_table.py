@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 from broker.clients import Client
-from broker.server.client import WireClient
+from broker.server.client import WireClient, answered
 from broker.server.samples import NO_ID, samples
+from kafka.errors import (
+    UnsupportedVersionError,
+)
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
-from kafka.protocol.metadata import ApiVersionsRequest
+from kafka.protocol.consumer import (
+    FetchRequest,
+)
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from dafka.broker.server.table import BY_KEY, Api
 
@@ -30,7 +36,7 @@ VERSIONS = [
 def test_there_is_a_sample_of_every_api():
     by_hand = {
         api.key for api in BY_KEY.values() if api.home is None
-    }  # whose tests are in test_consumer_groups
+    }  # which are tested in answers/test_groups.py
     assert {sample.API_KEY for sample in samples("topic", NO_ID)} >= BY_KEY.keys() - by_hand
 
 
@@ -81,3 +87,17 @@ def test_tools_that_take_the_clusters_version_from_its_features_find_kafka_4(wir
     assert answer.finalized_features_epoch >= 0
     announced = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
     assert infer_broker_version_from_api_versions(announced) >= (4, 0)
+
+
+def test_a_request_without_a_version_has_the_newest_one(client: Client):
+    client.create("topic")
+    topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
+    (topic,) = answered(
+        client, MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=None, topic_id=topic_id)])
+    ).topics
+    assert (topic.name, topic.error_code) == ("topic", 0)
+
+
+def test_an_api_without_objects_is_refused_in_process(client: Client):
+    with pytest.raises(UnsupportedVersionError, match="FetchRequest"):
+        answered(client, FetchRequest())

@@ -1,11 +1,10 @@
-"""Answers about configuration and what is on disk."""
+"""Answers about configurations of topics, groups and the broker."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kafka.errors import UnsupportedVersionError
-from kafka.protocol.admin.cluster import DescribeLogDirsResponse
 from kafka.protocol.admin.configs import (
     AlterConfigsResponse,
     DescribeConfigsResponse,
@@ -16,14 +15,13 @@ from kafka.protocol.admin.configs import (
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import BrokerInterface
-from dafka.broker.server.answers.naming import by_topic, version_of
+from dafka.broker.server.answers.naming import version_of
 from dafka.broker.server.context import Context
 
-_LOGGERS = 8  # of a broker, of which there are none here
+_LOGGERS = 8  # the resource type of broker loggers, of which there are none
 _LISTED = {*ResourceType, _LOGGERS}
 _Described = DescribeConfigsResponse.DescribeConfigsResult
 _Entry = _Described.DescribeConfigsResourceResult
-_Folder = DescribeLogDirsResponse.DescribeLogDirsResult
 
 
 def describe_configs(broker: BrokerInterface, request: Any, context: Context) -> Any:
@@ -62,7 +60,7 @@ def describe_configs(broker: BrokerInterface, request: Any, context: Context) ->
 
 
 def alter_configs(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Settings that are not named go back to their defaults."""
+    """Settings that are not in the request return to their defaults."""
     changes = {
         Resource(one.resource_type, one.resource_name): [
             ConfigChange(config.name, ConfigOperation.SET, config.value) for config in one.configs
@@ -106,7 +104,7 @@ def _altered(
 
 
 def list_config_resources(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Version 0 asks for client metrics only."""
+    """Version 0 lists client metrics only."""
     kinds = set(request.resource_types or ResourceType)
     if version_of(request) == 0:
         kinds = {ResourceType.CLIENT_METRICS}
@@ -125,36 +123,3 @@ def list_config_resources(broker: BrokerInterface, request: Any, context: Contex
         error_code=0,
         config_resources=[resource(resource_name=name, resource_type=int(kind)) for name, kind in names],
     )
-
-
-def describe_log_dirs(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    wanted = None
-    topics = None
-    if request.topics is not None:
-        topics = [topic.topic for topic in request.topics]
-        wanted = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
-    results = []
-    for folder in broker.log_directories(topics):
-        sizes = {key: size for key, size in folder.sizes.items() if wanted is None or key in wanted}
-        results.append(
-            _Folder(
-                error_code=error_code(folder.error),
-                log_dir=folder.path,
-                topics=[
-                    _Folder.DescribeLogDirsTopic(
-                        name=name,
-                        partitions=[
-                            _Folder.DescribeLogDirsTopic.DescribeLogDirsPartition(
-                                partition_index=number, partition_size=size, offset_lag=0, is_future_key=False
-                            )
-                            for number, size in partitions
-                        ],
-                    )
-                    for name, partitions in by_topic(sizes).items()
-                ],
-                total_bytes=folder.total_bytes,
-                usable_bytes=folder.usable_bytes,
-                is_cordoned=False,
-            )
-        )
-    return DescribeLogDirsResponse(throttle_time_ms=0, error_code=0, results=results)

@@ -1,4 +1,4 @@
-"""Answers about the cluster: Metadata and FindCoordinator."""
+"""Metadata and FindCoordinator: which brokers, topics and partitions there are, and who leads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka.protocol.metadata.metadata import MetadataResponse
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, Metadata, TopicMetadata
-from dafka.broker.server.answers.naming import NO_UUID, topic_names, version_of
+from dafka.broker.server.answers.naming import NO_UUID, topic_fields, topic_names, version_of
 from dafka.broker.server.answers.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from dafka.broker.server.context import Context
 from dafka.hub.pool import REQUESTS
@@ -21,7 +21,7 @@ _Partition = _Topic.MetadataResponsePartition
 
 
 def metadata(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Brokers, and topics by name or by id. Unlike Kafka a name that is asked for twice comes once."""
+    """Brokers, and topics by name or id. Unlike in Kafka, a topic that is named twice is answered once."""
     version = version_of(request)
     create = bool(request.allow_auto_topic_creation) if version >= 4 else True
     unknown: list[Any] = []
@@ -68,30 +68,14 @@ def _response(found: Metadata, unknown: list[Any], request: Any, version: int) -
 
 
 def _topic(topic: TopicMetadata, node: int, with_operations: bool) -> Any:
-    nodes = [node]
     return _Topic(
-        error_code=error_code(topic.error),
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=False,
-        partitions=[
-            _Partition(
-                error_code=0,
-                partition_index=one.number,
-                leader_id=node,
-                leader_epoch=one.leader_epoch,
-                replica_nodes=nodes,
-                isr_nodes=nodes,
-                offline_replicas=[],
-            )
-            for one in topic.partitions
-        ],
+        **topic_fields(topic, _Partition, node),
         authorized_operations=TOPIC_OPERATIONS if with_operations else None,
     )
 
 
 def find_coordinator(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """This broker is the coordinator of every group and every transactional id."""
+    """This broker coordinates every group and every transactional id."""
     version = version_of(request)
     number, host, port = broker.metadata(()).brokers[0]
     known = version == 0 or request.key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION)

@@ -1,12 +1,13 @@
-"""What the answers share: the version of a request, topics by id, and grouping by topic."""
+"""What the answers share: the version of a request, names and fields of topics, and grouping by topic."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
-from dafka.broker.interface.broker import BrokerInterface, TopicPartition
+from dafka.broker.codec.errors import error_code
+from dafka.broker.interface.broker import BrokerInterface, PartitionMetadata, TopicMetadata, TopicPartition
 
 NO_UUID = UUID(int=0)
 
@@ -31,3 +32,37 @@ def by_topic(partitions: Mapping[TopicPartition, T]) -> dict[str, list[tuple[int
     for (topic, number), value in partitions.items():
         topics.setdefault(topic, []).append((number, value))
     return topics
+
+
+def topic_fields(
+    topic: TopicMetadata,
+    partition_class: Any,
+    node: int,
+    partitions: Sequence[PartitionMetadata] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """The fields that a topic has in Metadata and in DescribeTopicPartitions.
+
+    ``node`` is the only broker, ``partitions`` the partitions to describe (None: all), and ``more`` further
+    fields of each partition.
+    """
+    nodes = [node]
+    return {
+        "error_code": error_code(topic.error),
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": False,
+        "partitions": [
+            partition_class(
+                error_code=0,
+                partition_index=one.number,
+                leader_id=node,
+                leader_epoch=one.leader_epoch,
+                replica_nodes=nodes,
+                isr_nodes=nodes,
+                offline_replicas=[],
+                **more,
+            )
+            for one in (topic.partitions if partitions is None else partitions)
+        ],
+    }

@@ -1,4 +1,4 @@
-"""Answers that create, extend and delete topics, and those about replicas, of which there is one each."""
+"""Answers that create, extend, delete and describe topics."""
 
 from __future__ import annotations
 
@@ -6,30 +6,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafka.errors import (
-    ElectionNotNeededError,
     InvalidPartitionsError,
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
     UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
 from kafka.protocol.admin.topics import (
     CreatePartitionsResponse,
     CreateTopicsResponse,
     DeleteTopicsResponse,
-    ElectLeadersResponse,
-    ListPartitionReassignmentsResponse,
+    DescribeTopicPartitionsResponse,
 )
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.admin import ConfigEntry, Resource, ResourceType
-from dafka.broker.interface.broker import BrokerInterface, Error, TopicSpec
-from dafka.broker.server.answers.naming import NO_UUID, topic_names, version_of
+from dafka.broker.interface.broker import BrokerInterface, Error, TopicMetadata, TopicSpec
+from dafka.broker.server.answers.naming import NO_UUID, topic_fields, topic_names, version_of
+from dafka.broker.server.answers.operations import TOPIC_OPERATIONS
 from dafka.broker.server.context import Context
 
 _Created = CreateTopicsResponse.CreatableTopicResult
-_Elected = ElectLeadersResponse.ReplicaElectionResult
+_Described = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 
 def create_topics(broker: BrokerInterface, request: Any, context: Context) -> Any:
@@ -163,26 +161,39 @@ def create_partitions(broker: BrokerInterface, request: Any, context: Context) -
     )
 
 
-def elect_leaders(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Every partition has the one leader it can have: there is nothing to elect."""
-    if request.topic_partitions is None:
-        return ElectLeadersResponse(throttle_time_ms=0, error_code=0, replica_election_results=[])
-    found = broker.metadata([topic.topic for topic in request.topic_partitions]).topics
-    results = []
-    for topic in request.topic_partitions:
-        known = len(found[topic.topic].partitions)
-        partitions = []
-        for number in topic.partitions:
-            error = ElectionNotNeededError if 0 <= number < known else UnknownTopicOrPartitionError
-            partitions.append(
-                _Elected.PartitionResult(
-                    partition_id=number, error_code=error_code(error), error_message=error_message(error)
-                )
-            )
-        results.append(_Elected(topic=topic.topic, partition_result=partitions))
-    return ElectLeadersResponse(throttle_time_ms=0, error_code=0, replica_election_results=results)
+def describe_topic_partitions(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Partitions of topics in the order of their names, page by page."""
+    names = sorted(topic.name for topic in request.topics)
+    start = request.cursor
+    metadata = broker.metadata(names or None)
+    left = min(max(request.response_partition_limit, 1), 2000)
+    topics: list[Any] = []
+    for name in sorted(metadata.topics):
+        topic = metadata.topics[name]
+        first = 0
+        if start is not None:
+            if name < start.topic_name:
+                continue
+            first = max(start.partition_index, 0) if name == start.topic_name else 0
+        partitions = topic.partitions[first : first + left]
+        if left <= 0 or (topic.partitions[first:] and not partitions):
+            return _page(topics, name, first)
+        topics.append(_described(topic, partitions, metadata.controller_id))
+        left -= len(partitions)
+        if first + len(partitions) < len(topic.partitions):
+            return _page(topics, name, first + len(partitions))
+    return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=topics, next_cursor=None)
 
 
-def list_partition_reassignments(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """There is no other broker that a partition could be on its way to."""
-    return ListPartitionReassignmentsResponse(throttle_time_ms=0, error_code=0, error_message=None, topics=[])
+def _page(topics: list[Any], name: str, first: int) -> Any:
+    cursor = DescribeTopicPartitionsResponse.Cursor(topic_name=name, partition_index=first)
+    return DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=topics, next_cursor=cursor)
+
+
+def _described(topic: TopicMetadata, partitions: Any, node: int) -> Any:
+    partition_class = _Described.DescribeTopicPartitionsResponsePartition
+    more: dict[str, Any] = {"eligible_leader_replicas": [], "last_known_elr": []}
+    return _Described(
+        **topic_fields(topic, partition_class, node, partitions, **more),
+        topic_authorized_operations=sum(1 << int(operation) for operation in TOPIC_OPERATIONS),
+    )

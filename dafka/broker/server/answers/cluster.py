@@ -1,0 +1,106 @@
+"""Answers about the cluster: DescribeCluster, DescribeQuorum and UpdateFeatures. It has one node."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from kafka.errors import InvalidUpdateVersionError, UnknownTopicOrPartitionError, UnsupportedEndpointTypeError
+from kafka.protocol.admin.cluster import (
+    DescribeClusterResponse,
+    DescribeQuorumResponse,
+    UpdateFeaturesResponse,
+)
+
+from dafka.broker.codec.errors import error_code, error_message
+from dafka.broker.interface.broker import BrokerInterface, Error
+from dafka.broker.server.answers.naming import NO_UUID
+from dafka.broker.server.answers.operations import CLUSTER_OPERATIONS
+from dafka.broker.server.context import Context
+from dafka.broker.server.table import FEATURES
+
+_QUORUM = "__cluster_metadata"
+
+_Quorum = DescribeQuorumResponse.TopicData
+
+
+def describe_cluster(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """The brokers. Controllers (endpoint type 2) have no addresses of their own."""
+    error = None if request.endpoint_type == 1 else UnsupportedEndpointTypeError
+    found = broker.metadata(())
+    node = DescribeClusterResponse.DescribeClusterBroker
+    return DescribeClusterResponse(
+        throttle_time_ms=0,
+        error_code=error_code(error),
+        error_message=error_message(error),
+        endpoint_type=1,
+        cluster_id=found.cluster_id,
+        controller_id=found.controller_id,
+        brokers=[
+            node(broker_id=number, host=host, port=port, rack=None, is_fenced=False)
+            for number, host, port in found.brokers
+        ],
+        authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else None,
+    )
+
+
+def describe_quorum(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """The broker is the only voter. It has no metadata log, so all offsets are 0."""
+    found = broker.metadata(())
+    node, now = found.controller_id, int(time.time() * 1000)
+    voter = _Quorum.PartitionData.ReplicaState(
+        replica_id=node,
+        replica_directory_id=NO_UUID,
+        log_end_offset=0,
+        last_fetch_timestamp=now,
+        last_caught_up_timestamp=now,
+    )
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for one in topic.partitions:
+            is_it = (topic.topic_name, one.partition_index) == (_QUORUM, 0)
+            error: Error | None = None if is_it else UnknownTopicOrPartitionError
+            partitions.append(
+                _Quorum.PartitionData(
+                    partition_index=one.partition_index,
+                    error_code=error_code(error),
+                    error_message=error_message(error),
+                    leader_id=node if is_it else 0,
+                    leader_epoch=0,  # of the quorum, whose voter never changes
+                    high_watermark=0,
+                    current_voters=[voter] if is_it else [],
+                    observers=[],
+                )
+            )
+        topics.append(_Quorum(topic_name=topic.topic_name, partitions=partitions))
+    listener = DescribeQuorumResponse.Node.Listener
+    nodes = [
+        DescribeQuorumResponse.Node(
+            node_id=number, listeners=[listener(name="PLAINTEXT", host=host, port=port)]
+        )
+        for number, host, port in found.brokers
+        if topics
+    ]
+    return DescribeQuorumResponse(error_code=0, error_message=None, topics=topics, nodes=nodes)
+
+
+def update_features(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Every feature stays at its level."""
+    detail = ""
+    for update in request.feature_updates:
+        level = FEATURES.get(update.feature)
+        if level is None or update.max_version_level != level[1]:
+            detail = f"{update.feature} cannot be set to {update.max_version_level}"
+    error: Error | None = InvalidUpdateVersionError if detail else None
+    result = UpdateFeaturesResponse.UpdatableFeatureResult
+    return UpdateFeaturesResponse(
+        throttle_time_ms=0,
+        error_code=error_code(error),
+        error_message=error_message(error, detail),
+        results=[
+            result(feature=update.feature, error_code=0, error_message=None)
+            for update in request.feature_updates
+            if error is None
+        ],
+    )

@@ -1,0 +1,91 @@
+"""Transactions: errors by version, and the filters of ListTransactions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from broker.clients import Client
+from broker.server.client import answered
+from kafka.errors import (
+    InvalidProducerEpochError,
+    ProducerFencedError,
+)
+from kafka.protocol.admin import (
+    ListTransactionsRequest,
+)
+from kafka.protocol.producer import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "error"),
+    [
+        ("init", 3, InvalidProducerEpochError),
+        ("init", 4, ProducerFencedError),
+        ("add partitions", 1, InvalidProducerEpochError),
+        ("add partitions", 2, ProducerFencedError),
+        ("add offsets", 1, InvalidProducerEpochError),
+        ("add offsets", 2, ProducerFencedError),
+        ("end", 1, InvalidProducerEpochError),
+        ("end", 2, ProducerFencedError),
+    ],
+)
+def test_a_fenced_producer_gets_an_error_that_its_version_knows(
+    client: Client, name: str, version: int, error: Any
+):
+    client.create("topic")
+    identity = client.call("init_producer_id", "payments", 60.0)
+    client.call("init_producer_id", "payments", 60.0)
+    who = {"producer_id": identity.producer_id, "producer_epoch": identity.epoch}
+    if name == "init":
+        request = InitProducerIdRequest(transactional_id="payments", transaction_timeout_ms=1000, **who)
+        code = answered(client, request, version).error_code
+    elif name == "add partitions":
+        topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="topic", partitions=[0])
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="payments",
+            **{f"v3_and_below_{field}": value for field, value in who.items()},
+            v3_and_below_topics=[topic],
+        )
+        (topic_answer,) = answered(client, request, version).results_by_topic_v3_and_below
+        code = topic_answer.results_by_partition[0].partition_error_code
+    elif name == "add offsets":
+        request = AddOffsetsToTxnRequest(transactional_id="payments", group_id="group", **who)
+        code = answered(client, request, version).error_code
+    else:
+        request = EndTxnRequest(transactional_id="payments", committed=True, **who)
+        code = answered(client, request, version).error_code
+    assert code == error.errno
+
+
+def test_an_unknown_state_filter_is_reported(client: Client):
+    response = answered(client, ListTransactionsRequest(state_filters=["Ongoing", "Nonsense"]), 0)
+    assert response.unknown_state_filters == ["Nonsense"]
+    assert response.transaction_states == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({}, ["payments-1", "payments-2"]),
+        ({"transactional_id_pattern": "pay.*1"}, ["payments-1"]),
+        ({"transactional_id_pattern": "pay"}, []),
+        ({"transactional_id_pattern": "([a-z]+)+-[12]"}, ["payments-1", "payments-2"]),
+        ({"duration_filter": 0}, ["payments-2"]),
+        ({"duration_filter": 60_000}, []),
+        ({"state_filters": ["Ongoing"]}, ["payments-2"]),
+    ],
+)
+def test_transactions_are_listed_by_their_filters(client: Client, filters: dict[str, Any], found: list[str]):
+    client.create("topic")
+    client.call("init_producer_id", "payments-1", 60.0)
+    producer = client.call("init_producer_id", "payments-2", 60.0)
+    who = ("payments-2", producer.producer_id, producer.epoch)
+    assert client.call("add_partitions_to_transaction", *who, [("topic", 0)]) == {("topic", 0): None}
+    response = answered(client, ListTransactionsRequest(**filters))
+    assert sorted(one.transactional_id for one in response.transaction_states) == found
