@@ -47,6 +47,17 @@ class Columns(NamedTuple):
     values: list[bytes | None]
     headers: list[list[tuple[str, bytes | None]]]
 
+    def part(self, first: int, last: int) -> Columns:
+        """The records from index ``first`` up to ``last``."""
+        offsets, timestamps, keys, values, headers = self
+        return Columns(
+            offsets[first:last],
+            timestamps[first:last],
+            keys[first:last],
+            values[first:last],
+            headers[first:last],
+        )
+
 
 def decode_batch(batch: bytes) -> Columns:
     """The records of a batch, offsets ascending; all timestamps the same if its type is LogAppendTime.

@@ -14,8 +14,8 @@ import pyarrow as pa
 from kafka.errors import KafkaError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
 from dafka.broker.interface.broker import Fetched
+from dafka.protocol.aborted import AbortedTransactions
 from dafka.protocol.batch import read_header
-from dafka.protocol.batch_control import commits
 from dafka.spark.cluster import Cluster, reason
 from dafka.spark.columns import RecordColumns, read_columns
 from dafka.spark.errors import DataLossError
@@ -84,7 +84,7 @@ class RangeReader:
         size, committed = self._fetch_bytes, self._read_committed
         ahead = self._cluster.fetch_ahead(pool, place, position, size, committed) if position < end else None
         empty = 0
-        aborting = _Aborting()
+        aborted = AbortedTransactions()
         while ahead is not None:
             fetched = ahead.result()
             ahead, first = None, position
@@ -101,16 +101,18 @@ class RangeReader:
                     return
             if position < end:
                 ahead = self._cluster.fetch_ahead(pool, place, position, size, committed)
-            yield from ((batch, first) for batch in self._to_read(fetched, offsets, aborting))
+            yield from ((batch, first) for batch in self._to_read(fetched, offsets, aborted))
 
-    def _to_read(self, fetched: Fetched, offsets: OffsetRange, aborting: _Aborting) -> Iterator[bytes]:
+    def _to_read(
+        self, fetched: Fetched, offsets: OffsetRange, aborted: AbortedTransactions
+    ) -> Iterator[bytes]:
         if self._read_committed:
-            aborting.learn(fetched.aborted)
+            aborted.learn(fetched.aborted)
         for batch in fetched.batches:
             header = read_header(batch)
             if header.base_offset >= offsets.end:
                 return
-            if (header.is_control or header.is_transactional) and aborting.passes_over(batch):
+            if (header.is_control or header.is_transactional) and aborted.skips(header, batch):
                 continue
             if self._min_timestamp is not None and header.max_timestamp < self._min_timestamp:
                 continue
@@ -139,33 +141,6 @@ class RangeReader:
             )
         report_loss(place, position, offsets.end, why, self._fail)
         return offsets.end
-
-
-class _Aborting:
-    """Which batches belong to aborted transactions, as Kafka's clients find out: a transaction is known by
-    its producer and first offset, and ends with that producer's next marker."""
-
-    def __init__(self) -> None:
-        self._coming: list[tuple[int, int]] = []  # first offset, producer id
-        self._seen: set[tuple[int, int]] = set()
-        self._aborted: set[int] = set()
-
-    def learn(self, transactions: Sequence[tuple[int, int]]) -> None:
-        for producer, first in transactions:
-            if (first, producer) not in self._seen:
-                self._seen.add((first, producer))
-                self._coming.append((first, producer))
-        self._coming.sort()
-
-    def passes_over(self, batch: bytes) -> bool:
-        header = read_header(batch)
-        while self._coming and self._coming[0][0] < header.next_offset:
-            self._aborted.add(self._coming.pop(0)[1])
-        if header.is_control:
-            if not commits(batch):
-                self._aborted.discard(header.producer_id)
-            return True
-        return header.producer_id in self._aborted
 
 
 class _Rows:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dafka.protocol.aborted import AbortedTransactions
 from dafka.protocol.batch import (
     COMPRESSION_MASK,
     TRANSACTIONAL_BIT,
@@ -14,7 +14,6 @@ from dafka.protocol.batch import (
     with_offset,
     with_producer,
 )
-from dafka.protocol.batch_control import commits
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_columns
 
@@ -35,20 +34,10 @@ def committed(
 
     ``aborted``: producer ids and first offsets of the aborted transactions in these batches.
     """
-    begun = deque(sorted(aborted, key=lambda one: one[1]))
-    aborting: set[int] = set()
+    following = AbortedTransactions(aborted)
     for batch in batches:
         header = read_header(batch)
-        while begun and begun[0][1] < header.next_offset:
-            aborting.add(begun.popleft()[0])
-        if header.is_control:
-            if not commits(batch):
-                aborting.discard(header.producer_id)
-            yield header, None
-        elif header.is_transactional and header.producer_id in aborting:
-            yield header, None
-        else:
-            yield header, batch
+        yield header, None if following.skips(header, batch) else batch
 
 
 def piece(batch: bytes, header: BatchHeader, start: int, end: int) -> Piece | None:

@@ -22,8 +22,8 @@ from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.serializer import DeserializeWrapper
 from kafka.structs import TopicPartition
 
+from dafka.protocol.aborted import AbortedTransactions
 from dafka.protocol.batch import BatchError, BatchHeader, read_header
-from dafka.protocol.batch_control import commits
 from dafka.protocol.batch_reader import Columns, decode_batch
 
 NOTHING = Columns([], [], [], [], [])
@@ -47,8 +47,7 @@ class PartitionBuffer:
         self.start = position
         self.end = max(read_header(batches[-1]).next_offset, position)
         self._batches = deque(batches)
-        self._aborted = deque(sorted((first, producer_id) for producer_id, first in aborted))
-        self._aborting: set[int] = set()
+        self._aborted = AbortedTransactions(aborted)
         self._header: BatchHeader | None = None  # of the first batch, once it is decoded
         self._columns: Columns | None = None
 
@@ -86,29 +85,16 @@ class PartitionBuffer:
         content = self._batches[0]
         try:
             header = read_header(content)
-            if header.is_control or header.is_transactional:
-                self._follow(header, content)
-            if header.is_transactional and header.producer_id in self._aborting:
-                columns = NOTHING
-            else:
-                columns = decode_batch(content)
+            special = header.is_control or header.is_transactional
+            columns = NOTHING if special and self._aborted.skips(header, content) else decode_batch(content)
         except BatchError as error:
             if error.cause == "codec":
                 raise UnsupportedCodecError(str(error)) from error
             raise CorruptRecordError(
                 f"Record batch for partition {self.partition} at offset {self.start} failed: {error}"
             ) from error
-        if header.is_control:
-            columns = NOTHING
         self._header, self._columns = header, columns
         return columns
-
-    def _follow(self, header: BatchHeader, content: bytes) -> None:
-        """Keep the producers whose aborted transaction is open at this batch (as kafka-python's fetcher)."""
-        while self._aborted and self._aborted[0][0] < header.next_offset:
-            self._aborting.add(self._aborted.popleft()[1])
-        if header.is_control and header.producer_id in self._aborting and not commits(content):
-            self._aborting.discard(header.producer_id)
 
     def _rows(
         self, first: int, last: int, key_deserializer: Any, value_deserializer: Any
@@ -116,7 +102,7 @@ class PartitionBuffer:
         header, columns = self._header, self._columns
         assert header is not None and columns is not None
         if first or last < len(columns.offsets):
-            columns = Columns(*(column[first:last] for column in columns))
+            columns = columns.part(first, last)
         if key_deserializer is None and value_deserializer is None:
             return _rows(self.partition, header, columns, columns.keys, columns.values)
         topic = self.partition.topic

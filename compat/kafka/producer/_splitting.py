@@ -24,8 +24,8 @@ def split(batch: Batch) -> list[Batch]:
     columns = decode_batch(batch.content)
     middle = (batch.count + 1) // 2
     batch.parts = [
-        _part(batch, Columns(*(column[:middle] for column in columns))),
-        _part(batch, Columns(*(column[middle:] for column in columns))),
+        _part(batch, columns.part(0, middle)),
+        _part(batch, columns.part(middle, batch.count)),
     ]
     return batch.parts
 
