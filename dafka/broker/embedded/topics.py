@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import overload
 
 from kafka.errors import (
     InvalidConfigurationError,
@@ -29,7 +30,7 @@ from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.presence import Presence
 from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.topics.configs import InvalidConfigError, check_configs
-from dafka.broker.topics.table import DELETED_ROWS, Topic, TopicTable, is_legal
+from dafka.broker.topics.table import DELETED_ROWS, Partition, Topic, TopicTable, is_legal
 from dafka.broker.transactions.coordinator import TransactionCoordinator
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
@@ -41,6 +42,34 @@ from dafka.log.repeating import bounded_logger
 log = bounded_logger(__name__)
 
 _NO_ID = uuid.UUID(int=0)
+
+
+class _Described(Sequence[PartitionMetadata]):
+    """The metadata of a topic's partitions, made when somebody looks at them: mostly beside the hub."""
+
+    __slots__ = ("_latest", "_partitions")
+
+    def __init__(self, partitions: Sequence[Partition], latest: Callable[[Partition], int]) -> None:
+        self._partitions = partitions  # a topic that grows gets another list
+        self._latest = latest
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    @overload
+    def __getitem__(self, position: int) -> PartitionMetadata: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[PartitionMetadata]: ...
+    def __getitem__(self, position: int | slice) -> PartitionMetadata | Sequence[PartitionMetadata]:
+        if isinstance(position, slice):
+            return _Described(self._partitions[position], self._latest)
+        return self._of(self._partitions[position])
+
+    def __iter__(self) -> Iterator[PartitionMetadata]:
+        return map(self._of, self._partitions)
+
+    def _of(self, one: Partition) -> PartitionMetadata:
+        return PartitionMetadata(one.number, one.address.decode("latin-1"), one.writable, self._latest(one))
 
 
 class TopicCalls(TopicInterface):
@@ -96,11 +125,7 @@ class TopicCalls(TopicInterface):
         return self._described(topic)
 
     def _described(self, topic: Topic) -> TopicMetadata:
-        latest = self._epochs.latest
-        partitions = [
-            PartitionMetadata(one.number, one.address.decode("latin-1"), one.writable, latest(one))
-            for one in Pace().over(topic.partitions)
-        ]
+        partitions = _Described(topic.partitions, self._epochs.latest)
         return TopicMetadata(topic.name, topic.topic_id, None, partitions)
 
     def topic_names(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:

@@ -77,7 +77,7 @@ class Fetched(NamedTuple):
     error: Error | None
     high_watermark: int
     log_start_offset: int
-    batches: list[bytes]
+    batches: Sequence[bytes]
     last_stable_offset: int = -1
     aborted: Sequence[tuple[int, int]] = ()
     diverging: tuple[int, int] | None = None

@@ -6,7 +6,7 @@ See :mod:`dafka.broker.interface.broker` for what all methods have in common.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -32,7 +32,7 @@ class TopicMetadata(NamedTuple):
     name: str
     topic_id: UUID
     error: Error | None
-    partitions: list[PartitionMetadata]
+    partitions: Sequence[PartitionMetadata]
 
 
 class Metadata(NamedTuple):

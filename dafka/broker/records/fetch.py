@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import itemgetter
 
@@ -86,8 +86,8 @@ class _Reading:
                 self._compare(epochs.of(partition), partition.high_watermark, wanted)
         self.offset = wanted.offset
         self.limit = wanted.max_bytes
-        self.batches: list[bytes] = []
-        self.aborted: dict[tuple[int, int], None] = {}  # in their order
+        self.batches: Sequence[bytes] = ()  # lists only where there is something: most partitions are quiet
+        self.aborted: Collection[tuple[int, int]] = ()
         self.error: Error | None = None
 
     def _compare(self, history: EpochHistory, end: int, wanted: FetchFrom) -> None:
@@ -176,11 +176,12 @@ class Fetch:
         return self._failed or self._taken >= self._min_bytes or (full and self._taken > 0)
 
     def _wait(self, deadline: float) -> None:
-        by_partition: dict[Partition, list[_Reading]] = {}
         pace = self._pace
-        for reading in pace.over(self._readings.values()):
-            if reading.partition is not None:
-                by_partition.setdefault(reading.partition, []).append(reading)
+        by_partition = {
+            reading.partition: reading
+            for reading in pace.over(self._readings.values())
+            if reading.partition is not None
+        }
         for partition in pace.over(by_partition):
             partition.watch(self)
         if pace.pauses:  # any of them may have grown meanwhile
@@ -193,7 +194,7 @@ class Fetch:
                     return
                 self._wake.clear()
                 grown, self._grown = self._grown, set()
-                self._read(reading for partition in grown for reading in by_partition[partition])
+                self._read(by_partition[partition] for partition in grown)
         finally:
             for partition in pace.over(by_partition):
                 partition.unwatch(self)
@@ -252,9 +253,11 @@ class Fetch:
             return
         begin, reading.offset = reading.offset, read_header(batches[-1]).next_offset
         if self._read_committed:
-            for found in self._producers.aborted(partition, begin, reading.offset):
-                reading.aborted[found.producer_id, found.first] = None
-        reading.batches += _without_empty(batches)
+            found = self._producers.aborted(partition, begin, reading.offset)
+            aborted = [(one.producer_id, one.first) for one in found]
+            if aborted:
+                reading.aborted = dict.fromkeys([*reading.aborted, *aborted])  # in their order
+        reading.batches = [*reading.batches, *_without_empty(batches)]
         reading.limit -= size
         self._left -= size
         self._taken += size

@@ -34,7 +34,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.codec.fetch_request import INITIAL, NO_SESSION, Asked, Place
-from dafka.broker.interface.broker import NO_OFFSET, Fetched, PartitionWatch, TopicPartition
+from dafka.broker.interface.broker import NO_OFFSET, Fetched, FetchFrom, PartitionWatch, TopicPartition
 from dafka.broker.server import limits
 from dafka.hub.turns import Pace
 
@@ -63,12 +63,17 @@ class FetchSession:
         self.epoch = _after(INITIAL)
         self.begun = self.used = now
         self.weight = 0
-        self.asked: dict[Place, Asked] = {}
+        self.asked: dict[Place, tuple[int, ...]] = {}  # the fields of FetchFrom: see :meth:`wanted`
         self.told: dict[Place, tuple[int, int]] = {}  # high watermark, log start
         self.unread: dict[Place, None] = {}
         self.watch: PartitionWatch | None = None
         self.places: dict[TopicPartition, Place] = {}  # of those that are watched,
         self.keys: dict[Place, TopicPartition] = {}  # and the other way
+
+    def wanted(self, place: Place) -> Asked:
+        """What is asked of a partition of the session. It is kept as a plain tuple of numbers, which the
+        garbage collector need not go through."""
+        return place, FetchFrom(*self.asked[place])
 
     def watches(self, place: Place, key: TopicPartition) -> None:
         """The watch was told to watch a partition."""
@@ -90,7 +95,7 @@ class FetchSession:
             if asked is None or one.error is not None or one.batches or one.diverging is not None:
                 continue
             end = one.last_stable_offset if read_committed else one.high_watermark
-            if asked[1].offset >= end:
+            if FetchFrom(*asked).offset >= end:
                 self.unread.pop(place, None)
 
     def forget(self, place: Place) -> None:
@@ -140,7 +145,7 @@ class FetchSessions:
         session = FetchSession(self._free_id(), by_id, now)
         for one in Pace().over(asked):
             if one[0] not in session.asked:
-                session.asked[one[0]] = one
+                session.asked[one[0]] = tuple(one[1])
                 session.unread[one[0]] = None
                 session.weight += _weight(one[0])
         if not self._make_room(session.weight, now):
@@ -172,7 +177,7 @@ class FetchSessions:
             place = one[0]
             if place not in session.asked:
                 session.weight += _weight(place)
-            session.asked[place] = one
+            session.asked[place] = tuple(one[1])
             session.unread.setdefault(place)
         for place in Pace().over(forgotten):
             session.forget(place)

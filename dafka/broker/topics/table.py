@@ -19,7 +19,7 @@ nothing: opening the table registers what the log has and the table has not, in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID, uuid4, uuid5
 
@@ -60,7 +60,7 @@ _NONE: frozenset[Any] = frozenset()
 
 
 class Partition:
-    """One partition of a topic. ``fetches`` wait for more of it.
+    """One partition of a topic.
 
     There may be very many of which most are never written: one of these costs this object alone, and what the
     log has of it is looked up, with ``log``, when somebody wants it.
@@ -69,10 +69,10 @@ class Partition:
     __slots__ = (
         "_log",
         "_stored",
+        "_watchers",
         "address",
         "begun",
         "epochs",
-        "fetches",
         "floor",
         "number",
         "topic",
@@ -100,8 +100,7 @@ class Partition:
         self.floor = floor  # what is below belongs to a topic of this name that was deleted
         self.begun = False  # whether its leader has had anything to append since the broker's start
         self.epochs: EpochHistory | None = None  # as it is stored, when somebody has looked at it
-        # Most partitions never need a set of their own.
-        self.fetches: Collection[Watcher] = _NONE
+        self._watchers: Watcher | set[Watcher] | None = None  # a set is made for more than one
         self.unreadable: frozenset[str] = _NONE  # what the log has been told of: clients ask again and again
 
     @property
@@ -131,24 +130,34 @@ class Partition:
         """What it takes on disk."""
         return 0 if self._stored is None else self._stored.bytes
 
+    @property
+    def watchers(self) -> list[Watcher]:
+        """Who is told when it changes."""
+        watchers = self._watchers
+        if isinstance(watchers, set):
+            return list(watchers)
+        return [] if watchers is None else [watchers]
+
     def watch(self, who: Watcher) -> None:
         """Have ``who`` told when the partition changes, until :meth:`unwatch`."""
-        if isinstance(self.fetches, set):
-            self.fetches.add(who)
+        if isinstance(self._watchers, set):
+            self._watchers.add(who)
         else:
-            self.fetches = {who}
+            self._watchers = who if self._watchers in (None, who) else {self._watchers, who}
 
     def unwatch(self, who: Watcher) -> None:
         """The other way; nothing happens if it is not told."""
-        if isinstance(self.fetches, set):
-            self.fetches.discard(who)
-            if not self.fetches:
-                self.fetches = _NONE
+        if isinstance(self._watchers, set):
+            self._watchers.discard(who)
+            if not self._watchers:
+                self._watchers = None
+        elif self._watchers is who:
+            self._watchers = None
 
     def wake(self) -> None:
         """Its end, its beginning or its topic's life has changed: whoever waits looks again."""
-        for fetch in list(self.fetches):
-            fetch.partition_grew(self)
+        for watcher in self.watchers:
+            watcher.partition_grew(self)
 
 
 class Topic:

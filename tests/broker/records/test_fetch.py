@@ -67,7 +67,7 @@ def test_an_offset_outside_of_the_partition_is_out_of_range(client):
     client.produce("t", b"a")
     assert client.fetch("t", 1).error is None
     for offset in (2, -1):
-        assert client.fetch("t", offset) == Fetched(errors.OffsetOutOfRangeError, 1, 0, [], 1)
+        assert client.fetch("t", offset) == Fetched(errors.OffsetOutOfRangeError, 1, 0, (), 1)
 
 
 def test_an_unknown_partition_is_an_error_at_once(client):
@@ -195,7 +195,7 @@ def test_a_fetch_that_finds_nothing_answers_all_its_partitions_when_the_time_is_
     started = time.monotonic()
     answers = client.call("fetch", wanted, max_wait=0.1, min_bytes=1, max_bytes=MEGABYTE)
     assert 0.1 <= time.monotonic() - started < 5
-    assert answers == {key: Fetched(None, 0, 0, [], 0) for key in wanted}
+    assert answers == {key: Fetched(None, 0, 0, (), 0) for key in wanted}
 
 
 def test_min_bytes_0_does_not_wait(client):
@@ -236,7 +236,7 @@ def test_a_fetch_misses_nothing_that_is_committed_while_it_reads_other_partition
         """It has read the empty partition and a part of the other one."""
         client.core.produce({("t", 1): [batch(bytes(1000))]})
 
-    monkeypatch.setattr("dafka.hub.turns.next_turn", pause)
+    monkeypatch.setattr("dafka.hub.turns._rest", pause)
     began = time.monotonic()
     answers = client.call("fetch", wanted, max_wait=20.0, min_bytes=least, max_bytes=50 * MEGABYTE)
     assert time.monotonic() - began < 15
@@ -256,7 +256,7 @@ def test_a_waiting_fetch_leaves_nothing_behind(client):
     green = spawn_fetch(client, {("t", 0): FetchFrom(0, MEGABYTE)})
     client.connection.hub.run(green.kill)
     assert client.core._record_calls._fetches == set()
-    assert client.core._topics.partition("t", 0).fetches == set()
+    assert client.core._topics.partition("t", 0).watchers == []
 
 
 def test_what_a_waiting_fetch_has_read_stays_aborted_when_the_records_are_deleted(client, monkeypatch):
@@ -410,7 +410,7 @@ def test_an_empty_batch_stands_for_what_is_passed_over_at_the_end(harmed):
         header = check_batch(content)
         assert (header.base_offset, header.next_offset, header.count) == (offset, 5, 0)
         assert (fetched.error, fetched.high_watermark) == (None, 5)
-    assert harmed.fetch("t", 5) == Fetched(None, 5, 0, [], 5)
+    assert harmed.fetch("t", 5) == Fetched(None, 5, 0, (), 5)
 
 
 def test_behind_what_is_passed_over_a_fetch_waits_for_more(harmed):
@@ -435,7 +435,7 @@ def test_readers_of_committed_records_pass_over_it_while_a_transaction_is_open(h
     assert producer.send(b"f").base_offset == 5
     (content,) = transactional.fetch(harmed, 1).batches
     assert (read_header(content).next_offset, read_header(content).count) == (5, 0)
-    assert transactional.fetch(harmed, 5).batches == []
+    assert transactional.fetch(harmed, 5).batches == ()
     producer.commit()
     assert transactional.visible(transactional.fetch(harmed, 5)) == [b"f"]
 

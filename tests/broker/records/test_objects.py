@@ -5,6 +5,11 @@ from __future__ import annotations
 import gc
 
 from broker.clients import batch
+from broker.server.attacks import topic_of
+from broker.server.client import WireClient
+from broker.server.samples import fetch
+
+from dafka import Broker
 
 PARTITIONS = 2000
 
@@ -27,3 +32,12 @@ def test_a_partition_that_is_written_is_few_objects_for_the_garbage_collector(cl
     # Partition, LogPartition, its index, the index's array, and what the log's tail has of it.
     chunks = sum(len(partition.index) for partition in client.core.log.partitions())
     assert collected_objects() - created < 3.2 * PARTITIONS + 1.1 * chunks
+
+
+def test_a_partition_in_a_fetch_session_is_none():
+    with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as wire:
+        wire.ask(topic_of("wide", PARTITIONS), 5)
+        created = collected_objects()
+        session = wire.ask(fetch("wide", *[0] * PARTITIONS, session_epoch=0), 11).session_id
+        wire.ask(fetch("wide", session_id=session, session_epoch=1, topics=[]), 11)
+        assert collected_objects() - created < 0.2 * PARTITIONS

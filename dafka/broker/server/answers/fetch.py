@@ -116,7 +116,7 @@ def _read_changed(
 def _watched(broker: BrokerInterface, session: FetchSession, watch: PartitionWatch) -> list[Asked]:
     """The partitions of the session to read; all of them are watched from now on."""
     pace = Pace()
-    asked = [session.asked[place] for place in pace.over(list(session.unread)) if place in session.asked]
+    asked = [session.wanted(place) for place in pace.over(list(session.unread)) if place in session.asked]
     ids = {topic for (topic, _), _ in pace.over(asked) if isinstance(topic, UUID)}
     names = topic_names(broker, ids)
     for place, _ in pace.over(asked):

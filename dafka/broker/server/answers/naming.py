@@ -46,7 +46,7 @@ def topic_fields(
     ``node`` is the only broker, ``partitions`` the partitions to describe (None: all), and ``more`` further
     fields of each partition.
     """
-    nodes = [node]
+    nodes, none = [node], list[int]()
     return {
         "error_code": error_code(topic.error),
         "name": topic.name,
@@ -60,7 +60,7 @@ def topic_fields(
                 leader_epoch=one.leader_epoch,
                 replica_nodes=nodes,
                 isr_nodes=nodes,
-                offline_replicas=[],
+                offline_replicas=none,
                 **more,
             )
             for one in (topic.partitions if partitions is None else partitions)
