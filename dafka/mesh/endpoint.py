@@ -185,6 +185,11 @@ class Endpoint:
         if own is not None:
             own.resume()
 
+    def is_behind(self, node: Node) -> bool:
+        """Whether published records may have waited for ``node`` for a while."""
+        own = self._links.lanes.get(node)
+        return own is not None and own.behind
+
     def publish(self, node: Node, outputs: Iterable[Any]) -> None:
         """Carry out what a role has decided: send its commands and runs, change its subscriptions.
 

@@ -49,6 +49,7 @@ class Lane:
         # they have sent may be on its way through the kernel's buffers.
         self._leaving: dict[str, float | None] = {}
         self._closed = False
+        self._emptied = time.monotonic()  # when all that had come was read and delivered
         self._socket = Socket(hub.context, zmq.SUB, self._ready.set, limits.LANE_MESSAGES)
         self._socket.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
         for peer in peers:
@@ -84,6 +85,16 @@ class Lane:
         if self._held:
             self._ready.set()
 
+    @property
+    def behind(self) -> bool:
+        """Whether something may have waited here for longer than ``LANE_BEHIND_SECONDS``."""
+        if self._held:
+            return True
+        unread = self._socket.readable()
+        if unread:
+            self._ready.set()  # to have asked may have used up the descriptor's edge
+        return unread and time.monotonic() - self._emptied > limits.LANE_BEHIND_SECONDS
+
     def close(self) -> None:
         """Hear nothing any more."""
         if not self._closed:
@@ -118,7 +129,8 @@ class Lane:
     def _read(self) -> bool:
         messages = self._socket.receive(limits.ROUND_MESSAGES, limits.LANE_BYTES)
         if not messages:
-            self._leave(time.monotonic())
+            self._emptied = time.monotonic()
+            self._leave(self._emptied)
             return self._socket.readable()
         inbound = self._reader.read(messages)
         self._note(inbound)

@@ -36,6 +36,8 @@ LANE_MESSAGES = 1000
 LANE_BYTES = 4 * 1024 * 1024
 """Contents read at once for one consumer or store, except that one message always is; so many may wait for
 room."""
+LANE_BEHIND_SECONDS = 0.25
+"""A lane that has found nothing to read for longer than this, while something was there, is behind."""
 LANE_LEAVE_SECONDS = 0.5
 """How long nothing may come before a peer that has left is disconnected from."""
 ANSWERS_HEARD_SECONDS = 10.0

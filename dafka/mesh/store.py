@@ -30,7 +30,7 @@ from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
 from dafka.mesh.watch import Watch
-from dafka.protocol.commands import Command, End, Trimmed
+from dafka.protocol.commands import Claim, Command, End, Trimmed
 from dafka.protocol.runs import Run
 from dafka.roles.claim import BATCHES, RAW
 from dafka.roles.outputs import Append, Begin, Hold, Serve
@@ -224,7 +224,8 @@ class StoreNode(Node):
         return self._carry(self.role.receive_run(time.monotonic(), run))
 
     def on_command(self, command: Command) -> None:
-        self._carry(self.role.receive(time.monotonic(), command))
+        unread = type(command) is Claim and self.endpoint.is_behind(self)
+        self._carry(self.role.receive(time.monotonic(), command, unread=unread))
 
     def on_subscription(self, prefix: bytes) -> None:
         self._carry(self.role.peer_subscribed(time.monotonic(), prefix))

@@ -216,8 +216,11 @@ class StoreRole:
         self._pump(now, outputs)
         return outputs
 
-    def receive(self, now: float, command: Command) -> list[Output]:
-        """Any other command; what is for somebody else, or from this store, is ignored."""
+    def receive(self, now: float, command: Command, *, unread: bool = False) -> list[Output]:
+        """Any other command; what is for somebody else, or from this store, is ignored.
+
+        ``unread``: published records that came before it may wait for room.
+        """
         outputs: list[Output] = []
         match command:
             case Head(address, topic, sequence):
@@ -227,7 +230,7 @@ class StoreRole:
             case Fetch():
                 self._serve(command, outputs)
             case Claim():
-                self._tell_end(command, outputs)
+                self._tell_end(command, unread, outputs)
             case GetHeads(topic, recipient) if recipient != self.address:
                 self._tell_heads(recipient, self._topics if topic == ALL_TOPICS else (topic,), outputs)
             case ConsumerHello(self.address, recipient, topics):
@@ -333,12 +336,12 @@ class StoreRole:
             following = stored.ahead_first if stored.ahead else stored.trimmed
             outputs.append(Trimmed(requester, partition, topic, min(following, stored.trimmed), self.address))
 
-    def _tell_end(self, claim: Claim, outputs: list[Output]) -> None:
+    def _tell_end(self, claim: Claim, unread: bool, outputs: list[Output]) -> None:
         partition, claimant, topic, sample, numbering = claim
         stored = self._partitions.get((topic, partition))
         if stored is not None:
             self._catchup.claimed(stored, claimant)
-        if stored is not None and stored.pending and not numbering:
+        if (unread or (stored is not None and stored.pending)) and not numbering:
             return  # records are on their way into the log: the claimant asks again
         end = 0 if stored is None else stored.committed
         count = max(0, min(end - sample, self._limits.sample_records))

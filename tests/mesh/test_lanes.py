@@ -7,6 +7,8 @@ thousand records at most and goes on only when it hears a head.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from mesh.children import until
 from mesh.peer import Peer
@@ -14,7 +16,7 @@ from mesh.peer import Peer
 from dafka import Consumer, Producer, Store, Tower
 from dafka.mesh import limits
 from dafka.mesh import store as store_node
-from dafka.protocol.commands import DirectHead, DirectRecord, Fetch, GetHeads, Head, Record
+from dafka.protocol.commands import Claim, DirectHead, DirectRecord, End, Fetch, GetHeads, Head, Record
 from dafka.roles import store as store_role
 from dafka.roles.limits import Limits
 
@@ -112,6 +114,34 @@ def test_a_store_whose_log_is_slow_leaves_records_to_back_pressure(tmp_path, mon
         publish(peer, 0, 3000)
         until(lambda: store.heads() == {(TOPIC, PARTITION.decode()): 2999})
         assert store.metrics()["fetches_sent"] == 0
+
+
+def test_a_store_does_not_say_where_a_partition_ends_while_its_records_wait_for_room(
+    tmp_path, monkeypatch
+) -> None:
+    role, other, asks, numbers = store_role.StoreRole, b"B" * 32, b"1" * 32, b"2" * 32
+    few = Limits(uncommitted_records=20)
+    monkeypatch.setattr(store_node, "StoreRole", lambda *arguments: role(*arguments, limits=few))
+    with Tower() as tower, c_producer(tower) as peer, Store(tmp_path, tower=tower) as store:
+        node, stalled = store._node, []
+        append = node.writer.append
+        node.writer.append = lambda *arguments, **more: stalled.append(partial(append, *arguments, **more))
+        peer.meet(b"M", b"H", b"C")
+        for sequence in range(21):  # as many as there is room for, and one
+            peer.send(Record(other, TOPIC, sequence, b"x"))
+        publish(peer, 0, 5)
+        until(lambda: node.endpoint.is_behind(node))
+        peer.send(Claim(PARTITION, asks, TOPIC, 0, numbering=False))
+        peer.send(Claim(PARTITION, numbers, TOPIC, 0, numbering=True))
+        assert peer.receive(End).recipient == numbers
+        node.writer.append = append
+        for call in stalled:
+            store._hub.run(call)
+        until(lambda: (TOPIC, PARTITION.decode()) in store.heads() and not node.endpoint.is_behind(node))
+        until(lambda: store.heads()[TOPIC, PARTITION.decode()] == 4)
+        peer.send(Claim(PARTITION, asks, TOPIC, 0, numbering=False))
+        told = peer.receive(End)
+        assert (told.recipient, told.sequence) == (asks, 5)
 
 
 def answer(peer: Peer, content: bytes) -> Fetch:

@@ -375,6 +375,15 @@ def test_a_claim_is_not_answered_while_records_are_on_their_way_into_the_log():
     assert role.receive(1.2, claim) == [End(RUN, PARTITION, TOPIC, 1, ME, count=1)]
 
 
+def test_a_claim_is_not_answered_while_records_that_have_come_wait_for_room():
+    """They may be of this partition, even if none of it has been heard of so far."""
+    claim = Claim(PARTITION, RUN, TOPIC, 0, numbering=False)
+    assert store(0, 5).receive(1.0, claim, unread=True) == []
+    assert store().receive(1.0, claim, unread=True) == []
+    numbering = claim._replace(numbering=True)
+    assert store(0, 5).receive(1.0, numbering, unread=True) == [End(RUN, PARTITION, TOPIC, 5, ME, count=5)]
+
+
 def test_a_producer_that_numbers_is_told_what_is_committed_while_more_is_on_its_way_into_the_log():
     role = store(0, 1)
     role.receive_run(1.0, live(1, b"1"))

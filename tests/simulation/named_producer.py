@@ -91,7 +91,13 @@ class NamedProducer(ProducerNode):
                         store.plain or start >= store.end(self.key),
                         f"{self} begins at {start}, and {store} has up to {store.end(self.key)}",
                     )
-            answered = len(network.answered.get(self.claim.claimant, ()))
+            told = network.answered.get(self.claim.claimant, ())
+            for store in () if contested else told:
+                unread = store.unread_end(self.key)
+                require(
+                    start >= unread, f"{self} begins at {start}, and {store} has yet to read up to {unread}"
+                )
+            answered = len(told)
             plain = sum(store.plain for store in network.stores)
             require(answered + plain >= max(1, role.min_stores), f"{self} has asked {answered} stores only")
             if self.claim.found.witnessed:  # consumers have seen records that died with their producer

@@ -66,7 +66,7 @@ class Network:
         self.endpoints: dict[bytes, Node] = {}  # of the processes that run
         self.gone: dict[tuple[bytes, bytes], int] = {}
         """By (topic, partition): records below were let go of somewhere, by retention or by ``forget``."""
-        self.answered: dict[bytes, set[Node]] = {}
+        self.answered: dict[bytes, dict[StoreNode, None]] = {}
         """By the claimant of a partition: the stores that have told it what they have."""
         self.messages = 0
         self.digest = 0

@@ -150,6 +150,11 @@ class Node:
         else:
             self._receive(now, item)
 
+    @property
+    def keeps_what_it_has_no_room_for(self) -> bool:
+        """Every other node does; the rest fetch it later."""
+        return bool(self.number % 2)
+
     def resume(self) -> None:
         """There may be room again for what waits."""
         waiting, self._lane = self._lane, deque()
@@ -158,8 +163,7 @@ class Node:
         self._lane.extend(waiting)
 
     def _hold(self, run: Run) -> None:
-        """Every other node can keep what its role has no room for; the rest fetch it later."""
-        if self.number % 2:
+        if self.keeps_what_it_has_no_room_for:
             self._lane.appendleft(run)
         else:
             self._receive(self.network.now, Head(run.address, run.topic, run.next - 1))

@@ -163,10 +163,12 @@ def _add_named_producer(network: Network, limits: Limits) -> None:
             at = chance.uniform(6.0, EVERYBODY_HERE - 3)
             network.later(at, network.kill, producer)
             network.later(at + chance.choice([0.0, 0.1, 3.0]), _revive, network, producer)
-
-
     if len(network.stores) > 1 and chance.random() < 0.5:
         _hide_the_store_that_has_most(network, first)
+    keeping = [store for store in network.stores if store.keeps_what_it_has_no_room_for]
+    quiet = limits is not CROWDED and not network.faults.failing_writes
+    if keeping and quiet and chance.random() < 0.5:
+        _end_while_a_store_has_no_room(network, first, chance.choice(keeping))
 
 
 def _hide_the_store_that_has_most(network: Network, producer: NamedProducer) -> None:
@@ -184,6 +186,27 @@ def _hide_the_store_that_has_most(network: Network, producer: NamedProducer) -> 
     for _ in range(5):
         network.later(chance.uniform(10.5, 13.0), producer.send, 50)
     network.later(chance.uniform(11.0, FAULTS_END), _revive, network, best)
+
+
+def _end_while_a_store_has_no_room(network: Network, producer: NamedProducer, store: StoreNode) -> None:
+    """Its last records wait behind those of others for the disk of the only store while it comes back."""
+    chance = network.random
+    store.limits = TIGHT
+    others = [one for one in network.producers if not isinstance(one, NamedProducer)]
+    at = chance.uniform(6.0, 10.0)
+    for other in network.stores:
+        if other is not store:
+            network.later(at - 0.5, network.kill, other)
+            network.later(at + 8.0, _revive, network, other)
+    network.later(at, setattr, store, "commit_time", 4.0)
+    for step in range(6):
+        network.later(at + 0.01 * step, chance.choice(others).send, 50)
+        network.later(at + 0.1 + 0.01 * step, producer.send, 3)
+    network.later(at + 0.5, network.kill, producer)
+    network.later(at + chance.uniform(0.5, 1.0), _revive, network, producer)
+    for _ in range(5):
+        network.later(at + chance.uniform(1.5, 4.0), producer.send, 3)
+    network.later(at + 4.0, setattr, store, "commit_time", 0.05)
 
 
 def _add_consumers(network: Network, limits: Limits) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
-from dafka.protocol.commands import Ack, End, Trimmed
+from dafka.protocol.commands import Ack, Claim, End, Trimmed
 from dafka.protocol.runs import Run
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import Append, Begin, Serve
@@ -95,6 +95,17 @@ class StoreNode(Node):
         held = self.log[key].records if key in self.log else {}
         return sequence in held or any(sequence in coming for coming in self._coming.get(key, ()))
 
+    def _receive(self, now: float, item: Any) -> None:
+        if isinstance(item, Claim):
+            self.carry(self.role.receive(now, item, unread=bool(self._lane)))
+        else:
+            super()._receive(now, item)
+
+    def unread_end(self, key: Key) -> int:
+        """How far the records reach that have come and wait for room."""
+        waiting = [item for item in self._lane if isinstance(item, Run) and (item.topic, item.address) == key]
+        return max((run.next for run in waiting), default=0)
+
     def carry_out(self, output: Any) -> bool:
         network = self.network
         if isinstance(output, Append):
@@ -123,7 +134,7 @@ class StoreNode(Node):
             self._serve(output)
         elif isinstance(output, End):
             if not self.plain:  # as C stores, which know no CLAIM
-                network.answered.setdefault(output.recipient, set()).add(self)
+                network.answered.setdefault(output.recipient, {})[self] = None
                 network.publish(self, self._summed_up(output))
         elif isinstance(output, Ack):
             key = (output.topic, output.partition)

@@ -72,12 +72,12 @@ def believes_a_producer_and_does_not_wait_for_stores(patch):
 def leaves_records_out_while_others_are_on_their_way_into_the_log(patch):
     receive = StoreRole.receive
 
-    def hasty(self, now, command):
+    def hasty(self, now, command, **more):
         if type(command) is Trimmed and command.recipient == self.address:
             stored = self._partitions.get((command.topic, command.address))
             if stored is not None and stored.pending:
                 self._catchup.trimmed(now, stored, command.sequence, command.source)
-        return receive(self, now, command)
+        return receive(self, now, command, **more)
 
     patch.setattr(StoreRole, "receive", hasty)
 
@@ -103,6 +103,19 @@ def does_not_notice_its_twin(patch):
     patch.setattr(PartitionClaim, "_hear_rival", lambda self, now, rival, numbering, sample: [])
 
 
+def says_where_a_partition_ends_before_it_has_read_all(patch):
+    receive = StoreRole.receive
+    patch.setattr(StoreRole, "receive", lambda self, now, command, **more: receive(self, now, command))
+
+
+def believes_every_ack(patch):
+    def believe(self, now, store, end):
+        self._acknowledge(now, store, min(end, self.next_sequence))
+        return []
+
+    patch.setattr(ProducerRole, "_hear_ack", believe)
+
+
 @pytest.mark.parametrize(
     ("fault", "seeds"),
     [
@@ -118,6 +131,8 @@ def does_not_notice_its_twin(patch):
         (asks_again_whenever_an_answer_is_not_whole, range(600)),
         (begins_at_0_again, range(600)),
         (does_not_notice_its_twin, range(600)),
+        (says_where_a_partition_ends_before_it_has_read_all, range(500, 700)),
+        (believes_every_ack, range(600)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
