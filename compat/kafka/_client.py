@@ -73,12 +73,12 @@ class Client:
     @property
     def broker(self) -> BrokerInterface:
         """The broker; after it was stopped and started again at its address, the one that runs now."""
-        if self._unmet or not getattr(self._broker, "running", True):
+        if self._unmet or not self._broker.running:
             known = self._broker
             self._broker, self._owner = successor(known)
             if self._unmet and self._broker is not known:
                 self._release()  # the connections that led to nobody
-            self._unmet = self._unmet and not getattr(self._broker, "reached", True)
+            self._unmet = self._unmet and not self._broker.reached
         return self._broker
 
     def close(self) -> None:

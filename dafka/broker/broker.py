@@ -195,7 +195,7 @@ class Broker:
             try:
                 state.start_listening(self._hub)
             except BaseException:
-                state.core.stop()
+                state.core.close()
                 state.release()
                 raise
             self._running = state
@@ -277,7 +277,7 @@ class _Running:
             try:
                 if self.listener is not None:
                     self.listener.close()
-                self.core.stop()
+                self.core.close()
             finally:
                 running.remove(self.core)
                 self.release()

@@ -48,7 +48,7 @@ class Connection(NamedTuple):
 
     def close(self) -> None:
         """End the use: a broker of this process does not care, TCP connections are closed. Any thread."""
-        if not isinstance(self.broker, EmbeddedBroker):
+        if self.broker.is_remote:
             self.hub.post(_release, self.broker)
 
 
@@ -117,8 +117,7 @@ def successor(broker: BrokerInterface) -> tuple[BrokerInterface, object | None]:
 
     ``broker`` was stopped, or has never been reached. If there is none, that one itself.
     """
-    known = (getattr(broker, "host", ""), getattr(broker, "port", 0))
-    found = running.at(getattr(broker, "addresses", (known,)))
+    found = running.at(broker.addresses)
     return (broker, None) if found is None else (found.core, found.owner)
 
 

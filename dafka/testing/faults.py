@@ -145,9 +145,9 @@ class FaultyBroker:
         self._release.set()
         self._release = Event()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self.release()
-        self._broker.stop()
+        self._broker.close()
 
 
 # isinstance() accepts it as the interface: __getattr__ passes the missing operations to the real broker.

@@ -34,7 +34,10 @@ def test_it_is_a_broker_with_every_argument_of_one(tmp_path):
 def test_what_clients_find_is_the_interface(dafka_broker):
     found = connect(dafka_broker.bootstrap_servers).broker
     assert isinstance(found, BrokerInterface)
-    missing = [name for name in BrokerInterface.__abstractmethods__ if not callable(getattr(found, name))]
+    public = [name for name in dir(BrokerInterface) if not name.startswith("_")]
+    missing = [
+        name for name in public if callable(getattr(BrokerInterface, name)) != callable(getattr(found, name))
+    ]
     assert not missing
 
 

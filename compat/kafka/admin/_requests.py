@@ -78,7 +78,7 @@ class Requests:
         version = request.API_VERSION
         encoded = request.encode()
         broker = self._client.broker
-        if hasattr(broker, "send"):
+        if broker.is_remote:
             return self._call(request, broker.send, request, node_id)
         received = type(request).decode(encoded, version=version)
         try:

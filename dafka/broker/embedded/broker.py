@@ -244,17 +244,19 @@ class EmbeddedBroker(BrokerInterface):
 
     # -- life -----------------------------------------------------------------------------------
 
+    reached = True
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        return ((self.host, self.port),)
+
     @property
     def running(self) -> bool:
-        """Whether calls are answered."""
         return self._lifecycle.running
 
-    def stop(self) -> None:
-        """Commit what has been accepted, leave the mesh and close the log; waits as a green thread.
-
-        Waiting calls end, and every later call, with BrokerStoppedError. A second call waits for the
-        first one.
-        """
+    def close(self) -> None:
+        """Commit what has been accepted, leave the mesh and close the log. A second call waits for the first
+        one."""
         if not self._lifecycle.running:
             self._stopped.wait()
             return

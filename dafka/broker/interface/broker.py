@@ -12,6 +12,10 @@ itself concerns the broker as a whole: :class:`dafka.broker.interface.errors.Bro
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
 from dafka.broker.interface.admin import AdminInterface
 from dafka.broker.interface.groups import (
     CommittedOffset,
@@ -87,3 +91,41 @@ __all__ = [
 
 class BrokerInterface(TopicInterface, RecordInterface, GroupInterface, TransactionInterface, AdminInterface):
     """A broker: everything that one can be asked, each part in a module of its own."""
+
+    is_remote: bool = False
+    """Whether the broker is reached over TCP. Only such a one can :meth:`send`, and only a broker of this
+    process can :meth:`watch`."""
+
+    @property
+    @abstractmethod
+    def addresses(self) -> Sequence[tuple[str, int]]:
+        """Pairs of host and port at which the broker is found."""
+
+    @property
+    @abstractmethod
+    def running(self) -> bool:
+        """Whether calls are answered. A remote broker's calls open connections again, so it always runs."""
+
+    @property
+    @abstractmethod
+    def reached(self) -> bool:
+        """Whether the broker has ever answered; one of this process has."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the waiting calls and give everything back; waits as a green thread.
+
+        A broker of this process commits what it has accepted, and from then on answers every call with
+        BrokerStoppedError. A remote broker's connections are closed.
+        """
+
+    def send(self, request: Any, node: int | None = None) -> Any:
+        """Send one of kafka-python's requests, in the highest version both sides know; its response.
+
+        ``node``: the id of the broker that must answer it; None: any. What the response says is not looked
+        into. Raises KafkaConnectionError, RequestTimedOutError, KafkaProtocolError (no answer, or none that
+        can be read), BrokerNotAvailableError (no such node) and IncompatibleBrokerVersion. Only for a broker
+        that :attr:`is_remote`; requests to one of this process are answered by
+        :mod:`dafka.broker.server.answering`.
+        """
+        raise NotImplementedError

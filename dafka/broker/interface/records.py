@@ -174,7 +174,7 @@ class RecordInterface(ABC):
         """
 
     def watch(self) -> PartitionWatch:
-        """A watch that watches nothing yet. Only the embedded broker can tell."""
+        """A watch of no partition yet. Only for a broker of this process."""
         raise NotImplementedError
 
     @abstractmethod

@@ -72,6 +72,7 @@ class Remote(BrokerInterface):
     ``request_timeout``: seconds that an answer may take; ``connect_timeout``: a new connection.
     """
 
+    is_remote = True
     running = True
 
     def __init__(
@@ -82,8 +83,8 @@ class Remote(BrokerInterface):
         connect_timeout: float = CONNECT_TIMEOUT,
     ) -> None:
         self.hub = hub
-        self.addresses = tuple(addresses)
-        self.cluster = Cluster(self.addresses, request_timeout, min(connect_timeout, request_timeout))
+        self._addresses = tuple(addresses)
+        self.cluster = Cluster(self._addresses, request_timeout, min(connect_timeout, request_timeout))
         self._topics = RemoteTopics(self.cluster)
         self._records = RemoteRecords(self.cluster)
         self._groups = RemoteGroups(self.cluster)
@@ -94,17 +95,14 @@ class Remote(BrokerInterface):
         return "<Remote " + ",".join(f"{host}:{port}" for host, port in self.addresses) + ">"
 
     @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        return self._addresses
+
+    @property
     def reached(self) -> bool:
-        """Whether a broker has ever answered."""
         return self.cluster.reached
 
     def send(self, request: Any, node: int | None = None) -> Any:
-        """Send one of kafka-python's requests, in the highest version both sides know; its response.
-
-        ``node``: the id of the broker that must answer it; None: any. What the response says is not looked
-        into. Raises KafkaConnectionError, RequestTimedOutError, KafkaProtocolError (no answer, or none that
-        can be read), BrokerNotAvailableError (no such node) and IncompatibleBrokerVersion.
-        """
         lowest = getattr(request, "_min_version", None) or 0
         highest = getattr(request, "_max_version", None)
         if request.API_VERSION is not None:
@@ -130,7 +128,6 @@ class Remote(BrokerInterface):
     # -- life -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close all connections; what waits for an answer ends with an error."""
         self._records.close()
         self.cluster.close()
 

@@ -19,8 +19,8 @@ from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Fetc
 
 CALLS = [
     (name, method)
-    for name, method in inspect.getmembers(BrokerInterface, inspect.isfunction)
-    if not name.startswith("_")
+    for part in BrokerInterface.__bases__
+    for name, method in inspect.getmembers(part, inspect.isfunction)
 ]
 
 
@@ -78,7 +78,7 @@ def test_stop_wakes_fetches_and_commits_what_was_accepted(tmp_path):
         for number in range(20):
             client.core.produce({("t", 0): [batch(b"%d" % number)]}, acks=0)
         gevent.sleep(0)
-        client.core.stop()
+        client.core.close()
         return waiting.get(timeout=5)
 
     assert hub.run(accept_and_stop)
