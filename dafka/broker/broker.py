@@ -72,7 +72,7 @@ class Broker:
 
     :meth:`start` raises the log's errors: :class:`dafka.log.LogLockedError`,
     :class:`dafka.log.LogVersionError`, :class:`dafka.log.NotALogError`, :class:`dafka.log.LogOpenError`; and
-    OSError for an address that cannot be listened on.
+    OSError if it cannot listen on the address.
     """
 
     def __init__(

@@ -77,7 +77,7 @@ def test_a_port_that_somebody_has_is_named(tmp_path: Path) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = run("broker", "--listen", address, "--data", str(tmp_path / "data"))
     assert done.returncode == 1
-    assert done.stderr == f"Error: [Errno 98] {address} cannot be listened on: Address already in use\n"
+    assert done.stderr == f"Error: [Errno 98] cannot listen on {address}: Address already in use\n"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The memory that all connections of a listener share."""
+"""The memory budget that all connections of a listener share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import gevent.event
 
 from dafka.broker.server import limits
 
-SMALLEST_SHARE = 64 * 1024  # what a Fetch gets when there is no room left; one batch comes all the same
+SMALLEST_SHARE = 64 * 1024  # granted to a Fetch even if the budget is used up
 
 
 class Budget:
-    """The bytes that all connections together hold."""
+    """Counts the bytes that all connections hold."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -21,25 +21,25 @@ class Budget:
         self._room = gevent.event.Event()
 
     def take(self, size: int) -> None:
-        """Count bytes that are held from now on."""
+        """Count bytes as held."""
         self.used += size
 
     def give(self, size: int) -> None:
-        """... and no longer."""
+        """Count bytes as released."""
         self.used -= size
         self._room.set()
 
     def wait(self, held: int) -> None:
-        """Wait until the others leave room for more; ``held`` is what the caller has itself."""
+        """Wait until the other connections leave room; ``held`` are the bytes of the caller itself."""
         while self.used - held >= self.limit:
             self._room.clear()
             self._room.wait()
 
     @contextmanager
     def promised(self) -> Iterator[int]:
-        """How much one response may have: never nothing, or slow readers would stop the fast ones.
+        """The bytes that one response may have: at least SMALLEST_SHARE, lest slow readers stop others.
 
-        It counts as held for the ``with`` block, so that what others are promised meanwhile is less.
+        They count as held during the ``with`` block, so other responses are granted less meanwhile.
         """
         share = min(max((self.limit - self.used) // 4, SMALLEST_SHARE), limits.RESPONSE_MAX_BYTES)
         self.take(share)

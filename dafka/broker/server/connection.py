@@ -1,4 +1,4 @@
-"""One connection: a green thread that reads requests, and the order in which responses go out."""
+"""One connection: a green thread that reads requests, and the order of the responses."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from dafka.broker.server import limits
 from dafka.broker.server.budget import Budget
 from dafka.broker.server.context import Peer
 from dafka.broker.server.fetch_sessions import FetchSessions
-from dafka.broker.server.foreign import foreign
 from dafka.broker.server.reasons import Reasons
 from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce
+from dafka.broker.server.wrong_protocol import wrong_protocol
 
-RECEIVE_BYTES = 64 * 1024  # read at a time; a request that is longer gets a buffer of its own
-JOINED_BYTES = 128 * 1024  # a response up to this size is joined into one buffer
-BUFFERS_AT_ONCE = 512  # that sendmsg gets; systems allow 1024
-SMALL_BUFFER_BYTES = 4096  # many buffers that are smaller on average are joined
-_PRODUCE = b"\0\0"  # how such a request begins
+RECEIVE_BYTES = 64 * 1024  # read at a time; a longer request gets a buffer of its own
+JOINED_BYTES = 128 * 1024  # a response of at most this size is copied into one buffer
+BUFFERS_AT_ONCE = 512  # for one sendmsg; systems allow 1024
+SMALL_BUFFER_BYTES = 4096  # many buffers are joined if they are smaller on average
+_PRODUCE = b"\0\0"  # the first octets of such a request
 
 
 class _Slot:
-    """A Produce that waits for its answer; ``response`` is there when it has one."""
+    """A Produce request in progress; ``response`` is None until it is answered."""
 
     __slots__ = ("response", "size")
 
@@ -42,7 +42,7 @@ class _Slot:
 
 
 class Shared:
-    """What the connections of one listener share; ``forget`` is called with each one that has ended."""
+    """The state that the connections of a listener share; ``forget`` is called with each closed one."""
 
     def __init__(self, broker: BrokerInterface, forget: Callable[[Connection], None]) -> None:
         self.broker = broker
@@ -54,7 +54,7 @@ class Shared:
 
 
 class Connection:
-    """A client. :meth:`run` is its green thread, and ends with the connection."""
+    """A client. :meth:`run` is its green thread and returns when the connection is closed."""
 
     def __init__(self, shared: Shared, socket: Any, address: Any) -> None:
         self._shared = shared
@@ -69,21 +69,21 @@ class Connection:
         self._writing = False
         self._room = gevent.event.Event()
         self._closed = False
-        self._fetching = False  # and maybe waiting for records
+        self._fetching = False  # a Fetch is in progress, and may wait for records
         self._produces: set[gevent.Greenlet] = set()
 
     # -- reading --------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Read and answer until the end."""
+        """Read and answer requests until the connection is closed."""
         try:
             self._read()
         except BadRequestError as error:
             self.refuse(error.cause, str(error))
         except (OSError, BrokerStoppedError):
-            pass  # the client has gone, or the broker goes
+            pass  # the client has disconnected, or the broker stops
         except Exception:
-            self._shared.reasons.tell("internal", f"a request of {self.name} failed", ours=True)
+            self._shared.reasons.report("internal", f"a request of {self.name} failed", ours=True)
         finally:
             self.close()
 
@@ -100,13 +100,13 @@ class Connection:
                     return  # idle for too long
             if not received:
                 if begun:
-                    raise BadRequestError("short", f"it ended within a request that begins {begun!r}")
+                    raise BadRequestError("short", f"it ended within a request that begins with {begun!r}")
                 return
             self._shared.received += len(received)
             begun = self._take(begun + received if begun else received)
 
     def _take(self, received: bytes) -> bytes:
-        """Answer the requests that begin in ``received``; what is left over is less than a length."""
+        """Answer the requests that begin in ``received``; returns the rest, shorter than a length field."""
         view = memoryview(received)
         position, end = 0, len(received)
         while end - position >= LENGTH_OCTETS:
@@ -122,11 +122,11 @@ class Connection:
     def _handle_long(self, size: int, begun: memoryview) -> None:
         """Read the rest of a request into a buffer of its own, and answer it.
 
-        What is only announced takes no memory: the buffer grows with what has come.
+        The announced length takes no memory: the buffer grows as octets arrive.
         """
-        stranger = foreign(size.to_bytes(LENGTH_OCTETS, "big", signed=True))
-        if stranger is not None:
-            raise stranger
+        error = wrong_protocol(size.to_bytes(LENGTH_OCTETS, "big", signed=True))
+        if error is not None:
+            raise error
         if not 0 <= size <= limits.REQUEST_MAX_BYTES:
             detail = f"a request of {size} bytes; {limits.REQUEST_MAX_BYTES} are the most"
             raise BadRequestError("size", detail)
@@ -148,7 +148,9 @@ class Connection:
                     with memoryview(buffer) as view, view[filled:] as free:
                         count = self.socket.recv_into(free)
                     if not count:
-                        raise BadRequestError("short", f"it ended after {filled} of {size} bytes")
+                        raise BadRequestError(
+                            "short", f"it ended after {filled} of {size} bytes of a request"
+                        )
                     filled += count
                     self._shared.received += count
             self._handle(memoryview(buffer))
@@ -175,7 +177,7 @@ class Connection:
             self._produces.add(green)
             green.link(self._produces.discard)
             if request is not None and request.is_wide:
-                green.join()  # what comes behind it must not overtake it
+                green.join()  # later requests must not overtake it
             return
         while self._slots or self._writing:
             self._wait_for_room()
@@ -199,19 +201,19 @@ class Connection:
         except (OSError, BrokerStoppedError):
             self.close()
         except Exception:
-            self._shared.reasons.tell("internal", f"a Produce of {self.name} failed", ours=True)
+            self._shared.reasons.report("internal", f"a Produce of {self.name} failed", ours=True)
             self.close()
         finally:
             self._budget.give(slot.size)
 
     def _flush(self) -> None:
-        """Send the responses whose turn it is; one green thread does it at a time."""
+        """Send the responses that are next in order; only one green thread sends at a time."""
         if self._writing:
             return
         self._writing = True
         try:
             if len(self._slots) > 1:
-                gevent.sleep(0)  # those that the same commit has answered go out together
+                gevent.sleep(0)  # responses of the same commit are sent together
             while self._slots and self._slots[0].response is not None and not self._closed:
                 ready: Buffers = []
                 while self._slots and self._slots[0].response is not None:
@@ -230,7 +232,7 @@ class Connection:
         self._budget.take(size)
         try:
             with gevent.Timeout(
-                limits.WRITE_SECONDS, BadRequestError("unread", "a response was not read in time")
+                limits.WRITE_SECONDS, BadRequestError("unread", "the client did not read a response in time")
             ):
                 if size <= JOINED_BYTES:
                     buffers = [b"".join(buffers)]
@@ -258,13 +260,13 @@ class Connection:
     # -- the end --------------------------------------------------------------------------------
 
     def refuse(self, cause: str, detail: str) -> None:
-        """Close because of what the client did, and say why, once."""
+        """Close the connection because of a request, and log the reason once."""
         if not self._closed:
-            self._shared.reasons.tell(cause, f"connection of {self.name} closed: {detail}")
+            self._shared.reasons.report(cause, f"connection of {self.name} closed: {detail}")
         self.close()
 
-    def is_forsaken(self) -> bool:
-        """Whether a Fetch is under way whose client has gone; anything else ends by itself."""
+    def is_abandoned(self) -> bool:
+        """Whether a Fetch is in progress whose client has disconnected; other requests end by themselves."""
         if not self._fetching or self._closed:
             return False
         try:
@@ -275,7 +277,7 @@ class Connection:
             return True
 
     def close(self) -> None:
-        """Close the socket. What the broker has accepted stays accepted."""
+        """Close the socket; batches that the broker has accepted stay accepted."""
         if self._closed:
             return
         self._closed = True
@@ -284,17 +286,17 @@ class Connection:
         _shut(self.socket)
 
     def kill(self) -> None:
-        """Close, and end the Produce requests that wait."""
+        """Close, and end the waiting Produce requests."""
         self.close()
         for green in list(self._produces):
             green.kill(block=False)
 
 
 def _slow(what: str) -> BadRequestError:
-    return BadRequestError("slow", f"{what} did not end within {limits.REQUEST_SECONDS:g} s")
+    return BadRequestError("slow", f"{what} did not arrive completely within {limits.REQUEST_SECONDS:g} s")
 
 
 def _shut(socket: Any) -> None:
     with suppress(OSError):
-        socket.shutdown(SHUT_RDWR)  # also where a fork holds the descriptor
+        socket.shutdown(SHUT_RDWR)  # also if a forked process holds the descriptor
     socket.close()

@@ -1,4 +1,4 @@
-"""Who asks."""
+"""The client behind a request."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Peer:
-    """The client of a connection, as far as answers depend on it.
+    """The client of a connection.
 
-    ``is_kafka_python``: as it says with ApiVersions (KIP-511); False as long as it has not.
+    ``is_kafka_python``: whether it has identified itself as kafka-python with ApiVersions (KIP-511).
     """
 
     __slots__ = ("host", "is_kafka_python")

@@ -1,22 +1,23 @@
 """Fetch sessions (KIP-227): a client names its partitions once, and afterwards only what has changed.
 
-Theory of operation. A full fetch (epoch 0) is answered with every partition it names, and begins a session:
-the partitions are remembered with where to read on and with what the client was last told of them. An
-incremental fetch says session and epoch, which counts up by one with each; it names partitions that are new
-or are to be read from elsewhere, and those to forget. Its answer has only partitions with records, with an
-error, or whose high watermark or log start have moved. Partitions that gave records are read last the next
-time, so that every one has its turn however little a response may hold.
+Theory of operation. A full fetch (epoch 0) is answered with every partition that it names, and begins a
+session, which stores for each partition the fetch position and the offsets of the last answer. An incremental
+fetch has the id and the epoch of the session; the epoch increases by one with each request. It names
+partitions that are new or have another fetch position, and partitions to forget. Its answer has only
+partitions with records, with an error, or with a new high watermark or log start. Partitions that returned
+records are read last by the next fetch, so every partition gets its turn even if responses are small.
 
-A session belongs to no connection: who loses one goes on in another. What cannot be continued (another epoch,
-a session that is not kept any more, names where there were ids) is an error of the protocol, upon which
-clients begin again with a full fetch.
+A session is not bound to a connection: a client may continue it in another one. If it cannot be continued
+(another epoch, an evicted session, names instead of ids), the answer is an error of the protocol, and the
+client begins again with a full fetch.
 
-An incremental fetch costs what has changed: the session watches the partitions that have nothing for its
-client, and reads those that have moved since, with those that its client has asked for anew.
+The cost of an incremental fetch grows with the changes only: the session watches the partitions that have
+nothing new for its client, and a fetch reads those that have changed and those that it names.
 
-Sessions and what they remember have bounds (:mod:`dafka.broker.server.limits`). As in Kafka one that was not
-used for two minutes makes room for any other, and one that is older than that for a larger one; where there
-is no room the answer has session id 0, and the client names all its partitions each time.
+The number of sessions and of their partitions is limited (:mod:`dafka.broker.server.limits`). As in Kafka, a
+session that was not used for two minutes is evicted for any other, and one that is older than that for a
+larger one; if there is still no room, the answer has session id 0, and the client names all its partitions
+in each request.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ from dafka.hub.turns import Pace
 Answers = list[tuple[Place, Fetched]]
 
 _HIGHEST = 2**31 - 1
-_NAME_OCTETS = 256  # a name that is longer than any topic's weighs more than one
+_NAME_OCTETS = 256  # a longer name, which no topic has, counts as several partitions
 _UNTOLD = (NO_OFFSET, NO_OFFSET)
 
 
 class FetchSession:
-    """The partitions of one client, in the order in which they are read. ``epoch`` is the next one's.
+    """The partitions of one client, in the order of reading. ``epoch`` is that of the next request.
 
-    ``unread`` are those that may have something which the client does not know, in their order; ``watch``
-    says which of the others have changed.
+    ``unread`` are the partitions that may have changed, in the order of reading; ``watch`` reports changes of
+    the others.
     """
 
     __slots__ = (
@@ -67,8 +68,8 @@ class FetchSession:
         self.told: dict[Place, tuple[int, int]] = {}  # high watermark, log start
         self.unread: dict[Place, None] = {}
         self.watch: PartitionWatch | None = None
-        self.places: dict[TopicPartition, Place] = {}  # of those that are watched,
-        self.keys: dict[Place, TopicPartition] = {}  # and the other way
+        self.places: dict[TopicPartition, Place] = {}  # of watched partitions
+        self.keys: dict[Place, TopicPartition] = {}  # the inverse of places
 
     def wanted(self, place: Place) -> Asked:
         """What is asked of a partition of the session. It is kept as a plain tuple of numbers, which the
@@ -76,21 +77,21 @@ class FetchSession:
         return place, FetchFrom(*self.asked[place])
 
     def watches(self, place: Place, key: TopicPartition) -> None:
-        """The watch was told to watch a partition."""
+        """Note that the watch covers a partition."""
         self.places[key], self.keys[place] = place, key
 
     def note_changed(self, changed: Iterable[TopicPartition]) -> None:
-        """Partitions that are watched have changed."""
+        """Mark watched partitions that have changed as unread."""
         for key in changed:
             place = self.places.get(key)
             if place in self.asked:
                 self.unread[place] = None
 
     def note_read(self, answers: Answers, read_committed: bool, epoch: int) -> None:
-        """What was read of ``unread``: those with nothing left need not be looked at until they change."""
+        """Remove the partitions that were read to their end from ``unread`` until they change."""
         for place, one in Pace().over(answers):
             if self.epoch != epoch:
-                return  # a later request has looked since
+                return  # a later request has read since
             asked = self.asked.get(place)
             if asked is None or one.error is not None or one.batches or one.diverging is not None:
                 continue
@@ -99,7 +100,7 @@ class FetchSession:
                 self.unread.pop(place, None)
 
     def forget(self, place: Place) -> None:
-        """The client has taken a partition out."""
+        """Remove a partition from the session."""
         if self.asked.pop(place, None) is None:
             return
         self.weight -= _weight(place)
@@ -111,7 +112,7 @@ class FetchSession:
             self.watch.remove(key)
 
     def changes(self, answers: Answers) -> Answers:
-        """Those of the answers that the client has to be told, which it is taken to be from now on."""
+        """The answers that differ from what the client was sent before; they are noted as sent."""
         told, asked = self.told, self.asked
         changed = []
         for place, one in Pace().over(answers):
@@ -121,7 +122,7 @@ class FetchSession:
                 continue
             told[place] = limits_now
             changed.append((place, one))
-            if one.batches and place in asked:  # another request may have taken it out meanwhile
+            if one.batches and place in asked:  # unless another request has removed it meanwhile
                 asked[place] = asked.pop(place)
                 self.unread.pop(place, None)
                 self.unread[place] = None
@@ -129,7 +130,7 @@ class FetchSession:
 
 
 class FetchSessions:
-    """The sessions of a listener, those first that were not used for longest."""
+    """The sessions of a listener, the least recently used first."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -140,7 +141,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def begin(self, by_id: bool, asked: Iterable[Asked], answers: Answers) -> int:
-        """The id of a new session of these partitions, whose client gets these answers; or NO_SESSION."""
+        """The id of a new session with these partitions and first answers; NO_SESSION if there is no room."""
         now = self._clock()
         session = FetchSession(self._free_id(), by_id, now)
         for one in Pace().over(asked):
@@ -158,7 +159,7 @@ class FetchSessions:
     def resume(
         self, session_id: int, epoch: int, by_id: bool, changed: Sequence[Asked], forgotten: Sequence[Place]
     ) -> FetchSession:
-        """The session, changed as the client wants it, its epoch counted up; closed if nothing is left of it.
+        """The session with the changes of a request and the next epoch; closed if it has no partitions left.
 
         Raises FetchSessionIdNotFoundError, InvalidFetchSessionEpochError and FetchSessionTopicIdError.
         """
@@ -190,7 +191,7 @@ class FetchSessions:
         return session
 
     def close(self, session_id: int) -> None:
-        """Forget a session, if there is such a one."""
+        """Forget a session, if there is one with this id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._weight -= session.weight

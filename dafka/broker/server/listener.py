@@ -1,7 +1,8 @@
 """The listener: a TCP port of the hub that Kafka's clients connect to.
 
-Its sockets belong to the hub's gevent loop. Exec does not inherit them (Python's default), and what a fork
-copies the child gives back at once, so that a port and its connections end when the broker stops.
+Its sockets belong to the hub's gevent loop. Programs that are started with exec do not inherit them (Python's
+default), and a forked child closes its copies at once, so a port and its connections end when the broker
+stops.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from dafka.hub.hub import Hub
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024
-FULL_SECONDS = 0.1  # between two attempts while the process has no descriptor left
+FULL_SECONDS = 0.1  # between attempts to accept while the process has no free descriptor
 _getaddrinfo = monkey.get_original("socket", "getaddrinfo")
 _NO_MORE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 class Listener:
-    """Answers Kafka's clients on ``socket``, which is bound and one of :func:`bind`'s. Hub side."""
+    """Answers Kafka's clients on ``socket``, a bound socket from :func:`bind`. Hub side."""
 
     def __init__(self, hub: Hub, broker: BrokerInterface, socket: Any) -> None:
         self._shared = Shared(broker, self._forget)
@@ -42,7 +43,7 @@ class Listener:
         self._accepted = 0
         socket.listen(BACKLOG)
         self._accepting = hub.keep(self._accept)
-        self._looking = hub.keep(self._end_forsaken)
+        self._checking = hub.keep(self._end_abandoned)
 
     def metrics(self) -> dict[str, int]:
         """Figures since the start, by the names of :mod:`dafka.mesh.metrics`."""
@@ -58,12 +59,12 @@ class Listener:
         }
 
     def close(self) -> None:
-        """Give the port and all connections back at once."""
+        """Close the port and all connections at once."""
         if self._closed:
             return
         self._closed = True
         self._accepting.kill(block=False)
-        self._looking.kill(block=False)
+        self._checking.kill(block=False)
         close(self._socket)
         for connection, green in list(self._connections.items()):
             connection.kill()
@@ -75,12 +76,12 @@ class Listener:
         self._connections.pop(connection, None)
         _open.discard(connection.socket)
 
-    def _end_forsaken(self) -> None:
-        """End the fetches that wait for nobody: a connection is not read from while it is answered."""
+    def _end_abandoned(self) -> None:
+        """End fetches whose clients have disconnected; nothing reads a connection while it is answered."""
         while True:
             gevent.sleep(limits.GONE_SECONDS)
             for connection, green in list(self._connections.items()):
-                if green is not None and connection.is_forsaken():
+                if green is not None and connection.is_abandoned():
                     green.kill(block=False)
 
     def _accept(self) -> None:
@@ -92,7 +93,7 @@ class Listener:
                 if self._closed:
                     return
                 if error.errno not in _NO_MORE:
-                    continue  # a client that was gone before its turn
+                    continue  # the client has already disconnected
                 if not full:
                     log.warning("no connection can be accepted: %s", error)
                 full = True
@@ -116,22 +117,22 @@ def bind(host: str, port: int) -> Any:
     try:
         family, _, _, _, address = _resolved(host or None, port)
     except OSError as error:
-        raise OSError(f"{host!r} is no address of this machine: {error}") from error
+        raise OSError(f"{host!r} is not an address of this machine: {error}") from error
     socket = gevent.socket.socket(family, sockets.SOCK_STREAM)
     try:
-        # Connections of a broker before this one may linger on; a port that somebody listens on stays theirs.
+        # Old connections of an earlier broker do not block the port; another listening process still does.
         socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
         socket.bind(address)
     except OSError as error:
         socket.close()
-        raise OSError(error.errno, f"{host}:{port} cannot be listened on: {error.strerror}") from error
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from error
     _open.add(socket)
     return socket
 
 
 def _resolved(host: str | None, port: int) -> Any:
     passive = sockets.AI_PASSIVE
-    try:  # numbers need no resolver, no thread to wait for it in, and as octets no IDNA
+    try:  # numeric addresses need no resolver and no thread; as octets they need no IDNA either
         octets = None if host is None else host.encode("ascii")
         return _getaddrinfo(octets, port, type=sockets.SOCK_STREAM, flags=passive | sockets.AI_NUMERICHOST)[0]
     except (OSError, UnicodeEncodeError):
@@ -139,7 +140,7 @@ def _resolved(host: str | None, port: int) -> Any:
 
 
 def close(socket: Any) -> None:
-    """Close what :func:`bind` has made."""
+    """Close a socket from :func:`bind`."""
     _open.discard(socket)
     socket.close()
 
@@ -150,7 +151,7 @@ def _prepare(socket: Any) -> None:
         socket.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
         socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)
     except OSError:
-        pass  # gone already
+        pass  # the client has already disconnected
 
 
 _open: set[Any] = set()  # the sockets of this process
@@ -158,7 +159,7 @@ _open: set[Any] = set()  # the sockets of this process
 
 def _give_back_after_fork() -> None:
     for socket in _open:
-        # Past gevent: its loop belongs to the parent.
+        # Without gevent, whose loop belongs to the parent process.
         os.close(socket._sock.detach())
     _open.clear()
 

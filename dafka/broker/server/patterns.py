@@ -1,7 +1,7 @@
-"""Regular expressions that clients send: RE2's, as Apache Kafka's are (RE2/J), matched in linear time.
+"""Regular expressions that clients send, in the syntax of RE2 as in Apache Kafka (RE2/J).
 
-Python's ``re`` cannot serve here: a client could choose an expression that keeps the hub busy for ever. The
-package google-re2 is needed only by who asks for such a filter (``pip install 'dafka[re2]'``).
+RE2 matches in linear time. With Python's ``re`` a client could send an expression that blocks the hub for
+ever. The package google-re2 is needed only for requests with such a filter (``pip install 'dafka[re2]'``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kafka.errors import BrokerResponseError, UnsupportedVersionError
 
 from dafka.hub.turns import next_turn
 
-PATTERN_OCTETS = 1000  # of an expression; compiling takes time in proportion
+PATTERN_OCTETS = 1000  # the largest expression; the time of compiling grows with it
 PATTERN_MEMORY = 1 << 20  # octets that RE2 may take for one expression
 MATCHES_A_TURN = 200
 
@@ -28,7 +28,7 @@ class InvalidRegularExpressionError(BrokerResponseError):
 
 
 def matching(pattern: str, names: Iterable[str]) -> list[str]:
-    """Those of ``names`` that match ``pattern`` as a whole. Waits as a green thread between many of them.
+    """The ``names`` that match ``pattern`` completely. Lets other green threads run between batches of names.
 
     Raises InvalidRegularExpressionError for an invalid or too large expression, and UnsupportedVersionError
     if google-re2 is not installed.

@@ -1,11 +1,11 @@
-"""One frame, from bytes to the buffers of its response."""
+"""One request, from its bytes to the buffers of its response."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from kafka.errors import UnsupportedVersionError
 from kafka.protocol.api_header import ResponseClassRegistry
@@ -26,23 +26,23 @@ from dafka.broker.server import limits
 from dafka.broker.server.answers import fetch, produce
 from dafka.broker.server.answers.api_versions import api_versions
 from dafka.broker.server.context import Context, Peer
-from dafka.broker.server.crossing import crossing
 from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, WAITS, WIDE, Api
+from dafka.hub.hub import get_hub
 from dafka.hub.pool import REQUESTS
 
 T = TypeVar("T")
 
-KAFKA_PYTHON = "kafka-python"  # as it calls itself
+KAFKA_PYTHON = "kafka-python"  # its client_software_name
 _UNSUPPORTED = int(UnsupportedVersionError.errno)
 
 
 class Unanswerable(BadRequestError):
-    """A request that the protocol has no answer for, as far as it can be known."""
+    """A request for which no layout of an error response is known."""
 
 
 class Frame(NamedTuple):
-    """A frame with its header and the API it is for (None: not offered)."""
+    """A frame with its header and its API (None: not announced)."""
 
     data: memoryview
     header: Header
@@ -58,7 +58,7 @@ class Frame(NamedTuple):
 
 
 def read_frame(data: memoryview) -> Frame:
-    """Raises BadRequestError."""
+    """The header and the API of a frame. Raises BadRequestError."""
     header = read_header(data)
     return Frame(data, header, BY_KEY.get(header.key))
 
@@ -68,13 +68,13 @@ def respond(
 ) -> Buffers:
     """The response. Waits as a green thread.
 
-    ``sessions``: the listener's. ``room``: promises a Fetch its bytes of batches. Raises
-    BadRequestError, and what the broker raises.
+    ``sessions`` are those of the listener; ``room`` grants a Fetch its bytes. Raises BadRequestError, and the
+    exceptions of the broker.
     """
     data, header, api = frame
     key, version = header.key, header.version
     if key == FETCH and 0 <= version <= BY_KEY[FETCH].last:
-        return _fetch(broker, sessions, frame, room)  # which refuses older versions by itself
+        return _fetch(broker, sessions, frame, room)  # refuses older versions itself
     if api is None or not api.first <= version <= api.last:
         return _refuse(header, api)
     if key == PRODUCE:
@@ -84,12 +84,12 @@ def respond(
         large = len(data) > limits.INLINE_BYTES
         return framed(header.correlation, True, [REQUESTS.run(answer) if large else answer()])
     if (api.name in WIDE or len(data) > limits.INLINE_BYTES) and api.name not in WAITS:
-        return REQUESTS.run(_answer, crossing(broker), frame, api, peer)
+        return REQUESTS.run(_answer, cast(BrokerInterface, _FromThread(broker)), frame, api, peer)
     return _answer(broker, frame, api, peer)
 
 
 def _answer(broker: BrokerInterface, frame: Frame, api: Api, peer: Peer) -> Buffers:
-    """In the hub, or beside it for what is large."""
+    """Decode, answer and encode, in the hub or in a thread; large messages always in a thread."""
     header = frame.header
     large = len(frame.data) > limits.INLINE_BYTES
     request = REQUESTS.run(_read, frame, api) if large else _read(frame, api)
@@ -115,7 +115,7 @@ def _encoded(header: Header, response: Any, flexible: bool) -> Buffers:
 
 
 def _by_hand(read: Callable[[memoryview, int, int, Items], T], frame: Frame, flexible: bool) -> T:
-    """The request that ``read`` reads: beside the hub if it lists much, which shows when it is read."""
+    """Decode in the hub, and start again in a thread if the request turns out to list many items."""
     data, header, _ = frame
     position = body_of(data, header, flexible)
     most = min(codec_limits.INLINE_ITEMS, codec_limits.REQUEST_ITEMS)
@@ -126,7 +126,7 @@ def _by_hand(read: Callable[[memoryview, int, int, Items], T], frame: Frame, fle
 
 
 def read_produce(frame: Frame) -> ProduceRequest | None:
-    """The request of a frame that is a Produce; None if its version is not known. Raises BadRequestError."""
+    """The Produce request of a frame; None if its version is not supported. Raises BadRequestError."""
     version, api = frame.header.version, BY_KEY[PRODUCE]
     if not api.first <= version <= api.last:
         return None
@@ -134,9 +134,9 @@ def read_produce(frame: Frame) -> ProduceRequest | None:
 
 
 def respond_produce(broker: BrokerInterface, frame: Frame, request: ProduceRequest | None) -> Buffers:
-    """The response to what :func:`read_produce` has read; none for a Produce that wants none.
+    """The response to a request from :func:`read_produce`; empty with acks=0.
 
-    Waits as a green thread. Raises BadRequestError, and what the broker raises.
+    Waits as a green thread. Raises BadRequestError, and the exceptions of the broker.
     """
     header = frame.header
     if request is None:
@@ -147,7 +147,7 @@ def respond_produce(broker: BrokerInterface, frame: Frame, request: ProduceReque
         for topic, partitions in answers.items():
             for number, one in partitions:
                 if one.error is not None:
-                    # As Kafka does it: without an answer the client can only learn of it this way.
+                    # As in Kafka: with acks=0 a closed connection is the only way to report an error.
                     detail = f"acks=0, and partition {number} of {topic}: {one.error.__name__} {one.detail}"
                     raise BadRequestError("acks0", detail)
         return []
@@ -170,10 +170,10 @@ def _fetch(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, room:
 
 
 def _refuse(header: Header, api: Api | None) -> Buffers:
-    """UNSUPPORTED_VERSION in the layout of the response, if that is known."""
+    """UNSUPPORTED_VERSION in the layout of the response, if it is known."""
     key, version = header.key, header.version
     if key == API_VERSIONS:
-        # Version 0 and the list of what is offered, so that the client can ask again (KIP-511).
+        # Version 0 with the supported versions, so that the client can choose one (KIP-511).
         return framed(header.correlation, False, [encoded(api_versions(_UNSUPPORTED), 0)])
     if api is not None and api.home is None:
         raise Unanswerable("unsupported", f"{api.name}, version {version}")
@@ -190,7 +190,17 @@ def _refuse(header: Header, api: Api | None) -> Buffers:
 
 
 def _response_class(key: int) -> Any:
-    """Of an API that is not offered here."""
+    """The response class of an API that is not announced."""
     for name in ("admin", "consumer", "metadata", "producer", "sasl"):
-        import_module(f"kafka.protocol.{name}").__all__  # noqa: B018  (the name has even a deferred package run)
+        import_module(f"kafka.protocol.{name}").__all__  # noqa: B018  (imports it even if it is deferred)
     return ResponseClassRegistry._response_class_registry.get(key)
+
+
+class _FromThread:
+    """A broker for a thread outside of the hub: each call runs in a green thread of the hub."""
+
+    def __init__(self, broker: BrokerInterface) -> None:
+        self._broker = broker
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(get_hub().run, getattr(self._broker, name))

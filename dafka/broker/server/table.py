@@ -1,17 +1,19 @@
-"""The APIs of the listener: key, versions, kafka-python's classes, and who answers.
+"""The APIs of the listener: key, versions, kafka-python's classes, and the function that answers.
 
-Versions are those of Kafka 4's protocol as kafka-python's schemas have them, with three kinds of exceptions:
+Versions are those of Kafka 4's protocol as in kafka-python's schemas, with these exceptions:
 
-- transactions are offered as they were before KIP-890's second part: EndTxn and TxnOffsetCommit up to 4,
-  InitProducerId up to 5, AddPartitionsToTxn up to 3 (what is above is between brokers);
-- Produce is announced from 0 on, as Kafka 4 does (librdkafka takes the lowest version for a sign of which
-  compressions the broker knows), and answered from 3 on: before that there are no record batches;
-- Produce and Fetch have no ``answer``: their batches pass through :mod:`.answers.produce` and
-:mod:`.answers.fetch`;
-- those without a ``home`` have no class of kafka-python's and are answered by hand, octets for octets.
+- transactions have the versions before KIP-890's second part: EndTxn and TxnOffsetCommit up to 4,
+  InitProducerId up to 5, AddPartitionsToTxn up to 3 (the versions above are for brokers);
+- Produce is announced from version 0 on, as by Kafka 4 (librdkafka concludes from the lowest version which
+  compressions the broker knows), and answered from version 3 on, the first one with record batches.
 
-``metadata.version`` is announced as the one feature (KIP-584), at the level of Apache Kafka 4.3, for tools
-that take the version of a cluster from it. Others, such as ``transaction.version``, are promises to clients.
+Produce and Fetch have no ``answer``, because their batches never become objects: see :mod:`.answers.produce`
+and :mod:`.answers.fetch`. APIs without a ``home`` have no classes in kafka-python; their answers read and
+write bytes.
+
+``metadata.version`` is announced as the only feature (KIP-584), at the level of Apache Kafka 4.3, for tools
+that derive the version of a cluster from it. Other features, such as ``transaction.version``, are promises to
+clients that this broker does not keep.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from kafka.errors import UnsupportedVersionError
+
 from dafka.broker.interface.broker import BrokerInterface
-from dafka.broker.server.context import Context
+from dafka.broker.server.context import IN_PROCESS, Context
 
 Answer = Callable[[BrokerInterface, Any, Context], Any]
 AnswerByHand = Callable[[memoryview, int, int], bytes]
@@ -30,15 +34,15 @@ AnswerByHand = Callable[[memoryview, int, int], bytes]
 PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
 
 FEATURES = {"metadata.version": (7, 30)}
-"""What is announced as the cluster's features: the lowest level that could be, and the one in force."""
+"""The announced features of the cluster: the lowest supported level, and the current one."""
 
 
 class Api:
-    """One API: the versions ``first`` to ``last`` of it are announced.
+    """One API, announced with the versions ``first`` to ``last``.
 
-    ``home`` is the module of kafka.protocol that has its classes (None: it is answered by hand), ``answer``
-    the function of this package that answers it. Both are imported when they are first needed: a broker is
-    asked for few APIs, and making the classes of all of them took a fifth of its start.
+    ``home`` is the module of kafka.protocol with its classes (None: its messages are handled as bytes),
+    ``answer`` the function of :mod:`.answers` that answers it. Both are imported at their first use: most
+    brokers get requests for few APIs, and creating the classes of all APIs took a fifth of their start.
     """
 
     def __init__(
@@ -53,22 +57,22 @@ class Api:
 
     @cached_property
     def request(self) -> Any:
-        """kafka-python's class."""
+        """kafka-python's class of the request."""
         return self._class("Request")
 
     @cached_property
     def response(self) -> Any:
-        """Likewise."""
+        """kafka-python's class of the response."""
         return self._class("Response")
 
     @cached_property
     def answer(self) -> Answer | None:
-        """Who answers; None for an API whose messages never become objects."""
+        """The function that answers; None for an API whose messages never become objects."""
         return self._function() if self.home is not None and self._answer is not None else None
 
     @cached_property
     def answer_by_hand(self) -> AnswerByHand | None:
-        """Who answers octets with octets, in flexible versions; None for an API with classes."""
+        """The function that answers bytes with bytes, in flexible versions; None for an API with classes."""
         return self._function() if self.home is None else None
 
     def _function(self) -> Any:
@@ -143,7 +147,15 @@ WIDE = frozenset(
         "DescribeTopicPartitions",
     }
 )
-"""APIs whose short requests may have long answers: these are answered beside the hub."""
+"""APIs whose short requests may have long responses: they are answered in a thread outside of the hub."""
 
 WAITS = frozenset({"JoinGroup", "SyncGroup", "EndTxn"})
-"""APIs whose answers wait for other clients, or for long: these are answered in the hub, however large."""
+"""APIs whose answers wait for other clients, or for long: they are answered in the hub at any size."""
+
+
+def answer(broker: BrokerInterface, request: Any, context: Context = IN_PROCESS) -> Any:
+    """The response to a request as an object of kafka-python; see :mod:`dafka.broker.server`."""
+    api = BY_KEY.get(getattr(request, "API_KEY", -1))
+    if api is None or api.answer is None or type(request) is not api.request:
+        raise UnsupportedVersionError(f"this broker does not answer {type(request).__name__}")
+    return api.answer(broker, request, context)

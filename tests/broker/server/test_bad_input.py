@@ -169,7 +169,7 @@ def test_what_was_only_counted_is_said_when_the_broker_stops(caplog: pytest.LogC
                 bad.socket.sendall(frame(b""))
                 assert bad.is_closed()
         assert "more connections" not in caplog.text
-    assert "3 more connections closed for the same kind of reason (short)" in caplog.text
+    assert "3 more connections closed for the same cause (short)" in caplog.text
 
 
 def test_a_zeromq_node_is_told_from_a_client_that_sends_nonsense(
@@ -181,7 +181,7 @@ def test_a_zeromq_node_is_told_from_a_client_that_sends_nonsense(
             node.connect(f"tcp://{broker.bootstrap_servers}")
             until(lambda: broker.discarded.get("zeromq", 0) >= 1)
     assert broker.discarded.keys() == {"zeromq"}
-    assert "a ZeroMQ peer greets; this is the port for Kafka's protocol" in caplog.text
+    assert "a ZeroMQ greeting; this port is for Kafka's protocol" in caplog.text
     assert alive(broker)
 
 

@@ -13,8 +13,8 @@ from broker.clients import until
 from broker.server.client import discarded
 
 from dafka import Broker
-from dafka.broker.server.foreign import foreign
 from dafka.broker.server.limits import REQUEST_MAX_BYTES
+from dafka.broker.server.wrong_protocol import wrong_protocol
 
 SECONDS = 20.0
 
@@ -56,8 +56,8 @@ def test_an_http_client_is_named(broker: Broker, address: tuple[str, int]):
     until(lambda: discarded(broker) == {"http": 1})
 
 
-def test_no_request_of_a_length_that_is_taken_is_called_foreign():
+def test_no_request_of_a_length_that_is_taken_is_called_wrong_protocol():
     for size in [*range(0, REQUEST_MAX_BYTES, 9973), REQUEST_MAX_BYTES]:
-        assert foreign(size.to_bytes(4, "big")) is None
-    assert foreign(b"\x16\x04\0\0") is None
-    assert foreign(b"\xff\xff\xff\xff") is None
+        assert wrong_protocol(size.to_bytes(4, "big")) is None
+    assert wrong_protocol(b"\x16\x04\0\0") is None
+    assert wrong_protocol(b"\xff\xff\xff\xff") is None
