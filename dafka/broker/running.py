@@ -1,10 +1,11 @@
 """The brokers of this process.
 
-A broker is known from its start to its stop; those that still run when the interpreter exits are stopped
-then, so that their folders are left in order and temporary ones go away. Being known keeps no broker alive, a
-client's connection does. A forked child starts with none: the hub did not come along.
+A broker is listed from its start to its stop. Brokers that still run when the interpreter exits are stopped
+then, so that their folders are closed properly and temporary ones are removed. The list does not keep a
+broker alive; the connection of a client does. A forked child starts with an empty list, because the hub does
+not run there.
 
-Everything here is touched in the hub only, so there is nothing to lock.
+All of this runs in the hub only, so it needs no locks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _LOOPBACK = {"localhost": "127.0.0.1", "::1": "127.0.0.1"}
 
 
 class Running(NamedTuple):
-    """A broker that runs; ``owner`` is the object that a program has of it, and keeps it running."""
+    """A running broker; ``owner`` is the program's Broker object, which keeps it running."""
 
     core: EmbeddedBroker
     path: str
@@ -42,14 +43,14 @@ class _Known(NamedTuple):
 
 
 _brokers: dict[EmbeddedBroker, _Known] = {}
-started = gevent.event.Event()  # set by each start
+started = gevent.event.Event()  # set by every start
 changing = RLock()  # held while a broker starts or stops
 
 
 def add(owner: object, core: EmbeddedBroker, path: str, stop: Callable[[], None]) -> None:
-    """Note a broker that has started; ``stop`` stops it and does not refer to ``owner``."""
+    """Add a broker that has started; ``stop`` stops it and must not refer to ``owner``."""
     if not _brokers:
-        # Exit handlers run last in, first out: registered now, this one runs before the hub's own.
+        # The handler registered last runs first, so this one runs before that of the hub.
         atexit.unregister(_stop_all)
         atexit.register(_stop_all)
     _brokers[core] = _Known(os.path.realpath(path), stop, weakref.ref(owner))
@@ -57,12 +58,12 @@ def add(owner: object, core: EmbeddedBroker, path: str, stop: Callable[[], None]
 
 
 def remove(core: EmbeddedBroker) -> None:
-    """Forget a broker that has stopped."""
+    """Remove a broker that has stopped."""
     _brokers.pop(core, None)
 
 
 def brokers() -> list[Running]:
-    """The brokers that run and are not about to be stopped, because nobody has them any more."""
+    """The running brokers, without those whose owner is gone and which are about to stop."""
     owned = [
         Running(core, known.path, known.owner()) for core, known in list(_brokers.items()) if core.running
     ]
@@ -70,7 +71,7 @@ def brokers() -> list[Running]:
 
 
 def at(addresses: Iterable[tuple[str, int]]) -> Running | None:
-    """The broker of this process that has the first of these addresses that any has."""
+    """The running broker at the first of these addresses that belongs to one; None if none does."""
     if not _brokers:
         return None
     by_address = {(_host(one.core.host), one.core.port): one for one in brokers()}

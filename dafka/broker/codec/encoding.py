@@ -1,9 +1,10 @@
 """Responses, from objects of kafka-python's classes to bytes.
 
-kafka-python has two ways from an object to bytes. One follows the schema field by field; the other first
-writes a function for the class and version and has Python compile it, for Metadata in 5 ms, and is then
-about three times as fast. Small responses never earn that, and a client that has just connected would wait
-for it, so a layout is compiled when following its schema has taken as long as that does.
+kafka-python encodes an object in one of two ways. It follows the schema field by field, or it generates a
+function for the class and version and has Python compile it. The compiled function is about three times as
+fast, but compiling takes time (5 ms for Metadata), which a client that has just connected would wait for and
+which small responses never regain. So a layout is compiled only after following its schema has taken that
+long in total.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from dafka.broker.codec import limits
 
 COMPILE_SECONDS = 0.005
 
-_followed: dict[tuple[type, int], float] = {}  # seconds spent with a layout that is not compiled
+_followed: dict[tuple[type, int], float] = {}  # seconds spent on following each schema
 
 
 def is_wide(response: Any) -> bool:
-    """Whether a response lists so much that it is to be encoded beside the hub."""
+    """Whether a response lists so many items that it should be encoded in a thread outside of the hub."""
     count = 0
     for field in _arrays(response):
         count += len(field)
@@ -36,7 +37,7 @@ def _arrays(item: Any) -> list[list[Any]]:
 
 
 def encoded(response: Any, version: int) -> bytes:
-    """The body of ``response``."""
+    """The body of ``response`` in bytes."""
     layout = type(response), version
     spent = _followed.get(layout, 0.0)
     if spent >= COMPILE_SECONDS:

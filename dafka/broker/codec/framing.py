@@ -1,9 +1,9 @@
-"""Frames and headers of the wire: a length, a header, a body.
+"""Frames of Kafka's protocol: a length, a header, a body.
 
     request   length i32 | key i16 | version i16 | correlation id i32 | client id string | [tags] | body
     response  length i32 | correlation id i32 | [tags] | body
 
-The tags are there in *flexible* versions; in the response to ApiVersions never.
+*Flexible* versions have the tags, except in the response to ApiVersions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Header(NamedTuple):
 def read_header(data: memoryview) -> Header:
     """The header of a frame. Raises BadRequestError."""
     if len(data) < HEADER_OCTETS:
-        raise BadRequestError("short", f"a request of {len(data)} bytes, its header has {HEADER_OCTETS}")
+        raise BadRequestError("short", f"a request of {len(data)} bytes; a header alone has {HEADER_OCTETS}")
     key, version, correlation = _HEADER.unpack_from(data)
     try:
         client_id, end = read_string(data, 8)
@@ -47,7 +47,7 @@ def read_header(data: memoryview) -> Header:
 
 
 def body_of(data: memoryview, header: Header, flexible: bool) -> int:
-    """Where the body begins."""
+    """The position at which the body begins."""
     try:
         return skip_tags(data, header.end) if flexible else header.end
     except IndexError as error:
@@ -55,7 +55,7 @@ def body_of(data: memoryview, header: Header, flexible: bool) -> int:
 
 
 def framed(correlation: int, flexible: bool, body: Sequence[Any]) -> Buffers:
-    """The response with this body as buffers to be sent."""
+    """The frame of a response with this body, as buffers to send."""
     size = 4 + flexible + sum(map(len, body))
     head = _RESPONSE.pack(size, correlation) + (b"\0" if flexible else b"")
     return [head, *body]
@@ -72,12 +72,12 @@ def varint(value: int) -> bytes:
 
 
 def array_size(count: int, flexible: bool) -> bytes:
-    """The length in front of an array or of octets."""
+    """The length before an array or before bytes."""
     return varint(count + 1) if flexible else _INT32.pack(count)
 
 
 def string(value: str | None) -> bytes:
-    """A string with two octets of length."""
+    """A string after its length in two octets."""
     if value is None:
         return b"\xff\xff"
     octets = value.encode()
@@ -85,7 +85,7 @@ def string(value: str | None) -> bytes:
 
 
 def compact_string(value: str | None) -> bytes:
-    """A string with a varint of its length and one."""
+    """A string after a varint of its length plus one."""
     if value is None:
         return b"\0"
     octets = value.encode()

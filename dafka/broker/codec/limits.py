@@ -1,15 +1,15 @@
-"""The bounds of what is decoded and encoded at once.
+"""Limits of decoding and encoding.
 
-Modules read these as ``limits.NAME`` when they need them, so that a test can lower one.
+Modules read them as ``limits.NAME`` at each use, so that a test can lower one.
 """
 
 from __future__ import annotations
 
 REQUEST_ITEMS = 200_000
-"""Topics, partitions, record batches and all else that a request lists: each costs more than its octets."""
+"""Items of a request, such as topics, partitions and record batches: each takes more than its octets."""
 
 INLINE_ITEMS = 500
-"""What a request lists, or a response, that is decoded or encoded in the hub."""
+"""Items of a request or response that is decoded or encoded in the hub; larger ones take a thread."""
 
 MAX_WAIT_SECONDS = 300.0
-"""A Fetch waits no longer than this, whatever the client asks for."""
+"""The longest wait of a Fetch, whatever its ``max_wait``."""

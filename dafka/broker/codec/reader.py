@@ -1,9 +1,10 @@
 """Requests, from bytes to objects of kafka-python's classes, by kafka-python's schemas.
 
-kafka-python decodes what a broker sends, and trusts it: its generated decoders know no end of the buffer and
-take a varint of any length. A listener is sent anything, so here is the strict way round the same schemas:
-every length is checked against what is left, and what a request lists has a bound (:class:`Items`). A reader
-of a class and version is put together once, from closures, and then runs without looking at the schema.
+kafka-python's own decoders are for messages of a trusted broker: they do not check lengths against the end of
+the buffer and accept a varint of any length. A listener has to expect any bytes, so this module decodes
+strictly by the same schemas: every length is checked against the remaining octets, and the number of items in
+a request is limited (:class:`Items`). The reader of a class and version is composed of closures once and then
+runs without the schema.
 """
 
 from __future__ import annotations
@@ -24,16 +25,18 @@ T = TypeVar("T")
 
 _NO_UUID = UUID(int=0)
 _FIXED = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
-_NULLABLE = {*_FIXED, "uuid", "bitfield"}  # as far as the schemas say it: these are what they are
+_NULLABLE = {*_FIXED, "uuid", "bitfield"}  # types for which the check for null is left out
 
 
 class TooManyItems(BadRequestError):
-    """More than what was allowed."""
+    """A request with more items than its reader allows."""
 
 
 class Items:
-    """How many items a request may still list, tagged fields included. An item costs hundreds of octets and
-    its time in the hub, however few octets of the request it takes."""
+    """How many items a request may still have, tagged fields included.
+
+    An item takes hundreds of octets of memory and time in the hub, even if it has few octets in the request.
+    """
 
     __slots__ = ("left",)
 
@@ -41,7 +44,7 @@ class Items:
         self.left = limits.REQUEST_ITEMS if most < 0 else most
 
     def take(self, count: int) -> None:
-        """Count items that are about to be read. Raises BadRequestError if there are too many."""
+        """Count items before they are read. Raises TooManyItems, a BadRequestError, if there are too many."""
         self.left -= count
         if self.left < 0:
             raise TooManyItems("items", f"more than {limits.REQUEST_ITEMS} items in a request")
@@ -50,8 +53,8 @@ class Items:
 def read_request(request_class: Any, version: int, data: memoryview, position: int) -> Any:
     """The request whose body begins at ``position``. Raises BadRequestError.
 
-    What is left over at the end is ignored, as Kafka does: librdkafka 2.16 asks for the metadata of all
-    topics (version 13) with three octets too many.
+    Octets after the body are ignored, as in Kafka: librdkafka 2.16 sends three octets too many when it
+    requests the metadata of all topics (version 13).
     """
     return read_message(request_class, version, data, position)[0]
 
@@ -62,7 +65,7 @@ def read_message(message_class: Any, version: int, data: memoryview, position: i
 
 
 def naming_errors(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """For a function that reads a message of that name: what octets can do to it is a BadRequestError."""
+    """Decorate a function that reads a message of this name: errors of decoding become BadRequestError."""
 
     def decorate(read: Callable[P, T]) -> Callable[P, T]:
         @wraps(read)
@@ -90,12 +93,12 @@ def read_varint(data: memoryview, position: int) -> tuple[int, int]:
             break
         shift += 7
         if shift > 28:
-            raise BadRequestError("varint", "a length of more than five octets")
+            raise BadRequestError("varint", "a varint of more than five octets")
     return value & 0xFFFFFFFF, position
 
 
 def read_count(data: memoryview, position: int, flexible: bool, items: Items) -> tuple[int, int]:
-    """The number of items of an array that must not be null."""
+    """The number of items of a non-nullable array."""
     count, position = read_size(data, position, flexible)
     if count < 0:
         raise BadRequestError("null", "an array is null")
@@ -105,7 +108,7 @@ def read_count(data: memoryview, position: int, flexible: bool, items: Items) ->
 
 
 def read_size(data: memoryview, position: int, flexible: bool) -> tuple[int, int]:
-    """The length of an array or of octets; negative if they are null."""
+    """The length of an array or of bytes; negative for null."""
     if flexible:
         size, position = read_varint(data, position)
         return size - 1, position
@@ -113,18 +116,18 @@ def read_size(data: memoryview, position: int, flexible: bool) -> tuple[int, int
 
 
 def read_topic(data: memoryview, position: int, by_id: bool, flexible: bool) -> tuple[str | UUID, int]:
-    """A topic's id or name."""
+    """The id or the name of a topic."""
     if by_id:
         octets, position = _octets(data, position, 16)
         return UUID(bytes=octets), position
     name, position = read_compact_string(data, position) if flexible else read_string(data, position)
     if name is None:
-        raise BadRequestError("null", "a topic's name is null")
+        raise BadRequestError("null", "the name of a topic is null")
     return name, position
 
 
 def skip_tags(data: memoryview, position: int, items: Items | None = None) -> int:
-    """The position behind tagged fields that nobody wants."""
+    """The position after tagged fields, without reading them."""
     count, position = read_varint(data, position)
     if count:
         (items or Items()).take(count)
@@ -138,13 +141,13 @@ def skip_tags(data: memoryview, position: int, items: Items | None = None) -> in
 
 
 def read_string(data: memoryview, position: int) -> tuple[str | None, int]:
-    """A string with two octets of length; -1 is null."""
+    """A string after its length in two octets; -1 is null."""
     size = int.from_bytes(data[position : position + 2], "big", signed=True)
     return _text(data, position + 2, size)
 
 
 def read_compact_string(data: memoryview, position: int) -> tuple[str | None, int]:
-    """A string with a varint in front; 0 is null."""
+    """A string after a varint of its length plus one; 0 is null."""
     size, position = read_varint(data, position)
     return _text(data, position, size - 1)
 
@@ -159,7 +162,7 @@ def _octets(data: memoryview, position: int, size: int) -> tuple[bytes | None, i
         return None, position
     end = position + size
     if end > len(data):
-        raise BadRequestError("short", f"{size} octets announced, {len(data) - position} are there")
+        raise BadRequestError("short", f"{size} octets are announced, {len(data) - position} are left")
     return bytes(data[position:end]), end
 
 
@@ -180,7 +183,7 @@ def _uuid(data: memoryview, position: int) -> tuple[UUID | None, int]:
 
 
 def _bits(data: memoryview, position: int) -> tuple[set[int] | None, int]:
-    """Operations that are allowed, which is in responses only; None where nobody asked for them."""
+    """Authorized operations, which only responses have; None if they were not requested."""
     (value,) = _INT32.unpack_from(data, position)
     return (None if value == -(2**31) else {bit for bit in range(32) if value >> bit & 1}), position + 4
 
@@ -209,8 +212,8 @@ def _not_null(read: Read, name: str) -> Read:
 
 
 def _check_count(count: int, left: int) -> None:
-    if count > left:  # there is no item without an octet
-        raise BadRequestError("short", f"{count} items announced, {left} octets are there")
+    if count > left:  # each item has at least one octet
+        raise BadRequestError("short", f"{count} items are announced, {left} octets are left")
 
 
 def _array(read_item: Read, compact: bool, items_left: Items) -> Read:
@@ -249,7 +252,7 @@ def _tags(fields: dict[int, tuple[str, Read]], items_left: Items) -> Callable[[A
                 name, read_field = fields[tag]
                 value, behind = read_field(data, position)
                 if behind != end:
-                    raise BadRequestError("length", f"tagged field {tag} is not as long as it says")
+                    raise BadRequestError("length", f"the length of tagged field {tag} is wrong")
                 setattr(target, name, value)
             position = end
         return position
@@ -302,7 +305,7 @@ def _nullable_field(field: Any, version: int, flexible: bool, items_left: Items)
         item = _struct(field.array_of, version, flexible, field.data_class, items_left)
         return _array(item, flexible, items_left)
     if field.is_array():
-        # The item has inherited the array's nullability in kafka-python's schema, and has none itself.
+        # In kafka-python's schema the item inherits the nullability of the array; items are not nullable.
         item = _nullable_field(field.array_of, version, flexible, items_left)
         if field.array_of.type_str == "string":
             item = _not_null(item, field.name)
@@ -322,8 +325,8 @@ def _nullable_field(field: Any, version: int, flexible: bool, items_left: Items)
 
 @cache
 def _message(message_class: Any, version: int, thread: int) -> Read:
-    # One for each thread, because a reader counts its items. The class itself: the schema only has a weak
-    # reference to it.
+    # One reader for each thread, because a reader counts its items. The class is the argument, because its
+    # schema has only a weak reference to it.
     flexible = message_class.flexible_version_q(version)
     items_left = Items()
     read = _struct(message_class._struct, version, flexible, message_class, items_left)

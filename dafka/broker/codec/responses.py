@@ -1,7 +1,7 @@
-"""Responses, from octets to kafka-python's objects, checked for what its decoders let pass.
+"""Responses, from bytes to objects of kafka-python, with a check that its decoders lack.
 
-They take a null for any string or array, also where the protocol has none; who uses a response would
-stumble over it much later.
+Its decoders accept null for any string and array, also where the protocol does not allow it. Code that uses
+the response would fail on it much later.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _NULLABLE = ("string", "bytes", "records")
 
 
 def read_response(response_class: Any, version: int, tagged: bool, answer: memoryview) -> Any:
-    """The response behind the correlation id; ``tagged``: there are tagged fields in front of it.
+    """The response after the correlation id; ``tagged``: its header has tagged fields.
 
-    Raises ValueError and whatever kafka-python's decoders do.
+    Raises ValueError and the exceptions of kafka-python's decoders.
     """
     response = response_class.decode(body_of(answer, tagged), version=version)
     _check(response, version)
@@ -25,7 +25,7 @@ def read_response(response_class: Any, version: int, tagged: bool, answer: memor
 
 
 def body_of(answer: memoryview, tagged: bool) -> memoryview:
-    """What is behind the tagged fields of a response's header, if it has any."""
+    """The body of a response, after the tagged fields of its header if it has any."""
     return answer[skip_tags(answer, 0) :] if tagged else answer
 
 
@@ -42,9 +42,9 @@ def _check(part: Any, version: int) -> None:
 
 @lru_cache(maxsize=4096)
 def _fields(part_class: Any, version: int) -> tuple[list[str], list[str]]:
-    """The fields that must not be null, and those that are arrays of further parts."""
+    """The names of non-nullable fields, and of arrays of structs."""
     fields = [one for one in part_class._struct._fields if one.for_version_q(version) and one._tag is None]
-    # A number is None where kafka-python has a word for it: operations that were not asked for, say.
+    # Numbers are not checked: kafka-python represents some of them by None (operations not requested).
     needed = [
         one.name
         for one in fields

@@ -37,7 +37,7 @@ class Budget:
 
     @contextmanager
     def promised(self) -> Iterator[int]:
-        """The bytes that one response may have: at least SMALLEST_SHARE, lest slow readers stop others.
+        """The bytes that one response may have, at least SMALLEST_SHARE: slow readers must not stop others.
 
         They count as held during the ``with`` block, so other responses are granted less meanwhile.
         """

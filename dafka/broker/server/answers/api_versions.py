@@ -1,4 +1,4 @@
-"""ApiVersions: which APIs are offered in which versions, and which features are on."""
+"""ApiVersions: the supported APIs with their versions, and the features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def announced(broker: BrokerInterface, request: Any, context: Context) -> Any:
 
 
 def api_versions(error_code: int) -> Any:
-    """What is offered."""
+    """The response with this error code."""
     response = BY_KEY[API_VERSIONS].response
     return response(
         error_code=error_code,

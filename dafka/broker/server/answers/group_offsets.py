@@ -1,4 +1,4 @@
-"""Answers about a group's committed offsets: OffsetCommit, OffsetFetch, OffsetDelete."""
+"""Answers about the committed offsets of groups: OffsetCommit, OffsetFetch, OffsetDelete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dafka.broker.server.answers.naming import by_topic, topic_names, version_of
 from dafka.broker.server.context import Context
 from dafka.hub.pool import REQUESTS
 
-BY_ID = 10  # the version of OffsetCommit and OffsetFetch from which topics have ids and no names
+BY_ID = 10  # the first version of OffsetCommit and OffsetFetch with topic ids instead of names
 
 _CommitTopic = OffsetCommitResponse.OffsetCommitResponseTopic
 _CommitPartition = _CommitTopic.OffsetCommitResponsePartition
@@ -63,7 +63,7 @@ def offset_commit(broker: BrokerInterface, request: Any, context: Context) -> An
 
 
 def offset_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Offsets of one group, or since version 8 of several."""
+    """Offsets of one group, or from version 8 on of several."""
     version = version_of(request)
     stable = bool(request.require_stable)
     if version < 8:
@@ -87,7 +87,7 @@ def offset_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any
 
 
 def _wanted(topics: Any, names: dict[Any, str] | None = None) -> list[TopicPartition] | None:
-    """The partitions asked for (None: all of the group's)."""
+    """The requested partitions; None for all of the group."""
     if topics is None:
         return None
     named = [(topic.name if names is None else names.get(topic.topic_id), topic) for topic in topics]
@@ -97,7 +97,7 @@ def _wanted(topics: Any, names: dict[Any, str] | None = None) -> list[TopicParti
 def _offsets(
     broker: BrokerInterface, group: str, wanted: list[TopicPartition] | None, stable: bool, parent: Any
 ) -> list[Any]:
-    """Positions by topic. A partition without one has offset -1 and no error."""
+    """Committed offsets by topic. A partition without one has offset -1 and no error."""
     found = _stable(broker, group, wanted) if stable else broker.fetch_offsets(group, wanted)
     if len(found) > INLINE_ITEMS or len(wanted or ()) > INLINE_ITEMS:
         return REQUESTS.run(_topics, found, wanted, parent)
@@ -134,7 +134,7 @@ def _topics(
 def _stable(
     broker: BrokerInterface, group: str, wanted: list[TopicPartition] | None
 ) -> dict[TopicPartition, CommittedOffset]:
-    """Positions, and _UNSTABLE where an open transaction commits one."""
+    """Committed offsets, with _UNSTABLE for those that an open transaction commits."""
     try:
         return broker.fetch_offsets(group, wanted, require_stable=True)
     except UnstableOffsetCommitError:
@@ -145,7 +145,7 @@ def _stable(
 
 
 def _with_ids(broker: BrokerInterface, topics: list[Any], asked: Any, names: dict[Any, str]) -> list[Any]:
-    """The topics with their ids, and those asked for by an id that no topic has."""
+    """The topics with their ids, and with errors for unknown ids of the request."""
     if asked is None:
         metadata = broker.metadata([topic.name for topic in topics]).topics
         ids = {name: topic.topic_id for name, topic in metadata.items()}

@@ -19,8 +19,8 @@ from dafka.broker.interface.broker import (
 from dafka.broker.server.answers.naming import by_topic, version_of
 from dafka.broker.server.context import Context
 
-EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6  # of tiered storage, which is not here
-# The versions that special timestamps came with: who asks for them in an older one is told so.
+EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6  # for tiered storage
+# The first version with each special timestamp; earlier versions get UNSUPPORTED_VERSION.
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 _Listed = ListOffsetsResponse.ListOffsetsTopicResponse
@@ -39,7 +39,7 @@ def list_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any
             if version < _SINCE.get(one.timestamp, 0):
                 answers[key] = ListedOffset(UnsupportedVersionError)
             elif one.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-                answers[key] = ListedOffset(None)  # nothing was ever moved to a remote storage
+                answers[key] = ListedOffset(None)  # no records are in remote storage
             else:
                 wanted[key] = EARLIEST if one.timestamp == EARLIEST_LOCAL else one.timestamp
                 leader_epochs[key] = one.current_leader_epoch

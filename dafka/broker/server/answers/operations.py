@@ -1,4 +1,4 @@
-"""What everybody may do to a resource, there being no authorizer: what Kafka reports then."""
+"""The authorized operations that Kafka reports without an authorizer: all of each kind of resource."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Operation(IntEnum):
-    """Kafka's AclOperation, as far as it is reported here."""
+    """Kafka's AclOperation, those that are reported here."""
 
     READ = 3
     WRITE = 4

@@ -104,7 +104,7 @@ def _configs(broker: BrokerInterface, names: list[str]) -> dict[str, Sequence[Co
 
 
 def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """By name, or since version 6 by id."""
+    """By name, or from version 6 on also by id."""
     if version_of(request) < 6 or not request.topics:
         asked = [(name, None) for name in request.topic_names]
     else:
@@ -162,7 +162,7 @@ def create_partitions(broker: BrokerInterface, request: Any, context: Context) -
 
 
 def describe_topic_partitions(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Partitions of topics in the order of their names, page by page."""
+    """The partitions of topics in the order of their names, one page for each request."""
     names = sorted(topic.name for topic in request.topics)
     start = request.cursor
     metadata = broker.metadata(names or None)

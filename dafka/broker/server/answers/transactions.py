@@ -65,7 +65,7 @@ def init_producer_id(broker: BrokerInterface, request: Any, context: Context) ->
 
 
 def add_partitions_to_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Versions 0 to 3, the ones for clients: one transaction."""
+    """Versions 0 to 3, those for clients, which name one transaction."""
     wanted = [(topic.name, number) for topic in request.v3_and_below_topics for number in topic.partitions]
     errors = broker.add_partitions_to_transaction(
         request.v3_and_below_transactional_id,
@@ -105,8 +105,8 @@ def end_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
 
 
 def _code(error: Error | None, request: Any, fenced_since: int) -> int:
-    """The number of an error. Clients of versions before ``fenced_since`` do not know PRODUCER_FENCED, and do
-    upon INVALID_PRODUCER_EPOCH what others do upon that."""
+    """The error code. Before version ``fenced_since`` clients know no PRODUCER_FENCED, and handle
+    INVALID_PRODUCER_EPOCH in its place."""
     fenced = error is ProducerFencedError and version_of(request) < fenced_since
     return error_code(InvalidProducerEpochError if fenced else error)
 
@@ -237,7 +237,7 @@ def list_transactions(broker: BrokerInterface, request: Any, context: Context) -
 def _running(
     broker: BrokerInterface, listed: Sequence[ListedTransaction], seconds: float
 ) -> list[ListedTransaction]:
-    """Those that have been open for longer."""
+    """The transactions that have been open for longer."""
     described = broker.describe_transactions([one.transactional_id for one in listed])
     latest = time.time() - seconds
     started = {name: one.started for name, one in described.items()}
