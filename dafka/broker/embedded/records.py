@@ -29,7 +29,7 @@ from dafka.broker.interface.records import (
     RecordInterface,
 )
 from dafka.broker.limits import RECORDS_AT_ONCE, WIDE_PRODUCE
-from dafka.broker.records.admission import admit, takes_time
+from dafka.broker.records.admission import Refusal, admit, takes_time
 from dafka.broker.records.append import PartitionAppend, Request, check_batches
 from dafka.broker.records.fetch import Fetch
 from dafka.broker.records.leader import Leaders
@@ -138,40 +138,50 @@ class RecordCalls(RecordInterface):
         """Append what the topics' configurations allow, each partition's in the order of the calls.
 
         What has to be compressed or walked through takes its time, and so do many records; what comes behind
-        it in the same partition waits for it. The rest is appended before any other green thread runs.
+        it in the same partition waits for it. The rest is appended before any other green thread runs, and
+        what is wrong with those that are refused is looked for in the end.
         """
         waiting: deque[tuple[Partition, PartitionAppend, Place]] = deque()
+        refused: list[tuple[Partition, Refusal]] = []
         records = 0
-        for partition, append in appends:
-            records += sum(append.spans)
-            if wide and records > RECORDS_AT_ONCE:
-                next_turn()
-                records = 0
-            late = partition in self._lines or records > RECORDS_AT_ONCE
-            if late or takes_time(self._configs.settings(partition.topic), append):
-                waiting.append((partition, append, self._lines.join(partition)))
-            else:
-                self._take(partition, append, request, acks)
         try:
+            for partition, append in appends:
+                records += sum(append.spans)
+                if wide and records > RECORDS_AT_ONCE:
+                    next_turn()
+                    records = 0
+                late = partition in self._lines or records > RECORDS_AT_ONCE
+                if late or takes_time(self._configs.settings(partition.topic), append):
+                    waiting.append((partition, append, self._lines.join(partition)))
+                else:
+                    self._take(partition, append, acks, refused)
             pace = Pace()
             while waiting:
                 partition, append, place = waiting[0]
                 place.wait()
                 pace.rest()
                 self._wait_for_rounds()
-                self._take(partition, append, request, acks)
+                self._take(partition, append, acks, refused)
                 waiting.popleft()
                 self._lines.leave(partition, place)
         finally:
             for partition, _, place in waiting:
                 self._lines.leave(partition, place)
+        for partition, refusal in refused:
+            request.answer((partition.topic.name, partition.number), refusal())
 
-    def _take(self, partition: Partition, append: PartitionAppend, request: Request, acks: int) -> None:
-        refused = admit(self._configs.settings(partition.topic), append, acks)
-        if refused is not None:
-            request.answer((partition.topic.name, partition.number), refused)
-            return
-        self._leaders.append(partition, append)
+    def _take(
+        self,
+        partition: Partition,
+        append: PartitionAppend,
+        acks: int,
+        refused: list[tuple[Partition, Refusal]],
+    ) -> None:
+        refusal = admit(self._configs.settings(partition.topic), append, acks)
+        if refusal is None:
+            self._leaders.append(partition, append)
+        else:
+            refused.append((partition, refusal))
 
     def fetch(
         self,

@@ -16,6 +16,8 @@ same partition waits, or a small batch would overtake a large one before it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -54,12 +56,17 @@ _COUNTED = 16384  # records of a batch that are counted in the hub: 1.5 ms at mo
 _COURTESY = 1024  # records walked before other Python threads, the hub's among them, have their turn
 
 
-class RefusedError(DafkaError):
-    """A batch is not taken; ``produced`` is the answer."""
+Refusal = Callable[[], Produced]
+"""Makes the answer to an append that is refused. It may look for the records that are wrong, and then waits
+as a green thread."""
 
-    def __init__(self, produced: Produced) -> None:
-        self.produced = produced
-        super().__init__(produced.detail)
+
+class RefusedError(DafkaError):
+    """A batch is not taken."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+        super().__init__()
 
 
 class Found(NamedTuple):
@@ -70,14 +77,15 @@ class Found(NamedTuple):
     keyless: bool
 
 
-def admit(settings: TopicSettings, append: PartitionAppend, acks: int) -> Produced | None:
-    """Make the batches of an append what is to be stored; the refusal if they are not taken.
+def admit(settings: TopicSettings, append: PartitionAppend, acks: int) -> Refusal | None:
+    """Make the batches of an append what is to be stored; how to learn of the refusal if they are not taken.
 
-    Waits as a green thread if it :func:`takes_time`.
+    Waits as a green thread if it :func:`takes_time`, and only then: what was sent behind it would overtake
+    what came with it.
     """
     if acks == -1 and settings.min_insync_replicas > 1:
         detail = f"min.insync.replicas is {settings.min_insync_replicas}, a broker by itself is 1"
-        return Produced(NotEnoughReplicasError, detail=detail)
+        return partial(Produced, NotEnoughReplicasError, detail=detail)
     now = int(time.time() * 1000)
     try:
         _check_sizes(settings, append)
@@ -91,7 +99,7 @@ def admit(settings: TopicSettings, append: PartitionAppend, acks: int) -> Produc
             append.size = sum(map(len, append.batches))
             _check_sizes(settings, append)
     except RefusedError as refused:
-        return refused.produced
+        return refused.refusal
     if settings.log_append_time:
         append.timestamp = now
         append.batches = [_stamped(content, now) for content in append.batches]
@@ -113,7 +121,7 @@ def _check_sizes(settings: TopicSettings, append: PartitionAppend) -> None:
     for content in append.batches:
         if len(content) > settings.max_message_bytes:
             detail = f"a batch of {len(content)} bytes, max.message.bytes is {settings.max_message_bytes}"
-            raise RefusedError(Produced(MessageSizeTooLargeError, detail=detail))
+            raise RefusedError(partial(Produced, MessageSizeTooLargeError, detail=detail))
 
 
 def _has_to_be_walked(settings: TopicSettings, header: BatchHeader) -> bool:
@@ -156,8 +164,12 @@ def _with_records(
     settings: TopicSettings, append: PartitionAppend, now: int, otherwise: Produced
 ) -> RefusedError:
     """The refusal of an append that says which of its records are wrong."""
-    contents = [bytes(content) for content in append.batches]
-    return RefusedError(BATCHES.run(refusal, settings, contents, now, otherwise))
+
+    def named() -> Produced:
+        contents = [bytes(content) for content in append.batches]
+        return BATCHES.run(refusal, settings, contents, now, otherwise)
+
+    return RefusedError(named)
 
 
 def _check_records(content: bytes, header: BatchHeader) -> None:
@@ -198,7 +210,7 @@ def _walk(content: bytes) -> Found:
 def _refused(error: BatchError) -> RefusedError:
     """Why a batch is refused that cannot be read. Clients make two of one that is too large."""
     kinds = {"codec": UnsupportedCompressionTypeError, "size": MessageSizeTooLargeError}
-    return RefusedError(Produced(kinds.get(error.cause, InvalidRecordError), detail=str(error)))
+    return RefusedError(partial(Produced, kinds.get(error.cause, InvalidRecordError), detail=str(error)))
 
 
 def _stamped(content: bytes, timestamp: int) -> bytes:

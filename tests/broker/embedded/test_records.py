@@ -163,6 +163,44 @@ def test_a_call_for_very_many_partitions_lets_others_write_in_between(client, mo
     assert client.connection.hub.run(written_beside_one) <= 3 * WIDE_PRODUCE
 
 
+def test_what_came_with_a_refused_batch_is_not_overtaken_by_the_next_call(client):
+    client.create("t")
+    compacted = TopicSpec(1, {"cleanup.policy": "compact"})
+    assert client.call("create_topics", {"compacted": compacted}) == {"compacted": None}
+    without_key = batch(b"x")
+
+    def produce_both():
+        first = {("compacted", 0): [without_key], ("t", 0): [batch(b"first")]}
+        calls = [first, {("t", 0): [batch(b"second")]}]
+        greens = [gevent.spawn(client.core.produce, call) for call in calls]
+        gevent.joinall(greens, raise_error=True)
+        return greens[0].value["compacted", 0]
+
+    refused = client.connection.hub.run(produce_both)
+    assert refused.error is errors.InvalidRecordError
+    assert [index for index, _ in refused.record_errors] == [0]
+    assert client.values("t") == [b"first", b"second"]
+
+
+def test_a_call_for_very_many_partitions_that_is_ended_holds_none_of_them_up(client):
+    wide, content = 6000, batch(b"x")
+    compressed = TopicSpec(wide, {"compression.type": "gzip"})
+    assert client.call("create_topics", {"t": compressed}) == {"t": None}
+
+    def produce_after_an_end():
+        lines = client.core._record_calls._lines
+        partitions = client.core._topics.get("t").partitions
+        many = gevent.spawn(client.core.produce, {("t", number): [content] for number in range(wide)})
+        while partitions[0] not in lines:
+            gevent.sleep(0)
+        assert partitions[-1] not in lines  # it is still joining them
+        many.kill()
+        with gevent.Timeout(10):
+            return client.core.produce({("t", 0): [content]})["t", 0]
+
+    assert client.connection.hub.run(produce_after_an_end).error is None
+
+
 # -- list offsets -------------------------------------------------------------------------------
 
 
