@@ -41,6 +41,10 @@ class InstallError(DafkaError, RuntimeError):
     """It is too late to answer ``kafka``: there are classes derived from kafka-python's clients."""
 
 
+def _derived(theirs: type) -> list[type]:
+    return theirs.__subclasses__()
+
+
 def install() -> None:
     """Have ``kafka`` give this facade's clients, in this process, from now on.
 
@@ -53,7 +57,7 @@ def install() -> None:
     late = sorted(
         f"{derived.__module__}.{derived.__qualname__}"
         for theirs in _OURS
-        for derived in theirs.__subclasses__()
+        for derived in _derived(theirs)
         if not _is_within(derived.__module__, "kafka") and not _is_within(derived.__module__, "compat.kafka")
     )
     if late:

@@ -29,16 +29,15 @@ from compat.kafka._calls import GRACE, Calls, NotYetError
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
 from compat.kafka.consumer._records import PartitionBuffer
-from dafka.broker.interface.broker import FetchFrom
+from dafka.broker.interface.broker import Fetched, FetchFrom
 from dafka.protocol.batch import BatchError, read_header
 
 log = logging.getLogger(__name__)
 
 
-def committed_only(config: dict[str, Any]) -> dict[str, bool]:
-    """What a broker is told by a consumer whose ``isolation_level`` is ``read_committed``."""
-    level = IsolationLevel.build_from(config["isolation_level"])
-    return {"read_committed": True} if level is IsolationLevel.READ_COMMITTED else {}
+def reads_committed(config: dict[str, Any]) -> bool:
+    """Whether the ``isolation_level`` is ``read_committed``."""
+    return IsolationLevel.build_from(config["isolation_level"]) is IsolationLevel.READ_COMMITTED
 
 
 class Fetches:
@@ -169,7 +168,7 @@ class Fetches:
                     max_wait=seconds,
                     min_bytes=min_bytes,
                     max_bytes=max_bytes,
-                    **committed_only(self._config),
+                    read_committed=reads_committed(self._config),
                 ),
             )
         except gevent.GreenletExit:
@@ -186,7 +185,7 @@ class Fetches:
         if self._fetching is not None:
             self._fetching.kill(block=False)
 
-    def _accept(self, partition: TopicPartition, offset: int, answer: Any) -> None:
+    def _accept(self, partition: TopicPartition, offset: int, answer: Fetched) -> None:
         state = self._subscription.assignment.get(partition)
         if state is None or state.position is None or state.position.offset != offset:
             return
@@ -201,21 +200,20 @@ class Fetches:
                 self.bytes_fetched += sum(map(len, answer.batches))
                 self._buffers[partition] = PartitionBuffer(partition, offset, answer.batches, answer.aborted)
             return
-        error_type = error if isinstance(error, type) else type(error)
         self._subscription.move_partition_to_end(partition)
-        if error_type is OffsetOutOfRangeError:
+        if error is OffsetOutOfRangeError:
             if not self._subscription.has_default_offset_reset_policy():
                 raise OffsetOutOfRangeError({partition: offset})
             log.info("offset %d is out of range for %s; resetting", offset, partition)
             self._subscription.request_offset_reset(partition)
-        elif error_type is TopicAuthorizationFailedError:
+        elif error is TopicAuthorizationFailedError:
             raise TopicAuthorizationFailedError({partition.topic})
-        elif issubclass(error_type, RetriableError):
-            log.debug("fetching %s: %s", partition, error_type.__name__)
+        elif issubclass(error, RetriableError):
+            log.debug("fetching %s: %s", partition, error.__name__)
             self._retry_at = monotonic() + self._config["retry_backoff_ms"] / 1000
             self.stale_metadata = True
         else:
-            raise error_type("Unexpected error while fetching data")
+            raise error("Unexpected error while fetching data")
 
     def _truncated(self, partition: TopicPartition, offset: int, epoch: int, end: int) -> None:
         """The broker has lost records that were read, and what has their offsets now was not read."""

@@ -243,7 +243,7 @@ class Session:
         if error in (GroupAuthorizationFailedError, GroupMaxSizeReachedError):
             return error(self._group)  # type: ignore[no-any-return]
         if error is FencedInstanceIdError:
-            return error((self._group, self.instance_id))  # type: ignore[no-any-return]
+            return error((self._group, self.instance_id))
         return error()  # type: ignore[no-any-return]
 
     # -- heartbeats -----------------------------------------------------------------------------

@@ -37,9 +37,9 @@ from kafka.util import Timer
 from compat.kafka._calls import Calls, NotYetError
 from compat.kafka._client import Client
 from compat.kafka._metrics import ConsumerMetrics
-from compat.kafka.consumer._fetches import committed_only
+from compat.kafka.consumer._fetches import reads_committed
 from compat.kafka.consumer._membership import Identity, Membership
-from dafka.broker.interface.broker import CommittedOffset
+from dafka.broker.interface.broker import CommittedOffset, Error
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class Positions:
         except RetriableError as error:
             log.debug("no positions: %s", error)
             return False
-        return subscription.has_all_fetch_positions()
+        return bool(subscription.has_all_fetch_positions())
 
     def await_position(self, partition: TopicPartition, timeout_ms: float | None) -> int | None:
         """The position of an assigned partition; None if it is not known within ``timeout_ms``."""
@@ -124,14 +124,14 @@ class Positions:
             if answer.error is None:
                 subscription.seek(partition, answer.offset)
                 continue
-            error = _as_exception(answer.error, partition)
+            error = answer.error(partition)
             if not isinstance(error, RetriableError):
                 raise error
             subscription.reset_failed([partition], monotonic() + self._config["retry_backoff_ms"] / 1000)
             self._member.changed()
 
     def _list_in_hub(self, timestamps: Any) -> Any:
-        return self._client.broker.list_offsets(timestamps, **committed_only(self._config))
+        return self._client.broker.list_offsets(timestamps, read_committed=reads_committed(self._config))
 
     def offsets_at(
         self, timestamps: dict[TopicPartition, int], timeout_ms: float | None
@@ -158,7 +158,7 @@ class Positions:
                         else None
                     )
                     continue
-                error = _as_exception(answer.error, partition)
+                error = answer.error(partition)
                 if not isinstance(error, RetriableError):
                     raise error
             if missing:
@@ -190,12 +190,10 @@ class Positions:
         return _as_offsets(self._calls.resume(key, deadline - monotonic(), self._committed_in_hub, wanted))
 
     def _committed_in_hub(self, wanted: Any) -> Any:
-        stable = bool(committed_only(self._config))
+        stable = reads_committed(self._config)
         while True:
             try:
-                return self._client.broker.fetch_offsets(
-                    self._group_id, wanted, **({"require_stable": True} if stable else {})
-                )
+                return self._client.broker.fetch_offsets(self._group_id, wanted, require_stable=stable)
             except UnstableOffsetCommitError:  # an open transaction commits them: it ends, or is ended
                 gevent.sleep(self._config["retry_backoff_ms"] / 1000)
 
@@ -289,10 +287,10 @@ class Positions:
         return error
 
     @staticmethod
-    def _first_error(answers: dict[Any, Any]) -> Exception | None:
+    def _first_error(answers: dict[tuple[str, int], Error | None]) -> Exception | None:
         for key, error in answers.items():
             if error is not None:
-                return _as_exception(error, key)
+                return error(key)
         return None
 
     def call_back(self) -> None:
@@ -314,7 +312,7 @@ class Positions:
 
     def commit_is_due(self) -> bool:
         """Whether the interval of automatic commits has passed."""
-        return self._config["enable_auto_commit"] and monotonic() >= self._next_commit
+        return bool(self._config["enable_auto_commit"]) and monotonic() >= self._next_commit
 
     def auto_commit_now(self) -> None:
         """Commit without waiting, if commits are automatic."""
@@ -355,10 +353,6 @@ def _check_offsets(offsets: Any) -> None:
         raise TypeError("offsets must be dict[TopicPartition, OffsetAndMetadata]")
     for committed in offsets.values():
         struct.pack(">q", committed.offset)  # kafka-python tries in vain until its timeout
-
-
-def _as_exception(error: Any, *args: Any) -> Exception:
-    return error(*args) if isinstance(error, type) else error
 
 
 def _log_commit(offsets: Offsets, outcome: Any) -> None:

@@ -247,7 +247,8 @@ class KafkaConsumer:
 
     def assignment(self) -> set[TopicPartition]:
         """The partitions that are read."""
-        return self._subscription.assigned_partitions()
+        assigned: set[TopicPartition] = self._subscription.assigned_partitions()
+        return assigned
 
     def group_metadata(self) -> ConsumerGroupMetadata:
         """A snapshot of this consumer's membership in its group."""
@@ -271,7 +272,8 @@ class KafkaConsumer:
     def highwater(self, partition: TopicPartition) -> int | None:
         """The offset behind the partition's last record, as of the last fetch; None before the first."""
         self._check_assigned(partition)
-        return self._subscription.assignment[partition].highwater
+        highwater: int | None = self._subscription.assignment[partition].highwater
+        return highwater
 
     def _check_assigned(self, partition: TopicPartition) -> None:
         if not isinstance(partition, TopicPartition):
@@ -329,7 +331,8 @@ class KafkaConsumer:
 
     def paused(self) -> set[TopicPartition]:
         """The partitions that are paused."""
-        return self._subscription.paused_partitions()
+        paused: set[TopicPartition] = self._subscription.paused_partitions()
+        return paused
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Go on with partitions that were paused."""

@@ -218,6 +218,7 @@ class RecordAccumulator:
         self._hub.post(self._start)
 
     def _start(self) -> None:
+        assert self._sender is not None
         self._sender_ended = False
         self._hub.spawn(self._sender)
 

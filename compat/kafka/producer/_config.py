@@ -58,7 +58,7 @@ def _read_version(version: Any) -> tuple[int, ...] | None:
     if isinstance(version, str):
         log.warning("api_version is a tuple of numbers or None; %r is a str, which is deprecated", version)
         version = None if version == "auto" else tuple(map(int, version.split(".")))
-    return None if version is None else BrokerVersionData(version).broker_version  # type: ignore[no-any-return]
+    return None if version is None else BrokerVersionData(version).broker_version
 
 
 def check_config(config: dict[str, Any], given: set[str], name: str) -> None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from kafka.errors import (
     BrokerResponseError,
@@ -59,7 +58,7 @@ class Identity:
                 if self._shared is None or queue.replaced:
                     given = self._client.broker.init_producer_id(None, self._timeout)
                     if given.error is not None:
-                        return _as_exception(given.error)
+                        return given.error()
                     fresh = given.producer_id, given.epoch
                     self._shared = self._shared or fresh
                     queue.identity = fresh
@@ -120,7 +119,3 @@ def is_refusal(error: BaseException) -> bool:
     return isinstance(error, BrokerResponseError) and not isinstance(
         error, (RetriableError, *SEQUENCE_ERRORS)
     )
-
-
-def _as_exception(error: Any) -> Exception:
-    return error() if isinstance(error, type) else error

@@ -173,7 +173,8 @@ class Sender:
             if self._identity.transactional_id is not None:
                 options["transactional_id"] = self._identity.transactional_id
         requests = {
-            tuple(queue.partition): [batch.content for batch in batches] for queue, batches in work.items()
+            _key(queue): [batch.content for batch in batches if batch.content is not None]
+            for queue, batches in work.items()
         }
         metrics = self._metrics
         began = 0.0 if metrics is None else metrics.began()
@@ -190,9 +191,9 @@ class Sender:
                 metrics.answered(began, ((queue.partition.topic, batches) for queue, batches in work.items()))
         unknown = []
         for queue, batches in work.items():
-            answer = answers.get(tuple(queue.partition))
-            failure = None if answer is None else answer.error
-            if failure is not None:
+            answer = answers.get(_key(queue))
+            if answer is not None and answer.error is not None:
+                failure = answer.error
                 refusal = failure(*([answer.detail] if answer.detail else []))
                 if failure.invalid_metadata or failure is UnknownTopicOrPartitionError:
                     unknown.append(queue.partition.topic)
@@ -285,3 +286,8 @@ class Sender:
             self._no_metadata.again("no metadata of %s: %r", names, error)
         else:
             self._no_metadata.over()
+
+
+def _key(queue: PartitionQueue) -> tuple[str, int]:
+    topic, number = queue.partition
+    return topic, number

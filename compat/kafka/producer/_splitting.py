@@ -54,7 +54,7 @@ class Part(Batch):
     def resolve(self, base_offset: int, timestamp: int, error: BaseException | None) -> None:
         """Publish the outcome; the last part publishes that of the whole."""
         super().resolve(base_offset, timestamp, error)
-        parts = self._whole.parts or ()
+        parts = self._whole.parts or []
         if all(part.done for part in parts):
             first = parts[0]
             failed = next((part.error for part in parts if part.error is not None), None)

@@ -37,7 +37,8 @@ class Topic:
 
     def hash_key(self, key: bytes) -> PartitionQueue:
         """The queue for a key that :attr:`queue_of_key` does not know yet."""
-        queue = self.queues[(murmur2(key) & 0x7FFFFFFF) % self.count]
+        hashed: int = murmur2(key)
+        queue = self.queues[(hashed & 0x7FFFFFFF) % self.count]
         if len(key) <= REMEMBERED_KEY_SIZE:
             if len(self._by_key) >= REMEMBERED_KEYS:
                 self._by_key.clear()

@@ -343,6 +343,7 @@ class Transactions(Identity):
         if self.state is TransactionState.FATAL_ERROR:
             return
         log.warning("transactional id %r takes a newer epoch after %r", self.transactional_id, error)
+        failure: Exception | None
         try:
             given = self._client.broker.init_producer_id(
                 self.transactional_id, self._timeout, *self._identity

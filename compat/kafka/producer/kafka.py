@@ -27,7 +27,7 @@ from kafka.partitioner import DefaultPartitioner
 from kafka.producer.future import FutureRecordMetadata
 
 from compat.kafka._client import Client, cut_off_in_child
-from compat.kafka._metrics import ProducerMetrics, new_registry
+from compat.kafka._metrics import Gauges, ProducerMetrics, new_registry
 from compat.kafka._mirror import counterpart_names
 from compat.kafka.producer import _accumulator  # its class would hide kafka-python's of this name
 from compat.kafka.producer._config import check_config, read_config
@@ -112,7 +112,7 @@ class KafkaProducer:
         if self._metrics is None:
             return
         accumulator, sender = self._accumulator, self._sender
-        gauges = {
+        gauges: Gauges = {
             "record-send-total": ("records acknowledged", lambda: sender.records_sent),
             "record-error-total": ("records that failed", lambda: sender.records_failed),
             "byte-total": ("octets of acknowledged batches, before compression", lambda: sender.bytes_sent),
@@ -380,7 +380,8 @@ class KafkaProducer:
     @classmethod
     def max_usable_produce_magic(cls, api_version: tuple[int, ...]) -> int:
         """The record format that a broker of this version takes: 2 for all since 0.11."""
-        return _theirs.KafkaProducer.max_usable_produce_magic(api_version)
+        magic: int = _theirs.KafkaProducer.max_usable_produce_magic(api_version)
+        return magic
 
     def __str__(self) -> str:
         config = self.config
