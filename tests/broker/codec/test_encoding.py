@@ -1,4 +1,4 @@
-"""Responses as bytes: the same ones, whichever of kafka-python's two ways is taken."""
+"""Responses in bytes: the same from both of kafka-python's encoders."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ANSWERED = [
 
 @pytest.fixture(autouse=True)
 def followed(monkeypatch: pytest.MonkeyPatch) -> dict[Any, float]:
-    """As in a process that has answered nothing yet."""
+    """The state of a process that has not answered yet."""
     fresh: dict[Any, float] = {}
     monkeypatch.setattr(encoding, "_followed", fresh)
     return fresh
 
 
 @pytest.mark.parametrize("sample", ANSWERED, ids=[type(one).__name__[:-7] for one in ANSWERED])
-def test_both_ways_lead_to_the_same_octets(client: Client, followed: dict[Any, float], sample: Any):
+def test_both_encoders_produce_the_same_bytes(client: Client, followed: dict[Any, float], sample: Any):
     client.create("topic", 2)
     api = BY_KEY[sample.API_KEY]
     for version in range(api.first, api.last + 1):
@@ -40,7 +40,7 @@ def test_both_ways_lead_to_the_same_octets(client: Client, followed: dict[Any, f
     assert len(followed) == api.last + 1 - api.first
 
 
-def test_a_layout_that_is_used_much_is_compiled(monkeypatch: pytest.MonkeyPatch, followed: dict[Any, float]):
+def test_a_frequent_layout_is_compiled(monkeypatch: pytest.MonkeyPatch, followed: dict[Any, float]):
     response = MetadataResponse(brokers=[], cluster_id="one", controller_id=0, topics=[])
     octets = encoded(response, 13)
     assert 0 < followed[MetadataResponse, 13] < 1

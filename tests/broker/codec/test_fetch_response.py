@@ -90,7 +90,7 @@ def test_a_truncated_last_batch_is_left_out():
         assert cut_batches(memoryview(BATCH + BATCH[:cut])) == ([BATCH], True)
 
 
-def test_records_older_than_magic_2_are_refused_by_name():
+def test_records_older_than_magic_2_are_refused():
     old = bytearray(BATCH)
     old[16] = 1
     assert cut_batches(memoryview(bytes(old))) == ([], False)

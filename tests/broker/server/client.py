@@ -1,4 +1,4 @@
-"""A client of the listener that says exactly what a test wants, in kafka-python's objects or in bytes."""
+"""A client of the listener that sends exactly what a test wants, as kafka-python's objects or as bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT = 20.0
 
 
 class Addressed(Protocol):
-    """A broker, as far as its clients need one."""
+    """A broker with an address."""
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -60,7 +60,7 @@ class WireClient:
         return self._exactly(int.from_bytes(self._exactly(4), "big"))
 
     def is_closed(self) -> bool:
-        """Wait until the broker closes the connection; whether it did."""
+        """Wait until the broker closes the connection; returns whether it did."""
         try:
             while self.socket.recv(65536):
                 pass
@@ -96,7 +96,7 @@ def encoded(request: Any, version: int, correlation: int = 1, client_id: str = "
 
 
 def decoded(request: Any, response_name: str, version: int, frame: bytes, correlation: int) -> Any:
-    """A response, from which nothing is left over."""
+    """A response in bytes as an object; no octet may be left over."""
     module = __import__(type(request).__module__, fromlist=[response_name])
     response_class = getattr(module, response_name)
     assert int.from_bytes(frame[:4], "big") == correlation

@@ -1,4 +1,4 @@
-"""What is no request: the protocol's error where it has one, otherwise the connection ends, with a reason."""
+"""Invalid requests get an error of the protocol, or close the connection with a reason in the log."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def alive(broker: Broker) -> bool:
         pytest.param(frame(header(3, -1)), "unsupported", id="a negative version"),
     ],
 )
-def test_what_is_no_request_ends_its_connection_and_is_counted_and_logged_once(
+def test_a_malformed_request_closes_its_connection_and_is_counted_and_logged_once(
     broker: Broker, wire: WireClient, caplog: pytest.LogCaptureFixture, octets: bytes, cause: str
 ):
     with caplog.at_level(logging.WARNING, "dafka.broker.server"), WireClient(broker) as bystander:
@@ -112,7 +112,7 @@ BATCHES = batch(b"x") * 101
         pytest.param(header(3, 12) + bytes([101]) + b"\x70\0" * 101, id="tagged fields of a header"),
     ],
 )
-def test_a_request_that_lists_too_much_ends_its_connection(
+def test_a_request_with_too_many_items_closes_its_connection(
     broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch, body: bytes
 ):
     monkeypatch.setattr(codec_limits, "REQUEST_ITEMS", 100)
@@ -122,7 +122,7 @@ def test_a_request_that_lists_too_much_ends_its_connection(
     assert discarded(broker) == {"items": 1}
 
 
-def test_items_are_counted_for_each_request_anew(wire: WireClient, monkeypatch: pytest.MonkeyPatch):
+def test_the_limit_of_items_holds_for_each_request(wire: WireClient, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(codec_limits, "REQUEST_ITEMS", 100)
     names = MetadataRequest(
         topics=[MetadataRequest.MetadataRequestTopic(name=f"t{number}") for number in range(90)],
@@ -132,7 +132,7 @@ def test_items_are_counted_for_each_request_anew(wire: WireClient, monkeypatch: 
         assert len(wire.ask(names, 4).topics) == 90
 
 
-def test_many_reasons_of_a_kind_are_logged_a_few_times_and_then_counted(
+def test_many_closed_connections_of_one_cause_are_logged_a_few_times_and_then_counted(
     broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(limits, "REASON_SECONDS", 1.0)
@@ -146,7 +146,7 @@ def test_many_reasons_of_a_kind_are_logged_a_few_times_and_then_counted(
         closed += 1
 
     def said() -> tuple[int, int]:
-        """How many were logged one by one, and how many in sums."""
+        """The number of connections in single lines, and in lines with a sum."""
         sums = [int(text.split()[0]) for text in caplog.messages if "(short)" in text]
         return len([text for text in caplog.messages if "a request of 0 bytes" in text]), sum(sums)
 
@@ -154,15 +154,15 @@ def test_many_reasons_of_a_kind_are_logged_a_few_times_and_then_counted(
         for _ in range(limits.REASON_LINES + 5):
             close_one(frame(b""))
         close_one(frame(header(999, 0)))
-        assert "API key 999" in caplog.text  # another cause, with lines of its own
+        assert "API key 999" in caplog.text  # each cause has its own lines
         until(lambda: sum(said()) == limits.REASON_LINES + 5)
         assert said()[0] >= limits.REASON_LINES
         close_one(frame(b""))
-        until(lambda: sum(said()) == limits.REASON_LINES + 6)  # the next minute has lines again
+        until(lambda: sum(said()) == limits.REASON_LINES + 6)  # single lines again in the next minute
     assert sum(broker.discarded.values()) >= closed
 
 
-def test_what_was_only_counted_is_said_when_the_broker_stops(caplog: pytest.LogCaptureFixture):
+def test_the_number_of_closed_connections_is_logged_when_the_broker_stops(caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING, "dafka.broker.server"), Broker(listen="127.0.0.1:0") as broker:
         for _ in range(limits.REASON_LINES + 3):
             with WireClient(broker) as bad:
@@ -172,9 +172,7 @@ def test_what_was_only_counted_is_said_when_the_broker_stops(caplog: pytest.LogC
     assert "3 more connections closed for the same cause (short)" in caplog.text
 
 
-def test_a_zeromq_node_is_told_from_a_client_that_sends_nonsense(
-    broker: Broker, caplog: pytest.LogCaptureFixture
-):
+def test_a_zeromq_node_is_named_in_the_log(broker: Broker, caplog: pytest.LogCaptureFixture):
     with zmq.Context() as context, context.socket(zmq.SUB) as node:
         node.linger = 0
         with caplog.at_level(logging.WARNING, "dafka.broker.server"):
@@ -185,20 +183,20 @@ def test_a_zeromq_node_is_told_from_a_client_that_sends_nonsense(
     assert alive(broker)
 
 
-def test_half_a_request_is_counted_when_its_client_goes(broker: Broker, wire: WireClient):
+def test_a_disconnect_within_a_request_is_counted(broker: Broker, wire: WireClient):
     wire.socket.sendall(encoded(MetadataRequest(topics=None), 1)[:-2])
     wire.socket.close()
     until(lambda: discarded(broker) == {"short": 1})
 
 
-def test_a_client_that_goes_between_requests_is_nothing_to_count(broker: Broker, wire: WireClient):
+def test_a_disconnect_between_requests_is_not_counted(broker: Broker, wire: WireClient):
     wire.ask(ApiVersionsRequest(), 0)
     wire.socket.close()
     until(lambda: broker.metrics()["listener_connections"] == 0)
     assert discarded(broker) == {}
 
 
-def test_a_request_may_come_octet_by_octet(client: Client, wire: WireClient):
+def test_a_request_may_arrive_octet_by_octet(client: Client, wire: WireClient):
     client.create("topic")
     octets = encoded(MetadataRequest(topics=None), 1)
     for index in range(len(octets)):
@@ -206,9 +204,7 @@ def test_a_request_may_come_octet_by_octet(client: Client, wire: WireClient):
     assert wire.receive(MetadataRequest(), 1, 1).topics[0].name == "topic"
 
 
-def test_a_request_that_does_not_end_is_not_waited_for(
-    broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_incomplete_request_times_out(broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "REQUEST_SECONDS", 0.2)
     wire.socket.sendall(b"\0\0")
     assert wire.is_closed()
@@ -218,7 +214,7 @@ def test_a_request_that_does_not_end_is_not_waited_for(
     assert discarded(broker) == {"slow": 2}
 
 
-def test_a_length_that_is_only_announced_takes_no_memory(broker: Broker):
+def test_an_announced_length_takes_no_memory(broker: Broker):
     announcing = [WireClient(broker) for _ in range(20)]
     for one in announcing:
         one.socket.sendall(struct.pack(">ih", limits.REQUEST_MAX_BYTES, 0))
@@ -230,7 +226,7 @@ def test_a_length_that_is_only_announced_takes_no_memory(broker: Broker):
     until(lambda: broker.metrics()["listener_held_bytes"] == 0)
 
 
-def test_a_large_request_waits_for_the_room_that_others_take(monkeypatch: pytest.MonkeyPatch):
+def test_a_large_request_waits_until_others_leave_room(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "TOTAL_BYTES", 1)
     large = encoded(produce("topic", batch(bytes(500_000))), 9)
     with Broker(listen="127.0.0.1:0") as broker, WireClient(broker) as first, WireClient(broker) as second:
@@ -245,7 +241,7 @@ def test_a_large_request_waits_for_the_room_that_others_take(monkeypatch: pytest
             assert answer.responses[0].partition_responses[0].base_offset == number
 
 
-def test_a_response_that_is_not_read_is_not_waited_for(
+def test_an_unread_response_times_out(
     broker: Broker, client: Client, wire: WireClient, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(limits, "WRITE_SECONDS", 0.2)
@@ -257,16 +253,16 @@ def test_a_response_that_is_not_read_is_not_waited_for(
     assert alive(broker)
 
 
-def test_a_connection_without_requests_is_closed_after_a_while(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_idle_connection_is_closed(broker: Broker, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "IDLE_SECONDS", 0.2)
     with WireClient(broker) as idle:
         assert idle.is_closed()
     assert discarded(broker) == {}
 
 
-def test_there_is_a_most_of_connections(broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch):
+def test_the_number_of_connections_is_limited(
+    broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch
+):
     wire.ask(ApiVersionsRequest(), 0)
     monkeypatch.setattr(limits, "CONNECTIONS", 1)
     with WireClient(broker) as one_more:
@@ -276,7 +272,9 @@ def test_there_is_a_most_of_connections(broker: Broker, wire: WireClient, monkey
 
 
 @pytest.mark.parametrize("version", [5, 99, -1])
-def test_an_unknown_version_of_api_versions_gets_version_0_and_the_list(wire: WireClient, version: int):
+def test_an_unknown_version_of_api_versions_gets_version_0_with_the_supported_versions(
+    wire: WireClient, version: int
+):
     wire.socket.sendall(frame(header(18, version) + b"whatever it is"))
     octets = wire.receive_frame()
     assert octets[:6] == struct.pack(">ih", 7, UnsupportedVersionError.errno)
@@ -288,12 +286,12 @@ def test_an_unknown_version_of_api_versions_gets_version_0_and_the_list(wire: Wi
     ("request_", "version"),
     [(SaslHandshakeRequest(mechanism="PLAIN"), 1), (SaslAuthenticateRequest(auth_bytes=b"a"), 2)],
 )
-def test_apis_that_are_not_offered_get_the_protocols_error(wire: WireClient, request_, version: int):
+def test_unsupported_apis_get_the_error_of_the_protocol(wire: WireClient, request_, version: int):
     assert wire.ask(request_, version).error_code == UnsupportedVersionError.errno
     assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
 
 
-def test_consumer_group_heartbeat_gets_the_protocols_error(wire: WireClient):
+def test_consumer_group_heartbeat_gets_the_error_of_the_protocol(wire: WireClient):
     wire.socket.sendall(frame(header(68, 0) + b"\0" + bytes(20)))
     octets = wire.receive_frame()
     # correlation id, tags of the header, throttle time, error
@@ -301,12 +299,12 @@ def test_consumer_group_heartbeat_gets_the_protocols_error(wire: WireClient):
     assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
 
 
-def test_octets_that_are_left_over_are_ignored(wire: WireClient):
+def test_octets_after_the_body_are_ignored(wire: WireClient):
     wire.socket.sendall(frame(header(3, 1) + b"\0\0\0\0???"))
     assert wire.receive(MetadataRequest(), 1, 7).topics == []
 
 
-def test_requests_in_any_order_are_answered_in_it(client: Client, wire: WireClient):
+def test_responses_are_in_the_order_of_their_requests(client: Client, wire: WireClient):
     client.create("topic", 2)
     topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
     known = [one for one in samples("topic", topic_id) if one.API_KEY in BY_KEY]

@@ -58,7 +58,7 @@ def read(consumer: Any, count: int) -> list[Any]:
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-def test_what_kafka_python_writes_confluent_kafka_reads(broker: Broker, client: Client, codec, acks):
+def test_confluent_kafka_reads_records_of_kafka_python(broker: Broker, client: Client, codec, acks):
     client.create("topic")
     idempotent = acks == "all"
     options = {"acks": acks, "compression_type": codec, "enable_idempotence": idempotent}
@@ -81,7 +81,7 @@ def test_what_kafka_python_writes_confluent_kafka_reads(broker: Broker, client: 
 
 @pytest.mark.parametrize("codec", ["none", *CODECS[1:]])
 @pytest.mark.parametrize("acks", [0, 1, -1])
-def test_what_confluent_kafka_writes_kafka_python_reads(broker: Broker, client: Client, codec, acks):
+def test_kafka_python_reads_records_of_confluent_kafka(broker: Broker, client: Client, codec, acks):
     client.create("topic")
     offsets: list[int] = []
     producer = confluent_kafka.Producer(
@@ -118,7 +118,7 @@ def test_what_confluent_kafka_writes_kafka_python_reads(broker: Broker, client: 
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["kafka", "native"])
-def test_a_consumer_that_bounds_its_responses_reads_all_of_many_partitions(
+def test_a_consumer_with_bounded_responses_reads_all_of_many_partitions(
     broker: Broker, client: Client, native: bool
 ):
     """librdkafka refuses a response that is longer than receive.message.max.bytes."""
@@ -196,7 +196,7 @@ def test_members_of_different_clients_share_a_group(broker: Broker, client: Clie
             other.join()
 
 
-def test_committed_offsets_are_where_another_client_goes_on(broker: Broker, client: Client):
+def test_another_client_continues_at_committed_offsets(broker: Broker, client: Client):
     client.create("topic")
     client.produce("topic", b"a", b"b", b"c")
     with subscribed(broker, "topic", "group", **{"enable.auto.commit": False}) as consumer:
@@ -221,7 +221,7 @@ def test_an_oversize_record_is_refused_with_kafkas_error(broker: Broker, client:
         assert producer.send("topic", b"small").get(SECONDS).offset == 0
 
 
-def test_large_records_of_a_topic_that_allows_them(broker: Broker):
+def test_large_records_are_accepted_by_a_topic_that_allows_them(broker: Broker):
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     topic = NewTopic("large", 1, config={"max.message.bytes": str(20 << 20)})
     admin.create_topics([topic])["large"].result(SECONDS)
@@ -232,7 +232,7 @@ def test_large_records_of_a_topic_that_allows_them(broker: Broker):
         assert read(consumer, 1)[0].value() == large
 
 
-def test_transactions_of_confluent_kafka(broker: Broker, client: Client):
+def test_confluent_kafka_commits_and_aborts_transactions(broker: Broker, client: Client):
     client.create("topic")
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "payments"}
@@ -253,7 +253,7 @@ def test_transactions_of_confluent_kafka(broker: Broker, client: Client):
         assert [record.value() for record in read(consumer, 3)] == [b"kept", b"dropped", b"kept too"]
 
 
-def test_offsets_that_a_transaction_of_kafka_python_commits(broker: Broker, client: Client):
+def test_kafka_python_commits_offsets_in_a_transaction(broker: Broker, client: Client):
     client.create("in")
     client.create("out")
     client.produce("in", b"a", b"b")
@@ -278,7 +278,7 @@ def test_offsets_that_a_transaction_of_kafka_python_commits(broker: Broker, clie
     assert committed["in", 0].offset == 2
 
 
-def test_administration_by_confluent_kafka(broker: Broker):
+def test_confluent_kafka_administers_the_broker(broker: Broker):
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     assert admin.create_topics([NewTopic("topic", 2)])["topic"].result(SECONDS) is None
     assert admin.create_partitions([NewPartitions("topic", 5)])["topic"].result(SECONDS) is None
@@ -294,7 +294,7 @@ def test_administration_by_confluent_kafka(broker: Broker):
     assert "topic" not in admin.list_topics(timeout=SECONDS).topics
 
 
-def test_administration_by_kafka_python(broker: Broker):
+def test_kafka_python_administers_the_broker(broker: Broker):
     with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)) as admin:
         admin.create_topics({"topic": {"num_partitions": 2, "replication_factor": 1}})
         admin.create_partitions({"topic": 5})
@@ -312,7 +312,7 @@ def test_a_topic_is_created_by_writing_to_it(broker: Broker, client: Client):
     assert client.values("new") == [b"a"]
 
 
-def test_many_partitions(broker: Broker, client: Client):
+def test_one_client_uses_many_partitions(broker: Broker, client: Client):
     client.create("wide", 2000)
     with kafka_python(broker) as producer:
         for number in range(0, 2000, 100):

@@ -1,4 +1,4 @@
-"""Clients come to the end of a partition whose last values are damaged, if these are to be passed over."""
+"""Clients reach the end of a partition whose last values are damaged, if the broker skips those."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACE = TopicPartition("t", 0)
 
 @pytest.fixture
 def broker(tmp_path) -> Iterator[Broker]:
-    """It listens, and its topic t has lost the last two of its four values."""
+    """A listening broker whose topic "t" has lost the last two of its four values."""
     with Broker(tmp_path) as whole:
         client = Client(whole)
         client.create("t")
@@ -35,7 +35,7 @@ def broker(tmp_path) -> Iterator[Broker]:
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
 @pytest.mark.parametrize("consumer_class", [KafkaConsumer, DafkaConsumer])
-def test_kafka_pythons_and_our_consumer_come_to_the_end(broker, consumer_class, isolation):
+def test_kafka_python_and_our_consumer_reach_the_end(broker, consumer_class, isolation):
     options = {"auto_offset_reset": "earliest", "group_id": "g", "enable_auto_commit": False}
     servers = broker.bootstrap_servers
     seen: list[bytes] = []
@@ -53,7 +53,7 @@ def test_kafka_pythons_and_our_consumer_come_to_the_end(broker, consumer_class, 
     assert Client(broker).call("fetch_offsets", "g", [PLACE])[PLACE].offset == 4
 
 
-def test_librdkafka_comes_to_the_end_and_reads_what_is_new_behind_it(broker):
+def test_librdkafka_reaches_the_end_and_reads_newer_records(broker):
     settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "enable.partition.eof": True}
     with closing(confluent_kafka.Consumer(settings)) as consumer:
         consumer.assign([confluent_kafka.TopicPartition("t", 0, 0)])
@@ -74,7 +74,7 @@ def test_librdkafka_comes_to_the_end_and_reads_what_is_new_behind_it(broker):
 
 
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="there is no kcat here")
-def test_kcat_ends_at_the_end(broker):
+def test_kcat_stops_at_the_end(broker):
     command = ["kcat", "-C", "-e", "-b", broker.bootstrap_servers, "-t", "t", "-f", "%o "]
     done = subprocess.run(command, capture_output=True, timeout=60, check=True)
     assert done.stdout.split() == [b"0", b"1"]

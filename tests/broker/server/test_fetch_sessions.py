@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227), as clients see them. What Kafka 4 answers to the same was compared."""
+"""Fetch sessions (KIP-227), as clients see them; the answers were compared with those of Kafka 4."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ class Session:
 
 @pytest.fixture
 def session(client: Client, wire: WireClient) -> Session:
-    """A topic of four partitions, and a client that has not asked yet."""
+    """A topic of four partitions, and a client without a session."""
     client.create("topic", 4)
     return Session(wire)
 
 
 def told(response: Any) -> list[int]:
-    """The partitions in a response, in their order."""
+    """The partitions of a response, in its order."""
     assert response.error_code == 0
     return [one.partition_index for topic in response.responses for one in topic.partitions]
 
@@ -89,7 +89,7 @@ def only(response: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_partitions_are_named_once_and_answered_when_they_have_something_new(
+def test_partitions_are_named_once_and_answered_when_they_have_changed(
     client: Client, wire: WireClient, version: int
 ):
     client.create("topic", 3)
@@ -104,43 +104,43 @@ def test_partitions_are_named_once_and_answered_when_they_have_something_new(
     if version >= BY_ID:
         assert response.responses[0].topic_id == topic_id
     first = session.id
-    # Until the client says that it has read them, the records are there.
+    # The records are returned until the client fetches from behind them.
     assert bytes(only(session.ask()).records) == bytes(only(response).records)
     assert told(session.ask({1: 1})) == []
     assert session.id == first
 
 
-def test_a_client_that_wants_no_session_gets_none(session: Session):
+def test_a_session_is_not_created_unless_requested(session: Session):
     session.epoch = FINAL
     assert told(session.ask({0: 0, 1: 0})) == [0, 1]
     assert session.id == 0
 
 
-def test_every_partition_is_told_in_a_full_fetch_those_with_errors_too(session: Session):
+def test_a_full_fetch_is_answered_with_every_partition_including_errors(session: Session):
     assert sorted(told(session.ask({0: 0, 1: 99, 17: 0}))) == [0, 1, 17]
     assert session.id > 0
 
 
 def test_partitions_are_added_and_forgotten(client: Client, session: Session):
     session.ask({0: 0})
-    assert told(session.ask({1: 0, 2: 0})) == [1, 2]  # new ones are told, whatever they have
+    assert told(session.ask({1: 0, 2: 0})) == [1, 2]  # new ones are answered even without records
     for number in range(3):
         client.produce("topic", b"a", partition=number)
     assert told(session.ask(forget=[1])) == [0, 2]
     assert told(session.ask({0: 1, 2: 1, 1: 1})) == [1]
 
 
-def test_what_is_added_and_forgotten_at_once_is_forgotten(session: Session):
+def test_a_partition_that_is_added_and_forgotten_at_once_is_forgotten(session: Session):
     session.ask({0: 0})
     assert told(session.ask({1: 0}, forget=[1])) == []
 
 
-def test_what_was_never_there_can_be_forgotten(session: Session):
+def test_an_unknown_partition_can_be_forgotten(session: Session):
     session.ask({0: 0})
     assert told(session.ask(forget=[3, 99])) == []
 
 
-def test_a_session_that_loses_all_its_partitions_ends(session: Session):
+def test_a_session_without_partitions_ends(session: Session):
     session.ask({0: 0})
     ended, begun = session.id, time.monotonic()
     assert told(session.ask(forget=[0], wait=60_000)) == []
@@ -150,13 +150,13 @@ def test_a_session_that_loses_all_its_partitions_ends(session: Session):
     assert session.ask().error_code == FetchSessionIdNotFoundError.errno
 
 
-def test_it_waits_for_records_of_a_partition_that_the_request_does_not_name(client: Client, session: Session):
+def test_a_fetch_waits_for_partitions_that_only_its_session_names(client: Client, session: Session):
     session.ask({0: 0, 1: 0})
     threading.Timer(0.05, client.produce, ("topic", b"late"), {"partition": 1}).start()
     assert told(session.ask(wait=60_000)) == [1]
 
 
-def test_a_log_start_that_moves_is_told(client: Client, session: Session):
+def test_a_new_log_start_is_answered(client: Client, session: Session):
     client.produce("topic", b"a")
     session.ask({0: 1, 1: 0})
     assert told(session.ask()) == []
@@ -166,7 +166,7 @@ def test_a_log_start_that_moves_is_told(client: Client, session: Session):
     assert told(session.ask()) == []
 
 
-def test_a_log_start_that_moves_is_told_soon_while_others_have_records(client: Client, session: Session):
+def test_a_new_log_start_is_answered_soon_while_others_have_records(client: Client, session: Session):
     client.produce("topic", b"read", partition=1)
     session.ask({0: 0, 1: 1})
     client.produce("topic", b"unread", partition=0)
@@ -175,7 +175,7 @@ def test_a_log_start_that_moves_is_told_soon_while_others_have_records(client: C
     until(lambda: told(session.ask()) == [0])
 
 
-def test_an_error_is_told_each_time_and_so_is_its_end(client: Client, session: Session):
+def test_an_error_is_answered_each_time_and_so_is_its_end(client: Client, session: Session):
     session.ask({0: 5, 1: 0})
     for _ in range(2):
         answer = only(session.ask(wait=60_000))
@@ -209,14 +209,14 @@ def test_partitions_take_turns_when_a_response_holds_one_batch(client: Client, s
 @pytest.mark.parametrize(
     ("session_id", "epoch"), [(0, 1), (17, 1), (17, HIGHEST), (-1, 1), (HIGHEST, -2), (-(2**31), 5)]
 )
-def test_a_session_that_there_is_not(session: Session, session_id: int, epoch: int):
+def test_an_unknown_session_is_refused(session: Session, session_id: int, epoch: int):
     session.id, session.epoch = session_id, epoch
     response = session.ask({0: 0})
     assert response.error_code == FetchSessionIdNotFoundError.errno
     assert (response.session_id, response.responses) == (0, [])
 
 
-def test_an_epoch_that_is_not_the_next_one_changes_nothing(session: Session):
+def test_a_wrong_epoch_is_refused_and_changes_nothing(session: Session):
     session.ask({0: 0})
     for wrong in (2, 17, HIGHEST, -2):
         session.epoch = wrong
@@ -227,7 +227,7 @@ def test_an_epoch_that_is_not_the_next_one_changes_nothing(session: Session):
     assert told(session.ask({1: 0})) == [1]
 
 
-def test_a_request_that_is_sent_twice_is_refused_the_second_time(session: Session):
+def test_a_repeated_request_is_refused(session: Session):
     session.ask({0: 0})
     again = session.request({})
     assert told(session.ask()) == []
@@ -248,7 +248,7 @@ def test_a_full_fetch_ends_the_session_that_it_names(broker: Broker, session: Se
     assert broker.metrics()["listener_fetch_sessions"] == 0
 
 
-def test_names_and_ids_do_not_mix(client: Client, session: Session):
+def test_a_session_cannot_mix_names_and_ids(client: Client, session: Session):
     session.topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
     for begun, continued in ((12, 13), (13, 12)):
         session.id, session.epoch, session.version = 0, 0, begun
@@ -259,7 +259,7 @@ def test_names_and_ids_do_not_mix(client: Client, session: Session):
         assert told(session.ask()) == []
 
 
-def test_a_session_goes_on_in_another_connection(broker: Broker, client: Client, session: Session):
+def test_a_session_continues_in_another_connection(broker: Broker, client: Client, session: Session):
     session.ask({0: 0})
     session.wire.socket.close()
     client.produce("topic", b"a")
@@ -268,7 +268,7 @@ def test_a_session_goes_on_in_another_connection(broker: Broker, client: Client,
         assert told(session.ask()) == [0]
 
 
-def test_a_fetch_that_waits_while_the_session_goes_on_elsewhere_is_refused(
+def test_a_waiting_fetch_is_refused_when_its_session_continues_in_another_connection(
     broker: Broker, client: Client, session: Session
 ):
     session.ask({0: 0})
@@ -285,7 +285,7 @@ def test_a_fetch_that_waits_while_the_session_goes_on_elsewhere_is_refused(
         assert told(going_on.ask()) == [0]
 
 
-def test_many_partitions_that_are_quiet_cost_no_octets(client: Client, wire: WireClient):
+def test_unchanged_partitions_take_no_octets_of_a_response(client: Client, wire: WireClient):
     client.create("topic", 2000)
     session = Session(wire)
     assert len(told(session.ask(dict.fromkeys(range(2000), 0)))) == 2000
@@ -293,7 +293,7 @@ def test_many_partitions_that_are_quiet_cost_no_octets(client: Client, wire: Wir
     assert len(wire.receive_frame()) < 50
 
 
-def test_when_there_is_no_room_for_a_session_the_client_is_told(
+def test_without_room_the_answer_has_no_session_id(
     monkeypatch: pytest.MonkeyPatch, broker: Broker, client: Client, session: Session
 ):
     monkeypatch.setattr(limits, "FETCH_SESSIONS", 3)
@@ -305,7 +305,7 @@ def test_when_there_is_no_room_for_a_session_the_client_is_told(
     assert told(sessions[0].ask()) == []
 
 
-def test_a_session_that_grows_beyond_the_bound_ends(monkeypatch: pytest.MonkeyPatch, session: Session):
+def test_a_session_that_grows_beyond_the_limit_ends(monkeypatch: pytest.MonkeyPatch, session: Session):
     monkeypatch.setattr(limits, "FETCH_SESSION_PARTITIONS", 3)
     session.ask({0: 0, 1: 0, 2: 0})
     assert session.ask({3: 0}).error_code == FetchSessionIdNotFoundError.errno
@@ -315,7 +315,7 @@ def test_a_session_that_grows_beyond_the_bound_ends(monkeypatch: pytest.MonkeyPa
 
 
 class Clock:
-    """A clock that a test turns."""
+    """A clock that the test sets."""
 
     now = 1000.0
 
@@ -351,7 +351,7 @@ def is_kept(sessions: FetchSessions, session_id: int) -> bool:
     raise AssertionError("no session goes on at epoch 0")
 
 
-def test_a_session_that_is_not_used_makes_room(sessions: FetchSessions, clock: Clock):
+def test_an_unused_session_is_evicted(sessions: FetchSessions, clock: Clock):
     unused, used, other = (begin(sessions, 1) for _ in range(3))
     clock.now += limits.FETCH_SESSION_SECONDS
     assert begin(sessions, 1) == 0
@@ -362,7 +362,7 @@ def test_a_session_that_is_not_used_makes_room(sessions: FetchSessions, clock: C
     assert [is_kept(sessions, one) for one in (unused, used, other)] == [False, True, True]
 
 
-def test_an_old_session_makes_room_for_a_larger_one_only(sessions: FetchSessions, clock: Clock):
+def test_an_old_session_is_evicted_only_for_a_larger_one(sessions: FetchSessions, clock: Clock):
     small, large, young = begin(sessions, 2), begin(sessions, 3), 0
     clock.now += limits.FETCH_SESSION_SECONDS + 1
     sessions.resume(small, 1, False, [], [])
@@ -373,7 +373,7 @@ def test_an_old_session_makes_room_for_a_larger_one_only(sessions: FetchSessions
     assert [is_kept(sessions, one) for one in (small, large, young)] == [False, True, True]
 
 
-def test_the_partitions_of_all_sessions_are_bounded(sessions: FetchSessions, clock: Clock):
+def test_the_partitions_of_all_sessions_are_limited(sessions: FetchSessions, clock: Clock):
     first = begin(sessions, 6)
     assert begin(sessions, 11) == begin(sessions, 5) == 0
     assert begin(sessions, 4) > 0
@@ -382,7 +382,7 @@ def test_the_partitions_of_all_sessions_are_bounded(sessions: FetchSessions, clo
     assert len(sessions) == 2
 
 
-def test_a_name_that_no_topic_can_have_weighs_what_it_is_long(sessions: FetchSessions):
+def test_an_overlong_name_counts_by_its_length(sessions: FetchSessions):
     assert begin(sessions, 1, "n" * 30_000) == 0
     assert begin(sessions, 10, "n" * 249) > 0
 

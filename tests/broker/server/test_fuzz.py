@@ -1,4 +1,4 @@
-"""Mutated requests: whatever comes, other connections work, memory stays flat, and nothing is logged as ours.
+"""Mutated requests: other connections keep working, memory stays flat, and no fault of the broker is logged.
 
 The corpus is a request of every API and version as kafka-python encodes it, taken apart and put together
 wrongly for a bounded time. ``DAFKA_FUZZ_SECONDS`` makes it longer, ``DAFKA_FUZZ_SEED`` repeats a run.
@@ -79,7 +79,7 @@ def mutated(request: bytes, chance: random.Random) -> bytes:
     for _ in range(chance.randint(1, 3)):
         if len(body) > 4:
             chance.choice(MUTATIONS)(body, chance)
-    # Mostly with a length that is right, or nothing behind it would ever be looked at.
+    # Mostly with a correct length, because otherwise the octets after it would not be decoded.
     length = len(body) if chance.random() < 0.9 else chance.randrange(-(2**31), 2**31)
     return struct.pack(">i", length) + body
 
@@ -91,7 +91,7 @@ def resident() -> int:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is read from /proc")
 @pytest.mark.timeout(60 + 10 * SECONDS)
-def test_mutated_requests_hurt_nobody(
+def test_mutated_requests_do_not_affect_other_connections(
     broker: Broker,
     client: Client,
     wire: WireClient,

@@ -1,4 +1,4 @@
-"""The listener: its port, its connections, and what becomes of both."""
+"""The listener: its port and its connections."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from dafka.testing import TestBroker
 
 
 def told(broker: Broker) -> str:
-    """What clients are told to connect to."""
+    """The address that Metadata returns."""
     with WireClient(broker) as wire:
         (node,) = wire.ask(MetadataRequest(topics=[]), 9).brokers
     return f"{node.host}:{node.port}"
 
 
-def test_without_listen_nobody_can_connect():
+def test_a_broker_without_listen_has_no_port():
     with Broker() as broker, pytest.raises(ConnectionRefusedError):
         WireClient(broker)
 
 
-def test_clients_are_told_the_address_they_came_to(broker: Broker):
+def test_metadata_has_the_address_of_the_listener(broker: Broker):
     assert told(broker) == broker.bootstrap_servers
 
 
-def test_clients_are_told_what_is_advertised():
+def test_metadata_has_the_advertised_address():
     with Broker(listen="0.0.0.0:0", advertised="127.0.0.1") as broker:
         assert told(broker) == broker.bootstrap_servers
         assert broker.bootstrap_servers.startswith("127.0.0.1:")
 
 
-def test_the_advertised_port_may_be_another_one():
+def test_the_advertised_port_may_differ():
     with Broker(listen="127.0.0.1:0", advertised="kafka.example:19092") as broker:
         assert broker.bootstrap_servers == "kafka.example:19092"
         assert connect("kafka.example:19092", 1.0).broker.running
 
 
-def test_a_name_is_told_as_it_was_given():
+def test_a_host_name_is_not_replaced_by_its_address():
     with Broker(listen="localhost:0") as broker:
         assert broker.bootstrap_servers.startswith("127.0.0.1:")
         assert told(broker) == broker.bootstrap_servers
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
-def test_it_listens_on_ipv6_too():
+def test_the_listener_accepts_ipv6():
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -90,12 +90,12 @@ def test_it_listens_on_ipv6_too():
         ({"advertised": "host"}, "listen"),
     ],
 )
-def test_addresses_that_make_no_sense_are_named(options, message: str):
+def test_invalid_addresses_are_named_in_the_error(options, message: str):
     with pytest.raises(ValueError, match=message):
         Broker(**options)
 
 
-def test_a_port_that_somebody_listens_on_is_refused_and_nothing_is_left(tmp_path):
+def test_a_port_in_use_is_refused_and_nothing_is_left(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         broker = Broker(tmp_path, listen=f"127.0.0.1:{taken.getsockname()[1]}")
         with pytest.raises(OSError, match="cannot listen on"):
@@ -104,7 +104,7 @@ def test_a_port_that_somebody_listens_on_is_refused_and_nothing_is_left(tmp_path
         assert told(broker) == broker.bootstrap_servers
 
 
-def test_a_host_that_is_not_here_is_named():
+def test_an_address_of_another_machine_is_named_in_the_error():
     with pytest.raises(OSError, match=r"no\.such\.host\.invalid"):
         Broker(listen="no.such.host.invalid:0").start()
 
@@ -114,7 +114,7 @@ def test_two_brokers_do_not_share_a_port(broker: Broker):
         Broker(listen=broker.bootstrap_servers).start()
 
 
-def test_stopping_ends_connections_and_what_waits_on_them(broker: Broker, client: Client):
+def test_stopping_ends_connections_and_their_waiting_requests(broker: Broker, client: Client):
     client.create("topic")
     with WireClient(broker) as idle, WireClient(broker) as parked, WireClient(broker) as joining:
         idle.ask(ApiVersionsRequest(), 0)
@@ -136,19 +136,19 @@ def test_stopping_ends_connections_and_what_waits_on_them(broker: Broker, client
     assert broker.running is False
 
 
-def test_a_restart_gets_the_same_port_and_clients_find_it_again(tmp_path):
+def test_a_restarted_broker_gets_its_port_and_clients_reconnect(tmp_path):
     broker = Broker(tmp_path, listen="127.0.0.1:0").start()
     address = broker.bootstrap_servers
     for _ in range(3):
         with WireClient(broker) as wire:
             wire.ask(ApiVersionsRequest(), 0)
-            broker.stop()  # ends the connection, which lingers on in the system
+            broker.stop()  # closes the connection, which the system keeps for a while
             broker.start()
         assert broker.bootstrap_servers == address
     broker.stop()
 
 
-def test_what_was_acknowledged_is_there_after_a_restart(tmp_path):
+def test_acknowledged_records_survive_a_restart(tmp_path):
     with Broker(tmp_path, listen="127.0.0.1:0") as broker:
         Client(broker).create("topic")
         with WireClient(broker) as wire:
@@ -159,7 +159,7 @@ def test_what_was_acknowledged_is_there_after_a_restart(tmp_path):
         assert Client(broker).values("topic") == [b"a"]
 
 
-def test_faults_that_a_test_orders_are_for_clients_of_the_listener_too():
+def test_injected_faults_reach_clients_of_the_listener():
     with TestBroker(listen="127.0.0.1:0") as broker:
         broker.create_topic("topic")
         broker.fail_next_produce(KafkaStorageError, topic="topic")
@@ -171,7 +171,7 @@ def test_faults_that_a_test_orders_are_for_clients_of_the_listener_too():
 
 
 def test_a_fork_keeps_neither_port_nor_connections(broker: Broker):
-    """A child that lives on would else keep the connection open and the port taken."""
+    """Otherwise a child that outlives its parent would keep the connections open and the port in use."""
     with WireClient(broker) as wire:
         wire.ask(ApiVersionsRequest(), 0)
         reading, writing = os.pipe()
@@ -200,7 +200,7 @@ def _is_free(host: str, port: int) -> bool:
     return True
 
 
-def test_a_process_that_is_forked_from_a_broker_may_be_a_client_of_it(broker: Broker, client: Client):
+def test_a_forked_process_may_be_a_client_of_its_parent(broker: Broker, client: Client):
     client.create("topic")
     context = multiprocessing.get_context("fork")
     process = context.Process(target=_produce_from_a_child, args=(broker.bootstrap_servers,))
@@ -218,7 +218,7 @@ def _produce_from_a_child(address: str) -> None:
     producer.close()
 
 
-def test_a_thousand_idle_connections_are_nothing_to_others(broker: Broker, client: Client):
+def test_a_thousand_idle_connections_do_not_slow_others(broker: Broker, client: Client):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2500 if hard == resource.RLIM_INFINITY else min(hard, 2500)
     count = (wanted - 300) // 2  # both ends are in this process
@@ -242,7 +242,9 @@ def test_a_thousand_idle_connections_are_nothing_to_others(broker: Broker, clien
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_the_process_being_out_of_descriptors_is_waited_out(broker: Broker, caplog: pytest.LogCaptureFixture):
+def test_the_listener_accepts_again_after_the_process_was_out_of_descriptors(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with WireClient(broker) as known, socket.socket() as late:
         known.ask(ApiVersionsRequest(), 0)
@@ -260,7 +262,7 @@ def test_the_process_being_out_of_descriptors_is_waited_out(broker: Broker, capl
         until(lambda: broker.metrics()["listener_accepted"] == 2)
 
 
-def test_a_slow_reader_slows_only_itself(broker: Broker, client: Client):
+def test_a_slow_reader_delays_only_itself(broker: Broker, client: Client):
     client.create("topic")
     for _ in range(16):
         client.produce("topic", bytes(1_000_000))
@@ -276,7 +278,7 @@ def test_a_slow_reader_slows_only_itself(broker: Broker, client: Client):
         until(lambda: broker.metrics()["listener_held_bytes"] < 20_000_000)
 
 
-def test_a_fetch_ends_with_its_client_and_others_wait_on(broker: Broker, client: Client, wire: WireClient):
+def test_a_fetch_ends_with_its_client_and_others_continue(broker: Broker, client: Client, wire: WireClient):
     client.create("topic")
     request = fetch("topic", 0, wait=300_000)
     waiting = wire.send(request, 12)
@@ -293,7 +295,7 @@ def test_a_fetch_ends_with_its_client_and_others_wait_on(broker: Broker, client:
     assert broker.discarded == {}
 
 
-def test_metrics_count_what_goes_over_the_wire(broker: Broker, wire: WireClient):
+def test_metrics_count_requests_and_octets(broker: Broker, wire: WireClient):
     wire.ask(ApiVersionsRequest(), 0)
     until(lambda: broker.metrics()["listener_bytes_out"] > 100)
     metrics = broker.metrics()
@@ -302,7 +304,7 @@ def test_metrics_count_what_goes_over_the_wire(broker: Broker, wire: WireClient)
     assert metrics["listener_bytes_in"] > 10
 
 
-def test_producers_at_once_get_offsets_of_their_own(broker: Broker, client: Client):
+def test_concurrent_producers_get_distinct_offsets(broker: Broker, client: Client):
     client.create("topic")
     offsets: list[int] = []
 

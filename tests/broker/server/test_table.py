@@ -44,7 +44,7 @@ CLASSES = [api for api in BY_KEY.values() if api.home is not None]
 
 
 @pytest.mark.parametrize("api", CLASSES, ids=[api.name for api in CLASSES])
-def test_the_versions_are_those_of_kafka_pythons_classes(api: Api):
+def test_versions_match_the_classes_of_kafka_python(api: Api):
     assert (api.request.name, api.response.name) == (f"{api.name}Request", f"{api.name}Response")
     assert api.request.API_KEY == api.response.API_KEY == api.key
     assert (api.first, api.last) == EXCEPTIONS.get(api.name, api.request.valid_versions)
@@ -65,7 +65,7 @@ def test_every_version_is_answered_in_its_own_layout(
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_what_is_announced_are_the_apis_with_their_versions(wire: WireClient, version: int):
+def test_api_versions_announces_the_table(wire: WireClient, version: int):
     request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
     announced = {
         one.api_key: (one.min_version, one.max_version) for one in wire.ask(request, version).api_keys
@@ -78,7 +78,7 @@ def test_what_is_announced_are_the_apis_with_their_versions(wire: WireClient, ve
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_tools_that_take_the_clusters_version_from_its_features_find_kafka_4(wire: WireClient, version: int):
+def test_the_version_derived_from_the_features_is_kafka_4(wire: WireClient, version: int):
     request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
     answer = wire.ask(request, version)
     finalized = {one.name: one.max_version_level for one in answer.finalized_features}

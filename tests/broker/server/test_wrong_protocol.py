@@ -1,4 +1,4 @@
-"""Clients of other protocols at the port for Kafka's are named in the log."""
+"""Clients of other protocols at Kafka's port are named in the log."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def address(broker: Broker) -> tuple[str, int]:
     return host, int(port)
 
 
-def test_a_tls_client_is_told_from_a_request_that_is_too_long(
-    broker: Broker, address: tuple[str, int], caplog: pytest.LogCaptureFixture
-):
+def test_a_tls_client_is_named(broker: Broker, address: tuple[str, int], caplog: pytest.LogCaptureFixture):
     context = ssl.create_default_context()
     with (
         caplog.at_level(logging.WARNING, "dafka.broker.server"),
@@ -56,7 +54,7 @@ def test_an_http_client_is_named(broker: Broker, address: tuple[str, int]):
     until(lambda: discarded(broker) == {"http": 1})
 
 
-def test_no_request_of_a_length_that_is_taken_is_called_wrong_protocol():
+def test_requests_of_an_accepted_length_are_not_taken_for_another_protocol():
     for size in [*range(0, REQUEST_MAX_BYTES, 9973), REQUEST_MAX_BYTES]:
         assert wrong_protocol(size.to_bytes(4, "big")) is None
     assert wrong_protocol(b"\x16\x04\0\0") is None

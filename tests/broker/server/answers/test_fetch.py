@@ -1,4 +1,4 @@
-"""Fetch on the wire."""
+"""Fetch through the listener."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def test_versions_before_4_are_refused(client: Client, wire: WireClient, version
 
 
 @pytest.mark.parametrize("version", [4, 11, 12])
-def test_a_partition_that_is_not_there(wire: WireClient, version: int):
+def test_an_unknown_partition_is_refused(wire: WireClient, version: int):
     answer = partition(wire.ask(fetch("nothing", 0, wait=60_000), version))
     assert answer.error_code == UnknownTopicOrPartitionError.errno
 
 
-def test_an_id_that_no_topic_has(client: Client, wire: WireClient):
+def test_an_unknown_topic_id_is_refused(client: Client, wire: WireClient):
     client.create("topic")
     deleted = topic_id(client)
     client.call("delete_topics", ["topic"])
@@ -83,13 +83,13 @@ def test_an_id_that_no_topic_has(client: Client, wire: WireClient):
     assert answer.error_code == UnknownTopicIdError.errno
 
 
-def test_an_offset_that_does_not_exist(client: Client, wire: WireClient):
+def test_an_offset_out_of_range_is_refused(client: Client, wire: WireClient):
     client.create("topic")
     answer = partition(wire.ask(fetch("topic", 5, wait=60_000), NEWEST_BY_NAME))
     assert (answer.error_code, answer.high_watermark) == (OffsetOutOfRangeError.errno, 0)
 
 
-def test_a_leader_epoch_of_the_future(client: Client, wire: WireClient):
+def test_an_unknown_leader_epoch_is_refused(client: Client, wire: WireClient):
     client.create("topic")
     request = fetch("topic", 0, wait=60_000)
     request.topics[0].partitions[0].current_leader_epoch = 3
@@ -97,7 +97,7 @@ def test_a_leader_epoch_of_the_future(client: Client, wire: WireClient):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_who_has_read_what_was_lost_is_told_so_at_once_from_version_12_on(
+def test_a_client_that_has_read_truncated_records_gets_the_diverging_epoch_from_version_12_on(
     client: Client, wire: WireClient, version: int
 ):
     client.create("topic", 2)
@@ -116,7 +116,7 @@ def test_who_has_read_what_was_lost_is_told_so_at_once_from_version_12_on(
         assert values(answer) == [b"new, too"]
 
 
-def test_a_leader_epoch_of_the_past(client: Client, wire: WireClient):
+def test_an_outdated_leader_epoch_is_fenced(client: Client, wire: WireClient):
     client.create("topic")
     client.core._epochs.current = 1
     request = fetch("topic", 0, wait=60_000)
@@ -126,7 +126,7 @@ def test_a_leader_epoch_of_the_past(client: Client, wire: WireClient):
         assert partition(wire.ask(request, NEWEST_BY_NAME)).error_code == error
 
 
-def test_it_waits_for_records_and_stops_nobody(broker: Broker, client: Client, wire: WireClient):
+def test_a_waiting_fetch_does_not_block_others(broker: Broker, client: Client, wire: WireClient):
     client.create("topic")
     parked = wire.send(fetch("topic", 0, wait=30_000), NEWEST_BY_NAME)
     with WireClient(broker) as other:
@@ -135,7 +135,7 @@ def test_it_waits_for_records_and_stops_nobody(broker: Broker, client: Client, w
     assert values(partition(wire.receive(fetch("topic", 0), NEWEST_BY_NAME, parked))) == [b"late"]
 
 
-def test_it_answers_with_nothing_when_its_time_is_over(client: Client, wire: WireClient):
+def test_a_fetch_without_records_is_answered_empty_after_max_wait(client: Client, wire: WireClient):
     client.create("topic")
     begun = time.monotonic()
     answer = partition(wire.ask(fetch("topic", 0, wait=100), NEWEST_BY_NAME))
@@ -152,7 +152,7 @@ def test_zstd_needs_version_10(client: Client, wire: WireClient):
     assert values(partition(wire.ask(fetch("topic", 0), 10))) == [b"a" * 100]
 
 
-def test_large_answers_arrive_whole(client: Client, wire: WireClient):
+def test_large_responses_arrive_complete(client: Client, wire: WireClient):
     client.create("topic")
     for number in range(12):
         client.produce("topic", b"%02d" % number * 250_000)
@@ -161,7 +161,7 @@ def test_large_answers_arrive_whole(client: Client, wire: WireClient):
     assert values(partition(frame)) == [b"%02d" % number * 250_000 for number in range(12)]
 
 
-def test_many_small_batches_arrive_whole(client: Client, wire: WireClient):
+def test_many_small_batches_arrive_complete(client: Client, wire: WireClient):
     client.create("topic")
     contents = [batch(b"%d" % number) for number in range(3000)]
     client.call("produce", {("topic", 0): contents})
@@ -179,7 +179,7 @@ def test_many_connections_wait_for_the_same_records(broker: Broker, client: Clie
         one.socket.close()
 
 
-def test_one_batch_comes_whatever_its_size_and_no_second_one(client: Client, wire: WireClient):
+def test_the_first_batch_may_exceed_max_bytes_and_no_other(client: Client, wire: WireClient):
     client.create("topic", 2)
     for number in range(2):
         client.produce("topic", b"a" * 1000, partition=number)
@@ -191,7 +191,7 @@ def test_one_batch_comes_whatever_its_size_and_no_second_one(client: Client, wir
     assert (second.error_code, second.high_watermark, second.records) == (0, 1, b"")
 
 
-def test_those_that_read_at_the_same_time_share_what_responses_may_take(monkeypatch: pytest.MonkeyPatch):
+def test_concurrent_fetches_share_the_memory_budget(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "TOTAL_BYTES", 8 * 1024 * 1024)
     monkeypatch.setattr("dafka.broker.records.fetch.YIELD_BYTES", 1)  # none reads all of its bytes in one go
     clients, size = 16, 100_000

@@ -30,7 +30,7 @@ from dafka.broker.limits import INITIAL_DELAY_UNREADY
 
 
 def joined(wire: WireClient) -> float:
-    """Seconds until a new member of a new group is in its first generation."""
+    """Seconds from the join of the only member to the first generation."""
     request = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=10_000,
@@ -49,13 +49,13 @@ def introduce(wire: WireClient, software: str) -> None:
     wire.ask(ApiVersionsRequest(client_software_name=software, client_software_version="1"), 3)
 
 
-def test_kafka_python_gets_time_to_learn_of_partitions_before_it_has_to_assign_them(wire: WireClient):
+def test_the_first_generation_of_kafka_python_has_the_longer_initial_delay(wire: WireClient):
     introduce(wire, "kafka-python")
     assert joined(wire) >= INITIAL_DELAY_UNREADY
 
 
 @pytest.mark.parametrize("version", [0, 3, None])
-def test_other_clients_do_not_wait_for_that(
+def test_other_clients_have_the_shorter_initial_delay(
     wire: WireClient, monkeypatch: pytest.MonkeyPatch, version: int | None
 ):
     monkeypatch.setattr(groups, "INITIAL_DELAY_UNREADY", 3600.0)
@@ -64,10 +64,10 @@ def test_other_clients_do_not_wait_for_that(
     joined(wire)
 
 
-def test_kafka_python_then_assigns_its_partitions_in_the_first_generation(
+def test_kafka_python_assigns_its_partitions_in_the_first_generation(
     broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(groups, "INITIAL_DELAY_UNREADY", 2.0)  # for machines of any load
+    monkeypatch.setattr(groups, "INITIAL_DELAY_UNREADY", 2.0)  # enough on a loaded machine
     client.create("topic", 4)
     client.produce("topic", b"x")
     consumer = KafkaConsumer(
@@ -97,7 +97,7 @@ def test_all_groups_have_the_classic_type(client: Client, types: list[str], coun
 HEARTBEAT, DESCRIBE = 68, 69
 UNSUPPORTED_VERSION = 35
 
-# What Apache Kafka 4.3 answers with group.coordinator.rebalance.protocols=classic, behind the correlation id.
+# Apache Kafka 4.3 answers so with group.coordinator.rebalance.protocols=classic, after the correlation id.
 HEARTBEAT_ANSWER = bytes.fromhex("00000000002300000000000000000000ff00")
 DESCRIBE_ANSWER = bytes.fromhex("00000000020023000367310100000000000000000101800000000000")
 
@@ -122,7 +122,7 @@ def ask_in_bytes(wire: WireClient, key: int, version: int, body: bytes) -> bytes
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_a_heartbeat_is_answered_octet_for_octet_as_by_a_kafka_with_the_classic_protocol_only(
+def test_consumer_group_heartbeat_is_answered_as_by_a_kafka_with_the_classic_protocol_only(
     wire: WireClient, version: int
 ):
     assert ask_in_bytes(wire, HEARTBEAT, version, heartbeat_body(version)) == HEARTBEAT_ANSWER
@@ -130,20 +130,24 @@ def test_a_heartbeat_is_answered_octet_for_octet_as_by_a_kafka_with_the_classic_
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_so_is_the_description_of_such_groups(wire: WireClient, version: int):
+def test_consumer_group_describe_is_answered_as_by_a_kafka_with_the_classic_protocol_only(
+    wire: WireClient, version: int
+):
     assert ask_in_bytes(wire, DESCRIBE, version, b"\2" + compact(b"g1") + b"\0\0") == DESCRIBE_ANSWER
     two = ask_in_bytes(wire, DESCRIBE, version, b"\3" + compact(b"a") + compact(b"b") + b"\0\0")
     assert two.count(struct.pack(">h", UNSUPPORTED_VERSION)) == 2
 
 
 @pytest.mark.parametrize("body", [b"", b"\7", b"\2\x7fg1", b"\2\3g"])
-def test_a_description_that_is_cut_ends_its_connection(broker: Broker, wire: WireClient, body: bytes):
+def test_a_truncated_consumer_group_describe_closes_its_connection(
+    broker: Broker, wire: WireClient, body: bytes
+):
     with pytest.raises(EOFError):
         ask_in_bytes(wire, DESCRIBE, 0, body)
     until(lambda: broker.discarded.get("short") == 1)
 
 
-def test_librdkafka_fails_at_once_and_says_why(broker: Broker, client: Client):
+def test_librdkafka_with_the_consumer_protocol_fails_at_once_and_says_why(broker: Broker, client: Client):
     client.create("topic")
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": "new", "group.protocol": "consumer"}

@@ -1,4 +1,4 @@
-"""The operations that are reported to clients."""
+"""The authorized operations that are reported to clients."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from dafka.broker.server.answers.operations import Operation
 
 
 @pytest.mark.parametrize("operation", Operation)
-def test_their_numbers_are_kafkas(operation: Operation):
+def test_operations_have_kafkas_numbers(operation: Operation):
     assert ACLOperation[operation.name] == operation

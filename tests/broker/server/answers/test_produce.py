@@ -1,4 +1,4 @@
-"""Produce on the wire."""
+"""Produce through the listener."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_topics_have_ids_from_version_13_on(client: Client, wire: WireClient):
     assert client.values("topic", partition=1) == [b"b"]
 
 
-def test_an_id_of_a_topic_that_was_deleted_is_unknown(client: Client, wire: WireClient):
+def test_the_id_of_a_deleted_topic_is_unknown(client: Client, wire: WireClient):
     client.create("topic")
     topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
     client.call("delete_topics", ["topic"])
@@ -64,14 +64,14 @@ def test_an_id_of_a_topic_that_was_deleted_is_unknown(client: Client, wire: Wire
     assert partition(response).error_code == UnknownTopicIdError.errno
 
 
-def test_several_batches_of_one_partition_are_taken(client: Client, wire: WireClient):
+def test_several_batches_of_one_partition_are_stored(client: Client, wire: WireClient):
     client.create("topic")
     response = wire.ask(produce("topic", batch(b"a") + batch(b"b", b"c")), NEWEST_BY_NAME)
     assert partition(response).base_offset == 0
     assert client.values("topic") == [b"a", b"b", b"c"]
 
 
-def test_a_batch_is_stored_as_it_came(client: Client, wire: WireClient):
+def test_a_batch_is_stored_unchanged(client: Client, wire: WireClient):
     client.create("topic")
     content = batch(b"a" * 1000, compression="gzip")
     wire.ask(produce("topic", content), NEWEST_BY_NAME)
@@ -90,7 +90,7 @@ def test_a_batch_is_stored_as_it_came(client: Client, wire: WireClient):
         pytest.param(batch(b"x" * 1_100_000), MessageSizeTooLargeError, id="oversize"),
     ],
 )
-def test_records_that_are_wrong_get_kafkas_error_and_say_what_it_is(
+def test_invalid_records_get_kafkas_error_with_a_message(
     client: Client, wire: WireClient, records: bytes | None, error: type
 ):
     client.create("topic", 2)
@@ -102,7 +102,7 @@ def test_records_that_are_wrong_get_kafkas_error_and_say_what_it_is(
 
 
 @pytest.mark.parametrize("version", [7, 8, NEWEST_BY_NAME])
-def test_the_records_that_are_wrong_are_named_since_version_8(client: Client, wire: WireClient, version: int):
+def test_invalid_records_are_listed_from_version_8_on(client: Client, wire: WireClient, version: int):
     client.call("create_topics", {"topic": TopicSpec(1, {"cleanup.policy": "compact"})})
     records = encode_batch([(1, key, b"v", ()) for key in (b"a", None, b"b", None)])
     answer = partition(wire.ask(produce("topic", records), version))
@@ -114,12 +114,12 @@ def test_the_records_that_are_wrong_are_named_since_version_8(client: Client, wi
     assert "2 of 4 records" in answer.error_message
 
 
-def test_a_partition_that_is_not_there(client: Client, wire: WireClient):
+def test_an_unknown_partition_is_refused(client: Client, wire: WireClient):
     response = wire.ask(produce("nothing", batch(b"a")), NEWEST_BY_NAME)
     assert partition(response).error_code == UnknownTopicOrPartitionError.errno
 
 
-def test_other_acks_are_refused(client: Client, wire: WireClient):
+def test_invalid_acks_are_refused(client: Client, wire: WireClient):
     client.create("topic")
     response = wire.ask(produce("topic", batch(b"a"), acks=2), NEWEST_BY_NAME)
     assert partition(response).error_code == InvalidRequiredAcksError.errno
@@ -156,10 +156,10 @@ def test_an_error_with_acks_0_closes_the_connection(broker: Broker, wire: WireCl
 
 
 @pytest.mark.parametrize("bound", ["", "dafka.broker.records.pending.PENDING_BYTES", "CONNECTION_BYTES"])
-def test_what_is_pipelined_is_stored_and_answered_in_order(
+def test_pipelined_requests_are_stored_and_answered_in_order(
     client: Client, wire: WireClient, monkeypatch: pytest.MonkeyPatch, bound: str
 ):
-    """Also where the broker, or the connection, takes one batch at a time."""
+    """Also if the broker or the connection handles one batch at a time."""
     if bound:
         monkeypatch.setattr(bound if "." in bound else f"dafka.broker.server.limits.{bound}", 1)
     client.create("topic")
@@ -171,7 +171,7 @@ def test_what_is_pipelined_is_stored_and_answered_in_order(
     assert client.values("topic") == [b"%d" % number for number in range(count)]
 
 
-def test_a_request_behind_others_is_answered_behind_them(client: Client, wire: WireClient):
+def test_another_request_after_produce_requests_is_answered_after_them(client: Client, wire: WireClient):
     client.create("topic")
     request = produce("topic", batch(b"x"))
     first, second = wire.send(request, 9), wire.send(request, 9)
@@ -183,7 +183,9 @@ def test_a_request_behind_others_is_answered_behind_them(client: Client, wire: W
     assert partition(wire.receive(request, 9, fourth)).base_offset == 2
 
 
-def test_a_partition_named_twice_is_no_request(broker: Broker, client: Client, wire: WireClient):
+def test_a_request_with_a_partition_twice_closes_its_connection(
+    broker: Broker, client: Client, wire: WireClient
+):
     client.create("topic")
     request = produce("topic", batch(b"a"), batch(b"b"))
     for one in request.topic_data[0].partition_data:
@@ -202,10 +204,8 @@ def both(packed: bytes | None, plain: bytes) -> Any:
     return request
 
 
-def test_a_partition_keeps_its_order_beside_one_that_is_compressed_on_the_way(
-    client: Client, wire: WireClient
-):
-    """Requests of a connection are stored as they were sent, though one of them has to wait."""
+def test_a_partition_keeps_its_order_beside_one_that_is_recompressed(client: Client, wire: WireClient):
+    """The requests of a connection are stored in their order, although one of them has to wait."""
     client.create("plain")
     specs = {"packed": TopicSpec(1, configs={"compression.type": "gzip"})}
     assert client.call("create_topics", specs) == {"packed": None}
@@ -225,7 +225,7 @@ def test_a_partition_keeps_its_order_beside_one_that_is_compressed_on_the_way(
     assert len(client.values("packed")) == 6
 
 
-def test_a_partition_keeps_its_order_when_it_is_not_compressed_any_more(
+def test_a_partition_keeps_its_order_when_recompression_ends(
     broker: Broker, client: Client, wire: WireClient
 ):
     specs = {"packed": TopicSpec(1, configs={"compression.type": "gzip"})}

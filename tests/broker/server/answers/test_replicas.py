@@ -1,4 +1,4 @@
-"""Replicas: elections."""
+"""Replicas: the election of leaders."""
 
 from __future__ import annotations
 
