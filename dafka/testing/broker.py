@@ -94,7 +94,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         """Create a topic. Raises the broker's error if that is not possible."""
         if type(partitions) is not int:
             raise TypeError(f"partitions is a number of them, not {partitions!r}")
-        error = self._call("create_topics", {topic: TopicSpec(partitions, configs or {})})[topic]
+        error = self._call("create_topics", {topic: TopicSpec(partitions, configs or {})})[topic].error
         if error is not None:
             raise error(f"topic {topic!r} with {partitions} partitions")
 

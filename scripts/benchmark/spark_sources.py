@@ -24,9 +24,9 @@ _AT_ONCE = 20  # record batches in one produce
 def fill(servers: str, topic: str, records: int) -> None:
     """Make the topic, with the records spread over PARTITIONS partitions."""
     connection = connect(servers, 60)
-    for error in connection.call("create_topics", {topic: TopicSpec(PARTITIONS)}).values():
-        if error is not None:
-            raise error(topic)
+    error, detail = connection.call("create_topics", {topic: TopicSpec(PARTITIONS)})[topic]
+    if error is not None:
+        raise error(detail)
     now = int(time.time() * 1000)  # older records would be gone in a minute: a broker keeps a week
     batch = encode_batch([(now + number // 100, None, VALUE, ()) for number in range(BATCH)])
     for number in range(PARTITIONS):

@@ -8,10 +8,10 @@ from dafka.broker.interface.admin import (
     ConfigChange,
     ConfigOperation,
     ConfigSource,
-    Outcome,
     Resource,
     ResourceType,
 )
+from dafka.broker.interface.outcome import Outcome
 
 from .checkpoint import Checkpoint
 from .errors import MigrationError

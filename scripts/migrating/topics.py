@@ -84,15 +84,12 @@ def prepare(
 def _create(destination: Side, name: str, partitions: int, configs: Mapping[str, str]) -> None:
     settings = dict(MEANWHILE)
     settings[MAX_MESSAGE] = str(int(configs.get(MAX_MESSAGE, LONGER)) + LONGER)
-    details: dict[str, str] = {}
     try:
-        outcome = destination.connection.call(
-            "create_topics", {name: TopicSpec(partitions, settings)}, details=details
-        )
+        answers = destination.connection.call("create_topics", {name: TopicSpec(partitions, settings)})
     except KafkaError as error:
         raise MigrationError(f"{name} cannot be created in {destination.name}: {error}") from error
-    error = outcome[name]
+    error, detail = answers[name]
     if error is not None and error is not TopicAlreadyExistsError:
         raise MigrationError(
-            f"{name} cannot be created in {destination.name}: {details.get(name) or error.__name__}"
+            f"{name} cannot be created in {destination.name}: {detail or error.__name__}"
         )

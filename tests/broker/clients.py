@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from crc32c import crc32c
@@ -11,11 +11,17 @@ from crc32c import crc32c
 from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.interface.broker import Fetched, FetchFrom, Produced, TopicSpec
+from dafka.broker.interface.outcome import Outcome
 from dafka.protocol.batch import CRC_END, CRC_START, HEADER, HEADER_OCTETS, check_batch
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
 MEGABYTE = 1024 * 1024
+
+
+def errors_of(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+    """The error of each outcome, or None."""
+    return {name: outcome.error for name, outcome in outcomes.items()}
 
 
 class Client:
@@ -28,8 +34,12 @@ class Client:
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         return self.connection.call(method, *args, **kwargs)
 
+    def change(self, method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Create, extend or delete topics; the error of each, or None."""
+        return errors_of(self.call(method, *args, **kwargs))
+
     def create(self, topic: str, partitions: int = 1) -> None:
-        assert self.call("create_topics", {topic: TopicSpec(partitions)}) == {topic: None}
+        assert self.change("create_topics", {topic: TopicSpec(partitions)}) == {topic: None}
 
     def produce(self, topic: str, *values: bytes, partition: int = 0, timestamp: int = 1000) -> Produced:
         """Produce one batch of these values."""

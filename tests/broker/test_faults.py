@@ -117,11 +117,11 @@ def test_the_records_of_a_deleted_topic_go_when_the_disk_works_again(monkeypatch
 
         with monkeypatch.context() as patch:
             patch.setattr(log._storage, "commit", failing)
-            assert client.call("delete_topics", ["t"]) == {"t": None}
+            assert client.change("delete_topics", ["t"]) == {"t": None}
             until(lambda: "could not be deleted yet" in caplog.text)
             assert len(log.partitions()) == 1
         until(lambda: not log.partitions())
-        assert client.call("create_topics", {"t": TopicSpec()}) == {"t": None}
+        assert client.change("create_topics", {"t": TopicSpec()}) == {"t": None}
 
 
 def test_on_a_full_disk_nothing_is_stored_and_whatever_makes_room_can_be_done(client, monkeypatch):
@@ -136,7 +136,7 @@ def test_on_a_full_disk_nothing_is_stored_and_whatever_makes_room_can_be_done(cl
         offsets = {("t", 0): CommittedOffset(3)}
         assert client.call("commit_offsets", "g", offsets) == {("t", 0): None}
         assert client.call("delete_records", {("t", 0): 3})["t", 0] == (None, 3)
-        assert client.call("delete_topics", ["other"]) == {"other": None}
+        assert client.change("delete_topics", ["other"]) == {"other": None}
         until(lambda: len(client.core.log.partitions()) == 1 and not client.core.log.space.garbage_bytes)
         assert client.produce("t", b"more").error is errors.KafkaStorageError
         assert len(client.values("t", 3)) == 2

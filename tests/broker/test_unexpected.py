@@ -89,7 +89,7 @@ def test_deleted_topics_lose_their_records_also_after_an_unexpected_error(client
     client.create("t")
     client.produce("t", b"a")
     failures = fails_once(monkeypatch, Upkeep, "_delete_some")
-    assert client.call("delete_topics", ["t"]) == {"t": None}
+    assert client.change("delete_topics", ["t"]) == {"t": None}
     until(lambda: failures and not list(client.core.log.partitions()))
 
 

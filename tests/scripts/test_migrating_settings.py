@@ -11,8 +11,8 @@ from kafka.errors import InvalidConfigurationError
 
 from dafka import Broker
 from dafka.broker import connect
-from dafka.broker.interface.admin import Outcome
 from dafka.broker.interface.broker import TopicSpec
+from dafka.broker.interface.outcome import Outcome
 from scripts.migrating.checkpoint import Checkpoint
 from scripts.migrating.servers import Side
 from scripts.migrating.settings import finish, settings_of
@@ -55,7 +55,7 @@ def checkpoint(tmp_path: Path) -> Iterator[Checkpoint]:
 
 
 def create(side: Side, configs: dict[str, str]) -> None:
-    assert side.connection.call("create_topics", {"t": TopicSpec(1, configs)}) == {"t": None}
+    assert side.connection.call("create_topics", {"t": TopicSpec(1, configs)})["t"].error is None
 
 
 SETTINGS = {

@@ -29,11 +29,11 @@ from dafka.broker.interface.admin import (
     DeletedRecords,
     DescribedConfigs,
     LogDirectory,
-    Outcome,
     Resource,
     ResourceType,
 )
 from dafka.broker.interface.groups import Error, TopicPartition
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, check_broker_configs, row_of
 from dafka.broker.topics.configs import (
     KEYS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 from kafka.errors import (
@@ -18,6 +18,7 @@ from dafka.broker.embedded.cleaner import Upkeep
 from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.interface.groups import Error
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.interface.topics import (
     Metadata,
     PartitionMetadata,
@@ -68,6 +69,12 @@ class _Described(Sequence[PartitionMetadata]):
     def __iter__(self) -> Iterator[PartitionMetadata]:
         return map(self._of, self._partitions)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Described) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
     def _of(self, one: Partition) -> PartitionMetadata:
         return PartitionMetadata(one.number, one.address.decode("latin-1"), one.writable, self._latest(one))
 
@@ -115,7 +122,7 @@ class TopicCalls(TopicInterface):
     def _describe(self, name: str, create: bool) -> TopicMetadata:
         topic = self._topics.get(name)
         if topic is None and create:
-            error = self.create_topics({name: TopicSpec()})[name]
+            error = self.create_topics({name: TopicSpec()})[name].error
             topic = self._topics.get(name)  # also if another caller was faster
             if topic is None and error is not None:
                 return TopicMetadata(name, _NO_ID, error, [])
@@ -137,26 +144,19 @@ class TopicCalls(TopicInterface):
         }
 
     def create_topics(
-        self,
-        topics: Mapping[str, TopicSpec],
-        *,
-        validate_only: bool = False,
-        details: MutableMapping[str, str] | None = None,
-    ) -> dict[str, Error | None]:
-        details = {} if details is None else details
-        answers: dict[str, Error | None] = {}
+        self, topics: Mapping[str, TopicSpec], *, validate_only: bool = False
+    ) -> dict[str, Outcome]:
+        answers: dict[str, Outcome] = {}
         for name, spec in topics.items():
             try:
-                answers[name] = run_to_completion(self._hub, self._create, name, spec, validate_only)
-            except InvalidConfigError as error:
-                log.warning("topic %r is not created: %s", name, error)
-                answers[name], details[name] = InvalidConfigurationError, str(error)
-            except LogError as error:
-                answers[name] = self._lifecycle.storage_error("creating topic", name, error)
-                details[name] = str(error)
+                error = run_to_completion(self._hub, self._create, name, spec, validate_only)
+            except InvalidConfigError as invalid:
+                log.warning("topic %r is not created: %s", name, invalid)
+                answers[name] = Outcome(InvalidConfigurationError, str(invalid))
+            except LogError as failed:
+                answers[name] = self._failed("creating topic", name, failed)
             else:
-                if answers[name] is not None:
-                    details[name] = _why_not_created(name, spec, answers[name])
+                answers[name] = Outcome(error, "" if error is None else _why_not_created(name, spec, error))
         return answers
 
     def _create(self, name: str, spec: TopicSpec, validate_only: bool) -> Error | None:
@@ -165,27 +165,30 @@ class TopicCalls(TopicInterface):
         check_configs(spec.configs)
         return self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
 
-    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
-        answers: dict[str, Error | None] = {}
+    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Outcome]:
+        answers: dict[str, Outcome] = {}
         for name, total in totals.items():
             try:
-                answers[name] = run_to_completion(self._hub, self._topics.extend, name, total)
-            except LogError as error:
-                answers[name] = self._lifecycle.storage_error("adding partitions to topic", name, error)
+                answers[name] = Outcome(run_to_completion(self._hub, self._topics.extend, name, total))
+            except LogError as failed:
+                answers[name] = self._failed("adding partitions to topic", name, failed)
         return answers
 
-    def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
-        answers: dict[str, Error | None] = {}
+    def delete_topics(self, names: Iterable[str]) -> dict[str, Outcome]:
+        answers: dict[str, Outcome] = {}
         for name in names:
             topic = self._topics.get(name) or self._topics.half_deleted(name)
             if topic is None:
-                answers[name] = UnknownTopicOrPartitionError
+                answers[name] = Outcome(UnknownTopicOrPartitionError)
                 continue
             try:
-                answers[name] = run_to_completion(self._hub, self._delete, topic)
-            except LogError as error:
-                answers[name] = self._lifecycle.storage_error("deleting topic", name, error)
+                answers[name] = Outcome(run_to_completion(self._hub, self._delete, topic))
+            except LogError as failed:
+                answers[name] = self._failed("deleting topic", name, failed)
         return answers
+
+    def _failed(self, doing: str, name: str, error: LogError) -> Outcome:
+        return Outcome(self._lifecycle.storage_error(doing, name, error), str(error))
 
     def _delete(self, topic: Topic) -> Error | None:
         if not self._topics.delete(topic):
@@ -208,7 +211,7 @@ class TopicCalls(TopicInterface):
         return None
 
 
-def _why_not_created(name: str, spec: TopicSpec, error: Error | None) -> str:
+def _why_not_created(name: str, spec: TopicSpec, error: Error) -> str:
     if error is InvalidTopicError:
         return f"{name!r} cannot be the name of a topic: letters, digits, '.', '_' and '-', 249 at most"
     if error is InvalidPartitionsError:

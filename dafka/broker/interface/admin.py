@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from dafka.broker.interface.groups import Error, TopicPartition
+from dafka.broker.interface.outcome import Outcome
 
 
 class ResourceType(IntEnum):
@@ -101,13 +102,6 @@ class ConfigChange(NamedTuple):
     name: str
     operation: int
     value: str | None = None
-
-
-class Outcome(NamedTuple):
-    """How it went; ``detail`` says in words what is wrong."""
-
-    error: Error | None
-    detail: str = ""
 
 
 class DeletedRecords(NamedTuple):

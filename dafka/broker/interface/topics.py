@@ -6,11 +6,12 @@ See :mod:`dafka.broker.interface.broker` for what all methods have in common.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from dafka.broker.interface.groups import Error
+from dafka.broker.interface.outcome import Outcome
 
 
 class PartitionMetadata(NamedTuple):
@@ -75,16 +76,15 @@ class TopicInterface(ABC):
         topics: Mapping[str, TopicSpec],
         *,
         validate_only: bool = False,
-        details: MutableMapping[str, str] | None = None,
-    ) -> dict[str, Error | None]:
+    ) -> dict[str, Outcome]:
         """Create topics, or with ``validate_only`` say what would become of it.
 
-        ``details`` gets, by topic, what is wrong in words. Errors: InvalidTopicError,
+        Errors: InvalidTopicError,
         TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError, KafkaStorageError.
         """
 
     @abstractmethod
-    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
+    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Outcome]:
         """Raise the number of partitions of topics to these totals, those of native producers counted.
 
         The new ones stand behind all that the topic has. Errors: UnknownTopicOrPartitionError,
@@ -92,5 +92,5 @@ class TopicInterface(ABC):
         """
 
     @abstractmethod
-    def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
+    def delete_topics(self, names: Iterable[str]) -> dict[str, Outcome]:
         """Delete topics with their records. Errors: UnknownTopicOrPartitionError, KafkaStorageError."""

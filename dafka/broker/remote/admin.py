@@ -28,11 +28,11 @@ from dafka.broker.interface.admin import (
     DeletedRecords,
     DescribedConfigs,
     LogDirectory,
-    Outcome,
     Resource,
     ResourceType,
 )
 from dafka.broker.interface.groups import TopicPartition
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.remote.cluster import Cluster
 from dafka.broker.remote.controller import ask_controller, broker_named, failed
 from dafka.broker.remote.leaders import ask_leaders

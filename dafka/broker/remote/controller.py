@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from kafka.errors import BrokerResponseError, KafkaError, NetworkExceptionError, NotControllerError
 
 from dafka.broker.codec.errors import error_of
-from dafka.broker.interface.admin import Outcome
 from dafka.broker.interface.groups import Error
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.remote.cluster import LOST, Cluster
 from dafka.broker.remote.nodes import Node
 from dafka.broker.remote.retrying import attempts

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
 from kafka.errors import LeaderNotAvailableError, for_code
 from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
-from dafka.broker.interface.groups import Error
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.interface.records import NO_EPOCH
 from dafka.broker.interface.topics import (
     Metadata,
@@ -47,8 +47,7 @@ class RemoteTopics(TopicInterface):
         topics: Mapping[str, TopicSpec],
         *,
         validate_only: bool = False,
-        details: MutableMapping[str, str] | None = None,
-    ) -> dict[str, Error | None]:
+    ) -> dict[str, Outcome]:
         topic_class = CreateTopicsRequest.CreatableTopic
         request = CreateTopicsRequest(
             topics=[
@@ -71,11 +70,9 @@ class RemoteTopics(TopicInterface):
             self._cluster, request, topics, lambda response: {one.name: one for one in response.topics}
         )
         self._cluster.forget_leaders(topics)
-        if details is not None:
-            details.update({name: outcome.detail for name, outcome in answers.items() if outcome.detail})
-        return {name: outcome.error for name, outcome in answers.items()}
+        return answers
 
-    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Error | None]:
+    def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Outcome]:
         topic_class = CreatePartitionsRequest.CreatePartitionsTopic
         request = CreatePartitionsRequest(
             topics=[topic_class(name=name, count=total, assignments=None) for name, total in totals.items()],
@@ -86,16 +83,16 @@ class RemoteTopics(TopicInterface):
             self._cluster, request, totals, lambda response: {one.name: one for one in response.results}
         )
         self._cluster.forget_leaders(totals)
-        return {name: outcome.error for name, outcome in answers.items()}
+        return answers
 
-    def delete_topics(self, names: Iterable[str]) -> dict[str, Error | None]:
+    def delete_topics(self, names: Iterable[str]) -> dict[str, Outcome]:
         wanted = list(names)
         request = DeleteTopicsRequest(topic_names=wanted, timeout_ms=self._timeout_ms)
         answers = ask_controller(
             self._cluster, request, wanted, lambda response: {one.name: one for one in response.responses}
         )
         self._cluster.forget_leaders(wanted)
-        return {name: outcome.error for name, outcome in answers.items()}
+        return answers
 
     @property
     def _timeout_ms(self) -> int:

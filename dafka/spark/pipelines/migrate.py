@@ -62,9 +62,9 @@ def create_topics(source: Mapping[str, str], target: Mapping[str, str]) -> None:
         there.call("create_topics", missing) if missing else {},
         there.call("create_partitions", few) if few else {},
     ):
-        for topic, error in answer.items():
-            if error is not None:
-                raise WriteError(f"topic {topic!r} at {there.access.servers}: {reason(error)}")
+        for topic, outcome in answer.items():
+            if outcome.error is not None:
+                raise WriteError(f"topic {topic!r} at {there.access.servers}: {reason(outcome.error)}")
 
 
 @click.command()

@@ -92,7 +92,7 @@ class History:
             "min.compaction.lag.ms": str(self.lag),
             "delete.retention.ms": str(DELETE_RETENTION_MS),
         }
-        assert self.client.call("create_topics", {TOPIC[0]: TopicSpec(1, configs)}) == {TOPIC[0]: None}
+        assert self.client.change("create_topics", {TOPIC[0]: TopicSpec(1, configs)}) == {TOPIC[0]: None}
         for producer in self.producers:
             self.begin(producer)
 

@@ -7,7 +7,7 @@ import os
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch, errors_of, until
 
 from dafka import Broker
 from dafka.broker.interface.admin import (
@@ -16,11 +16,11 @@ from dafka.broker.interface.admin import (
     ConfigSource,
     ConfigType,
     DeletedRecords,
-    Outcome,
     Resource,
     ResourceType,
 )
 from dafka.broker.interface.broker import EARLIEST, FetchFrom, TopicSpec
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.topics.configs import KEYS, OLDER_KEYS
 from dafka.broker.topics.kafka_configs import broker_keys
 from dafka.log import LogWriteError
@@ -244,29 +244,26 @@ def test_a_change_that_cannot_be_written_is_not_made(client, monkeypatch):
 
 
 def test_creating_says_in_words_what_is_wrong_and_validating_creates_nothing(client):
-    details: dict[str, str] = {}
     specs = {
         "a b": TopicSpec(),
         "many": TopicSpec(10**9),
         "odd": TopicSpec(1, {"retention.ms": "soon"}),
         "good": TopicSpec(2),
     }
-    answers = client.call("create_topics", specs, validate_only=True, details=details)
-    assert answers == {
+    answers = client.call("create_topics", specs, validate_only=True)
+    assert errors_of(answers) == {
         "a b": errors.InvalidTopicError,
         "many": errors.InvalidPartitionsError,
         "odd": errors.InvalidConfigurationError,
         "good": None,
     }
-    assert "'a b' cannot be the name" in details["a b"]
-    assert "not 1000000000" in details["many"]
-    assert "not 'soon'" in details["odd"]
+    assert "'a b' cannot be the name" in answers["a b"].detail
+    assert "not 1000000000" in answers["many"].detail
+    assert "not 'soon'" in answers["odd"].detail
     assert client.call("metadata", None).topics == {}
     client.create("good")
-    details.clear()
-    answers = client.call("create_topics", {"good": TopicSpec()}, validate_only=True, details=details)
-    assert answers == {"good": errors.TopicAlreadyExistsError}
-    assert details == {"good": "topic 'good' exists"}
+    answers = client.call("create_topics", {"good": TopicSpec()}, validate_only=True)
+    assert answers == {"good": Outcome(errors.TopicAlreadyExistsError, "topic 'good' exists")}
 
 
 # -- deleting records ---------------------------------------------------------------------------

@@ -28,7 +28,7 @@ END = 2**63 - 1
 
 def create(client: Client, topic: str = "t", partitions: int = 1, **configs: object) -> None:
     named = {name.replace("_", "."): str(value) for name, value in configs.items()}
-    assert client.call("create_topics", {topic: TopicSpec(partitions, named)}) == {topic: None}
+    assert client.change("create_topics", {topic: TopicSpec(partitions, named)}) == {topic: None}
 
 
 def configure(client: Client, topic: str = "t", **configs: object) -> None:
@@ -462,7 +462,7 @@ def test_the_records_of_a_deleted_topic_leave_the_disk(tmp_path):
         for number in range(150):
             client.produce("t", LARGE, partition=number % 3)
         full = size_of(tmp_path)
-        assert client.call("delete_topics", ["t"]) == {"t": None}
+        assert client.change("delete_topics", ["t"]) == {"t": None}
         create(client)
         assert start_of(client) == end_of(client) == 0
         log = client.core.log

@@ -117,10 +117,10 @@ def test_what_cannot_be_written_is_an_error_and_the_next_records_take_its_offset
         answer = client.produce("t", b"lost")
         assert answer.error is errors.KafkaStorageError
         assert "no space" in answer.detail
-        assert client.call("create_topics", {"other": TopicSpec(1)}) == {"other": errors.KafkaStorageError}
+        assert client.change("create_topics", {"other": TopicSpec(1)}) == {"other": errors.KafkaStorageError}
         committed = client.call("commit_offsets", "g", {("t", 0): CommittedOffset(1)})
         assert committed == {("t", 0): errors.KafkaStorageError}
-        assert client.call("delete_topics", ["t"]) == {"t": errors.KafkaStorageError}
+        assert client.change("delete_topics", ["t"]) == {"t": errors.KafkaStorageError}
     assert client.produce("t", b"after") == Produced(None, (1,), -1, 0)
     assert client.values("t") == [b"before", b"after"]
 
@@ -166,7 +166,7 @@ def test_a_call_for_very_many_partitions_lets_others_write_in_between(client, mo
 def test_what_came_with_a_refused_batch_is_not_overtaken_by_the_next_call(client):
     client.create("t")
     compacted = TopicSpec(1, {"cleanup.policy": "compact"})
-    assert client.call("create_topics", {"compacted": compacted}) == {"compacted": None}
+    assert client.change("create_topics", {"compacted": compacted}) == {"compacted": None}
     without_key = batch(b"x")
 
     def produce_both():
@@ -185,7 +185,7 @@ def test_what_came_with_a_refused_batch_is_not_overtaken_by_the_next_call(client
 def test_a_call_for_very_many_partitions_that_is_ended_holds_none_of_them_up(client):
     wide, content = 6000, batch(b"x")
     compressed = TopicSpec(wide, {"compression.type": "gzip"})
-    assert client.call("create_topics", {"t": compressed}) == {"t": None}
+    assert client.change("create_topics", {"t": compressed}) == {"t": None}
 
     def produce_after_an_end():
         lines = client.core._record_calls._lines

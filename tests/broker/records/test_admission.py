@@ -37,7 +37,7 @@ needs_zstd = pytest.mark.skipif(not is_available("zstd"), reason="zstd is not in
 
 def create(client: Client, topic: str = "t", **configs: object) -> None:
     named = {name.replace("_", "."): str(value) for name, value in configs.items()}
-    assert client.call("create_topics", {topic: TopicSpec(1, named)}) == {topic: None}
+    assert client.change("create_topics", {topic: TopicSpec(1, named)}) == {topic: None}
 
 
 def produce(client: Client, *contents: bytes, acks: int = -1) -> Produced:

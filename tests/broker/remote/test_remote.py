@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from broker.clients import Client
+from broker.clients import Client, errors_of
 from kafka.errors import (
     BrokerNotAvailableError,
     CorruptRecordError,
@@ -59,7 +59,7 @@ def values(remote, topic, number=0, offset=0):
 
 @pytest.fixture
 def topic(remote):
-    assert remote.create_topics({"topic": TopicSpec(2)}) == {"topic": None}
+    assert errors_of(remote.create_topics({"topic": TopicSpec(2)})) == {"topic": None}
     return "topic"
 
 
@@ -79,13 +79,13 @@ def test_a_topic_may_be_created_by_asking_for_it(remote):
 
 
 def test_topics_are_created_extended_and_deleted(remote, topic):
-    details: dict[str, str] = {}
-    assert remote.create_topics({topic: TopicSpec()}, details=details) == {topic: TopicAlreadyExistsError}
-    assert topic in details
-    assert remote.create_topics({"only": TopicSpec()}, validate_only=True) == {"only": None}
-    assert remote.create_partitions({topic: 3}) == {topic: None}
+    refused = remote.create_topics({topic: TopicSpec()})[topic]
+    assert refused.error is TopicAlreadyExistsError
+    assert topic in refused.detail
+    assert errors_of(remote.create_topics({"only": TopicSpec()}, validate_only=True)) == {"only": None}
+    assert errors_of(remote.create_partitions({topic: 3})) == {topic: None}
     assert len(remote.metadata([topic]).topics[topic].partitions) == 3
-    outcome = remote.delete_topics([topic, "only"])
+    outcome = errors_of(remote.delete_topics([topic, "only"]))
     assert outcome == {topic: None, "only": UnknownTopicOrPartitionError}
 
 
@@ -244,7 +244,7 @@ def test_closing_ends_connections_and_the_next_call_opens_new_ones(remote, topic
 
 def test_leader_epochs_and_what_was_lost(listening, remote):
     core = Client(listening).core
-    assert remote.create_topics({"t": TopicSpec(1)}) == {"t": None}
+    assert errors_of(remote.create_topics({"t": TopicSpec(1)})) == {"t": None}
     place = ("t", 0)
     for epoch in (0, 1, 1):
         core._epochs.current = epoch  # the second one as if what came behind the first had been lost

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from broker.clients import errors_of
 from kafka.errors import InvalidConfigurationError
 
 from dafka import Broker
@@ -103,6 +104,7 @@ def test_a_topic_with_a_configuration_that_cannot_be_is_not_created(caplog):
             "good": TopicSpec(1, {"retention.ms": "1000"}),
             "bad": TopicSpec(1, {"retention.ms": "soon"}),
         }
-        assert connection.call("create_topics", specs) == {"good": None, "bad": InvalidConfigurationError}
+        answers = connection.call("create_topics", specs)
+        assert errors_of(answers) == {"good": None, "bad": InvalidConfigurationError}
         assert set(connection.call("metadata", None).topics) == {"good"}
     assert "retention.ms is a whole number, -1 or more, not 'soon'" in caplog.text

@@ -30,7 +30,7 @@ def use_and_delete(client: Client, topic: str = "t") -> bytes:
     client.create(topic)
     client.produce(topic, b"a")
     address = client.partitions(topic)[0][0].encode()
-    assert client.call("delete_topics", [topic]) == {topic: None}
+    assert client.change("delete_topics", [topic]) == {topic: None}
     until(lambda: client.core.log.find(topic.encode(), address) is None)
     return address
 
@@ -114,11 +114,10 @@ def test_a_native_partition_s_row_goes_with_its_records(tmp_path):
 def test_all_topics_together_have_so_many_partitions_and_no_more(client, monkeypatch):
     monkeypatch.setattr("dafka.broker.topics.table.PARTITIONS_KEPT", 3)
     client.create("t", 2)
-    details: dict[str, str] = {}
-    specs = {"u": TopicSpec(2)}
-    assert client.call("create_topics", specs, details=details) == {"u": errors.PolicyViolationError}
-    assert "partitions at most" in details["u"]
-    assert client.call("create_partitions", {"t": 4}) == {"t": errors.PolicyViolationError}
-    assert client.call("create_partitions", {"t": 3}) == {"t": None}
+    refused = client.call("create_topics", {"u": TopicSpec(2)})["u"]
+    assert refused.error is errors.PolicyViolationError
+    assert "partitions at most" in refused.detail
+    assert client.change("create_partitions", {"t": 4}) == {"t": errors.PolicyViolationError}
+    assert client.change("create_partitions", {"t": 3}) == {"t": None}
     client.call("delete_topics", ["t"])
     client.create("u", 3)

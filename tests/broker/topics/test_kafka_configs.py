@@ -19,11 +19,11 @@ from dafka.broker.interface.admin import (
     ConfigOperation,
     ConfigSource,
     ConfigType,
-    Outcome,
     Resource,
     ResourceType,
 )
 from dafka.broker.interface.broker import TopicSpec
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.topics import kafka_configs
 from dafka.broker.topics.configs import KEYS, OLDER_KEYS
 
@@ -170,7 +170,7 @@ def test_without_a_policy_a_topic_is_neither_compacted_nor_deleted_from():
         client = Client(broker)
         policies = {"kept": "", "deleted": "delete"}
         specs = {name: TopicSpec(1, {**limits, "cleanup.policy": one}) for name, one in policies.items()}
-        assert client.call("create_topics", specs) == dict.fromkeys(policies)
+        assert client.change("create_topics", specs) == dict.fromkeys(policies)
         for name in ("kept", "deleted"):
             assert client.produce(name, b"a", b"b").error is None
         until(lambda: client.fetch("deleted", 2).log_start_offset == 2)

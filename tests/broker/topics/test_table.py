@@ -46,13 +46,13 @@ def test_a_leaders_address_is_the_uuid_v5_of_topic_id_and_number(client):
 )
 def test_creating_topics(client, name, partitions, error):
     client.create("t")
-    assert client.call("create_topics", {name: TopicSpec(partitions)}) == {name: error}
+    assert client.change("create_topics", {name: TopicSpec(partitions)}) == {name: error}
 
 
 def test_added_partitions_stand_behind_and_can_be_written(client):
     client.create("t")
     before = client.partitions("t")
-    assert client.call("create_partitions", {"t": 3}) == {"t": None}
+    assert client.change("create_partitions", {"t": 3}) == {"t": None}
     assert client.partitions("t")[:1] == before
     assert client.produce("t", b"a", partition=2).error is None
 
@@ -67,7 +67,7 @@ def test_added_partitions_stand_behind_and_can_be_written(client):
 )
 def test_partitions_are_only_ever_added(client, name, total, error):
     client.create("t", 2)
-    assert client.call("create_partitions", {name: total}) == {name: error}
+    assert client.change("create_partitions", {name: total}) == {name: error}
 
 
 # -- native partitions --------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_a_deleted_topic_is_gone_and_a_new_one_of_its_name_is_empty(tmp_path):
         old = client.partitions("t")
         client.produce("t", b"old")
         client.call("commit_offsets", "g", {("t", 0): CommittedOffset(1)})
-        assert client.call("delete_topics", ["t", "u"]) == {
+        assert client.change("delete_topics", ["t", "u"]) == {
             "t": None,
             "u": errors.UnknownTopicOrPartitionError,
         }
@@ -181,13 +181,13 @@ def test_a_deletion_that_takes_several_rounds_and_breaks_off_is_finished_later(t
             original(values)
 
         monkeypatch.setattr(writer, "put_and_wait", breaking_off)
-        assert client.call("delete_topics", ["t"]) == {"t": errors.KafkaStorageError}
+        assert client.change("delete_topics", ["t"]) == {"t": errors.KafkaStorageError}
         assert list(client.call("metadata", None).topics) == ["other"]
         assert client.produce("t", b"more").error is errors.UnknownTopicOrPartitionError
-        assert client.call("create_topics", {"t": TopicSpec()}) == {"t": errors.TopicAlreadyExistsError}
-        assert client.call("create_partitions", {"t": 9}) == {"t": errors.UnknownTopicOrPartitionError}
+        assert client.change("create_topics", {"t": TopicSpec()}) == {"t": errors.TopicAlreadyExistsError}
+        assert client.change("create_partitions", {"t": 9}) == {"t": errors.UnknownTopicOrPartitionError}
         if again:
-            assert client.call("delete_topics", ["t"]) == {"t": None}
+            assert client.change("delete_topics", ["t"]) == {"t": None}
     with Broker(tmp_path) as broker:
         client = Client(broker)
         assert list(client.call("metadata", None).topics) == ["other"]
@@ -208,7 +208,7 @@ def test_of_calls_that_delete_a_topic_one_does_and_a_new_topic_of_its_name_stays
             gevent.spawn(client.core.delete_topics, ["t"]),
         ]
         gevent.joinall([other, *calls], raise_error=True)
-        return [call.value["t"] for call in calls]
+        return [call.value["t"].error for call in calls]
 
     # They came in this order, and the last one was about the topic that the first one deleted.
     assert client.connection.hub.run(together) == [None, None, errors.UnknownTopicOrPartitionError]

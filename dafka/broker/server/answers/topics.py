@@ -21,7 +21,8 @@ from kafka.protocol.admin.topics import (
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.admin import ConfigEntry, Resource, ResourceType
-from dafka.broker.interface.broker import BrokerInterface, Error, TopicMetadata, TopicSpec
+from dafka.broker.interface.broker import BrokerInterface, TopicMetadata, TopicSpec
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.server.answers.naming import NO_UUID, topic_fields, topic_names, version_of
 from dafka.broker.server.answers.operations import TOPIC_OPERATIONS
 from dafka.broker.server.context import Context
@@ -33,35 +34,34 @@ _Described = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopi
 def create_topics(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """Topics with one replica for each partition, on this broker."""
     node = broker.metadata(()).controller_id
-    errors: dict[str, Error | None] = {}
-    details: dict[str, str] = {}
+    outcomes: dict[str, Outcome] = {}
     specs: dict[str, TopicSpec] = {}
     for topic in request.topics:
-        if topic.name in specs or topic.name in errors:
+        if topic.name in specs or topic.name in outcomes:
             specs.pop(topic.name, None)
-            errors[topic.name] = InvalidRequestError
-            details[topic.name] = f"Topic {topic.name} is in the request more than once."
+            detail = f"Topic {topic.name} is in the request more than once."
+            outcomes[topic.name] = Outcome(InvalidRequestError, detail)
             continue
-        error, detail = _check_replicas(topic, node)
-        if error is not None:
-            errors[topic.name], details[topic.name] = error, detail
+        checked = _check_replicas(topic, node)
+        if checked.error is not None:
+            outcomes[topic.name] = checked
             continue
         partitions = len(topic.assignments) if topic.assignments else topic.num_partitions
         configs = {config.name: config.value for config in topic.configs or () if config.value is not None}
         specs[topic.name] = TopicSpec(partitions, configs)
-    errors.update(broker.create_topics(specs, validate_only=bool(request.validate_only), details=details))
-    made = [name for name, error in errors.items() if error is None and not request.validate_only]
+    outcomes.update(broker.create_topics(specs, validate_only=bool(request.validate_only)))
+    made = [name for name, outcome in outcomes.items() if outcome.error is None and not request.validate_only]
     metadata = broker.metadata(made).topics
     configs_of = _configs(broker, made) if made and version_of(request) >= 5 else {}
     results = []
-    for name, error in errors.items():
+    for name, outcome in outcomes.items():
         topic = metadata.get(name)
         results.append(
             _Created(
                 name=name,
                 topic_id=NO_UUID if topic is None else topic.topic_id,
-                error_code=error_code(error),
-                error_message=error_message(error, details.get(name)),
+                error_code=error_code(outcome.error),
+                error_message=error_message(outcome.error, outcome.detail),
                 num_partitions=-1 if topic is None else len(topic.partitions),
                 replication_factor=-1 if topic is None else 1,
                 configs=[
@@ -79,22 +79,27 @@ def create_topics(broker: BrokerInterface, request: Any, context: Context) -> An
     return CreateTopicsResponse(throttle_time_ms=0, topics=results)
 
 
-def _check_replicas(topic: Any, node: int) -> tuple[Error | None, str]:
+def _check_replicas(topic: Any, node: int) -> Outcome:
     if not topic.assignments:
         if topic.replication_factor not in (-1, 1):
-            return InvalidReplicationFactorError, (
+            return Outcome(
+                InvalidReplicationFactorError,
                 f"Replication factor: {topic.replication_factor} larger than available brokers: 1."
                 if topic.replication_factor > 1
-                else "Replication factor must be larger than 0, or -1 to use the default value."
+                else "Replication factor must be larger than 0, or -1 to use the default value.",
             )
-        return None, ""
+        return Outcome(None)
     if topic.num_partitions != -1 or topic.replication_factor != -1:
-        return InvalidRequestError, "With assignments, partitions and replication factor have to be -1."
+        return Outcome(
+            InvalidRequestError, "With assignments, partitions and replication factor have to be -1."
+        )
     if sorted(one.partition_index for one in topic.assignments) != list(range(len(topic.assignments))):
-        return InvalidReplicationAssignmentError, "Partitions have to be numbered from 0 without gaps."
+        return Outcome(
+            InvalidReplicationAssignmentError, "Partitions have to be numbered from 0 without gaps."
+        )
     if any(list(one.broker_ids) != [node] for one in topic.assignments):
-        return InvalidReplicationAssignmentError, f"The only broker is {node}, with one replica."
-    return None, ""
+        return Outcome(InvalidReplicationAssignmentError, f"The only broker is {node}, with one replica.")
+    return Outcome(None)
 
 
 def _configs(broker: BrokerInterface, names: list[str]) -> dict[str, Sequence[ConfigEntry]]:
@@ -112,10 +117,10 @@ def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> An
     by_id = topic_names(broker, [topic_id for name, topic_id in asked if name is None])
     names = [by_id.get(topic_id or NO_UUID) if name is None else name for name, topic_id in asked]
     ids = {name: topic.topic_id for name, topic in broker.metadata({n for n in names if n}).topics.items()}
-    errors = broker.delete_topics(dict.fromkeys(name for name in names if name is not None))
+    outcomes = broker.delete_topics(dict.fromkeys(name for name in names if name is not None))
     responses = []
     for name, (_, topic_id) in zip(names, asked, strict=True):
-        error = UnknownTopicIdError if name is None else errors[name]
+        error = UnknownTopicIdError if name is None else outcomes[name].error
         responses.append(
             DeleteTopicsResponse.DeletableTopicResult(
                 name=name,
@@ -130,33 +135,37 @@ def delete_topics(broker: BrokerInterface, request: Any, context: Context) -> An
 def create_partitions(broker: BrokerInterface, request: Any, context: Context) -> Any:
     found = broker.metadata([topic.name for topic in request.topics])
     node = found.controller_id
-    errors: dict[str, Error | None] = {}
-    details: dict[str, str] = {}
+    outcomes: dict[str, Outcome] = {}
     totals: dict[str, int] = {}
     for topic in request.topics:
         name, known = topic.name, found.topics[topic.name]
         added = topic.count - len(known.partitions)
         if known.error is not None:
-            errors[name] = known.error
+            outcomes[name] = Outcome(known.error)
         elif added <= 0:
-            errors[name] = InvalidPartitionsError
-            details[name] = f"The topic has {len(known.partitions)} partitions already."
+            detail = f"The topic has {len(known.partitions)} partitions already."
+            outcomes[name] = Outcome(InvalidPartitionsError, detail)
         elif topic.assignments is not None and (
             len(topic.assignments) != added
             or any(list(one.broker_ids) != [node] for one in topic.assignments)
         ):
-            errors[name] = InvalidReplicationAssignmentError
-            details[name] = f"{added} partitions are added, each with one replica on broker {node}."
+            detail = f"{added} partitions are added, each with one replica on broker {node}."
+            outcomes[name] = Outcome(InvalidReplicationAssignmentError, detail)
         else:
             totals[name] = topic.count
-    errors.update(dict.fromkeys(totals) if request.validate_only else broker.create_partitions(totals))
+    if request.validate_only:
+        outcomes.update(dict.fromkeys(totals, Outcome(None)))
+    else:
+        outcomes.update(broker.create_partitions(totals))
     return CreatePartitionsResponse(
         throttle_time_ms=0,
         results=[
             CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=name, error_code=error_code(error), error_message=error_message(error, details.get(name))
+                name=name,
+                error_code=error_code(outcome.error),
+                error_message=error_message(outcome.error, outcome.detail),
             )
-            for name, error in errors.items()
+            for name, outcome in outcomes.items()
         ],
     )
 

@@ -208,7 +208,7 @@ def test_a_partition_keeps_its_order_beside_one_that_is_recompressed(client: Cli
     """The requests of a connection are stored in their order, although one of them has to wait."""
     client.create("plain")
     specs = {"packed": TopicSpec(1, configs={"compression.type": "gzip"})}
-    assert client.call("create_topics", specs) == {"packed": None}
+    assert client.change("create_topics", specs) == {"packed": None}
     takes_time = batch(os.urandom(900_000))
     requests = []
     for number in range(6):
@@ -229,7 +229,7 @@ def test_a_partition_keeps_its_order_when_recompression_ends(
     broker: Broker, client: Client, wire: WireClient
 ):
     specs = {"packed": TopicSpec(1, configs={"compression.type": "gzip"})}
-    assert client.call("create_topics", specs) == {"packed": None}
+    assert client.change("create_topics", specs) == {"packed": None}
     large = [produce("packed", batch(b"%d" % number + os.urandom(900_000))) for number in range(8)]
     sent = [wire.send(request, NEWEST_BY_NAME) for request in large]
     until(lambda: broker.metrics()["listener_requests"] == len(large))
