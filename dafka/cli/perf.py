@@ -18,6 +18,7 @@ COUNT = click.argument("count", type=click.IntRange(1))
 SIZE = click.argument("size", type=click.IntRange(0, limits.RECORD_OCTETS))
 STALLED = 60.0  # seconds without a record after which nothing is waited for any more
 LONGEST = 1e6  # seconds that a process can sleep at a time, and nobody waits for
+HOLD_BACK = "Stores that acknowledge a record before it is let go of; 0: any is when memory is short."
 BATCH = click.option("--batch", is_flag=True, help="Send record batches in place of raw records.")
 
 
@@ -31,12 +32,15 @@ def perf() -> None:
 @SIZE
 @click.option("--topic", default="$PRODUCER_PERF", show_default=True)
 @click.option("--hold", type=Seconds(), default=0.0, help="Seconds to stay in the mesh afterwards.")
+@click.option("--min-stores", type=click.IntRange(0), default=0, show_default=True, help=HOLD_BACK)
 @BATCH
 @mesh_arguments
-def perf_producer(count: int, size: int, topic: str, hold: float, batch: bool, mesh: dict[str, Any]) -> None:
-    """Publish and ask no store for anything."""
+def perf_producer(
+    count: int, size: int, topic: str, hold: float, min_stores: int, batch: bool, mesh: dict[str, Any]
+) -> None:
+    """Publish, and ask no store for anything unless --min-stores says so."""
     value = b"x" * size
-    with ended_by_signal(), Producer(topic, min_stores=0, batch=batch, **mesh) as producer:
+    with ended_by_signal(), Producer(topic, min_stores=min_stores, batch=batch, **mesh) as producer:
         started = time.perf_counter()
         for _ in range(count):
             producer.send(value)
@@ -64,13 +68,19 @@ def perf_store(count: int, size: int, batch: bool, mesh: dict[str, Any]) -> None
 @perf.command("consumer", short_help="Consume what another process publishes.")
 @COUNT
 @SIZE
+@click.option("--min-stores", type=click.IntRange(0), default=1, show_default=True, help=HOLD_BACK)
 @BATCH
 @mesh_arguments
-def perf_consumer(count: int, size: int, batch: bool, mesh: dict[str, Any]) -> None:
-    """Consume from $CONSUMER_PERF, which another process publishes meanwhile."""
+def perf_consumer(count: int, size: int, min_stores: int, batch: bool, mesh: dict[str, Any]) -> None:
+    """Consume from $CONSUMER_PERF, which another process publishes meanwhile.
+
+    That one waits for a store's acknowledgements, as the C tool perf_store does, so it is never far ahead
+    of the store, and what the consumer misses is fetched from there.
+    """
     takes, gives = (",".join(addresses) for addresses in zip(*mesh["tower"], strict=True))
     command = [sys.executable, "-m", "dafka.cli", "perf", "producer", str(count), str(size)]
     command += ["--topic", "$CONSUMER_PERF", "--hold", "3600", *(["--batch"] if batch else [])]
+    command += ["--min-stores", str(min_stores)]
     command += ["--sub", takes, "--pub", gives, "--bind", mesh["bind"], "--framing", mesh["framing"]]
     with ended_by_signal(), Consumer(["$CONSUMER_PERF"], offset_reset="earliest", **mesh) as consumer:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -96,7 +106,10 @@ def _consume(consumer: Consumer, count: int, size: int, process: subprocess.Pope
         elif process.poll() is not None:
             raise click.ClickException(f"the producer ended with status {process.returncode} at record {end}")
         elif now - heard > STALLED:
-            raise click.ClickException(f"no record has come for {STALLED:.0f} s, the last was {end - 1}")
+            raise click.ClickException(
+                f"no record has come for {STALLED:.0f} s, the last was {end - 1}. If no store is running, "
+                "give --min-stores 0: else the producer waits for its acknowledgements"
+            )
     _report("consumed", consumed, size, started)
     if lost := count - consumed:
         click.echo(f"{lost} records lost: nobody had them any more")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from cli.tools import mesh, run
 from click.testing import CliRunner
 
-from dafka import Store, Tower
-from dafka.cli import main
+from dafka import Consumer, Store, Tower
+from dafka.cli import main, perf
 from dafka.mesh import limits
 
 REPORT = r"2000 records of 100 octets %s in [\d.]+ s: [\d,]+/s, [\d.]+ MB/s\n"
@@ -33,6 +35,29 @@ def test_perf_producer_asks_no_store() -> None:
     with Tower() as tower:
         done = run("perf", "producer", "2000", "100", *mesh(tower))
         assert re.fullmatch(REPORT % "published", done.stdout), done.stderr
+
+
+def test_perf_producer_waits_for_as_many_stores_as_it_is_told(tmp_path: Path) -> None:
+    with Tower() as tower:
+        asked = mesh(tower)
+        command = [sys.executable, "-m", "dafka.cli", "perf", "producer", "2000", "100", "--min-stores", "1"]
+        with subprocess.Popen([*command, *asked], stdout=subprocess.PIPE, text=True) as process:
+            with Consumer(["$PRODUCER_PERF"], tower=tower, offset_reset="earliest") as consumer:
+                assert [next(consumer).sequence for _ in range(2000)] == list(range(2000))
+            with Store(tmp_path / "db", tower=tower) as store:
+                said, _ = process.communicate(timeout=50)
+                assert re.fullmatch(REPORT % "published", said)
+                assert list(store.heads().values()) == [1999]
+
+
+def test_perf_consumers_producer_goes_no_further_ahead_of_the_stores_than_it_can_keep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it forgets records that nobody has, and the measurement counts losses."""
+    monkeypatch.setattr(perf, "STALLED", 2.0)
+    with Tower() as tower:
+        done = CliRunner().invoke(main, ["perf", "consumer", "80", "1000000", *mesh(tower)])
+        assert "If no store is running, give --min-stores 0" in done.output
 
 
 @pytest.mark.parametrize("tool", ["store", "consumer", "producer"])
