@@ -33,7 +33,7 @@ Runs a program, a module or code with "kafka" answered by a broker inside the pr
 
 
 class _CannotRun(Exception):
-    """What is wrong with the command line, in a line."""
+    """An error in the command line, described in one line."""
 
 
 def main(arguments: list[str]) -> None:

@@ -1,7 +1,7 @@
-"""Calls to the broker that nobody has to wait out.
+"""Calls to the broker whose callers wait no longer than they want to.
 
-A ``poll`` returns when its time is over, also where the broker is slow or hangs. What it has asked for by
-then is not taken back: the call goes on in the hub, and the next ``poll`` finds its outcome
+A ``poll`` returns when its time is over, also where the broker is slow or hangs. Its calls go on in the
+hub, and the next ``poll`` finds their outcome
 (:meth:`Calls.resume`). So a program whose polls are shorter than the way to its broker gets on as well.
 
 Methods with a timeout of their own give up instead (:meth:`Calls.within`). A commit that is given up may
@@ -22,7 +22,7 @@ from dafka.broker.remote.limits import in_words
 
 GRACE = 0.05  # seconds that every wait lasts at least, however little time a poll was given
 SLICE = 1.0  # seconds that a wait lasts at most, so that its caller can see whether it was closed
-USABLE = 1.0  # seconds that an outcome that nobody has come for is news
+USABLE = 1.0  # seconds after which an outcome that was not fetched is out of date
 
 
 class NotYetError(Exception):
@@ -38,7 +38,7 @@ class Calls:
 
     @property
     def broker(self) -> Any:
-        """The broker that runs now; for what is called."""
+        """The broker that runs now, for the functions that are called in the hub."""
         return self._client.broker
 
     def within(self, timeout_ms: float | None, what: str, fn: Callable[..., Any], *args: Any) -> Any:
@@ -64,7 +64,7 @@ class Calls:
         call = self._left.pop(key, None)
         if call is None or monotonic() - call.ended > USABLE:
             call = _Call(fn, args)
-        # Noted before the wait: who is interrupted in it (Ctrl-C) comes back to the same call.
+        # Noted before the wait: after an interruption (Ctrl-C) the next call goes on with it.
         self._left[key] = call
         if not self._client.call(self._wait, call, min(max(seconds, GRACE), SLICE)):
             raise NotYetError

@@ -77,12 +77,12 @@ class Client:
             known = self._broker
             self._broker, self._owner = successor(known)
             if self._unmet and self._broker is not known:
-                self._release()  # the connections that led to nobody
+                self._release()  # the connections to addresses where no broker was
             self._unmet = self._unmet and not self._broker.reached
         return self._broker
 
     def close(self) -> None:
-        """End the use of the broker: its TCP connections, if nobody else in this process uses them."""
+        """End the use of the broker: its TCP connections, if no other client of this process uses them."""
         self.closed = True
         self._owner = None
         self._release()
@@ -128,7 +128,7 @@ def _release(connection: Connection, pid: int) -> None:
 
 
 class Forkable(Protocol):
-    """What has to know that it woke up in a forked child."""
+    """A client that is told when it finds itself in a forked child."""
 
     def _cut_off(self) -> None: ...
 

@@ -6,7 +6,7 @@ a call to the broker or for a batch, never for a record.
 
 Where there is no connection, a *request* is a call to the broker and its bytes are those of the record
 batches it carries; the time that a fetch or a heartbeat was told to wait is part of the former's latency and
-not of the latter's. ``throttle-time`` stays without a value: this broker slows nobody down. The producer's
+not of the latter's. ``throttle-time`` stays without a value: this broker throttles no client. The producer's
 ``record-size`` figures come from the average record of each batch.
 """
 
@@ -56,7 +56,7 @@ class Registry(Metrics):
         return sensor
 
     def add_gauges(self, group: str, gauges: Gauges) -> None:
-        """Register figures that are read only when somebody asks: ``{name: (description, read)}``."""
+        """Register figures that are computed when they are asked for: ``{name: (description, read)}``."""
         for name, (description, read) in gauges.items():
             measurable = AnonMeasurable(lambda config, now, read=read: read())
             self.add_metric(self.metric_name(name, group, description), measurable)

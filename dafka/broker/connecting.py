@@ -35,12 +35,12 @@ _STARTED_IN = os.getcwd()  # a relative folder stays the same one when the progr
 class Connection(NamedTuple):
     """A broker, and the hub in which its methods are called.
 
-    Who has no more use for it calls :meth:`close`, once.
+    Call :meth:`close` once, when it is no longer used.
     """
 
     hub: Hub
     broker: BrokerInterface
-    owner: object | None = None  # of a broker of this process, which is stopped when nobody has it any more
+    owner: object | None = None  # of a broker of this process, which is stopped when its last owner is gone
 
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the broker's interface from any thread and wait for its result."""
@@ -62,7 +62,7 @@ class _Shared:
 
 _Key = tuple[tuple[tuple[str, int], ...], float]
 
-_embedded: dict[str, object] = {}  # those of DAFKA_EMBEDDED, which nobody else has
+_embedded: dict[str, object] = {}  # those of DAFKA_EMBEDDED, which have no other owner
 _remotes: dict[_Key, _Shared] = {}
 _left_by_parent: list[dict[_Key, _Shared]] = []
 
@@ -84,7 +84,7 @@ def connect(
     waited for, at most ``timeout`` seconds (None: for ever; 0: only brokers of this process are found). With
     the environment variable ``DAFKA_EMBEDDED=DIR`` every address that names no running broker of this
     process means the one on the folder DIR, which is started when first asked for and runs until the
-    interpreter exits. Without ``wait`` a broker that is none of this process is not looked for before it is
+    interpreter exits. Without ``wait`` a broker of another process is not looked for before it is
     called.
 
     ``request_timeout`` (seconds) and ``security_protocol`` are for TCP; nothing but PLAINTEXT is built.
@@ -115,7 +115,7 @@ def connect(
 def successor(broker: BrokerInterface) -> tuple[BrokerInterface, object | None]:
     """The broker of this process that runs now at the address of ``broker``, with its owner.
 
-    ``broker`` was stopped, or has never been reached. If there is none, that one itself.
+    ``broker`` was stopped, or has never been reached. If there is none, ``broker`` itself.
     """
     found = running.at(broker.addresses)
     return (broker, None) if found is None else (found.core, found.owner)

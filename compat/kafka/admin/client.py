@@ -1,9 +1,9 @@
 """``KafkaAdminClient``: kafka-python's own class over a broker in this process, or over TCP.
 
 kafka-python's admin client turns each of its methods into Kafka requests and the responses into the
-dictionaries it returns. All of that is used as it is; what is underneath is
-:class:`~compat.kafka.admin._requests.Requests`. What a method cannot do with this broker it says as it would
-of an Apache Kafka that lacks the feature:
+dictionaries it returns. All of that is used as it is, over
+:class:`~compat.kafka.admin._requests.Requests`. A method that this broker cannot carry out fails as with an
+Apache Kafka that lacks the feature:
 
 - ACLs raise ``SecurityDisabledError``, as where no authorizer is configured.
 - Replicas, voters and feature levels are those of one broker, and cannot be others; there are no SCRAM
@@ -31,7 +31,7 @@ class KafkaAdminClient(_TheirAdminClient):
     """Administers a broker; methods and configuration are kafka-python's. Addresses: see :mod:`compat.kafka`.
 
     Raises:
-        KafkaConfigurationError: unknown configuration keys, or an ``api_version`` that is no tuple.
+        KafkaConfigurationError: unknown configuration keys, or an ``api_version`` that is not a tuple.
         UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
         KafkaTimeoutError: no broker at ``bootstrap_servers``.
     """

@@ -25,7 +25,7 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
 
     Raises:
         KafkaConfigurationError: unknown keys, timeouts that do not go together, or an ``api_version`` that
-            is no tuple.
+            is not a tuple.
         UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
     """
     unknown = set(configs).difference(defaults)

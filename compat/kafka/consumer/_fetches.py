@@ -108,7 +108,7 @@ class Fetches:
     def fetch(self, seconds: float) -> bool:
         """Fetch, waiting up to ``seconds`` for data; False if there is no partition to fetch from.
 
-        What has not come by then is there for the next fetch.
+        An answer that comes later is kept for the next fetch.
 
         Raises:
             OffsetOutOfRangeError: a position outside of the partition, and no reset policy.
@@ -154,7 +154,7 @@ class Fetches:
         return True
 
     def _fetch_in_hub(self, wanted: Any, seconds: float, min_bytes: int, max_bytes: int) -> Any:
-        """When the fetch began, what was asked for, and the broker's answers."""
+        """When the fetch began, the positions it asked for, and the broker's answers."""
         began = monotonic()
         if self.needed_elsewhere():
             return began, wanted, {}
@@ -216,7 +216,7 @@ class Fetches:
             raise error("Unexpected error while fetching data")
 
     def _truncated(self, partition: TopicPartition, offset: int, epoch: int, end: int) -> None:
-        """The broker has lost records that were read, and what has their offsets now was not read."""
+        """Go back: the broker has lost records that were read, and has others at their offsets."""
         diverging = OffsetAndMetadata(end, "", epoch)
         if not self._subscription.has_default_offset_reset_policy():
             raise LogTruncationError({partition: diverging})
@@ -227,13 +227,13 @@ class Fetches:
 
 
 def _sizes(answers: dict[Any, Any]) -> dict[str, tuple[int, int]]:
-    """What was fetched of each topic: bytes and records."""
+    """How much was fetched of each topic: bytes and records."""
     sizes: dict[str, tuple[int, int]] = {}
     for (topic, _), answer in answers.items():
         octets, records = sizes.get(topic, (0, 0))
         for batch in answer.batches:
             octets += len(batch)
-            with suppress(BatchError):  # who decodes it raises
+            with suppress(BatchError):  # decoding it will raise
                 records += read_header(batch).count
         if answer.batches:
             sizes[topic] = octets, records

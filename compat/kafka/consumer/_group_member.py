@@ -9,8 +9,8 @@ nothing, and the next one goes on.
 
 *Eager* assignors: everything is revoked before joining. *Cooperative* ones: a member keeps what it has, is
 told by the assignment what it has to give up, and joins once more so that others can have it. A member
-that finds it was taken out of the group has *lost* its partitions: they may be somebody else's already, so
-there is nothing to commit.
+that was removed from the group has *lost* its partitions: other members may own them already, so it
+commits nothing.
 
 The member joins again when a heartbeat says so, when its subscription changes (a pattern may match new
 topics), and, if it leads, when a topic of the group has more partitions than it assigned.
@@ -94,7 +94,7 @@ class GroupMember(Membership):
         self._topics.changed()
 
     def poll(self, deadline: float, before_revoking: Callable[[float | None], None]) -> bool:
-        """Take part in a rebalance if there is one; False if it is not over at ``deadline``.
+        """Take part in a rebalance if there is one; False if it has not ended by ``deadline``.
 
         ``before_revoking`` is told how many milliseconds it has; None: as many as it likes.
 
@@ -155,7 +155,7 @@ class GroupMember(Membership):
         """Revoke what has to be revoked before joining, once for each rebalance."""
         if self._prepared:
             return
-        self._rejoin = True  # whatever the reason was, a listener that fails does not do away with it
+        self._rejoin = True  # also if a listener fails below
         subscription, session = self._subscription, self.session
         notices = Notices(subscription.rebalance_listener)
         owned = subscription.assigned_partitions()
@@ -212,7 +212,7 @@ class GroupMember(Membership):
             self._prepared = False  # what it has kept is lost, which the listener has to hear
         else:
             self.session.forget()
-            self._drop_assignment()  # the listener knows; but the positions are not ours any longer
+            self._drop_assignment()  # the listener was told before; the positions are no longer this member's
 
     def _protocols(self) -> list[tuple[str, bytes]]:
         self._stable = False
@@ -249,7 +249,7 @@ class GroupMember(Membership):
             rejected = error
         else:
             assignor.on_assignment(assignment, self.session.generation)
-        # Not before: who is interrupted (Ctrl-C) until here joins again.
+        # Not before: a member that is interrupted (Ctrl-C) before this line joins again.
         self._stable = True
         self._prepared = False
         if rejected is not None:

@@ -115,12 +115,12 @@ class Session:
 
     @property
     def lost(self) -> bool:
-        """Whether there is no membership whose partitions could still be this consumer's."""
+        """Whether other members may have this consumer's partitions: it has no valid membership."""
         return self.generation == NO_GENERATION or not self.member_id or self.pending_error in _LOSSES
 
     @property
     def called(self) -> bool:
-        """Whether the program's thread should come and see."""
+        """Whether the program's thread has to act on :attr:`pending_error`."""
         return self.pending_error is not None
 
     def join(self, protocols: Protocols, assignments: Mapping[str, bytes] | None = None) -> JoinAttempt:
@@ -162,7 +162,7 @@ class Session:
     # -- in the hub -----------------------------------------------------------------------------
 
     def _begin(self, attempt: JoinAttempt, protocols: Protocols, assignments: Any) -> None:
-        self._end_attempt()  # one that an interrupted program does not know of
+        self._end_attempt()  # an earlier one, whose program was interrupted before it noted it
         self._attempt = attempt
         attempt.green = self._client.hub.spawn(
             attempt.run, lambda: self._join_and_sync(protocols, assignments)

@@ -29,7 +29,7 @@ class Notices:
         method = getattr(self._listener, f"on_partitions_{what}")
         try:
             if inspect.iscoroutinefunction(method):
-                import asyncio  # whoever writes coroutines has it; others would wait for it
+                import asyncio  # here, because loading it takes time and only coroutines need it
 
                 asyncio.run(method(partitions))
             else:

@@ -6,7 +6,7 @@ kafka-python's ``SubscriptionState``.
 
 Automatic commits happen in the consumer's own calls, as in kafka-python: in a poll after
 ``auto_commit_interval_ms``, before an assignment changes, and when it closes. What they commit are the
-positions, that is what was returned to the program so far.
+positions: the records that were returned to the program so far.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Positions:
     def resolve(self, deadline: float) -> bool:
         """Give every assigned partition a position; whether all have one now.
 
-        What the broker has not answered at ``deadline`` is there for the next time.
+        Answers that come after ``deadline`` are kept for the next call.
 
         Raises:
             NoOffsetForPartitionError: neither a committed offset nor a reset policy.
@@ -175,7 +175,7 @@ class Positions:
     # -- committed offsets -----------------------------------------------------------------------
 
     def fetch_committed(self, partitions: Iterable[TopicPartition], timeout_ms: float | None) -> Offsets:
-        """What the group has committed, for those partitions that it has committed something for.
+        """The group's committed offsets; partitions without one are left out.
 
         Raises:
             KafkaTimeoutError: the broker did not say within ``timeout_ms`` (None: it is waited for).
@@ -194,7 +194,7 @@ class Positions:
         while True:
             try:
                 return self._client.broker.fetch_offsets(self._group_id, wanted, require_stable=stable)
-            except UnstableOffsetCommitError:  # an open transaction commits them: it ends, or is ended
+            except UnstableOffsetCommitError:  # an open transaction commits them; wait for its end
                 gevent.sleep(self._config["retry_backoff_ms"] / 1000)
 
     def commit(
@@ -329,7 +329,7 @@ class Positions:
         if not offsets:
             return
         try:
-            # Of a topic that is deleted nothing can be committed, and a rebalance must not wait for it.
+            # Offsets of a deleted topic cannot be committed, and a rebalance must not wait for that.
             self.commit(offsets, timeout_ms, final=(UnknownTopicOrPartitionError,))
         except UnknownTopicOrPartitionError as error:
             log.warning("Offset commit failed for a partition that is gone: %s", error)

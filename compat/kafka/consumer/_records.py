@@ -30,7 +30,7 @@ NOTHING = Columns([], [], [], [], [])
 
 
 class PartitionBuffer:
-    """What was fetched of one partition and not consumed yet: offsets ``start`` up to ``end``."""
+    """The fetched batches of one partition that are not consumed yet: offsets ``start`` up to ``end``."""
 
     def __init__(
         self,

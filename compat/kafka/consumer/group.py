@@ -207,7 +207,7 @@ class KafkaConsumer:
         Raises:
             IllegalStateError: both topics and pattern, or ``assign`` was used before.
             ValueError: neither, or an illegal topic name.
-            TypeError: topics are not a sequence of strings, or listener is no rebalance listener.
+            TypeError: topics are not a sequence of strings, or the listener is not a rebalance listener.
         """
         self._drop_chunk()
         self._subscription.subscribe(topics=topics, pattern=pattern, listener=listener)
@@ -350,7 +350,7 @@ class KafkaConsumer:
         Raises:
             IllegalStateError: no ``group_id``.
             TypeError: not ``{TopicPartition: OffsetAndMetadata}``.
-            CommitFailedError: subscribed, but no (longer a) member of the group.
+            CommitFailedError: subscribed, but not (or no longer) a member of the group.
             RebalanceInProgressError: a rebalance is under way; poll and try again.
             FencedInstanceIdError: another consumer has joined with this ``group_instance_id``.
             KafkaTimeoutError: not within ``timeout_ms`` (default ``request_timeout_ms``).

@@ -154,7 +154,7 @@ class RecordAccumulator:
         return self._hub.here or self.callbacks.here
 
     def flush(self, timeout: float | None) -> None:
-        """Send everything now and wait for the outcome of what was appended before this call.
+        """Send everything now and wait for the outcome of the records appended before this call.
 
         Raises:
             KafkaTimeoutError: not all of it was known within ``timeout`` seconds.

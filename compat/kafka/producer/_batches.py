@@ -11,8 +11,8 @@ on what it does next: a batch counts as incomplete before it has its first recor
 does not get encoded within ``ENCODING_SECONDS`` is encoded by the sender. Encoding twice gives the same.
 
 A batch is also the shared result of its records: their futures (:mod:`compat.kafka.producer._future`)
-refer to it and to their place in it, and have no state of their own. Waiters and callbacks are kept only
-from the moment somebody asks for them.
+refer to it and to their place in it, and have no state of their own. Their lists of waiters and callbacks
+are made when the first one comes.
 
 The locks are native ones even where gevent has patched ``threading``: they are held for a handful of
 bytecodes, never across a wait, and the hub's thread takes them too.
@@ -99,7 +99,7 @@ class Batch:
         self.done = False  # the outcome is known
         self.finished = False  # ... and all callbacks have been called
         self.error: BaseException | None = None
-        self.record_errors: dict[int, str] = {}  # what is wrong with which of its records, if that is known
+        self.record_errors: dict[int, str] = {}  # index of a refused record: why
         self.base_offset = -1
         self.timestamp = -1  # the broker's, or -1 if each record keeps its own
         self.waiters: list[Waiter] | None = None
@@ -129,7 +129,7 @@ class Batch:
         self.records = []
 
     def part(self, index: int) -> tuple[Batch, int]:
-        """Where record ``index`` has gone: a batch that was not split, and its place there."""
+        """The batch that has record ``index`` after splits, and its place there."""
         batch = self
         while batch.parts is not None:
             for part in batch.parts:
@@ -142,8 +142,8 @@ class Batch:
     def error_of(self, index: int) -> BaseException | None:
         """Why record ``index`` failed, or None.
 
-        As in kafka-python: a record that the broker finds wrong has its reason, and the others of its batch
-        were only with it.
+        As in kafka-python: a record that the broker refuses has the broker's reason, and the others of its
+        batch say that they were refused with it.
         """
         batch, index = self.part(index)
         error, wrong = batch.error, batch.record_errors
@@ -210,8 +210,8 @@ class Batch:
         return True
 
     def resolve(self, base_offset: int, timestamp: int, error: BaseException | None) -> None:
-        """Publish the outcome; callbacks run in their thread, in the order of the records, and then who
-        waits is woken."""
+        """Publish the outcome: run the callbacks in their thread, in the order of the records, then wake
+        the threads that wait."""
         with self.queue.lock:
             self.base_offset = base_offset
             self.timestamp = timestamp

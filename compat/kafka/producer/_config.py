@@ -30,7 +30,7 @@ def read_config(
     """The configuration with the defaults filled in; ``configs`` is emptied.
 
     Raises:
-        ValueError: unknown keys, or an ``api_version`` that is no version.
+        ValueError: unknown keys, or an invalid ``api_version``.
         UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
     """
     config = {key: configs.pop(key, default) for key, default in defaults.items()}
@@ -62,7 +62,7 @@ def _read_version(version: Any) -> tuple[int, ...] | None:
 
 
 def check_config(config: dict[str, Any], given: set[str], name: str) -> None:
-    """Refuse what does not go together; ``given`` are the keys the program has set.
+    """Refuse settings that contradict each other; ``given`` are the keys that the program has set.
 
     Raises:
         ValueError, RuntimeError: see :func:`check_compression`.

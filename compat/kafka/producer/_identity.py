@@ -1,13 +1,13 @@
-"""Who an idempotent producer is, so that the broker takes each batch once and in its order.
+"""The producer ids and sequences with which the broker stores each batch once and in its order.
 
 A batch gets the producer's id and epoch and a sequence when it is first sent, and keeps them however often it
 is sent again. One call to the broker is under way at a time, which leaves three cases when batches fail for
 good:
 
-- The broker has refused them: they are not there, and their sequences are given to the next ones.
-- Nobody knows whether they are there (an expired batch that was sent before): its partition goes on under
-  another producer id, because the broker may wait for either sequence, and batches that were sent behind the
-  lost ones under the old id fail as well.
+- The broker has refused them: they are not stored, and the next batches get their sequences.
+- They may be stored or not (an expired batch that was sent before): the partition goes on under another
+  producer id, because the broker may expect either sequence, and batches that were sent after the lost ones
+  under the old id fail as well.
 - The broker does not know the sequence: as before.
 
 Hub side, but for the constructor.
@@ -52,7 +52,7 @@ class Identity:
         self._shared: tuple[int, int] | None = None  # what all partitions begin with
 
     def prepare(self, queues: Iterable[PartitionQueue]) -> Exception | None:
-        """Get what has to be there before batches of these partitions are sent; what is wrong, or None."""
+        """Get producer ids for the partitions that have none; the error, or None."""
         for queue in queues:
             if queue.identity is None:
                 if self._shared is None or queue.replaced:
@@ -80,8 +80,8 @@ class Identity:
                     content, *batch.identity, batch.sequence, transactional=self.transactional_id is not None
                 )
 
-    def doom(self, batch: Batch) -> Exception | None:
-        """Why a batch that waits must not be sent any more, or None."""
+    def rejection(self, batch: Batch) -> Exception | None:
+        """Why a waiting batch must no longer be sent, or None."""
         if batch.identity is not None and batch.identity != batch.queue.identity:
             return KafkaError(
                 f"{batch.count} records for {batch.queue.partition} were sent before, behind others whose "
@@ -90,24 +90,21 @@ class Identity:
         return None
 
     def take_back(self, batches: Sequence[Batch]) -> None:
-        """What was sent of a partition last was refused: it is not there, and its sequences are free."""
+        """Take the sequences back of the last batches sent to a partition: they were refused."""
         for batch in reversed(batches):
             if batch.identity is not None:
                 batch.queue.next_sequence = batch.sequence
                 batch.identity = None
 
     def replace(self, queue: PartitionQueue, batches: Sequence[Batch]) -> bool:
-        """Have batches that the broker refused for their sequences sent under another producer id.
-
-        Whether that can be done.
-        """
+        """Send batches that were refused for their sequences under another producer id; whether it may."""
         self.take_back(batches)
         queue.identity = None
         queue.replaced = True
         return True
 
     def failed(self, batch: Batch, error: Exception) -> None:
-        """A batch failed for good. Call before its outcome is published."""
+        """Note that a batch failed for good. Call before its outcome is published."""
         if batch.identity is not None and not is_refusal(error):
             log.warning("%s goes on under another producer id after %r", batch.queue.partition, error)
             batch.queue.identity = None

@@ -88,7 +88,7 @@ class Sender:
             accumulator.sleep(min(due, next_refresh) - now)
 
     def _collect(self) -> tuple[dict[PartitionQueue, list[Batch]], float]:
-        """What may be sent now, by queue, and else when to look again."""
+        """The batches that may be sent now, by queue, and when to look again if there are none."""
         accumulator, pending = self._accumulator, self._pending
         pending.update(dict.fromkeys(accumulator.take_ready()))
         at_once = accumulator.urgent or self._linger <= 0
@@ -117,11 +117,11 @@ class Sender:
                         due = min(due, queue.sealed[0].encoding_until)
                     break
                 queue.singly = max(0, queue.singly - 1)
-                doom = None if self._identity is None else self._identity.doom(batch)
+                rejection = None if self._identity is None else self._identity.rejection(batch)
                 if batch.error is not None:
                     self._give_up(batch, batch.error)
-                elif doom is not None:
-                    self._resolve(batch, -1, -1, doom)
+                elif rejection is not None:
+                    self._resolve(batch, -1, -1, rejection)
                 elif now - batch.created > self._delivery_timeout:
                     self._give_up(batch, self._expired(batch, now))
                 else:
@@ -138,8 +138,8 @@ class Sender:
     def _ends_call(self, queue: PartitionQueue, first: Batch) -> bool:
         """Whether nothing of a queue may join a call that begins with its batch ``first``.
 
-        The broker knows the last appends of an idempotent producer again. So what was sent before comes again
-        as it came, without more, or a series of lost answers would lead it out of what is known.
+        The broker recognizes the last appends of an idempotent producer. So batches that were sent before are
+        repeated as they were, without further ones, or a series of lost answers would exceed that memory.
         """
         if queue.singly:
             return True
@@ -219,7 +219,7 @@ class Sender:
         identity = self._identity
         first_time = sent and not any(batch.attempts for batch in batches)
         if isinstance(error, DuplicateSequenceNumberError):
-            for batch in batches:  # they are there, and nobody knows where
+            for batch in batches:  # they are stored, at unknown offsets
                 self._resolve(batch, -1, -1, None)
             return
         out_of_order = first_time and isinstance(error, SEQUENCE_ERRORS)

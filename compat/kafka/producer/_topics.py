@@ -5,8 +5,8 @@ behind them in the broker's metadata and cannot be written to.
 
 kafka-python's ``DefaultPartitioner`` (exactly that class) is carried out here instead of being called,
 because it sorts the partitions and hashes the key for every record: the outcome is the same, murmur2 of
-the key, or any partition if there is no key. What a key hashes to is remembered, within limits. Every
-other partitioner is called with a :class:`ClusterView`.
+the key, or any partition if there is no key. A limited number of keys is remembered with their partitions.
+Every other partitioner is called with a :class:`ClusterView`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Topics(dict[str, Topic]):
         self._queues: dict[TopicPartition, PartitionQueue] = {}
 
     def update_from(self, metadata: Any, names: Iterable[str]) -> None:
-        """Take over what the broker says about the named topics; forget those that it has no more."""
+        """Take over the metadata of the named topics; forget those that the broker no longer has."""
         for name in names:
             found = metadata.topics.get(name)
             if found is None or found.error is not None:

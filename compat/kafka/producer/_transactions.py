@@ -124,7 +124,7 @@ class Transactions(Identity):
         Raises:
             TypeError, ValueError: ``group`` is neither a group's name nor the metadata of a member.
             KafkaError: no transaction is open, or an error has to be dealt with.
-            CommitFailedError: the member is none of the group any more.
+            CommitFailedError: the consumer is no longer a member of the group.
         """
         if isinstance(group, str):
             group = ConsumerGroupMetadata(group_id=group)
@@ -292,7 +292,7 @@ class Transactions(Identity):
         return None if error is None else self._judge(error, "EndTxnResponse")
 
     def _judge(self, error: Any, where: str) -> Exception:
-        """What an error of the coordinator means: try again, or nothing more for this producer."""
+        """The exception for a coordinator's error: one to try again after, or a fatal one."""
         if issubclass(error, RetriableError):
             return error()  # type: ignore[no-any-return]
         if issubclass(error, FENCED):
@@ -315,7 +315,7 @@ class Transactions(Identity):
             self._move(TransactionState.ABORTABLE_ERROR, error)
         return error
 
-    def doom(self, batch: Batch) -> Exception | None:
+    def rejection(self, batch: Batch) -> Exception | None:
         if self.state is TransactionState.FATAL_ERROR:
             return self.error  # type: ignore[return-value]
         if batch.identity is None:

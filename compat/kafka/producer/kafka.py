@@ -299,7 +299,7 @@ class KafkaProducer:
         self._transactional("Cannot call init_transactions without setting a transactional_id.").initialize()
 
     def begin_transaction(self) -> None:
-        """Begin a transaction: what is sent from now on belongs to it.
+        """Begin a transaction: records sent from now on belong to it.
 
         Raises:
             IllegalStateError: no ``transactional_id`` is configured.

@@ -1,4 +1,4 @@
-"""What a client knows of a cluster: its brokers, who leads which partition, who coordinates whom.
+"""A client's view of a cluster: its brokers, the leaders of partitions, the coordinators.
 
 All of it is a cache that is asked for again when an answer shows that it is out of date.
 """
@@ -28,10 +28,10 @@ from dafka.broker.remote.retrying import attempts
 GROUP, TRANSACTION = 0, 1  # kinds of coordinators (FindCoordinator's key type)
 
 LOST = (KafkaConnectionError, KafkaProtocolError, RequestTimedOutError)
-"""What a request ends with whose connection has failed: whether it was carried out is not known."""
+"""Errors of a request whose connection has failed: it may have been carried out, or not."""
 
-# The highest versions of requests whose later ones say the same differently: with ids for topics' names,
-# for several groups or transactions at once, or with the second protocol of transactions.
+# The highest versions that are used. Later ones have topic ids in place of names, several groups or
+# transactions in one request, or the second protocol of transactions.
 _HIGHEST = {
     3: 12,  # Metadata
     8: 9,  # OffsetCommit
@@ -69,7 +69,7 @@ class Cluster:
 
     @property
     def reached(self) -> bool:
-        """Whether a broker has ever told of the cluster."""
+        """Whether a broker has ever answered with the cluster's metadata."""
         return bool(self._nodes)
 
     # -- requests -------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class Cluster:
         return known is not None and partition[1] in known.nodes
 
     def forget_leaders(self, topics: Iterable[str]) -> None:
-        """Who leads these topics is to be asked again."""
+        """Ask again for the leaders of these topics when they are next needed."""
         for topic in topics:
             self._leaders.pop(topic, None)
 
@@ -236,8 +236,8 @@ class Cluster:
     def coordinator(self, kind: int, key: str) -> Node:
         """The broker that coordinates a group or a transactional id.
 
-        Raises KafkaConnectionError, and what the brokers say against it, CoordinatorNotAvailableError after
-        some attempts.
+        Raises KafkaConnectionError, and the brokers' error, such as CoordinatorNotAvailableError after some
+        attempts.
         """
         known = self._nodes.get(self._coordinators.get((kind, key), -1))
         if known is not None:
@@ -259,7 +259,7 @@ class Cluster:
         return node
 
     def forget_coordinator(self, kind: int, key: str) -> None:
-        """Who coordinates it is to be asked again."""
+        """Ask again for this coordinator when it is next needed."""
         self._coordinators.pop((kind, key), None)
 
     def close(self) -> None:

@@ -206,7 +206,7 @@ class Connection:
             self._fail(KafkaConnectionError(f"{self.name}: {error.strerror or error}"))
         except KafkaError as error:
             self._fail(error)
-        except Exception as error:  # whoever waits for an answer must not wait for ever
+        except Exception as error:  # requests must not wait for ever
             log.exception("reading from %s failed on something unexpected", self.name)
             self._fail(KafkaConnectionError(f"{self.name}: reading failed: {error!r}"))
 

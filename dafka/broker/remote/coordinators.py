@@ -63,5 +63,5 @@ def partition_errors(response: Any) -> list[int]:
 
 
 def unavailable(error: KafkaError) -> Error:
-    """What a caller is told when a coordinator could not be asked."""
+    """The error of a call whose coordinator could not be asked."""
     return type(error) if isinstance(error, BrokerResponseError) else CoordinatorNotAvailableError

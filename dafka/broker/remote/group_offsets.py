@@ -1,4 +1,4 @@
-"""What the requests about a group's offsets have in common: commits, those of transactions, and deletions."""
+"""The common part of requests about a group's offsets: commits, those of transactions, and deletions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def committed_topics(
 def ask_by_partition(
     cluster: Cluster, group: str, request: Any, wanted: Collection[TopicPartition], lowest: int = 0
 ) -> dict[TopicPartition, Error | None]:
-    """What the group's coordinator says of each partition; the same of all if it refuses or is not there."""
+    """The coordinator's error for each partition; one for all if it refuses or cannot be reached."""
     try:
         response = ask_coordinator(cluster, GROUP, group, request, _errors, lowest=lowest)
     except KafkaError as error:

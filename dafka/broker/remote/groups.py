@@ -1,7 +1,7 @@
 """The group part of a remote broker: each call goes to the group's coordinator.
 
-A coordinator that has moved, is loading or cannot be reached is looked for again. What a caller cannot be
-told otherwise is CoordinatorNotAvailableError: it may try again.
+A coordinator that has moved, is loading or cannot be reached is looked for again. If that
+fails the error is CoordinatorNotAvailableError, after which the caller may try again.
 """
 
 from __future__ import annotations

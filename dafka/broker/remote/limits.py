@@ -26,7 +26,7 @@ RECONNECT_JITTER = 0.2
 """By which part a pause is longer or shorter at random, so that clients do not come back all at once."""
 
 TROUBLE_LOGGED = 60.0
-"""Between two warnings in the log of the same trouble, such as a broker that cannot be reached."""
+"""Between two warnings in the log about the same trouble, such as a broker that cannot be reached."""
 
 RETRY_BACKOFF = 0.1
 """The pause before a request is repeated because of an error that passes."""
@@ -38,7 +38,7 @@ METADATA_AGE = 300.0
 """After so long a partition's leader is looked up again."""
 
 RESPONSE_BYTES = 256 * 1024 * 1024
-"""The largest answer that is taken; a longer one is no Kafka broker's."""
+"""The largest answer that is taken; a longer one does not come from a Kafka broker."""
 
 RECEIVE_BYTES = 256 * 1024
 """Room for an answer, at first; it grows with what really arrives."""
@@ -47,13 +47,13 @@ WAITING_CONNECTIONS = 1000
 """Connections to one broker for requests that wait there (fetch, join, sync) at the same time."""
 
 IDLE_CONNECTIONS = 64
-"""How many of those are kept when nobody waits."""
+"""How many of those are kept when no request waits."""
 
 FETCH_GRACE = 0.25
 """How long a fetch is waited for beyond its own time before the caller is told that there is nothing yet."""
 
 FETCHES_KEPT_SECONDS = 10.0
-"""How long the answer of a fetch that nobody has waited for is kept for the next one."""
+"""How long the answer of a fetch that its caller did not wait for is kept for the next one."""
 
 FETCHES_KEPT = 256
 """How many of these are kept."""

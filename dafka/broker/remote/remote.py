@@ -1,10 +1,10 @@
 """A broker in another process, or a cluster of Apache Kafka: the broker interface over TCP.
 
 Connections, metadata and coordinators are kept here, for all clients of this process that use the same
-addresses. Brokers that have moved, are loading or have no leader for a moment are asked again; what is
-returned is what remains. A broker that cannot be reached at all is an error of each thing asked for where
-the interface has one (NetworkExceptionError, CoordinatorNotAvailableError), and KafkaConnectionError raised
-where it has not; both may be tried again.
+addresses. Requests are repeated while leaders and coordinators move or load; errors that last are returned.
+A broker that cannot be reached is an error of each thing asked for where the interface has one
+(NetworkExceptionError, CoordinatorNotAvailableError), and KafkaConnectionError is raised where it has not;
+both may be tried again.
 
 **Produce is never repeated here when it might have been carried out.** If a connection ends between a
 request and its answer the outcome is NetworkExceptionError or RequestTimedOutError, which are retriable:

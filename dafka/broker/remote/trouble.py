@@ -16,7 +16,7 @@ class Trouble:
         self._told_at: float | None = None
 
     def again(self, message: str, *details: object) -> None:
-        """Warn, unless that was done a short time ago."""
+        """Log a warning, or a debug line if the last warning was a short time ago."""
         now = time.monotonic()
         rarely = self._told_at is not None and now - self._told_at < limits.TROUBLE_LOGGED
         if not rarely:
@@ -24,5 +24,5 @@ class Trouble:
         self._log.log(logging.DEBUG if rarely else logging.WARNING, message, *details)
 
     def over(self) -> None:
-        """The next time is a new beginning."""
+        """Warn at once when it comes again."""
         self._told_at = None

@@ -1,0 +1,224 @@
+"""One partition's batches: where a record goes, who encodes what is sealed, and what its futures are told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from compat.kafka.errors import (
+    IllegalStateError,
+    InvalidRecordError,
+    KafkaError,
+    MessageSizeTooLargeError,
+)
+from compat.kafka.producer import _batches
+from compat.kafka.producer._batches import Batch, PartitionQueue
+from compat.kafka.producer._callbacks import CallbackThread
+from compat.kafka.producer._splitting import split
+from compat.kafka.structs import TopicPartition
+from dafka.hub.hub import get_hub
+from dafka.protocol.batch_reader import decode_batch
+
+RECORD = (1, None, b"v" * 40, ())
+SIZE = 50  # octets of it, by estimate
+ROOM = 3 * SIZE  # for three of them
+Told = list[tuple[str, Any]]
+
+
+class Accumulator:
+    """What batches need of a producer's accumulator."""
+
+    def __init__(self) -> None:
+        self.callbacks = CallbackThread(get_hub())
+        self.incomplete: dict[Batch, None] = {}
+        self.ended: list[Batch] = []
+
+    def finished(self, batch: Batch) -> None:
+        self.ended.append(batch)
+
+
+@pytest.fixture
+def accumulator() -> Iterator[Accumulator]:
+    yield Accumulator()
+
+
+@pytest.fixture
+def queue(accumulator: Accumulator) -> PartitionQueue:
+    size = ROOM + _batches.BATCH_HEADER
+    return PartitionQueue(get_hub(), TopicPartition("t", 0), size, None, accumulator)
+
+
+def filled(queue: PartitionQueue, count: int) -> Batch:
+    """A sealed and encoded batch of so many records."""
+    for _ in range(count):
+        queue.append(RECORD, SIZE)
+    queue.seal_open()
+    batch = queue.take_sealed()
+    assert batch is not None
+    return batch
+
+
+class Future:
+    """A record's future, which knows its batch and its place."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def test_records_join_the_open_batch_until_it_is_full(queue: PartitionQueue) -> None:
+    appended = [queue.append(RECORD, SIZE) for _ in range(4)]
+    first, second = appended[0][0], appended[3][0]
+    assert [(batch, index) for batch, index, _ in appended] == [
+        (first, 0),
+        (first, 1),
+        (first, 2),
+        (second, 0),
+    ]
+    assert [sealed for _, _, sealed in appended] == [None, None, None, first]
+    assert first is not second
+
+
+def test_a_record_larger_than_a_batch_has_one_of_its_own(queue: PartitionQueue) -> None:
+    first, _, _ = queue.append(RECORD, 10 * ROOM)
+    second, index, sealed = queue.append(RECORD, SIZE)
+    assert (sealed, index) == (first, 0) and second is not first
+
+
+def test_a_batch_counts_as_incomplete_from_its_first_record_on(
+    queue: PartitionQueue, accumulator: Accumulator
+) -> None:
+    assert not accumulator.incomplete
+    batch, _, _ = queue.append(RECORD, SIZE)
+    queue.append(RECORD, SIZE)
+    assert list(accumulator.incomplete) == [batch]
+
+
+def test_sealed_batches_are_taken_encoded_and_in_their_order(queue: PartitionQueue) -> None:
+    for number in range(7):
+        queue.append((number, None, b"v" * 40, ()), SIZE)
+    queue.seal_open()
+    taken = [queue.take_sealed() for _ in range(3)]
+    times = [decode_batch(batch.content).timestamps for batch in taken if batch and batch.content]
+    assert times == [[0, 1, 2], [3, 4, 5], [6]]
+    assert queue.take_sealed() is None and queue.empty
+
+
+def test_a_batch_that_another_thread_encodes_is_left_to_it_for_a_while(
+    queue: PartitionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue.append(RECORD, SIZE)
+    batch = queue.seal_open()
+    assert batch is not None
+    encoding, go_on = threading.Event(), threading.Event()
+    encode = _batches.encode_batch
+
+    def slow(*args: Any, **options: Any) -> bytes:
+        encoding.set()
+        assert go_on.wait(20)
+        return encode(*args, **options)
+
+    monkeypatch.setattr(_batches, "encode_batch", slow)
+    monkeypatch.setattr(_batches, "ENCODING_SECONDS", 60.0)
+    thread = threading.Thread(target=batch.encode)
+    thread.start()
+    assert encoding.wait(20)
+    assert queue.take_sealed() is None
+    go_on.set()
+    thread.join()
+    assert queue.take_sealed() is batch
+
+
+def test_batches_that_are_put_back_come_first_and_in_their_order(queue: PartitionQueue) -> None:
+    first, second = filled(queue, 1), filled(queue, 2)
+    queue.append(RECORD, SIZE)
+    queue.seal_open()
+    queue.put_back([first, second], 5.0)
+    assert queue.retry_at == 5.0
+    assert [queue.take_sealed(), queue.take_sealed()] == [first, second]
+    assert queue.take_sealed() is not None
+
+
+def test_a_queue_with_records_is_not_closed_and_a_closed_one_takes_none(queue: PartitionQueue) -> None:
+    queue.append(RECORD, SIZE)
+    assert not queue.close_if_empty()
+    queue.seal_open()
+    queue.take_sealed()
+    assert queue.close_if_empty()
+    assert not queue.has_room(0)
+    with pytest.raises(IllegalStateError):
+        queue.append(RECORD, SIZE)
+
+
+def test_callbacks_are_called_in_the_order_of_the_records_before_waiters_are_woken(
+    queue: PartitionQueue, accumulator: Accumulator
+) -> None:
+    batch, told = filled(queue, 3), Told()
+    for index in (2, 0, 1):
+        assert batch.call_back(index, Future(index), lambda value: told.append(("ok", value)), told.append)
+    batch.resolve(7, -1, None)
+    assert batch.wait(20)
+    assert told == [("ok", 0), ("ok", 1), ("ok", 2)]
+    assert accumulator.ended == [batch]
+    assert not batch.call_back(0, Future(0), told.append, told.append)
+
+
+def test_a_callback_that_raises_keeps_the_others_from_nothing(queue: PartitionQueue) -> None:
+    batch, told = filled(queue, 2), Told()
+
+    def fails(value: Any) -> None:
+        raise SystemExit
+
+    batch.call_back(0, Future(0), fails, fails)
+    batch.call_back(1, Future(1), lambda value: told.append(("ok", value)), fails)
+    batch.resolve(0, -1, None)
+    assert batch.wait(20) and told == [("ok", 1)]
+
+
+def test_a_wait_ends_with_its_time(queue: PartitionQueue) -> None:
+    batch = filled(queue, 1)
+    assert not batch.wait(0.01)
+    assert not batch.waiters
+    batch.resolve(0, -1, None)
+    assert batch.wait(0.0)
+
+
+def test_a_callback_must_not_wait_for_another_record(queue: PartitionQueue) -> None:
+    first, second = filled(queue, 1), filled(queue, 1)
+    raised: list[BaseException] = []
+
+    def wait(value: Any) -> None:
+        try:
+            second.wait(20)
+        except IllegalStateError as error:
+            raised.append(error)
+
+    first.call_back(0, Future(0), wait, wait)
+    first.resolve(0, -1, None)
+    assert first.wait(20) and len(raised) == 1
+
+
+def test_only_the_record_that_is_wrong_has_the_brokers_reason(queue: PartitionQueue) -> None:
+    batch = filled(queue, 3)
+    batch.record_errors = {1: "no key"}
+    batch.resolve(-1, -1, InvalidRecordError("of a batch"))
+    errors = [batch.error_of(index) for index in range(3)]
+    assert [type(error) for error in errors] == [KafkaError, InvalidRecordError, KafkaError]
+    assert "no key" in str(errors[1])
+
+
+def test_records_of_a_split_batch_are_those_of_its_parts(queue: PartitionQueue) -> None:
+    batch = filled(queue, 3)
+    first, second = split(batch)
+    assert [batch.part(index) for index in range(3)] == [(first, 0), (first, 1), (second, 0)]
+    first.resolve(5, -1, None)
+    assert not batch.done
+    second.resolve(-1, -1, MessageSizeTooLargeError())
+    assert batch.done
+    assert [type(batch.error_of(index)) for index in range(3)] == [
+        type(None),
+        type(None),
+        MessageSizeTooLargeError,
+    ]
