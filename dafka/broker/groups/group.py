@@ -21,16 +21,8 @@ heartbeat works the same way and is answered when a rebalance begins, the member
 heartbeat replaces it, so members learn of a rebalance at once.
 
 No call waits for ever. A member that sends nothing for its session timeout is removed, except while its own
-join or sync waits here. A rebalance waits for the known members up to the longest of their rebalance
-timeouts, then continues without those that are missing; the same holds for syncs. A rebalance also waits,
-until their session timeout, for members that were given an id and have not joined with it yet (``pending``).
-
-The first generation of an empty group is delayed by ``INITIAL_DELAY``, for members that start together; each
-new member extends the delay, up to ``INITIAL_DELAY_MAX``. Kafka waits three seconds there
-(``group.initial.rebalance.delay.ms``). Some clients rely on such a delay: they join before they know the
-partitions of their topics, would assign nothing, and join again when they know them. If the ``poll`` of
-kafka-python ends during that second join, it never reads the answer and stays without partitions and without
-heartbeats. The delay for a leader of that kind is ``INITIAL_DELAY_UNREADY``.
+join or sync waits here. How long a rebalance waits for joins is in :mod:`dafka.broker.groups.rebalance`; for
+syncs it waits up to the longest rebalance timeout, then removes the members that are missing.
 
 A *static* member keeps its place while it is away: it does not leave. A client that joins with the same
 ``instance_id`` takes over its assignment under a new member id, without a rebalance unless the protocol
@@ -56,6 +48,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.groups.members import HeartbeatReply, JoinReply, Member, Members, SyncReply
+from dafka.broker.groups.rebalance import JoinPhase
 from dafka.broker.interface.groups import (
     NO_MEMBER,
     Error,
@@ -67,13 +60,7 @@ from dafka.broker.interface.groups import (
     MemberDescription,
     Synced,
 )
-from dafka.broker.limits import (
-    EMPTY_SECONDS,
-    GROUP_MAX_SIZE,
-    INITIAL_DELAY,
-    INITIAL_DELAY_MAX,
-    INITIAL_DELAY_UNREADY,
-)
+from dafka.broker.limits import EMPTY_SECONDS, GROUP_MAX_SIZE
 
 
 class State(Enum):
@@ -96,9 +83,7 @@ class Group:
         self.protocol: str | None = None
         self.members = Members()
         self.wake_at = inf
-        self._initial = False
-        self._join_after = -inf
-        self._join_by = inf
+        self._joins = JoinPhase()
         self._sync_by = inf
         self._forget_at = inf
         self._emptied(now)
@@ -149,7 +134,7 @@ class Group:
         elif instance is None and request.require_known_member:
             self.members.pending[member_id] = until = now + request.session_timeout
             self.wake_at = min(self.wake_at, until)
-            self._expect_more(now)
+            self._joins.extend(now)
             reply(Joined(MemberIdRequiredError, member_id=member_id))
         else:
             self._add(now, member_id, request, reply)
@@ -159,7 +144,7 @@ class Group:
         member.join = reply
         self.members.add(member)
         self.protocol_type = request.protocol_type
-        self._expect_more(now)
+        self._joins.extend(now)
         self._prepare(now)
 
     def _rejoin(self, now: float, member: Member, request: JoinRequest, reply: JoinReply) -> None:
@@ -217,27 +202,14 @@ class Group:
 
     # -- rebalancing --------------------------------------------------------------------------------
 
-    def _expect_more(self, now: float) -> None:
-        """Extend the initial delay, because a new member has come and more may follow."""
-        if self._initial:
-            self._join_after = max(self._join_after, min(now + INITIAL_DELAY, self._join_by))
-
     def _prepare(self, now: float) -> None:
         """Begin a rebalance, or complete the current one if all members have joined."""
         if self.state is not State.PREPARING:
-            self._initial = self.state is State.EMPTY
-            if self._initial:
-                first = next(iter(self.members.values()))  # the future leader
-                delay = INITIAL_DELAY if first.request.knows_partitions else INITIAL_DELAY_UNREADY
-                self._join_after = now + delay
-                self._join_by = now + max(delay, INITIAL_DELAY_MAX)
-            else:
-                self._join_after = now
-                self._join_by = now + self.members.rebalance_timeout
+            self._joins.begin(now, self.members, initial=self.state is State.EMPTY)
             forget = self.state is State.COMPLETING
             self.state = State.PREPARING
             self._sync_by = self._forget_at = inf
-            self.wake_at = min(self.wake_at, self._join_after, self._join_by)
+            self.wake_at = min(self.wake_at, self._joins.wake_at(now))
             for member in self.members.values():
                 if forget:
                     member.assignment = b""
@@ -249,24 +221,19 @@ class Group:
         self._complete_joins(now)
 
     def _complete_joins(self, now: float) -> None:
-        if self.state is not State.PREPARING:
+        if self.state is not State.PREPARING or not self._joins.is_complete(now, self.members):
             return
-        if now < self._join_by:
-            if now < self._join_after or any(member.join is None for member in self.members.values()):
-                return
-            if self.members.pending and not self._initial:
-                return
         for member in list(self.members.values()):
             if member.join is None and member.request.instance_id is None:
                 self._remove(member)
         joined = [member for member in self.members.values() if member.join is not None]
         if self.members and not joined:
             # All members are static and away: they keep their places until their sessions expire.
-            self._join_by = now + self.members.rebalance_timeout
-            self.wake_at = min(self.wake_at, self._join_by)
+            self._joins.begin_again(now, self.members)
+            self.wake_at = min(self.wake_at, self._joins.wake_at(now))
             return
         self.generation += 1
-        self._join_after, self._join_by, self._initial = -inf, inf, False
+        self._joins.end()
         if not self.members:
             self._emptied(now)
             return
@@ -439,7 +406,7 @@ class Group:
         self.wake_at = min(
             inf if self.state is State.DEAD else self._forget_at,
             self._sync_by,
-            self._join_by if now >= self._join_after else self._join_after,
+            self._joins.wake_at(now),
             self.members.next_expiry,
         )
 

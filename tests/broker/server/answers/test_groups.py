@@ -24,7 +24,7 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from dafka import Broker
-from dafka.broker.groups import group as groups
+from dafka.broker.groups import rebalance
 from dafka.broker.interface.broker import CommittedOffset
 from dafka.broker.limits import INITIAL_DELAY_UNREADY
 
@@ -58,7 +58,7 @@ def test_the_first_generation_of_kafka_python_has_the_longer_initial_delay(wire:
 def test_other_clients_have_the_shorter_initial_delay(
     wire: WireClient, monkeypatch: pytest.MonkeyPatch, version: int | None
 ):
-    monkeypatch.setattr(groups, "INITIAL_DELAY_UNREADY", 3600.0)
+    monkeypatch.setattr(rebalance, "INITIAL_DELAY_UNREADY", 3600.0)
     if version is not None:
         wire.ask(ApiVersionsRequest(client_software_name="other", client_software_version="1"), version)
     joined(wire)
@@ -67,7 +67,7 @@ def test_other_clients_have_the_shorter_initial_delay(
 def test_kafka_python_assigns_its_partitions_in_the_first_generation(
     broker: Broker, client: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(groups, "INITIAL_DELAY_UNREADY", 2.0)  # enough on a loaded machine
+    monkeypatch.setattr(rebalance, "INITIAL_DELAY_UNREADY", 2.0)  # enough on a loaded machine
     client.create("topic", 4)
     client.produce("topic", b"x")
     consumer = KafkaConsumer(
