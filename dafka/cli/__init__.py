@@ -34,7 +34,7 @@ _HOMES = {
 class _Group(click.Group):
     """A group whose commands end with one line, and not a traceback, when they meet an error of ours.
 
-    Commands are imported when they are asked for: none waits for what only another one needs.
+    A command is imported when it is asked for, so that no command waits for the imports of another one.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -43,7 +43,7 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _HOMES:
             return None
-        gc.disable()  # a twentieth of the start would go by in looking for garbage among modules
+        gc.disable()  # looking for garbage among modules would take a twentieth of the start
         try:
             with _ended_by_ctrl_c():
                 command: click.Command = getattr(import_module(f"dafka.cli.{_HOMES[cmd_name]}"), cmd_name)
@@ -65,7 +65,7 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # whoever read our output has gone: click ends quietly
+            raise  # the reader of our output has gone: click ends quietly
         except KeyboardInterrupt:
             raise SystemExit(128 + signal.SIGINT) from None
         except (DafkaError, ValueError, OSError) as error:
@@ -74,10 +74,10 @@ class _Group(click.Group):
 
 @contextmanager
 def _ended_by_ctrl_c() -> Iterator[None]:
-    """Ctrl-C ends the process at once and without a word: nothing has begun that needs an end."""
+    """Let Ctrl-C end the process at once and silently: nothing has begun that needs cleaning up."""
     here = threading.current_thread() is threading.main_thread()
     if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # somebody else sees to signals, or the process has been started without them
+        yield  # another handler is installed, or the process was started with SIGINT ignored
         return
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -95,5 +95,5 @@ def main() -> None:
 
     An option can also be set in the environment (DAFKA_STORE_PUB is --pub of `dafka store`) or in a
     configuration file; the command line goes first, then the environment, then the file. `dafka config` lists
-    the names. One that no option has is an error.
+    the names. An unknown name is an error.
     """

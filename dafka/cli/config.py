@@ -28,7 +28,7 @@ def config(ctx: click.Context, command: tuple[str, ...]) -> None:
                 raise
             click.echo(
                 f"dafka {name}: {error.format_message()}\n", err=True
-            )  # it needs what is not installed
+            )  # it needs packages that are not installed
             continue
         wanted = [(path, one) for path, one in found if path[: len(command)] == command or not command]
         if not wanted:

@@ -131,7 +131,7 @@ def _send_and_wait(producer: Producer, lines: BinaryIO, timeout: float) -> None:
 
 
 def _send(producer: Producer, lines: BinaryIO) -> list[str]:
-    """Send each line as a record. What kept it from sending all of them, in words."""
+    """Send each line as a record. Returns in words what kept it from sending all of them."""
     number = 0
     try:
         while line := lines.readline(limits.RECORD_OCTETS + 2):  # a longer one need not be read to its end
@@ -145,7 +145,7 @@ def _send(producer: Producer, lines: BinaryIO) -> list[str]:
 
 
 def _wait(producer: Producer, timeout: float) -> None:
-    """Wait for the stores, and say so if it takes long enough to be wondered at."""
+    """Wait for the stores, and say so if it takes long."""
     try:
         producer.flush(min(timeout, PATIENCE))
     except UnacknowledgedError:
@@ -207,7 +207,7 @@ def consume(
     """Print the records of TOPIC, one a line."""
     reset, starts = str(start), {}
     if partition is not None:
-        # Of the others nothing is wanted, so none of them is fetched from its beginning.
+        # Records of the other partitions are not wanted, so those are not fetched from their beginning.
         reset = "latest"
         if start != "latest":
             starts = {partition: 0 if start == "earliest" else int(start)}

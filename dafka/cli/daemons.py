@@ -71,7 +71,7 @@ def tower(sub: str, pub: str, metrics_port: int | None, metrics_host: str) -> No
     multiple=True,
     type=TopicBounds(),
     metavar="TOPIC:MS:BYTES",
-    help="Other bounds for a topic; -1 or nothing is no bound. May be repeated.",
+    help="Other bounds for a topic; -1 or nothing: unbounded. May be repeated.",
 )
 @metrics_options
 @mesh_arguments

@@ -1,4 +1,4 @@
-"""Packages whose ``__init__`` brings along far more than a broker needs, run when that is asked for.
+"""Defers the ``__init__`` of packages that import far more than a broker needs.
 
 The broker takes errors and message layouts from kafka-python, but importing ``kafka.errors`` runs
 ``kafka/__init__.py`` first: producer, consumer, admin client and all that they need; and the packages of its
@@ -29,7 +29,7 @@ PACKAGES: dict[str, dict[str, str]] = {
 
 
 class _Package(ModuleType):
-    """Its submodules can be imported; it runs itself when it is asked for a name of its own."""
+    """A package whose submodules can be imported; its ``__init__`` runs when one of its own names is used."""
 
     def __getattr__(self, name: str) -> Any:
         home = PACKAGES[self.__name__].get(name)
@@ -44,7 +44,7 @@ class _Package(ModuleType):
 
 
 def defer() -> None:
-    """Have each package's ``__init__`` run when a name of it is used first, and not with a submodule."""
+    """Run each package's ``__init__`` on the first use of one of its names, not of a submodule."""
     for name in PACKAGES:
         spec = find_spec(name) if name not in sys.modules else None
         if spec is not None and spec.submodule_search_locations is not None:

@@ -1,4 +1,4 @@
-"""Where an option can be set besides the command line: environment variables and keys of a file in ZPL.
+"""Setting options by environment variables and by keys of a file in ZPL.
 
 Both names are made of the command's and the option's: ``--retention-ms`` of ``dafka store`` is
 ``DAFKA_STORE_RETENTION_MS`` and ``store/retention_ms``. The keys of the C daemons have names of their own.
@@ -18,12 +18,12 @@ from typing import NamedTuple
 import click
 
 PREFIX = "DAFKA_"
-# Variables that are no option of a command, with what they set.
+# Variables that are not options of a command, with what they set.
 OTHERS = {"DAFKA_EMBEDDED": "the folder of the broker that every address of compat.kafka means"}
 _SCRIPTS = re.compile(r"DAFKA_(CACHE|FUZZ_\w+|KILLS|MAVEN_REPOSITORY|TEST_\w+)")  # of ./scripts and tests
 
-# Docker and Kubernetes describe each service to all containers beside it: for one that is called "dafka" or
-# "dafka-broker" in variables with our prefix, which nobody has set.
+# Docker and Kubernetes describe each service to all containers beside it. For a service called "dafka" or
+# "dafka-broker" the variables have our prefix, but are not settings.
 _OF_A_SERVICE = re.compile(r"\w+_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 _OF_A_SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
@@ -57,7 +57,7 @@ class Setting(NamedTuple):
 
 
 class UnknownNameError(click.UsageError):
-    """Keys of a file or variables of the environment that no option has."""
+    """Unknown keys of a file or variables of the environment."""
 
     def __init__(self, where: str, names: Iterable[str], known: Iterable[str], command: str) -> None:
         candidates = sorted(known)
@@ -83,7 +83,7 @@ def commands_of(
 
 
 def settings(command: click.Command, path: tuple[str, ...]) -> Iterator[Setting]:
-    """What can be set of a command that ``path`` leads to."""
+    """The settings of the command at ``path``."""
     reads_files = any(parameter.name == "config" for parameter in command.params)
     prefix = PREFIX + "_".join(path).replace("-", "_").upper()
     for parameter in command.params:
@@ -122,7 +122,7 @@ def check_keys(
     commands: Iterable[str],
     load: Callable[[str], click.Command | None],
 ) -> None:
-    """Raise UnknownNameError for keys that no command has.
+    """Raise UnknownNameError for unknown keys.
 
     Several commands may share a file, as the C daemons do: a section of another one is checked, too, which
     needs that command, so ``load`` is called for those that the file speaks of and for no others.

@@ -1,4 +1,4 @@
-"""``dafka log verify`` and ``dafka log dump``: looking into the folder of a log that nobody has open."""
+"""``dafka log verify`` and ``dafka log dump``: looking into the folder of a log that is not open."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _short(name: str, value: Any) -> str:
     if name in ("key", "value") and value is not None:
         value = repr(value)
     text = str(value)
-    if not text.isprintable():  # a terminal would do what it says
+    if not text.isprintable():  # control characters
         text = text.encode("unicode_escape").decode()
     return text if len(text) <= _SHOWN else text[:_SHOWN] + f"... ({len(text)} characters)"
 

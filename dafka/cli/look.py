@@ -45,7 +45,7 @@ def topics(topic: bytes | None, seconds: float, mesh: dict[str, Any]) -> None:
 def sniff(seconds: float | None, mesh: dict[str, Any]) -> None:
     """Print the commands that pass through the mesh, decoded, one a line.
 
-    At the end it says on standard error what it heard that is none, by cause.
+    At the end it counts the malformed messages on standard error, by cause.
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     with ended_by_signal(), Observer(_ALL, **mesh) as observer:
@@ -82,7 +82,7 @@ def _text(value: Any) -> str:
 
 
 def _shown(octets: bytes) -> str:
-    """Octets of a stranger on a terminal: one field of one line, and nothing that steers the terminal."""
+    """Untrusted octets for a terminal: one field of one line, without control characters."""
     text = octets.decode("utf-8", "backslashreplace")
     if text.isprintable():
         return text

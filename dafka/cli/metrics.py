@@ -1,4 +1,4 @@
-"""``--metrics-port``: what a daemon does, for Prometheus."""
+"""``--metrics-port``: the metrics of a daemon, for Prometheus."""
 
 from __future__ import annotations
 

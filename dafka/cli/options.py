@@ -1,4 +1,4 @@
-"""What the commands have in common: options, the C daemons' configuration files, and how a tool ends."""
+"""Shared by the commands: options, the C daemons' configuration files, and how a tool ends."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class Seconds(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         seconds: float = super().convert(value, param, ctx)
-        if math.isnan(seconds):  # which is in no range, and no comparison says so
+        if math.isnan(seconds):  # NaN passes every check of a range
             self.fail(f"{value} is not a number of seconds", param, ctx)
         return seconds
 
 
 def check_folder(ctx: click.Context, param: click.Parameter, folder: str) -> str:
     """A callback for options that name a folder."""
-    if not folder:  # as $DATA is where nobody has set it: not the current folder
+    if not folder:  # as $DATA is when it is not set: not the current folder
         raise click.BadParameter("a folder has a name; the current one is '.'", ctx, param)
     return folder
 
@@ -235,9 +235,9 @@ def wait_for_signal() -> None:
 
 
 def check_reader(output: IO[Any]) -> None:
-    """Raise BrokenPipeError, upon which click ends quietly, when nobody reads our pipe any more.
+    """Raise BrokenPipeError, upon which click ends quietly, when the reader of our pipe has gone.
 
-    As `head` that has what it wanted. Who has something to write is told so anyway.
+    `head` leaves when it has its lines. A command that writes gets this error anyway.
     """
     if not hasattr(select, "poll"):
         return

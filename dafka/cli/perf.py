@@ -16,8 +16,8 @@ from dafka.mesh.producer import Producer
 
 COUNT = click.argument("count", type=click.IntRange(1))
 SIZE = click.argument("size", type=click.IntRange(0, limits.RECORD_OCTETS))
-STALLED = 60.0  # seconds without a record after which nothing is waited for any more
-LONGEST = 1e6  # seconds that a process can sleep at a time, and nobody waits for
+STALLED = 60.0  # seconds without a record after which the run ends
+LONGEST = 1e6  # seconds that a process can sleep at a time; longer waits do not occur
 HOLD_BACK = "Stores that acknowledge a record before it is let go of; 0: any is when memory is short."
 BATCH = click.option("--batch", is_flag=True, help="Send record batches in place of raw records.")
 
@@ -112,7 +112,7 @@ def _consume(consumer: Consumer, count: int, size: int, process: subprocess.Pope
             )
     _report("consumed", consumed, size, started)
     if lost := count - consumed:
-        click.echo(f"{lost} records lost: nobody had them any more")
+        click.echo(f"{lost} records lost: no node had them any more")
 
 
 def _report(what: str, count: int, size: int, started: float) -> None:

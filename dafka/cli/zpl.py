@@ -25,7 +25,7 @@ _LINE = re.compile(
 
 
 class ZplError(DafkaError, ValueError):
-    """A line of a configuration file that is no ZPL."""
+    """A line of a configuration file is not ZPL."""
 
 
 def parse_zpl(text: str) -> dict[str, str | None]:

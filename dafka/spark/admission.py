@@ -1,4 +1,4 @@
-"""How much of what is there one micro-batch takes."""
+"""Limits on how many of the available offsets one micro-batch takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def available(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
-    """How many offsets lie between the two."""
+    """The number of offsets between start and end."""
     return sum(max(end - start.get(place, end), 0) for place, end in latest.items())
 
 

@@ -1,4 +1,4 @@
-"""The brokers as Spark's processes see them: the broker interface, waited for and asked again.
+"""The brokers for Spark's processes: calls of the broker interface, with retries.
 
 Planning on the driver and reading and writing on executors all go through here. A process keeps its
 connections for as long as it lives, because Spark's Python workers serve one task after the other; which
@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CLUSTERS_LIMIT = 16  # addresses that one process keeps connections for
-_INTERNAL = ("__consumer_offsets", "__transaction_state")  # Kafka's own: no pattern means them
+_INTERNAL = ("__consumer_offsets", "__transaction_state")  # Kafka's own: patterns do not match them
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 _clusters: dict[Access, Cluster] = {}
 
 
 def cluster(access: Access) -> Cluster:
-    """The cluster at these addresses; the same object for everybody in this process."""
+    """The cluster at these addresses; one object for the whole process."""
     known = _clusters.get(access)
     if known is None:
         while len(_clusters) >= CLUSTERS_LIMIT:
@@ -159,8 +159,8 @@ class Cluster:
     ) -> dict[TopicPartition, Produced]:
         """Append batches; returns when all are committed, or those that lastingly failed have their error.
 
-        What failed for a while is sent again with the same bytes, so batches should carry a producer id and
-        sequences, by which the broker knows them again.
+        Batches with a retriable error are sent again with the same bytes, so they should carry a producer id
+        and sequences, by which the broker recognises them.
         """
         left = {place: list(some) for place, some in batches.items()}
         outcome: dict[TopicPartition, Produced] = {}
@@ -232,13 +232,13 @@ class Cluster:
 
 
 def _unreachable(access: Access, error: BaseException) -> UnreachableError:
-    # What connect() says about brokers of its own process, and how to start one, is no help to Spark's.
+    # connect() also says how to start a broker in this process, which does not help a user of Spark.
     words = reason(error) if error.__cause__ is None else error.__cause__.args[0]
     return UnreachableError(f"no broker answers at {access.servers} in {access.connect_timeout:g} s: {words}")
 
 
 def reason(error: BaseException | type[BaseException]) -> str:
-    """An error of Kafka in words."""
+    """The message of an error of Kafka."""
     if isinstance(error, type):
         return str(getattr(error, "description", "") or error.__name__)
     return str(error) or type(error).__name__
@@ -253,7 +253,7 @@ def _error(place: TopicPartition, error: type[KafkaError], servers: str) -> Exce
 
 
 def _is_retriable(error: type[KafkaError] | None) -> bool:
-    # What does not exist is for the caller to judge: it may be gone for good.
+    # The caller decides about a missing topic or partition: it may be gone for good.
     return error is not None and bool(error.retriable) and not issubclass(error, UnknownTopicOrPartitionError)
 
 

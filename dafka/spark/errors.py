@@ -1,4 +1,4 @@
-"""What can go wrong between Spark and a broker, each with a message that stands on its own."""
+"""The errors between Spark and a broker; each message can be understood on its own."""
 
 from __future__ import annotations
 

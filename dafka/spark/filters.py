@@ -1,4 +1,4 @@
-"""Filters that Spark pushes down, turned into what need not be read.
+"""Filters that Spark pushes down, applied to the ranges that are read.
 
 ``topic`` and ``partition`` choose partitions, ``offset`` cuts ranges, ``timestamp`` moves their beginnings.
 The first three are carried out here for good; timestamps of records need not ascend, so what is cut off by
@@ -47,14 +47,14 @@ _BINARY = (
 
 
 class Pushed:
-    """What is known from the filters given to :meth:`take`. Picklable."""
+    """The conditions from the filters given to :meth:`take`. Picklable."""
 
     def __init__(self) -> None:
         self._choosing: list[Filter] = []
         self._nothing = False
         self._first: int | None = None
         self._end: int | None = None
-        self.min_timestamp: int | None = None  # ms; no record before it is wanted
+        self.min_timestamp: int | None = None  # ms; earlier records are filtered out
 
     def take(self, filters: Iterable[Filter]) -> list[Filter]:
         """Take filters, all of which hold; those come back that Spark has to evaluate still."""

@@ -1,4 +1,4 @@
-"""The Python that Spark starts its workers with, and whether it has what they need.
+"""Checks that the Python of Spark's workers has the packages that they need.
 
 Spark takes PYSPARK_PYTHON, or else the ``python3`` of PATH, which may be another one than that of the
 program: then a worker would fail in the middle of a query, for want of packages that the program has.
@@ -15,13 +15,13 @@ from typing import Any
 
 from dafka.protocol.errors import DafkaError
 
-# What a worker imports of the extra 'spark' and of dafka's own requirements; Spark itself brings PySpark.
+# The packages that a worker imports, of the extra 'spark' and of dafka's requirements; Spark brings PySpark.
 _PACKAGES = ("dafka", "pyarrow", "kafka", "gevent", "diskcache", "crc32c")
 _LOOK = (
     "import sys; from importlib.util import find_spec\n"
     "print(*[name for name in sys.argv[1:] if find_spec(name) is None])"
 )
-_SECONDS = 30.0  # that an interpreter may take to say what it has
+_SECONDS = 30.0  # an interpreter may take to list its packages
 _VARIABLE = "PYSPARK_PYTHON"
 
 
@@ -34,7 +34,7 @@ def check_workers(spark: Any) -> None:
     try:
         context = spark.sparkContext
         executable, shipped = context.pythonExec, tuple(context._python_includes or ())
-    except Exception:  # a client of Spark Connect, whose workers are not this program's to choose
+    except Exception:  # with Spark Connect the server chooses the workers' Python
         return
     if executable != sys.executable:
         _check(executable, tuple(_shipped_paths(shipped)), os.environ.get("PYTHONPATH", ""))
@@ -63,7 +63,7 @@ def _check(executable: str, shipped: tuple[str, ...], path: str) -> None:
             cwd="/",  # the program's folder is not on the path of a worker
         )
     except (OSError, subprocess.TimeoutExpired):
-        return  # Spark will say what is wrong with it
+        return  # Spark will report the error
     missing = said.stdout.split()
     if said.returncode == 0 and missing:
         raise InterpreterError(

@@ -1,4 +1,4 @@
-"""Java for Spark: which one there is on this machine. ``python -m dafka.spark.java`` prints its home."""
+"""Finds a Java for Spark on this machine. ``python -m dafka.spark.java`` prints its home."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def find_java() -> str:
 
 
 def java_version(home: str) -> int | None:
-    """The feature release of the Java there; None if there is none that runs."""
+    """The feature release of the Java in this home; None if it does not run."""
     try:
         done = subprocess.run(
             [os.path.join(home, "bin", "java"), "-version"], capture_output=True, text=True, timeout=_SECONDS

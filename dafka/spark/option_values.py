@@ -1,4 +1,4 @@
-"""What the text of an option means: numbers, times, topics, offsets. Errors are ValueErrors that say what was
+"""Parsing the text of an option: numbers, times, topics, offsets. Errors are ValueErrors that say what was
 expected; the caller adds the option's name.
 """
 
@@ -87,7 +87,7 @@ def pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from None
+        raise ValueError(f"{text!r} is not a valid regular expression: {error}") from None
     if not text:
         raise ValueError("the pattern is empty")
     return text

@@ -126,7 +126,7 @@ _WITHOUT_PREFIX = ("bootstrap.servers",)  # of Kafka's own, those that may be sa
 
 
 class Subscription(NamedTuple):
-    """Which partitions are read; one of the three is set."""
+    """The partitions to read; one of the three is set."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -156,7 +156,7 @@ class Access(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """What the options of a read say."""
+    """The parsed options of a read."""
 
     access: Access
     subscription: Subscription
@@ -175,7 +175,7 @@ class ReadOptions(NamedTuple):
 
 
 class WriteOptions(NamedTuple):
-    """What the options of a write say. ``compression`` None: none; sizes in octets."""
+    """The parsed options of a write. ``compression`` None: uncompressed; sizes in octets."""
 
     access: Access
     topic: str | None = None
@@ -276,7 +276,7 @@ class _Given:
 
 
 def _refuse(name: str, known: Mapping[str, str]) -> None:
-    """Raise the error for an option that is not known, unless it is one without effect."""
+    """Raise the error for an unknown option, unless it is one without effect."""
     if name.startswith("kafka."):
         own = name.removeprefix("kafka.")
         if own in _WITHOUT_EFFECT:
@@ -351,7 +351,7 @@ def _offsets(option: str, text: str) -> Position:
     if wrong := [(place, value) for place, value in offsets.items() if value < EARLIEST]:
         (topic, number), value = wrong[0]
         raise ValueError(
-            f"{value} is no offset (-1 latest, -2 earliest), for partition {number} of {topic!r}"
+            f"{value} is not an offset (-1 latest, -2 earliest), for partition {number} of {topic!r}"
         )
     return Position(option, offsets=offsets)
 

@@ -1,4 +1,4 @@
-"""Which partition a record goes to: by its key, as Kafka's own clients decide (murmur2)."""
+"""Choosing a record's partition by its key, as Kafka's own clients do (murmur2)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
 
 
 def from_json(tree: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """What :func:`to_json` made. Raises OffsetError for anything else, such as another source's offsets."""
+    """Parse what :func:`to_json` wrote. Raises OffsetError for other JSON, such as another source's."""
     try:
         return {
             (topic, int(number)): int(offset)
@@ -130,8 +130,8 @@ class Planner:
     def ranges(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[OffsetRange]:
-        """The ranges of a micro-batch, cut as options say. What partitions that were added have lost at their
-        beginning was never read: it is lost data.
+        """The ranges of a micro-batch, cut as options say. Records that an added partition has
+        lost at its beginning were never read: they are lost data.
 
         A query that was killed in its very first micro-batch begins anew where options say, with the end that
         was planned. Where that is in front of the beginning, because the query begins at the latest offsets,

@@ -1,4 +1,4 @@
-"""Reading a range of offsets as Arrow batches: what a task of Spark does.
+"""Reading a range of offsets as Arrow batches, in a task of Spark.
 
 Batches are fetched ahead in a thread of their own while the ones before are decoded. A range ends at its
 end offset; offsets in it that have no record (compaction, transaction markers) are passed over. Records that
@@ -24,7 +24,7 @@ from dafka.spark.ranges import OffsetRange
 
 ROWS = 64 * 1024  # in one Arrow batch, about
 OCTETS = 32 * 1024 * 1024  # of keys and values in one, about
-_EMPTY_FETCHES = 3  # answers without anything, below the end, before the range is given up
+_EMPTY_FETCHES = 3  # empty answers below the end before the range is given up
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 ARROW_FIELDS = {
@@ -144,7 +144,7 @@ class RangeReader:
 
 
 class _Rows:
-    """Columns on their way into one Arrow batch."""
+    """The columns of the next Arrow batch."""
 
     def __init__(self, offsets: OffsetRange, schema: pa.Schema) -> None:
         self._topic, self._partition = offsets.topic, offsets.partition
@@ -160,7 +160,7 @@ class _Rows:
         self.octets += columns.keys.nbytes + columns.values.nbytes
 
     def take(self) -> pa.RecordBatch:
-        """What was added as one Arrow batch, and begin anew."""
+        """Return the added rows as one Arrow batch, and start the next one."""
         arrays = [self._array(name) for name in self._schema.names]
         self._parts, self.count, self.octets = [], 0, 0
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

@@ -41,14 +41,14 @@ _TYPES: dict[str, tuple[str, ...]] = {
     "headers": ("array<struct<key:string,value:binary>>",),
     "timestamp": ("timestamp",),
 }
-# What Spark says about the query that a task belongs to.
+# Spark's local properties that name the query of a task.
 _QUERY_ID = "sql.streaming.queryId"
 _RUN_ID = "spark.jobGroup.id"
 _BATCH_ID = "streaming.sql.batchId"
 
 
 class Written(WriterCommitMessage):
-    """What a task tells the driver. ``query`` and ``run`` are empty for a batch write."""
+    """The report of a task to the driver. ``query`` and ``run`` are empty for a batch write."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class _Sink:
                     writer.write(batch)
                 writer.flush()
             except BaseException:
-                # Left open, it would keep who reads committed records waiting until its time is over.
+                # An open transaction would block readers of committed records until it times out.
                 if writer.places:
                     end(brokers, [transaction], commit=False)
                 raise
@@ -141,7 +141,7 @@ class BatchSink(_Sink, DataSourceArrowWriter):
                 self._shut_out()
 
     def _shut_out(self, but: Sequence[TaskTransaction] = ()) -> None:
-        """Nothing is written any more: not by what a failed write left running, nor by a slower attempt."""
+        """Fence all tasks that may still write: those of a failed write, and slower attempts."""
         declare_over(self._brokers, self._job, self._options.transaction_timeout)
         abandon(self._brokers, self._job, self._options.transaction_timeout, begun=True, but=but)
 
@@ -188,7 +188,7 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
                 notes.finish(batchId)
                 abandon(self._brokers, query, timeout)
                 return
-            # What is open else, earlier runs have left, or other attempts at these tasks.
+            # Other open transactions are of earlier runs, or of other attempts at these tasks.
             abandon(self._brokers, query, timeout, but=transactions)
             if transactions:
                 where = min(message.where for message in written if message.where is not None)
@@ -208,7 +208,7 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
             timeout = self._options.transaction_timeout
             told = {message.query: message.run for message in messages if isinstance(message, Written)}
             for query, run in told.items():
-                # What is decided stays so: the next run of the query commits it.
+                # A noted decision stays: the next run of the query commits the transactions.
                 if Notes(self._brokers, query).last().batch < batchId:
                     end(self._brokers, _transactions(messages), commit=False)
                     declare_over(self._brokers, run, timeout)
@@ -241,7 +241,7 @@ def check_columns(options: WriteOptions, schema: StructType) -> None:
 
 
 def check_target(options: WriteOptions) -> None:
-    """Raises what every task would meet: UnreachableError, UnknownTopicError for the option topic."""
+    """Raise what every task would meet: UnreachableError, or UnknownTopicError for the option topic."""
     brokers = cluster(options.access)
     topics = [] if options.topic is None else [options.topic]
     for name, topic in brokers.metadata(topics, create=True).topics.items():

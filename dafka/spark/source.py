@@ -1,4 +1,4 @@
-"""The data source ``dafka``: what Spark calls. The work is done in the plain classes next to this one.
+"""The data source ``dafka``: the classes that Spark calls. The modules next to this one do the work.
 
 Columns and options are those of Spark's own Kafka source. Spark calls this in several Python processes: one
 that makes the data source, one that plans (for a streaming query it stays), and those of the executors,
@@ -90,7 +90,7 @@ class DafkaDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What goes into ``format()``."""
+        """The name for ``format()``."""
         return FORMAT
 
     def schema(self) -> StructType:
@@ -124,7 +124,7 @@ class DafkaDataSource(DataSource):
 
 
 class RangePartition(InputPartition):
-    """What a task reads."""
+    """The range that a task reads."""
 
     def __init__(self, offsets: OffsetRange, min_timestamp: int | None = None) -> None:
         self.offsets = offsets
@@ -132,7 +132,7 @@ class RangePartition(InputPartition):
 
 
 class _Reading:
-    """What both readers have: options, columns, and how a task reads."""
+    """The base of both readers: options, columns, and how a task reads."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options: ReadOptions = read_options(options)
@@ -204,7 +204,7 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there when it is first asked for is all there is."""
+        """Fix the end of the query at the offsets of the first look."""
         self._what_is_there_now = True
 
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
@@ -237,7 +237,7 @@ class StreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow
             return [RangePartition(offsets) for offsets in ranges]
 
     def _planner(self) -> Planner:
-        # Not in the constructor: what is raised there, PySpark reports as an error of its own.
+        # Not in the constructor: PySpark reports errors raised there as its own.
         check_streaming(self._options)
         return super()._planner()
 

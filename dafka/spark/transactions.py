@@ -3,11 +3,11 @@
 Each task writes in a transaction of its own and leaves it open; attempts at the same task that may run at the
 same time have different ones. When all have written, the driver aborts what other attempts and earlier runs
 have left open and decides: for a streaming query it first notes the number of the micro-batch and its
-transactions, durably, as an offset that the query's own group has committed at the broker, looks whether
-all transactions are as their tasks left them, and then commits them one after the other. A query that died
-before the note starts the micro-batch again, and one that died behind it finds the note: its tasks write
-nothing, and the driver commits what is still open. So who reads with ``isolation.level=read_committed`` sees
-each record of a micro-batch once.
+transactions, durably, as an offset that the query's own group has committed at the broker, looks whether all
+transactions are as their tasks left them, and then commits them one after the other. A query that died before
+the note starts the micro-batch again, and one that died behind it finds the note: its tasks write nothing,
+and the driver commits what is still open. So readers with ``isolation.level=read_committed`` see each record
+of a micro-batch once.
 
 A task of a run that was taken for dead may come late, and abort what the new run has written under the same
 id. In front of the note the driver takes the note back when it looks; behind it, the task finds the note.
@@ -16,9 +16,9 @@ When a write fails, Spark lets other tasks of it run on for a while, and so it d
 attempts at a task. So the driver notes at the broker that a write is over, then aborts what is open and shuts
 out every task that has begun; one that begins later finds that note.
 
-What it rests on: a query that died between the note and the last commit is started again within the
-transactions' timeout (``kafka.transaction.timeout.ms``). If it is not, the broker has aborted some, and the
-query fails saying so.
+Assumption: a query that died between the note and the last commit is started again within the transactions'
+timeout (``kafka.transaction.timeout.ms``). Otherwise the broker has aborted some of them, and the query fails
+with an error that says so.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 _PREFIX = "dafka-spark"
 _EMPTY, _ONGOING, _COMMITTED = "Empty", "Ongoing", "CompleteCommit"
 _OPEN = (_ONGOING, "PrepareCommit")
-_NOTE_LIMIT = 4000  # characters that a broker takes beside a committed offset
+_NOTE_LIMIT = 4000  # characters of metadata that a broker takes with a committed offset
 
 
 class TaskTransaction(NamedTuple):
@@ -142,7 +142,7 @@ def _described(cluster: Cluster, names: list[str]) -> dict[str, TransactionDescr
 
 
 class Note(NamedTuple):
-    """What was decided last: a micro-batch (-1: none yet), and which transactions were to be committed.
+    """The last decision: a micro-batch (-1: none yet), and the transactions to commit.
 
     ``names`` are their ids, ``digest`` is of those and of who their producers were.
     """
@@ -166,7 +166,7 @@ class Notes:
         self._group = f"{_PREFIX}-{query}"
 
     def last(self) -> Note:
-        """What was decided last."""
+        """The last decision."""
         found: dict[TopicPartition, CommittedOffset] = self._cluster.call("fetch_offsets", self._group)
         if not found:
             return Note()
@@ -214,7 +214,7 @@ class Notes:
 
 
 def _digest(transactions: Iterable[TaskTransaction]) -> str:
-    """What tells these transactions from later ones with the same ids."""
+    """A digest that tells these transactions from later ones with the same ids."""
     lines = sorted(f"{name} {producer_id} {epoch}" for name, producer_id, epoch in transactions)
     return blake2b("\n".join(lines).encode(), digest_size=8).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Writing Arrow batches to topics: what a task of Spark does.
+"""Writing Arrow batches to topics, in a task of Spark.
 
 Rows go to partitions as Kafka's clients send them: where the column ``partition`` says, else by key, else to
 the partitions in turn. The rows of one partition keep their order. While the broker commits what one Arrow
@@ -39,7 +39,7 @@ class RecordWriter:
     """Writes the rows of one task. ``with`` it; :meth:`write` as often as wanted; :meth:`flush` at the end.
 
     ``identity`` and ``transactional_id`` are those of a transaction that the caller begins and ends; without
-    them the writer asks for a producer id, so that the broker knows batches again that it is sent twice.
+    them the writer asks for a producer id, so that the broker recognises batches that it is sent twice.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RecordWriter:
         return self._written
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Write rows. What is wrong with earlier ones may be raised here, too.
+        """Write rows. Errors of earlier rows may be raised here, too.
 
         Raises ColumnError (a null where there must be none, no such partition), UnknownTopicError,
         UnreachableError, WriteError.

@@ -13,7 +13,7 @@ from . import jars
 from .jars import UnavailableError
 from .node import StartError, java, running
 
-SKIPPED = 77  # what test harnesses take for "cannot be run here"
+SKIPPED = 77  # the exit status by which test harnesses skip
 
 
 def main() -> int:

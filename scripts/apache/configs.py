@@ -1,4 +1,4 @@
-"""Which settings a running node of Apache Kafka has, as JSON that is the same for every run of a version."""
+"""The settings of a running node of Apache Kafka, as JSON that is the same for every run of a version."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _described(client: _Client, kind: int, name: str) -> dict[str, dict[str, Any
 
 
 def _update(client: _Client, name: str, setting: dict[str, Any]) -> str:
-    """Only trying says whether a setting may be changed for all brokers at once."""
+    """Find out by trying whether a setting may be changed for all brokers at once."""
     if setting.get("update") == READ_ONLY:
         return READ_ONLY
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource

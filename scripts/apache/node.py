@@ -111,7 +111,7 @@ class Node:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # a Ctrl-C is for who runs this; the node is stopped by it
+                start_new_session=True,  # Ctrl-C is for this process, which stops the node
                 preexec_fn=_end_with_parent,
             )
         give_up = time.monotonic() + START_SECONDS
@@ -193,7 +193,7 @@ _PARENT_DEATH_SIGNAL = 1
 
 
 def _end_with_parent() -> None:
-    """Runs in the child: nobody else could stop it then."""
+    """Runs in the child: without it, a killed parent would leave the node running."""
     if _prctl is not None:
         _prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 

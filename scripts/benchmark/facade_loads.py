@@ -1,4 +1,4 @@
-"""What a program may ask of a Kafka besides small values in a few partitions, done by either's clients.
+"""Loads other than small values in a few partitions, for this project's clients and for kafka-python's.
 
 Each load is done by this project's clients over a broker in the same process, and by kafka-python's over the
 listener of a broker in another one: the mock broker, which the other lines compare with, has four partitions
@@ -44,7 +44,7 @@ def by_kafka_python(link: Connection, load: Load, **options: Any) -> Figures:
 
 
 def listening_broker(link: Connection, *, partitions: int) -> Figures:
-    """Runs until the other side is done."""
+    """Run a broker that listens, until the other side is done."""
     from dafka import Broker
 
     with Broker(default_partitions=partitions, listen="127.0.0.1:0") as broker:
@@ -161,7 +161,7 @@ def paced_latency(kafka: Any, servers: str, *, seconds: float) -> Figures:
 
 
 def text(size: int) -> bytes:
-    """Bytes that compress about as well as text does."""
+    """Bytes that compress about as well as text."""
     words = Random(size).choices(WORDS, k=size // 3 + 1)
     return b"".join(words)[:size]
 

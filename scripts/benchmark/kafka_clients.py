@@ -1,4 +1,4 @@
-"""What Kafka's clients measure at a broker in another process, whichever it is."""
+"""Measurements with Kafka's clients at any broker in another process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from processes import Figures
 
 SECONDS = 120.0
 BATCH = 10_000
-TOO_MANY = 1_000_000  # records that librdkafka may hold back; its memory is not what is measured
+TOO_MANY = 1_000_000  # records that librdkafka may buffer: its memory limit is not measured
 
 
 def new_topic(servers: str, partitions: int) -> str:
-    """One that nothing has written to."""
+    """Create a topic; returns its name."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     name = f"bench-{uuid.uuid4().hex[:12]}"

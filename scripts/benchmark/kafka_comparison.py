@@ -113,7 +113,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _measured(program: Callable[..., Figures], position: int = 0, **options: object) -> Figure:
-    """In a process of its own."""
+    """The figures of one measurement, run in a process of its own."""
     return lambda server: run(partial(program, servers=server.servers, **options))[position]
 
 

@@ -15,7 +15,7 @@ from processes import Figures
 TOPIC = "bench"
 VALUE = bytes(100)
 PARTITIONS = 4  # of the mock broker's topics
-API_VERSION = (2, 3)  # later ones open with a version of ApiVersions that the mock broker does not know
+API_VERSION = (2, 3)  # newer clients begin with a version of ApiVersions that the mock broker does not know
 
 
 def mock_broker(link: Connection, *, records: int = 0) -> Figures:
@@ -78,7 +78,7 @@ def first_record(link: Connection) -> Figures:
     began = perf_counter()
     from kafka import KafkaConsumer, KafkaProducer
 
-    producer = KafkaProducer(**options)  # one that nobody holds may drop what it has not sent
+    producer = KafkaProducer(**options)  # an unreferenced producer may drop records that it has not sent
     producer.send(TOPIC, VALUE)
     next(KafkaConsumer(TOPIC, **options, auto_offset_reset="earliest"))
     ended = perf_counter()
@@ -86,7 +86,7 @@ def first_record(link: Connection) -> Figures:
     return (ended - began,)
 
 
-# What follows is the measuring itself, the same for kafka-python's classes and for ours.
+# The measurements below are the same for kafka-python's classes and for ours.
 
 
 def send_rate(producer: Any, count: int) -> float:

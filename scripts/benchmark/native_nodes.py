@@ -22,7 +22,7 @@ IDLE_SECONDS = 3.0  # that the processor time of idle nodes is taken over
 
 
 def send(link: Connection, *, count: int, size: int, kind: str = "raw") -> Figures:
-    """Records sent in a second to whoever consumes."""
+    """Records sent in a second to the consumers."""
     from dafka import Producer, Tower
 
     value = bytes(size)
@@ -118,7 +118,7 @@ def send_and_flush(link: Connection, *, count: int, size: int, kind: str = "raw"
 
 
 def store(link: Connection) -> Figures:
-    """Keeps what comes until the other side is done."""
+    """A store that runs until the other side is done."""
     from dafka import Store
 
     with tempfile.TemporaryDirectory() as folder, Store(folder, tower=link.recv()):

@@ -1,4 +1,4 @@
-"""Measurements run in fresh processes: nothing that one leaves behind can help or hinder the next."""
+"""Measurements run in fresh processes, so that no measurement affects the next one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(*programs: Callable[..., Figures]) -> Figures:
         return _collect(results)
     finally:
         for process in processes:
-            process.kill()  # it has said what it measured, or waits for one that failed
+            process.kill()  # it has reported its figures, or waits for a process that failed
             process.join()
 
 

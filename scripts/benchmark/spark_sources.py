@@ -1,4 +1,4 @@
-"""What `scripts/bench spark` reads and writes: topics of one content, and a source that has it in memory."""
+"""Data for `scripts/bench spark`: topics, and a Spark source with the same rows in memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fill(servers: str, topic: str, records: int) -> None:
 
 
 def filled(records: int) -> int:
-    """How many records :func:`fill` really writes."""
+    """The number of records that :func:`fill` writes."""
     return records // PARTITIONS // BATCH * BATCH * PARTITIONS
 
 

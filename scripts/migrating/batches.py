@@ -1,4 +1,4 @@
-"""Batches on their way: as they are where that is allowed, otherwise taken apart and put together anew."""
+"""Batches to copy: unchanged where possible, otherwise decoded and encoded anew."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def committed(
 
 
 def piece(batch: bytes, header: BatchHeader, start: int, end: int) -> Piece | None:
-    """What a batch has from one offset of the source to another; None if that is nothing.
+    """The part of a batch between two offsets of the source; None if it is empty.
 
     A batch with gaps, with a broker's timestamps, or that is wanted in part only is written anew: a broker
     takes none whose offsets have gaps, and its timestamps have to stay what they were.

@@ -61,13 +61,13 @@ class Progress:
         return self.destination - self.destination_start
 
     def place(self, source: int, destination: int) -> None:
-        """Note that the record at one offset is the one at the other."""
+        """Note that the record at one offset of the source has the other offset in the destination."""
         last = self.shifts[-1] if self.shifts else (self.source_start, self.destination_start)
         if source - destination != last[0] - last[1] and source > last[0]:
             self.shifts.append((source, destination))
 
     def catch_up(self, destination: int) -> bool:
-        """Take it that the destination ends there; False if no planned batch does."""
+        """Assume that the destination ends there; False if no planned batch ends there."""
         if destination != self.destination:
             source = dict(self.planned).get(destination)
             if source is None:
@@ -102,7 +102,7 @@ class Checkpoint:
         except sqlite3.OperationalError as error:
             raise MigrationError(f"{path} is in use, or cannot be written: {error}") from error
         except sqlite3.DatabaseError as error:
-            raise MigrationError(f"{path} is no checkpoint of a migration: {error}") from error
+            raise MigrationError(f"{path} is not a checkpoint of a migration: {error}") from error
         if row is None:
             self._database.execute("INSERT INTO migration VALUES (?, ?)", (source, destination))
         elif row != (source, destination):
@@ -116,7 +116,7 @@ class Checkpoint:
             self._database.close()
 
     def topics(self) -> dict[str, bool]:
-        """Those that were begun, and whether the migration created them."""
+        """The topics that were begun, and whether the migration created them."""
         with self._lock:
             rows = self._database.execute("SELECT name, created FROM topics").fetchall()
         return {name: bool(created) for name, created in rows}

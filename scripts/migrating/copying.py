@@ -1,10 +1,10 @@
 """Copying partitions, several at a time, each record once.
 
-Who copies is an idempotent producer with an id of its own for each partition, which the checkpoint keeps, and
-the sequence of a record follows from its offset in the destination. What is sent is noted first, so the
-destination's end says how far a killed or interrupted copy came, whatever the source has let go of since; and
-a request of a killed process that arrives late is refused or recognised by its sequence. This takes that
-nobody else writes to the destination's topics before the switch, which is checked with every answer.
+Each partition is copied by an idempotent producer with an id of its own, which the checkpoint keeps, and the
+sequence of a record follows from its offset in the destination. Batches are noted before they are sent, so
+the destination's end says how far a killed or interrupted copy came, whatever the source has deleted since;
+and a late request of a killed process is refused or recognised by its sequence. No other client may write to
+the destination's topics before the switch, which is checked with every answer.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Copy:
         self._source = source.connection
         self._destination = destination.connection
         self._checkpoint = checkpoint
-        self._copied = copied  # is told numbers of records
+        self._copied = copied  # called with numbers of records
         self._stopping = stopping
 
     def run(self, partitions: Sequence[Progress], ends: Ends | None, jobs: int) -> None:
@@ -122,7 +122,7 @@ class Copy:
         self._checkpoint.save([one for one in wanted if one.source != before[one.key]])
 
     def _plan(self, one: Progress, answer: Fetched, end: int) -> tuple[list[Piece], int]:
-        """What is to be produced, and where the source is read on afterwards."""
+        """The batches to produce, and the offset at which reading of the source continues."""
         pieces, position, destination = [], one.source, one.destination
         for header, batch in committed(answer.batches, answer.aborted):
             found = None if batch is None else piece(batch, header, position, end)
@@ -179,8 +179,8 @@ class Copy:
             self._synchronise(unclear, renew=True)
 
     def _synchronise(self, partitions: Sequence[Progress], *, renew: bool = False) -> None:
-        """Find out what the destination has beyond what is noted; a producer id for who has none, or where
-        the one it has is no longer known. A destination that is away is waited for."""
+        """Find the records that the destination has beyond the checkpoint. Partitions without a producer id,
+        or with one that the destination has forgotten, get a new one. Waits for an absent destination."""
         give_up = time.monotonic() + PATIENCE
         pause = PAUSE
         while True:
@@ -215,12 +215,12 @@ class Copy:
 
 
 def ends_of(side: Side, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-    """Where the committed records of partitions end."""
+    """The end offsets of the committed records of partitions."""
     return _offsets(side, partitions, LATEST)
 
 
 def starts_of(side: Side, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-    """Where the records of partitions begin."""
+    """The first offsets of partitions."""
     return _offsets(side, partitions, EARLIEST)
 
 

@@ -1,4 +1,4 @@
-"""The settings that were made for topics, and which of them the destination takes."""
+"""Copying the settings that were made for topics, as far as the destination accepts them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def finish(source: Side, destination: Side, checkpoint: Checkpoint, topics: Iter
 
 
 def _take_over(destination: Side, topic: str, settings: Settings) -> list[str]:
-    """Set what the destination takes; the rest, each with its reason."""
+    """Set what the destination accepts; returns the refused settings with their reasons."""
     problems = []
     taken: dict[str, str] = {}
     for key, value in sorted(settings.items()):
@@ -71,7 +71,7 @@ def _take_over(destination: Side, topic: str, settings: Settings) -> list[str]:
     if outcome.error is None:
         return problems
     wanted, taken = taken, {}
-    for key, value in wanted.items():  # one it does not know has all of them refused
+    for key, value in wanted.items():  # an unknown setting has all of them refused
         outcome = _set(destination, topic, {**taken, key: value}, validate_only=True)
         if outcome.error is None:
             taken[key] = value

@@ -1,4 +1,4 @@
-"""Which topics are copied, and how they come to be in the destination."""
+"""Choosing the topics to copy, and creating them in the destination."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .settings import settings_of
 
 log = logging.getLogger(__name__)
 
-# While records are copied nothing may be let go of, and a batch that is written anew may be a little longer.
+# During the copy nothing may be deleted, and a batch that is encoded anew may be a little longer.
 MEANWHILE = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 LONGER = 1 << 20
 MAX_MESSAGE = "max.message.bytes"

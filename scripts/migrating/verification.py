@@ -95,7 +95,7 @@ def checksum(
         except KafkaError as failure:
             answer, error = None, str(failure)
         if error == "OffsetOutOfRangeError" and position < answer.log_start_offset:
-            position = min(answer.log_start_offset, end)  # the count will differ, and say so
+            position = min(answer.log_start_offset, end)  # the counts will differ and show it
         elif not error:
             for header, batch in committed(answer.batches, answer.aborted):
                 if batch is not None and header.count:

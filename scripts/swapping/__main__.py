@@ -16,11 +16,11 @@ from rewriting import Note, NotPythonError, rewrite
 
 SUFFIXES = (".py", ".pyi")
 PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Dockerfile", ".git")
-FEW_FILES = 32  # for which further processes take longer to start than they save
+FEW_FILES = 32  # fewer files are not worth starting further processes
 
 
 class Outcome(NamedTuple):
-    """What became of one file."""
+    """The result for one file."""
 
     path: Path
     changed: bool = False
@@ -172,7 +172,7 @@ if __name__ == "__main__":
     try:
         status = main()
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the differences has gone, as head does
+    except BrokenPipeError:  # the reader of the differences has gone, as head does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     sys.exit(status)

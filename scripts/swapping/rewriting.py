@@ -119,7 +119,7 @@ class _CompatNames(cst.CSTVisitor):
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         if _dotted(node) == OURS:
             return False
-        node.value.visit(self)  # not the attribute's own name: x.compat is nobody's variable
+        node.value.visit(self)  # not the attribute's own name: x.compat is not a variable
         return False
 
     def visit_Arg(self, node: cst.Arg) -> bool:
@@ -373,7 +373,7 @@ def _is(name: str | None, package: str) -> bool:
 
 
 def _dotted(node: Any) -> str:
-    """``a.b.c`` of a chain of attributes; empty parts for what is no name."""
+    """``a.b.c`` of a chain of attributes; empty parts for anything but names."""
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute):
@@ -386,7 +386,7 @@ def _is_sys_modules(node: Any) -> bool:
 
 
 def _text(node: Any) -> str | None:
-    """What a plain string literal says, as it is written."""
+    """The text of a plain string literal, as written in the source."""
     if isinstance(node, cst.SimpleString) and "b" not in node.prefix.lower():
         return node.raw_value
     return None

@@ -127,7 +127,7 @@ def test_a_file_that_is_no_zpl_is_named_with_the_line(tmp_path: Path) -> None:
         (["consume", "hello", "--from", str(2**63)], "is neither earliest"),
         (["perf", "producer", "1", "1", "--hold", "nan"], "'--hold'"),
         (["consume", "hello", "--high-watermark", str(2**31)], "high_water_mark is a number of messages"),
-        (["consume", "hello", "--pub", "tcp://127.0.0.1:99999"], "'tcp://127.0.0.1:99999' is no address of"),
+        (["consume", "hello", "--pub", "tcp://127.0.0.1:99999"], "'tcp://127.0.0.1:99999' is not an address"),
     ],
 )
 def test_values_that_cannot_be_are_named_before_anything_starts(arguments: list[str], says: str) -> None:

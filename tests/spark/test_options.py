@@ -126,7 +126,7 @@ def test_batches_are_as_large_as_asked_and_no_larger_than_a_request():
         ({"failOnDataLoss": "yes"}, "option failOnDataLoss: expected true or false, not 'yes'"),
         ({"includeHeaders": "1"}, "expected true or false"),
         ({"startingOffsets": "first"}, 'expected {"topic"'),
-        ({"startingOffsets": '{"t": {"0": -3}}'}, "-3 is no offset"),
+        ({"startingOffsets": '{"t": {"0": -3}}'}, "-3 is not an offset"),
         ({"startingOffsets": '{"t": {"x": 3}}'}, 'expected {"topic"'),
         ({"startingOffsets": '{"t": {"0": 1.5}}'}, 'expected {"topic"'),
         ({"startingOffsets": '{"t": [0]}'}, 'expected {"topic"'),
@@ -151,7 +151,7 @@ def test_bad_options_of_a_read_are_named(options, reason):
 
 
 def test_a_pattern_that_is_none_is_refused():
-    with pytest.raises(OptionError, match="is no regular expression"):
+    with pytest.raises(OptionError, match="is not a valid regular expression"):
         read_options({**SERVERS, "subscribePattern": "("})
 
 

@@ -164,7 +164,8 @@ def test_importing_the_plugin_takes_no_time():
 # ------------------------------------------------------------------------------------------ a hundred brokers
 
 HUNDRED = """
-    import gc, os, threading
+    import faulthandler, gc, os, threading
+    faulthandler.dump_traceback_later(50, exit=True)  # shows where it hangs, before the test gives up
     from compat.kafka import KafkaConsumer, KafkaProducer
     from dafka.testing import TestBroker, wait_until
 

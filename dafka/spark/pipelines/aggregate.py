@@ -27,7 +27,7 @@ from dafka.spark.pipelines.running import (
 
 
 class Windows(NamedTuple):
-    """What is computed. Times as Spark writes them (``10 minutes``); columns are those of ``schema``."""
+    """The windows and their columns. Times as in Spark (``10 minutes``); columns are those of ``schema``."""
 
     schema: str
     time: str
@@ -93,7 +93,7 @@ def aggregate_topics(
 
 
 def target_options(command: Command) -> Command:
-    """Where windows go: the command gets ``folder`` or ``topic``, and None for the other one."""
+    """The target of the windows: the command gets ``folder`` or ``topic``, and None for the other one."""
 
     @click.option("--to-parquet", "folder", metavar="FOLDER", help="Write windows there ...")
     @click.option("--to-topic", "topic", metavar="TOPIC", help="... or to this topic, as JSON, exactly once.")

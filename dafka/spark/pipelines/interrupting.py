@@ -28,7 +28,7 @@ class InterruptedWork(Exception):
 
 
 def until_signal(work: Callable[[], T], stop: Callable[[], bool], patience: float = 30.0) -> T:
-    """What ``work`` returns or raises, from a thread of its own; to be called by the main thread.
+    """Run ``work`` in a thread of its own; return or raise its outcome. To be called by the main thread.
 
     SIGINT or SIGTERM calls ``stop``, which brings the work to its end within ``patience`` seconds or returns
     False, and raises InterruptedWork. A second signal does not wait for that.

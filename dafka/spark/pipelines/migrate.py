@@ -49,7 +49,7 @@ def migrate_topics(
 
 
 def create_topics(source: Mapping[str, str], target: Mapping[str, str]) -> None:
-    """Have the target's topics as many partitions as the source's. Raises WriteError."""
+    """Create the missing topics, with as many partitions as in the source. Raises WriteError."""
     options = read_options(source)
     counts: dict[str, int] = {}
     for topic, number in cluster(options.access).partitions(options.subscription):

@@ -1,4 +1,4 @@
-"""What the pipelines have in common: options, sessions, triggers, and how they end."""
+"""Shared by the pipelines: options, sessions, triggers, and how they end."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from dafka.spark.session import is_submitted, session
 Command = Callable[..., Any]
 _LOOK = 1  # seconds between two looks at a query
 _MANY = 20  # micro-batches; Spark keeps its reports on the last 100
-BROKER_SECONDS = 10.0  # that a broker may take to answer before Spark is started
+BROKER_SECONDS = 10.0  # a broker may take to answer before Spark is started
 _OURS = re.compile(r"dafka\.spark\.[\w.]+Error: (.*)")
 _SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-# On this machine all that Spark logs as an error is the trace of what is about to be said in one line.
+# On this machine Spark's errors in the log are traces of the error that is about to be printed in one line.
 _LOCAL = _SETTINGS | {"spark.log.level": "FATAL"}
 
 
@@ -100,7 +100,7 @@ def find_brokers(keywords: Mapping[str, Any]) -> None:
 
 
 def _without_traces_of_the_end(spark: SparkSession) -> None:
-    """Have nobody print a trace because a signal to the whole process group ended Java: that is raised."""
+    """Suppress py4j's and PySpark's traces when a signal ends Java; the signal is raised anyway."""
     logging.getLogger().addFilter(_is_not_of_py4j)  # which logs to the root
     with suppress(AttributeError):  # not PySpark's public interface
         accumulators: Any = spark.sparkContext._accumulatorServer
