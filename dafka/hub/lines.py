@@ -1,4 +1,4 @@
-"""Green threads that do something one at a time, in the order in which they came."""
+"""Locks and queues that green threads get through one at a time, in the order in which they came."""
 
 from __future__ import annotations
 
@@ -8,35 +8,32 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import gevent.event
-from gevent.event import Event as Place  # a place in a line, to be waited for
+from gevent.event import Event as Place  # a place in a queue, which is set when it is at the front
 
-__all__ = ["KeyedTurns", "Lines", "Place", "Turns"]
+__all__ = ["FifoLock", "KeyedFifoLocks", "Lines", "Place"]
 
 T = TypeVar("T", bound=Hashable)
 
 
-class Turns:
-    """Lets one green thread at a time through, in the order in which they came."""
+class FifoLock:
+    """A lock of green threads, which get it in the order in which they came: ``with lock:``."""
 
     def __init__(self) -> None:
-        self._taken = False
+        self._held = False
         self._waiting: deque[gevent.event.Event] = deque()
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody has the turn, or waits for it."""
-        return not self._taken
+        """Whether no green thread holds it or waits for it."""
+        return not self._held
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wait for it, and have it for a ``with`` block."""
-        if self._taken:
+    def __enter__(self) -> None:
+        if self._held:
             self._wait()
-        self._taken = True
-        try:
-            yield
-        finally:
-            self._pass_on()
+        self._held = True
+
+    def __exit__(self, *error: object) -> None:
+        self._pass_on()
 
     def _wait(self) -> None:
         mine = gevent.event.Event()
@@ -54,46 +51,46 @@ class Turns:
         if self._waiting:
             self._waiting.popleft().set()
         else:
-            self._taken = False
+            self._held = False
 
 
-class KeyedTurns:
-    """:class:`Turns` of each key that somebody is busy with."""
+class KeyedFifoLocks:
+    """A :class:`FifoLock` for each key that is in use."""
 
     def __init__(self) -> None:
-        self._turns: dict[Hashable, Turns] = {}
+        self._locks: dict[Hashable, FifoLock] = {}
 
     def __len__(self) -> int:
-        return len(self._turns)
+        return len(self._locks)
 
     @contextmanager
-    def turn(self, key: Hashable) -> Iterator[None]:
-        """Wait for the key's turn, and have it for a ``with`` block."""
-        turns = self._turns.setdefault(key, Turns())
+    def held(self, key: Hashable) -> Iterator[None]:
+        """Hold the lock of a key for a ``with`` block."""
+        lock = self._locks.setdefault(key, FifoLock())
         try:
-            with turns.turn():
+            with lock:
                 yield
         finally:
-            if turns.is_free:
-                self._turns.pop(key, None)
+            if lock.is_free:
+                self._locks.pop(key, None)
 
 
 class Lines(Generic[T]):
-    """A line for each of many things. Whoever joins several at once waits for one after the other.
+    """A queue for each of many things. A green thread may join several queues at once and then wait in them.
 
-    Nobody waits for ever for somebody who waits for them: those who came first are before the others in all
-    lines that they share.
+    There is no deadlock: of two green threads, the one that came first is in front in all queues that both
+    have joined.
     """
 
     def __init__(self) -> None:
         self._lines: dict[T, deque[Place]] = {}
 
     def __contains__(self, thing: object) -> bool:
-        """Whether somebody waits for it, or has it."""
+        """Whether a green thread waits in its queue, or is at the front."""
         return thing in self._lines
 
     def join(self, thing: T) -> Place:
-        """The last place in the line for ``thing``; who has it calls :meth:`leave`, whatever happens."""
+        """Join the queue for ``thing`` at its end. The caller must :meth:`leave` it, whatever happens."""
         place = Place()
         line = self._lines.setdefault(thing, deque())
         line.append(place)
@@ -102,7 +99,7 @@ class Lines(Generic[T]):
         return place
 
     def leave(self, thing: T, place: Place) -> None:
-        """Leave the line, from wherever in it."""
+        """Leave the queue, from any place in it."""
         line = self._lines[thing]
         line.remove(place)
         if line:

@@ -8,7 +8,7 @@ from broker.clients import Client, until
 from broker.groups.test_coordinator import stable
 
 from dafka import Broker, Producer, Store
-from dafka.broker.embedded.cleaner import Upkeep
+from dafka.broker.embedded.cleaner import LogCleaner
 from dafka.broker.embedded.expiry import Expiry
 from dafka.broker.groups.group import Group
 from dafka.hub import limits
@@ -88,7 +88,7 @@ def test_a_group_whose_clock_fails_once_still_loses_its_silent_members(client, m
 def test_deleted_topics_lose_their_records_also_after_an_unexpected_error(client, monkeypatch):
     client.create("t")
     client.produce("t", b"a")
-    failures = fails_once(monkeypatch, Upkeep, "_delete_some")
+    failures = fails_once(monkeypatch, LogCleaner, "_delete_some")
     assert client.change("delete_topics", ["t"]) == {"t": None}
     until(lambda: failures and not list(client.core.log.partitions()))
 

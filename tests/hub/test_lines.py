@@ -1,19 +1,19 @@
-"""One at a time, in the order of asking."""
+"""Locks and queues of green threads: one at a time, in the order of asking."""
 
 from __future__ import annotations
 
 import gevent
 
 from dafka.hub.hub import get_hub
-from dafka.hub.lines import KeyedTurns, Lines, Turns
+from dafka.hub.lines import FifoLock, KeyedFifoLocks, Lines
 
 
-def test_turns_are_taken_in_the_order_of_asking_also_when_one_is_given_up():
+def test_a_lock_is_held_in_the_order_of_asking_also_when_a_waiting_green_thread_ends():
     def take_turns() -> list[int]:
-        turns, order = Turns(), []
+        lock, order = FifoLock(), []
 
         def take(number: int) -> None:
-            with turns.turn():
+            with lock:
                 gevent.sleep(0.01)
                 order.append(number)
 
@@ -21,32 +21,32 @@ def test_turns_are_taken_in_the_order_of_asking_also_when_one_is_given_up():
         gevent.sleep(0.005)
         greens[2].kill()
         gevent.joinall(greens)
-        with turns.turn():
+        with lock:
             order.append(99)
         return order
 
     assert get_hub().run(take_turns) == [0, 1, 3, 4, 5, 99]
 
 
-def test_each_key_has_turns_of_its_own_while_somebody_is_busy_with_it():
+def test_each_key_that_is_in_use_has_a_lock_of_its_own():
     def take_turns() -> list[object]:
-        turns, order = KeyedTurns(), []
+        locks, order = KeyedFifoLocks(), []
 
         def take(key: str, number: int) -> None:
-            with turns.turn(key):
+            with locks.held(key):
                 gevent.sleep(0.02 if key == "slow" else 0)
                 order.append((key, number))
 
         greens = [gevent.spawn(take, key, number) for key in ("slow", "fast") for number in range(3)]
         gevent.joinall(greens, raise_error=True)
-        assert len(turns) == 0
+        assert len(locks) == 0
         return order
 
     keys = [[(key, number) for number in range(3)] for key in ("fast", "slow")]
     assert get_hub().run(take_turns) == [*keys[0], *keys[1]]
 
 
-def test_lines_are_kept_also_by_those_who_join_several_and_by_those_who_give_up():
+def test_queues_keep_their_order_for_green_threads_that_join_several_and_when_one_ends():
     def take_turns() -> list[object]:
         lines: Lines[str] = Lines()
         order: list[object] = []

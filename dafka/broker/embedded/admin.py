@@ -17,7 +17,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.embedded.cleaner import Upkeep
+from dafka.broker.embedded.cleaner import LogCleaner
 from dafka.broker.embedded.identity import NODE_ID
 from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.interface.admin import (
@@ -69,14 +69,14 @@ class AdminCalls(AdminInterface):
         log: Log,
         topics: TopicTable,
         configs: ConfigTable,
-        upkeep: Upkeep,
+        log_cleaner: LogCleaner,
         lifecycle: Lifecycle,
     ) -> None:
         self._hub = hub
         self._log = log
         self._topics = topics
         self._configs = configs
-        self._upkeep = upkeep
+        self._log_cleaner = log_cleaner
         self._lifecycle = lifecycle
 
     # -- configuration --------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class AdminCalls(AdminInterface):
                 outcome = Outcome(KafkaStorageError, str(error))
             answers[Resource(*resource)] = outcome
         if not validate_only:
-            self._upkeep.configured()
+            self._log_cleaner.configured()
         return answers
 
     def _alter_one(
@@ -214,7 +214,7 @@ class AdminCalls(AdminInterface):
             return DeletedRecords(OffsetOutOfRangeError)
         try:
             if offset > partition.log_start:
-                run_to_completion(self._hub, self._upkeep.trim, partition, offset)
+                run_to_completion(self._hub, self._log_cleaner.trim, partition, offset)
         except LogError as error:
             self._lifecycle.check()
             log.error("deleting records of %r failed: %s", name, error)

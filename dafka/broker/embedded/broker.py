@@ -21,14 +21,14 @@ import gevent.event
 
 from dafka.broker.embedded.admin import AdminCalls
 from dafka.broker.embedded.adoption import Adoption
-from dafka.broker.embedded.cleaner import Upkeep
+from dafka.broker.embedded.cleaner import LogCleaner
 from dafka.broker.embedded.expiry import Expiry, Search
 from dafka.broker.embedded.identity import NODE_ID, identity
 from dafka.broker.embedded.lifecycle import Lifecycle
-from dafka.broker.embedded.orphaned import forget_gone
+from dafka.broker.embedded.orphaned import forget_orphaned
 from dafka.broker.embedded.records import RecordCalls
 from dafka.broker.embedded.topics import TopicCalls
-from dafka.broker.embedded.truncated import forget_lost
+from dafka.broker.embedded.truncated import forget_truncated
 from dafka.broker.groups.coordinator import Coordinator
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.groups.offsets_expiry import OffsetExpiry
@@ -142,7 +142,7 @@ class EmbeddedBroker(BrokerInterface):
             undo.callback(self._presence.close)
             if options.tower is not None:
                 self._presence.join()
-            forget_lost(self.log, self._writer, self._topics, self._epochs)
+            forget_truncated(self.log, self._writer, self._topics, self._epochs)
             self._producers = ProducerStates(self.log, self._writer)
             self._pending = PendingAppends()
             transactions = TransactionTable(self.log, self._writer, self._topics)
@@ -166,7 +166,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._leaders,
             )
             undo.callback(self._transactions.close)
-            self._upkeep = Upkeep(
+            self._log_cleaner = LogCleaner(
                 hub,
                 self.log,
                 self._writer,
@@ -197,11 +197,11 @@ class EmbeddedBroker(BrokerInterface):
                 self._epochs,
                 self._transactions,
                 self._presence,
-                self._upkeep,
+                self._log_cleaner,
                 self._lifecycle,
             )
             self._admin_calls = AdminCalls(
-                hub, self.log, self._topics, self._configs, self._upkeep, self._lifecycle
+                hub, self.log, self._topics, self._configs, self._log_cleaner, self._lifecycle
             )
             self._expiry = Expiry(hub, self._searches(times, options.offsets_retention_seconds))
             undo.pop_all()  # it runs
@@ -225,7 +225,7 @@ class EmbeddedBroker(BrokerInterface):
 
     def _searches(self, times: GroupTimes, offsets_retention: float) -> list[Search]:
         def gone(pause: Callable[[], object]) -> int:
-            return forget_gone(self.log, self._writer, self._topics, pause)
+            return forget_orphaned(self.log, self._writer, self._topics, pause)
 
         deleted, producers, transactions = self._topics.deleted, self._producers, self._transactions
         often = EXPIRATION_INTERVAL
@@ -272,7 +272,7 @@ class EmbeddedBroker(BrokerInterface):
                 rest.callback(self._stopped.set)
                 rest.callback(self.log.close)
                 rest.callback(self._writer.close)
-                rest.callback(self._upkeep.close)
+                rest.callback(self._log_cleaner.close)
                 rest.callback(self._presence.close)
 
     # -- calls ----------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ _DROPS = 64  # partitions that are deleted in one round
 _REST = 10.0  # seconds until a deletion that failed is tried again
 
 
-class Upkeep:
+class LogCleaner:
     """Retention, compaction, and the records of deleted topics. Hub side; runs until :meth:`close`.
 
     Compaction ends at the last stable offset, for what becomes of the records behind it is not decided.

@@ -23,7 +23,7 @@ from dafka.log import Log
 _ROWS = 1000  # looked at before other green threads have their turn, and deleted in one round
 
 
-def forget_gone(log: Log, writer: Writer, topics: TopicTable, pause: Callable[[], object]) -> int:
+def forget_orphaned(log: Log, writer: Writer, topics: TopicTable, pause: Callable[[], object]) -> int:
     """Delete the rows of topics that do not exist; how many. Calls ``pause`` now and then.
 
     Waits as a green thread for its commits, and raises what the log raises.

@@ -39,7 +39,7 @@ from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.records.watching import Watch
 from dafka.broker.topics.config_table import ConfigTable
 from dafka.broker.topics.table import Partition, TopicTable
-from dafka.hub.lines import Lines, Place, Turns
+from dafka.hub.lines import FifoLock, Lines, Place
 from dafka.hub.pool import BATCHES
 from dafka.hub.turns import Pace, next_turn
 from dafka.log import DamagedError, Log, LogError
@@ -71,7 +71,7 @@ class RecordCalls(RecordInterface):
         self._pending = pending
         self._lifecycle = lifecycle
         self._fetches: set[Fetch] = set()
-        self._entrance = Turns()
+        self._entrance = FifoLock()
         self._lines: Lines[Partition] = Lines()  # of appends whose admission takes its time
 
     def abandon_fetches(self) -> None:
@@ -86,7 +86,7 @@ class RecordCalls(RecordInterface):
         *,
         transactional_id: str | None = None,
     ) -> dict[TopicPartition, Produced]:
-        with self._entrance.turn():  # in their order: one connection may have several under way
+        with self._entrance:  # in their order: one connection may have several under way
             while self._pending.too_large:
                 self._pending.wait_for_less()
                 self._lifecycle.check()

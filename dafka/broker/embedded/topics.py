@@ -14,7 +14,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from dafka.broker.embedded.cleaner import Upkeep
+from dafka.broker.embedded.cleaner import LogCleaner
 from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.interface.groups import Error
@@ -94,7 +94,7 @@ class TopicCalls(TopicInterface):
         epochs: LeaderEpochs,
         transactions: TransactionCoordinator,
         presence: Presence,
-        upkeep: Upkeep,
+        log_cleaner: LogCleaner,
         lifecycle: Lifecycle,
     ) -> None:
         """``whole_metadata`` adds to topics what is true of the broker."""
@@ -108,7 +108,7 @@ class TopicCalls(TopicInterface):
         self._epochs = epochs
         self._transactions = transactions
         self._presence = presence
-        self._upkeep = upkeep
+        self._log_cleaner = log_cleaner
         self._lifecycle = lifecycle
 
     def metadata(self, topics: Iterable[str] | None, create: bool = False) -> Metadata:
@@ -196,7 +196,7 @@ class TopicCalls(TopicInterface):
         self._producers.forget(topic)
         self._transactions.forget(topic)
         self._presence.forget(topic)
-        self._upkeep.deleted(topic.partitions)
+        self._log_cleaner.deleted(topic.partitions)
         for partition in Pace().over(topic.partitions):
             partition.wake()
         try:

@@ -33,7 +33,7 @@ from dafka.protocol.batch import with_offset
 from dafka.protocol.batch_control import encode_marker
 
 
-def forget_lost(log: Log, writer: Writer, topics: TopicTable, epochs: LeaderEpochs) -> None:
+def forget_truncated(log: Log, writer: Writer, topics: TopicTable, epochs: LeaderEpochs) -> None:
     """Carry this out for the partitions that the log says have ended early; waits as a green thread.
 
     Raises what the log raises; what is not done then is done next time.

@@ -54,7 +54,7 @@ from dafka.broker.remote.connection import CLIENT_ID
 from dafka.broker.remote.coordinators import ask_coordinator, partition_errors, unavailable
 from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
 from dafka.broker.remote.limits import HEARTBEAT_PAUSE, JOIN_MARGIN
-from dafka.hub.lines import KeyedTurns
+from dafka.hub.lines import KeyedFifoLocks
 
 _SYNC_WAIT = 300.0  # seconds that a leader may take to assign; the coordinator ends it much earlier
 
@@ -64,7 +64,7 @@ class RemoteGroups(GroupInterface):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._committing = KeyedTurns()
+        self._committing = KeyedFifoLocks()
 
     def join_group(self, group: str, request: JoinRequest) -> Joined:
         join = JoinGroupRequest(
@@ -279,7 +279,7 @@ class RemoteGroups(GroupInterface):
         )
         # One commit of a member after the other: one that is repeated, because the coordinator has moved,
         # would overwrite what the member has committed since.
-        with self._committing.turn((group, member_id)):
+        with self._committing.held((group, member_id)):
             return ask_by_partition(
                 self._cluster, group, request, offsets, lowest=1 if instance_id is None else 7
             )

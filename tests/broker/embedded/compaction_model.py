@@ -209,8 +209,8 @@ class History:
 
     def retain(self) -> None:
         """Retention lets go of some values, if the topic is configured so."""
-        upkeep = self.client.core._upkeep
-        self.broker._hub.run(upkeep._cleaner._retain, self.stored, upkeep._rules(self.stored))
+        log_cleaner = self.client.core._log_cleaner
+        self.broker._hub.run(log_cleaner._cleaner._retain, self.stored, log_cleaner._rules(self.stored))
         start = self.client.call("list_offsets", {TOPIC: EARLIEST})[TOPIC].offset
         assert self.start <= start <= self.end
         self.start = start
@@ -227,7 +227,7 @@ class History:
     def compact(self) -> None:
         """Some steps of a run, which begins if there is none."""
         if self.run is None:
-            how = self.client.core._upkeep._rules(self.stored).compaction
+            how = self.client.core._log_cleaner._rules(self.stored).compaction
             assert how.end_offset == self.stable
             there = self.written[self.start :]
             young = (one.row.offset for one in there if one.row.time >= self.now - self.lag)

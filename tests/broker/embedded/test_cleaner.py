@@ -480,7 +480,7 @@ def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(tmp_path,
         client = Client(broker)
         create(client)
         client.produce("t", LARGE)
-        monkeypatch.setattr(client.core._upkeep, "deleted", lambda partitions: None)  # as if killed here
+        monkeypatch.setattr(client.core._log_cleaner, "deleted", lambda partitions: None)  # as if killed here
         client.call("delete_topics", ["t"])
         assert [partition.topic for partition in client.core.log.partitions()] == [b"t"]
     with Broker(tmp_path) as broker:

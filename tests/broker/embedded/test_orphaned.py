@@ -7,7 +7,7 @@ from broker.clients import Client, until
 from broker.transactions.transactional import Producer, committed, fetch, offset_of
 
 from dafka import Broker
-from dafka.broker.embedded.orphaned import forget_gone
+from dafka.broker.embedded.orphaned import forget_orphaned
 from dafka.broker.interface.broker import CommittedOffset
 
 TABLES = ("producers", "aborted", "offsets", "transactions.open")
@@ -36,7 +36,7 @@ def test_what_belongs_to_topics_stays(client):
     core = client.core
 
     def forget() -> int:
-        return forget_gone(core.log, core._writer, core._topics, lambda: gevent.sleep(0))
+        return forget_orphaned(core.log, core._writer, core._topics, lambda: gevent.sleep(0))
 
     assert client.connection.hub.run(forget) == 0
     assert keys(client) == before
