@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 
-import gevent
 import pytest
-from broker.remote.fake_broker import CLOSE, HANG, after, once
+from broker.remote.fake_broker import CLOSE, HANG, once
 from kafka.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
@@ -14,13 +13,11 @@ from kafka.errors import (
     InvalidTxnStateError,
     KafkaError,
     NotCoordinatorError,
-    RebalanceInProgressError,
 )
 from kafka.protocol.consumer import (
     HeartbeatResponse,
     JoinGroupResponse,
     OffsetCommitResponse,
-    SyncGroupResponse,
 )
 from kafka.protocol.metadata import FindCoordinatorResponse
 from kafka.protocol.producer import EndTxnResponse
@@ -114,44 +111,6 @@ def test_a_coordinator_that_hangs_is_given_up_after_the_request_timeout(fake, re
     assert 0.3 <= time.monotonic() - started < 5
 
 
-def test_a_join_may_take_its_rebalance_timeout_longer_than_other_requests(fake, remote_to):
-    fake.brokers[0].answers[JOIN] = after(0.6, joined)
-    remote = remote_to(fake.addresses, request_timeout=0.3)
-    assert remote.join_group("g", JOIN_REQUEST).generation == 3
-
-
-def test_members_that_join_do_not_hold_up_other_requests(fake, remote_to):
-    broker = fake.brokers[0]
-    broker.answers[JOIN] = lambda request: HANG
-    broker.answers[HEARTBEAT] = beaten()
-    remote = remote_to(fake.addresses, request_timeout=5.0)
-
-    def both():
-        joining = remote.hub.spawn(remote.remote.join_group, "g", JOIN_REQUEST)
-        outcome = remote.remote.heartbeat("g", 1, "m")
-        waits = not joining.dead
-        joining.kill()
-        return outcome, waits
-
-    assert remote.hub.run(both) == (None, True)
-
-
-def test_a_heartbeat_that_may_wait_says_at_once_when_the_group_rebalances(fake, remote_to):
-    answers = [beaten(), beaten(RebalanceInProgressError)]
-    fake.brokers[0].answers[HEARTBEAT] = lambda request: answers.pop(0)(request)
-    started = time.monotonic()
-    outcome = remote_to(fake.addresses).heartbeat("g", 1, "m", max_wait=30.0)
-    assert outcome is RebalanceInProgressError
-    assert time.monotonic() - started < 10
-
-
-def test_a_heartbeat_that_may_wait_does_so_while_all_is_well(fake, remote_to):
-    fake.brokers[0].answers[HEARTBEAT] = beaten()
-    started = time.monotonic()
-    assert remote_to(fake.addresses).heartbeat("g", 1, "m", max_wait=0.2) is None
-    assert time.monotonic() - started >= 0.2
-
-
 def test_errors_of_partitions_make_the_coordinator_be_looked_for(trio, remote_to):
     topic_class = OffsetCommitResponse.OffsetCommitResponseTopic
 
@@ -169,71 +128,6 @@ def test_errors_of_partitions_make_the_coordinator_be_looked_for(trio, remote_to
     offsets = {("t", 0): CommittedOffset(1)}
     outcome = remote_to(trio.addresses).commit_offsets("g", offsets, generation=1, member_id="m")
     assert outcome == {("t", 0): IllegalGenerationError}
-
-
-def test_a_commit_that_is_repeated_does_not_overwrite_a_later_one_of_its_member(trio, remote_to):
-    topic_class = OffsetCommitResponse.OffsetCommitResponseTopic
-    stored: list[int] = []
-
-    def answer(error: int) -> OffsetCommitResponse:
-        partition = topic_class.OffsetCommitResponsePartition(partition_index=0, error_code=error)
-        return OffsetCommitResponse(
-            throttle_time_ms=0, topics=[topic_class(name="t", partitions=[partition])]
-        )
-
-    def moved(request):
-        trio.coordinator = 1
-        return answer(NotCoordinatorError.errno)
-
-    def committed(request):
-        stored.append(request.topics[0].partitions[0].committed_offset)
-        return answer(0)
-
-    trio.brokers[0].answers[COMMIT] = moved
-    trio.brokers[1].answers[COMMIT] = committed
-    remote = remote_to(trio.addresses)
-
-    def commit_all(*offsets: int) -> list[object]:
-        """Each is sent before the one before it is answered, as ``commit_async`` does."""
-        commit = remote.remote.commit_offsets
-        commits = [
-            gevent.spawn(commit, "g", {("t", 0): CommittedOffset(offset)}, member_id="m")
-            for offset in offsets
-        ]
-        gevent.joinall(commits, raise_error=True)
-        return [commit.value["t", 0] for commit in commits]
-
-    def later() -> list[object]:
-        first = gevent.spawn(commit_all, 1)
-        with gevent.Timeout(10):
-            while not trio.brokers[0].counts[COMMIT]:
-                gevent.sleep(0.001)
-        gevent.sleep(limits.RETRY_BACKOFF / 2)
-        remote.remote.cluster.coordinator(0, "g")  # somebody has found the new one
-        second = commit_all(2, 3)
-        return [*first.get(), *second]
-
-    assert remote.hub.run(later) == [None, None, None]
-    assert stored == [1, 2, 3]
-    assert len(remote.remote._groups._committing) == 0
-
-
-def test_a_sync_hands_the_assignments_in_and_brings_the_own_one(fake, remote_to):
-    def synced(request):
-        own = {one.member_id: bytes(one.assignment) for one in request.assignments}[request.member_id]
-        return SyncGroupResponse(
-            throttle_time_ms=0,
-            error_code=0,
-            protocol_type=request.protocol_type,
-            protocol_name=request.protocol_name,
-            assignment=own,
-        )
-
-    fake.brokers[0].answers[SYNC] = synced
-    outcome = remote_to(fake.addresses).sync_group(
-        "g", 3, "m", protocol_type="consumer", protocol="range", assignments={"m": b"mine", "n": b"other"}
-    )
-    assert (outcome.error, outcome.assignment, outcome.protocol) == (None, b"mine", "range")
 
 
 def test_the_end_of_a_transaction_is_asked_for_again_when_the_connection_was_lost(fake, remote_to):
