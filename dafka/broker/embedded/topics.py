@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import overload
 
 from kafka.errors import (
@@ -202,9 +203,9 @@ class TopicCalls(TopicInterface):
         try:
             # What is noted of it elsewhere. What stays is found later as rows of a topic that is gone.
             self._offsets.forget(topic)
-            noted = {**self._producers.rows_without(topic), **self._epochs.rows_without(topic)}
-            for rows in in_pieces(noted.items(), DELETED_ROWS):
-                self._writer.put_and_wait(dict(rows))
+            noted = chain(self._producers.places_of(topic), self._epochs.places_of(topic))
+            for places in in_pieces(Pace().over(noted), DELETED_ROWS):
+                self._writer.put_and_wait(dict.fromkeys(places))
         except LogError as error:
             self._lifecycle.check()
             log.warning("topic %r is deleted, but not yet all rows about it: %s", topic.name, error)

@@ -19,6 +19,8 @@ such a producer numbers its records itself, and a store that has lost some fetch
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kafka.errors import FencedLeaderEpochError, UnknownLeaderEpochError
 
 from dafka.broker.interface.broker import NO_EPOCH, Error
@@ -82,9 +84,9 @@ class LeaderEpochs:
         rows[EPOCHS, _key(partition)] = history.row()
         return history
 
-    def rows_without(self, topic: Topic) -> Rows:
-        """The rows that delete the history of a topic's partitions."""
-        return {(EPOCHS, key): None for key, _ in self._histories.items(f"{topic.topic_id.hex}/")}
+    def places_of(self, topic: Topic) -> Iterator[tuple[str, str]]:
+        """The rows with the histories of a topic's partitions."""
+        return ((EPOCHS, key) for key in self._histories.keys(f"{topic.topic_id.hex}/"))
 
 
 def _key(partition: Partition) -> str:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kafka.errors import (
@@ -264,14 +264,15 @@ class ProducerStates:
                 self._writer.put_and_wait(below)
                 index.drop(len(below))
 
-    def rows_without(self, topic: Topic) -> Rows:
-        """The rows that delete what is known of the producers of a topic's partitions."""
+    def places_of(self, topic: Topic) -> Iterator[tuple[str, str]]:
+        """The rows about the producers of a deleted topic's partitions; there may be very many."""
         prefix = f"{topic.topic_id.hex}/"
-        rows: Rows = {(PRODUCERS, key): None for key, _ in self._table.items(prefix)}
-        # Those of batches that have their numbers and are being stored, too: what comes later is refused.
-        rows.update({(PRODUCERS, key): None for key in self._waiting if key.startswith(prefix)})
-        rows.update(AbortedIndex.rows_without(self._log, prefix))
-        return rows
+        # First those of batches that have their numbers and are being stored: what comes later is refused.
+        for key in [key for key in self._waiting if key.startswith(prefix)]:
+            yield PRODUCERS, key
+        for key in self._table.keys(prefix):
+            yield PRODUCERS, key
+        yield from AbortedIndex.places_of(self._log, prefix)
 
     def forget(self, topic: Topic) -> None:
         """A topic was deleted."""

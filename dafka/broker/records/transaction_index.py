@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dafka.broker.limits import ABORTED_BLOCK
@@ -105,9 +106,9 @@ class AbortedIndex:
         self._first_row += rows
 
     @staticmethod
-    def rows_without(log: Log, prefix: str) -> Rows:
-        """What deletes the rows of all partitions whose names begin with ``prefix``."""
-        return {(ABORTED, key): None for key, _ in log.table(ABORTED).items(prefix)}
+    def places_of(log: Log, prefix: str) -> Iterator[tuple[str, str]]:
+        """The rows of all partitions whose names begin with ``prefix``."""
+        return ((ABORTED, key) for key in log.table(ABORTED).keys(prefix))
 
     def _entry(self, position: int) -> AbortedTransaction:
         return AbortedTransaction._make(column[position] for column in self._columns)

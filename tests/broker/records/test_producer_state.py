@@ -11,8 +11,16 @@ from dafka import Broker
 from dafka.broker import limits
 from dafka.broker.interface.broker import Produced
 from dafka.broker.records import producer_state
-from dafka.broker.records.producer_state import ProducerStates
+from dafka.broker.records.producer_state import (
+    NO_TRANSACTION,
+    PRODUCERS,
+    Append,
+    ProducerState,
+    ProducerStates,
+    row_name,
+)
 from dafka.commit import writer
+from dafka.hub.turns import in_pieces
 from dafka.log import LogWriteError
 from dafka.protocol.batch import with_producer
 
@@ -342,6 +350,26 @@ def test_a_topic_that_is_created_again_knows_no_producer_of_the_old_one(client, 
     assert len(client.core.log.table("producers")) == 0
     client.create("t")
     assert producer.send(5, b"b").base_offset == 0
+
+
+def test_the_producers_of_a_deleted_topic_are_forgotten_in_short_turns(tmp_path):
+    many = 20_000
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t")
+        partition = client.core._topics.partition("t", 0)
+        state = ProducerState(0, client.core._producers.now(), NO_TRANSACTION, (Append(0, 1, 0),)).pack()
+        for some in in_pieces(range(many), 1000):
+            rows = {(PRODUCERS, f"{row_name(partition)}/{number}"): state for number in some}
+            client.connection.hub.run(client.core._writer.put_and_wait, rows)
+    with Broker(tmp_path) as broker:  # which has read none of these rows
+        client = Client(broker)
+        assert len(client.core.log.table(PRODUCERS)) == many
+        turns = client.connection.hub.turns
+        client.connection.hub.run(turns.reset)
+        assert client.call("delete_topics", ["t"]) == {"t": None}
+        assert turns.longest_cpu < 0.05
+        assert len(client.core.log.table(PRODUCERS)) == 0
 
 
 def test_producers_of_a_partition_are_described(client, producer):
