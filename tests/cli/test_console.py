@@ -73,7 +73,7 @@ def test_errors_are_one_line_that_names_the_value() -> None:
 
 
 @pytest.mark.parametrize("timeout", ["nan", "-1", "soon"])
-def test_a_timeout_that_is_no_length_of_time_is_refused_before_anything_is_sent(timeout: str) -> None:
+def test_an_invalid_timeout_is_refused_before_anything_is_sent(timeout: str) -> None:
     done = run("produce", "hello", "--timeout", timeout, stdin="one\n")
     assert done.returncode == 2
     assert "'--timeout'" in done.stderr
@@ -215,7 +215,7 @@ def a_batch_in_a_line() -> bytes:
     return next(batch for batch in batches if b"\n" not in batch)
 
 
-def test_what_came_before_a_line_that_is_no_record_is_still_stored(tmp_path: Path) -> None:
+def test_records_before_a_line_that_is_refused_are_still_stored(tmp_path: Path) -> None:
     with Tower() as tower, Store(tmp_path / "db", tower=tower) as store:
         done = subprocess.run(
             [*DAFKA, "produce", "hello", *mesh(tower)],

@@ -93,7 +93,7 @@ def test_crc32c_has_the_rest_of_its_names():
     assert run(DEFERRED + program) == "True True\n"
 
 
-def test_a_module_that_is_no_package_stays_as_it_is(tmp_path: Path):
+def test_a_module_that_is_not_a_package_stays_as_it_is(tmp_path: Path):
     (tmp_path / "crc32c.py").write_text("def crc32c(octets): return 7\n")  # as crc32c was before 2.5
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {DEFERRED}"
     assert run(program + "import crc32c; print(crc32c.crc32c(b''))") == "7\n"

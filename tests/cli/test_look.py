@@ -64,7 +64,7 @@ def test_sniff_says_what_it_could_not_decode() -> None:
         assert sniff.stderr.read() == "not decoded: 1 frame-count, 1 version\n"
 
 
-def test_sniff_ends_when_nobody_reads_it_any_more() -> None:
+def test_sniff_ends_when_its_reader_has_gone() -> None:
     """As in `dafka sniff | head -1`, also in a mesh where nothing is said any more."""
     with Tower() as tower, Peer(tower.addresses) as peer, running("sniff", *mesh(tower)) as sniff:
         assert sniff.stdout is not None and sniff.stderr is not None
@@ -79,7 +79,7 @@ def test_sniff_ends_when_nobody_reads_it_any_more() -> None:
 
 @pytest.mark.parametrize("tool", ["topics", "sniff"])
 @pytest.mark.parametrize("seconds", ["nan", "-1", "soon"])
-def test_seconds_that_are_no_length_of_time_are_refused(tool: str, seconds: str) -> None:
+def test_invalid_seconds_are_refused(tool: str, seconds: str) -> None:
     done = run(tool, "--seconds", seconds)
     assert done.returncode == 2
     assert "'--seconds'" in done.stderr

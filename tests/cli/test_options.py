@@ -108,7 +108,7 @@ def test_a_file_is_utf_8_with_a_mark_or_without_whatever_the_locale(tmp_path: Pa
         assert "a tower cannot bind 't\u00fcrm'" in said
 
 
-def test_a_file_that_is_no_zpl_is_named_with_the_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_zpl_is_named_with_the_line(tmp_path: Path) -> None:
     config = tmp_path / "c.zpl"
     config.write_text("tower\n   odd = 1\n")
     done = run("tower", "-c", str(config))

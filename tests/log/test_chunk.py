@@ -55,7 +55,7 @@ def test_any_flipped_bit_in_key_or_value_is_found(contents: list[bytes], data: s
 
 
 @given(st.binary(max_size=200))
-def test_bytes_that_are_no_value_are_refused_and_nothing_else_happens(value: bytes) -> None:
+def test_damaged_values_raise_a_value_error_and_nothing_else(value: bytes) -> None:
     key = ChunkKey(1, 0, 1, 0, 1, 0, len(value), RAW).pack()
     with pytest.raises(ValueError):
         decode_chunk(key, value)
@@ -79,7 +79,7 @@ def test_stamps_of_the_same_time_become_one() -> None:
     assert join_stamps([[(1, 5), (2, 6)], [(3, 6)], [], [(1, 5)]]) == [(1, 5), (5, 6), (1, 5)]
 
 
-def test_a_kind_that_is_none_is_refused() -> None:
+def test_an_unknown_kind_is_refused() -> None:
     key = ChunkKey(1, 0, 1, 0, 1, 0, 20, BATCH)._replace(kind=3).pack()
     with pytest.raises(ValueError, match="kind"):
         ChunkKey.unpack(key)

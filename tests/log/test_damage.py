@@ -77,7 +77,7 @@ def test_a_value_under_another_s_key_is_found(three_chunks: Path) -> None:
         log.read(log.partition(b"hello", ADDRESS), 0, count=1, max_bytes=1)
 
 
-def test_a_value_that_is_gone_is_found(three_chunks: Path) -> None:
+def test_a_missing_value_is_found(three_chunks: Path) -> None:
     number, _, _ = chunk_rows(three_chunks)[1]
     with Log(three_chunks) as log:
         partition = log.partition(b"hello", ADDRESS)

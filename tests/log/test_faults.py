@@ -162,7 +162,7 @@ def test_tidying_up_that_fails_is_a_named_error_and_the_log_goes_on(
         assert log.read(partition, 0, count=1, max_bytes=1)[0] == 245
 
 
-def test_a_read_that_meets_an_error_of_the_disk_is_no_damage(folder: Path, disk: Disk) -> None:
+def test_an_error_of_the_disk_while_reading_is_not_damage(folder: Path, disk: Disk) -> None:
     with Log(folder, tail_bytes=0) as log:
         partition = log.partition(b"hello", ADDRESS)
         log.write([(partition, numbered(0, 5))])

@@ -70,7 +70,7 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
             Log(path)
 
 
-def test_a_database_that_is_none_is_refused(folder: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused(folder: Path) -> None:
     Log(folder).close()
     (folder / "cache.db").write_bytes(b"something else entirely" * 1000)
     with pytest.raises(NotALogError, match="not a SQLite database"):

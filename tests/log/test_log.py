@@ -266,7 +266,7 @@ def test_both_durability_settings_write_and_can_be_changed_by_reopening(
         assert everything(log, log.partition(b"hello", ADDRESS)) == [b"1", b"1"]
 
 
-def test_settings_that_are_none_are_refused(folder: Path) -> None:
+def test_invalid_settings_are_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match="'power'"):
         Log(folder, durability="always")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="-1"):

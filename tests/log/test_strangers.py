@@ -126,7 +126,7 @@ def test_the_payload_would_run(payload: bytes, ran: Path) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS[:3])
-def test_what_is_pickled_is_damage_by_its_place(
+def test_pickled_values_are_reported_as_damage_with_their_place(
     filled: Path, payload: bytes, way: Callable[[Path, bytes], None]
 ) -> None:
     way(filled, payload)

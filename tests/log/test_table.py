@@ -32,7 +32,7 @@ def test_names_and_keys_are_any_text(table: str, key: str) -> None:
     assert unpack_key(pack_key(table, key)) == (table, key)
 
 
-def test_topics_that_are_no_utf_8_can_be_keys_and_values(folder: Path) -> None:
+def test_topics_that_are_not_utf_8_can_be_keys_and_values(folder: Path) -> None:
     topic = b"\xff\xfe".decode("utf-8", "surrogateescape")
     with Log(folder) as log:
         log.write([], {("topics", topic): topic})
@@ -149,7 +149,7 @@ def test_a_value_goes_with_the_records_of_its_round(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, {"a": b"bytes inside"}, lambda: None])
-def test_a_value_that_is_no_json_is_refused_with_its_place(folder: Path, value: Any) -> None:
+def test_a_value_that_is_not_json_is_refused_with_its_place(folder: Path, value: Any) -> None:
     with Log(folder) as log:
         with pytest.raises(TableValueError, match="table 't', key 'a'"):
             log.write([], {("t", "b"): 1, ("t", "a"): value})

@@ -26,7 +26,7 @@ def test_the_one_not_used_for_the_longest_time_goes_first() -> None:
     assert cache.bytes == 100
 
 
-def test_what_is_larger_than_the_bound_is_not_kept() -> None:
+def test_a_chunk_larger_than_the_bound_is_not_kept() -> None:
     cache = ChunkCache(100)
     cache.put(b"a", chunk(60))
     cache.put(b"a", chunk(101))

@@ -58,7 +58,7 @@ def test_trimming_never_goes_back(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 1, 4, 5, 6])
-def test_a_place_in_what_is_gone_as_a_whole_changes_nothing(folder: Path, offset: int) -> None:
+def test_trimming_to_a_place_that_was_trimmed_before_changes_nothing(folder: Path, offset: int) -> None:
     with Log(folder) as log:
         partition = log.partition(b"hello", ADDRESS)
         log.write([(partition, [batch(0, 1, 2, 3), batch(3, 4, 5)])])

@@ -258,7 +258,7 @@ def test_a_file_that_cannot_be_written_fails_the_round(folder: Path) -> None:
         assert everything(log, partition) == large(0)
 
 
-def test_a_file_that_cannot_be_read_is_no_damage(folder: Path) -> None:
+def test_a_file_that_cannot_be_read_is_not_damage(folder: Path) -> None:
     with Log(folder, tail_bytes=0) as log:
         partition = log.partition(b"hello", ADDRESS)
         log.write([(partition, large(0))])
@@ -272,7 +272,7 @@ def test_a_file_that_cannot_be_read_is_no_damage(folder: Path) -> None:
         assert everything(log, partition) == large(0)
 
 
-def test_a_file_that_is_gone_or_has_changed_is_damage(folder: Path) -> None:
+def test_a_missing_or_changed_file_is_damage(folder: Path) -> None:
     with Log(folder, tail_bytes=0) as log:
         partition = log.partition(b"hello", ADDRESS)
         for sequence in range(3):
@@ -379,7 +379,7 @@ def test_a_partition_of_which_nothing_is_left_goes_on_at_its_end(left: Path, tri
         assert everything(log, partition) == large(end)
 
 
-def test_a_trim_into_what_is_lost_ends_with_the_log(left: Path) -> None:
+def test_a_trim_into_lost_values_ends_with_the_log(left: Path) -> None:
     copy = left.with_name("copy")
     with Log(left) as log:
         log.trim(log.partition(b"hello", ADDRESS), before_sequence=5)
@@ -395,7 +395,7 @@ def test_a_trim_into_what_is_lost_ends_with_the_log(left: Path) -> None:
     assert damages(copy) == []
 
 
-def test_what_is_lost_in_the_midst_or_is_old_is_damage(left: Path) -> None:
+def test_old_values_or_values_in_the_midst_that_are_lost_are_damage(left: Path) -> None:
     files(left)[2].unlink()
     with Log(left) as log:
         partition = log.partition(b"hello", ADDRESS)
@@ -445,7 +445,7 @@ def test_after_a_power_cut_that_took_its_first_value_a_partition_is_empty(left: 
     assert damages(left) == []
 
 
-def test_values_that_were_trimmed_are_no_loss(left: Path) -> None:
+def test_trimmed_values_do_not_count_as_lost(left: Path) -> None:
     copy = left.with_name("copy")
     with Log(left) as log:
         log.trim(log.partition(b"hello", ADDRESS), before_sequence=3)
@@ -497,7 +497,7 @@ def test_what_can_be_read_stays_though_the_first_value_is_lost(left: Path) -> No
             log.read(partition, 0, count=1, max_bytes=1)
 
 
-def test_what_is_missing_for_long_is_not_given_up(left: Path) -> None:
+def test_missing_values_that_were_stored_long_ago_are_not_given_up(left: Path) -> None:
     files(left)[4].unlink()
     with database(left) as rows:
         last = "SELECT max(key) FROM Cache WHERE filename IS NOT NULL"

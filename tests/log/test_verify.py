@@ -85,7 +85,7 @@ def test_overlapping_values_are_named(filled: Path) -> None:
     assert any("overlaps" in cause for _, cause in checked(filled).damages)
 
 
-def test_a_folder_that_is_open_or_is_no_log_is_refused(filled: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_open_or_not_a_log_is_refused(filled: Path, tmp_path: Path) -> None:
     with Log(filled), pytest.raises(LogLockedError, match="this process"):
         checked(filled)
     (tmp_path / "empty").mkdir()

@@ -90,7 +90,7 @@ def test_a_whole_batch_is_a_batch() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_raw_bytes_are_none(content: bytes) -> None:
+def test_raw_bytes_are_not_a_batch(content: bytes) -> None:
     assert not is_batch(content)
 
 
@@ -107,7 +107,7 @@ def test_raw_bytes_are_none(content: bytes) -> None:
         (with_octets(70, b"\xff"), "crc"),
     ],
 )
-def test_what_is_not_exactly_one_whole_batch_is_none(content: bytes, expected: str) -> None:
+def test_anything_but_exactly_one_whole_batch_is_not_a_batch(content: bytes, expected: str) -> None:
     assert not is_batch(content)
     assert cause(content) == expected
 

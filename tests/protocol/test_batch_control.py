@@ -32,7 +32,7 @@ def test_kafka_python_reads_a_marker(commit):
     assert (record.commit, record.abort) == (commit, not commit)
 
 
-def test_what_is_no_marker_is_refused():
+def test_anything_but_a_marker_is_refused():
     with pytest.raises(BatchError):
         commits(encode_batch([(0, b"\0\0\0\7", b"", ())]))
     with pytest.raises(BatchError):

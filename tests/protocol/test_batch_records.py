@@ -79,7 +79,7 @@ def test_it_refuses_nothing_that_a_reader_can_read() -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip"])
-def test_what_is_compressed_is_taken_at_its_word(codec: str) -> None:
+def test_the_count_of_a_compressed_batch_is_trusted(codec: str) -> None:
     check_records(with_count(encode_batch([(0, None, bytes(100), ())] * 9, compression=codec), 8))
 
 

@@ -131,7 +131,7 @@ def test_what_does_not_fit_a_batch_is_a_value_error(records: list[Record], optio
     ],
 )
 @pytest.mark.parametrize("count", [1, 10])
-def test_what_is_no_octets_is_a_type_error(record: Any, count: int) -> None:
+def test_anything_but_octets_is_a_type_error(record: Any, count: int) -> None:
     with pytest.raises(TypeError):
         encode_batch([record] * count)
 

@@ -72,7 +72,7 @@ def test_a_towers_beacon_comes_back(beacon: TowerBeacon) -> None:
         ([b"B", PRODUCER, b"tcp://" + b"h" * 256 + b":1"], "beacon-endpoint"),
     ],
 )
-def test_what_is_no_beacon_is_named_by_its_cause(frames: list[bytes], cause: str) -> None:
+def test_an_invalid_beacon_is_named_by_its_cause(frames: list[bytes], cause: str) -> None:
     with pytest.raises(MalformedMessage) as caught:
         decode_beacon(frames)
     assert caught.value.cause == cause

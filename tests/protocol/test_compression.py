@@ -101,7 +101,7 @@ def test_a_bomb_takes_no_more_memory_than_the_limit_and_some_steps(
 
 
 @pytest.mark.parametrize("name", ["gzip", "lz4", "zstd"])
-def test_of_what_is_taken_in_pieces_one_is_in_memory_at_a_time(name: str) -> None:
+def test_one_piece_of_decompressed_data_is_in_memory_at_a_time(name: str) -> None:
     if not is_available(name):
         pytest.skip(f"{name} is not installed")
     bomb = compress(name, bytes(60_000_000))

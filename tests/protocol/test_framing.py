@@ -117,7 +117,7 @@ def test_the_c_librarys_frames_are_written(vector: tuple[str, str, list[bytes]])
 @example(GetHeads(b"a\0\x01b", CONSUMER), Framing.LIBDAFKA)
 @example(GetHeads(b"\0", CONSUMER), Framing.LIBDAFKA)
 @example(ConsumerHello(STORE, CONSUMER, ()), Framing.RFC46)
-def test_what_is_written_is_read_whatever_the_framing(command: Command, framing: Framing) -> None:
+def test_written_commands_are_read_in_either_framing(command: Command, framing: Framing) -> None:
     assert decode(encode(command, framing)) == command
 
 
@@ -211,7 +211,7 @@ def test_octets_behind_the_last_field_are_ignored(command: Command, framing: Fra
         ([b"W" + STORE + b"\0\x01\x01A\0\0\0\x01\xff\xff\xff\xffhello"], "short-fields"),
     ],
 )
-def test_what_is_no_command_is_named_by_its_cause(frames: list[bytes], expected: str) -> None:
+def test_an_invalid_command_is_named_by_its_cause(frames: list[bytes], expected: str) -> None:
     assert cause(frames) == expected
 
 

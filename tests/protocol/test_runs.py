@@ -95,7 +95,7 @@ def test_fetched_runs_come_before_published_ones() -> None:
 
 
 @given(st.lists(any_command, max_size=10), st.sampled_from(Framing))
-def test_what_is_no_record_comes_as_commands_in_order(commands: list[Command], framing: Framing) -> None:
+def test_other_messages_come_as_commands_in_order(commands: list[Command], framing: Framing) -> None:
     inbound = RunReader().read([encode(command, framing) for command in commands])
     assert inbound.commands == [one for one in commands if not isinstance(one, (Record, DirectRecord))]
     assert not inbound.discarded
@@ -107,7 +107,7 @@ def test_both_framings_are_read_in_one_round() -> None:
     assert RunReader().read(messages).runs == [first, second]
 
 
-def test_what_is_malformed_is_counted_by_its_cause_and_the_rest_is_read() -> None:
+def test_malformed_messages_are_counted_by_cause_and_the_rest_is_read() -> None:
     good = published(0, b"a", b"b")
     one, two = encode_run(good)
     bad = [[], [b""], [b"Mhello"], [b"X"], [b"Mhello", b"x"], [b"Mhello", b"xxx", b""], [b"M"] * 5]

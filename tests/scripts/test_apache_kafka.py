@@ -150,7 +150,7 @@ def made_up_java(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.skipif(
     sys.platform != "linux", reason="other systems do not tell a process that its parent died"
 )
-def test_java_does_not_outlive_who_runs_it(tmp_path: Path, made_up_java: dict[str, str]) -> None:
+def test_java_does_not_outlive_the_process_that_runs_it(tmp_path: Path, made_up_java: dict[str, str]) -> None:
     with subprocess.Popen(
         [COMMAND, "run"],
         env={**os.environ, "PYTHON": sys.executable, **made_up_java},

@@ -148,7 +148,7 @@ def test_swapped_and_swapped_back(before):
 
 
 @pytest.mark.parametrize("source", UNTOUCHED)
-def test_what_is_not_kafka_python_is_left_without_a_word(source):
+def test_names_of_other_packages_are_left_silently(source):
     encoded = source.encode()
     done = rewrite(encoded)
     assert done.source is encoded
@@ -205,7 +205,7 @@ def test_encodings_and_line_ends_stay(source):
     assert rewrite(done, back=True).source == source
 
 
-def test_what_is_no_python_is_an_error_with_its_line():
+def test_a_source_that_is_not_python_is_an_error_with_its_line():
     with pytest.raises(NotPythonError) as caught:
         rewrite(b"import kafka\nprint 'x'\n")
     assert caught.value.line == 2
@@ -300,7 +300,7 @@ def test_what_is_left_is_reported_with_file_and_line(tree):
     assert "1 places left" in done.stderr
 
 
-def test_a_file_that_is_no_python_is_reported_and_the_others_are_swapped(tree):
+def test_a_file_that_is_not_python_is_reported_and_the_others_are_swapped(tree):
     (tree / "app" / "old.py").write_text("import kafka\nprint kafka\n")
     done = run(tree, expect=2)
     assert f"{tree}/app/old.py:2: not Python" in done.stderr
@@ -348,11 +348,11 @@ def test_a_missing_path_is_an_error():
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "many", "65"])
-def test_a_number_of_processes_that_is_none_is_an_error(tree, jobs):
+def test_an_invalid_number_of_processes_is_an_error(tree, jobs):
     assert "a number from 1 to 64" in run("--jobs", jobs, tree, expect=2).stderr
 
 
-def test_it_ends_quietly_when_nobody_reads_the_differences_any_more(tmp_path):
+def test_it_ends_quietly_when_the_reader_of_the_differences_has_gone(tmp_path):
     for name in ("one.py", "two.py"):
         (tmp_path / name).write_text("import kafka\n" * 5000)  # more than a pipe holds
     process = subprocess.Popen(

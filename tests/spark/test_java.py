@@ -32,7 +32,7 @@ def test_versions_are_read_as_java_says_them(javas, said, version):
     assert java_version(javas("some", said)) == version
 
 
-def test_what_is_no_java_has_no_version(tmp_path):
+def test_a_folder_without_java_has_no_version(tmp_path):
     assert java_version(str(tmp_path)) is None
 
 

@@ -150,7 +150,7 @@ def test_bad_options_of_a_read_are_named(options, reason):
     assert reason in str(caught.value)
 
 
-def test_a_pattern_that_is_none_is_refused():
+def test_an_invalid_pattern_is_refused():
     with pytest.raises(OptionError, match="is not a valid regular expression"):
         read_options({**SERVERS, "subscribePattern": "("})
 

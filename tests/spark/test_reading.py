@@ -90,7 +90,7 @@ def test_whole_batches_that_are_too_old_are_passed_over(broker, brokers):
     assert offsets(RangeReader(brokers, ["offset"], min_timestamp=3000), 0, 30) == list(range(10, 20))
 
 
-def test_markers_are_no_records_and_aborted_ones_are_left_out_if_wanted(broker, brokers):
+def test_markers_are_not_records_and_aborted_records_are_left_out_if_wanted(broker, brokers):
     connection = connect(broker.bootstrap_servers, 10)
     for number, commit in enumerate((True, False, True)):
         name = f"transaction-{number}"

@@ -68,5 +68,5 @@ def test_conditions_on_time_and_place_hold_together(broker, rows):
     assert [row for row in found if row[3] >= limit] == [row for row in wanted if row[3] >= limit]
 
 
-def test_what_is_later_than_all_records_reads_nothing(broker, rows):
+def test_a_filter_for_times_after_all_records_reads_nothing(broker, rows):
     assert read(broker, GreaterThan(("timestamp",), datetime(9999, 12, 31, tzinfo=timezone.utc)))[0] == []

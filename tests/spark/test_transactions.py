@@ -138,7 +138,7 @@ def test_a_decision_about_thousands_of_tasks_fits_into_a_note(brokers):
     assert len(Notes(brokers, "q").last().names) == 5000
 
 
-def test_who_dies_between_note_and_commits_commits_the_rest_later(brokers):
+def test_a_query_that_died_between_note_and_commits_commits_the_rest_later(brokers):
     tasks = [write_task(brokers, task, [b"%d" % task], attempt=task % 2) for task in range(3)]
     notes = Notes(brokers, "q")
     notes.decide(7, PLACE, tasks)
@@ -171,7 +171,7 @@ def test_what_was_not_decided_is_not_committed_in_its_place(brokers, wrote):
     assert committed(brokers) == []
 
 
-def test_what_is_gone_after_a_decision_is_an_error(brokers):
+def test_a_transaction_that_is_gone_after_the_decision_is_an_error(brokers):
     Notes(brokers, "q").decide(3, PLACE, [TaskTransaction(transactional_id("q", 0), 1, 0)])
     with pytest.raises(WriteError, match="dafka-spark-q-0 is gone"):
         Notes(brokers, "q").finish(3)
@@ -326,7 +326,7 @@ def test_of_a_batch_that_cannot_be_committed_as_a_whole_nothing_is_seen(brokers,
     assert committed(brokers) == []
 
 
-def test_what_is_decided_is_not_aborted_when_its_commit_fails(brokers, sink, monkeypatch):
+def test_a_decided_micro_batch_is_not_aborted_when_its_commit_fails(brokers, sink, monkeypatch):
     """Spark aborts a micro-batch whose commit raised an error."""
     messages = [written(write_task(brokers, task, [b"%d" % task])) for task in range(2)]
     settled = brokers.settled

@@ -68,7 +68,7 @@ def test_record_batches_are_cut_at_their_size(broker):
     assert len(values(broker, "t")) == 500
 
 
-def test_what_is_sent_twice_is_written_once(broker):
+def test_batches_sent_twice_are_written_once(broker):
     """The answer to a produce gets lost; the same batches go out again."""
     create(broker, "t", 1)
     given = write_options({"bootstrap.servers": broker.bootstrap_servers, "topic": "t"})

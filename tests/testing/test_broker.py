@@ -104,7 +104,7 @@ def test_many_and_large_records_are_preloaded(dafka_broker):
 
 
 @pytest.mark.parametrize("record", [1, (b"a",), (b"a", b"b", b"c"), {"values": b"x"}, {"value": 1.5}])
-def test_what_is_no_record_cannot_be_preloaded(dafka_broker, record):
+def test_invalid_records_cannot_be_preloaded(dafka_broker, record):
     with pytest.raises(TypeError):
         dafka_broker.preload("t", [b"fine", record])
     assert dafka_broker.values("t") == []
@@ -141,6 +141,6 @@ def test_committed_offsets_and_lag_of_a_group(dafka_broker, kafka_consumer_facto
     assert all(isinstance(partition, TopicPartition) for partition in dafka_broker.committed("g"))
 
 
-def test_a_number_of_partitions_that_is_none_is_refused(dafka_broker):
+def test_an_invalid_number_of_partitions_is_refused(dafka_broker):
     with pytest.raises(TypeError, match="'3'"):
         dafka_broker.create_topic("t", "3")

@@ -69,7 +69,7 @@ def test_windows_go_to_parquet(spark, broker, flights, tmp_path):
     ]
 
 
-def test_a_value_that_is_no_such_event_ends_the_query_or_is_left_out(spark, broker, flights, tmp_path):
+def test_a_value_that_does_not_fit_the_schema_ends_the_query_or_is_left_out(spark, broker, flights, tmp_path):
     produce(broker, "flights", [b"no JSON"])
     with pytest.raises(Exception, match="MALFORMED_RECORD"):
         aggregate_topics(spark, source(broker), FLIGHTS, str(tmp_path / "a"), folder=str(tmp_path / "strict"))

@@ -1,0 +1,51 @@
+"""The keys by which a folder knows its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dafka.log.partition import (
+    pack_dropped,
+    pack_floor,
+    pack_partition,
+    unpack_dropped,
+    unpack_floor,
+    unpack_partition,
+)
+
+numbers = st.integers(0, 2**32 - 1)
+names = st.binary(max_size=255)
+
+
+@given(numbers, names, names)
+def test_a_partitions_key_holds_its_number_and_names(number: int, topic: bytes, address: bytes) -> None:
+    assert unpack_partition(pack_partition(number, topic, address)) == (number, topic, address)
+
+
+@given(numbers, st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))
+def test_a_floors_key_holds_the_first_sequence_and_offset(number: int, sequence: int, offset: int) -> None:
+    assert unpack_floor(pack_floor(number, sequence, offset)) == (number, sequence, offset)
+
+
+@given(numbers)
+def test_the_key_of_a_deleted_partition_holds_its_number(number: int) -> None:
+    assert unpack_dropped(pack_dropped(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("unpack", "key"),
+    [
+        (unpack_partition, pack_partition(1, b"topic", b"")[:-1]),
+        (unpack_partition, pack_partition(1, b"", b"")[:-1]),
+        (unpack_floor, pack_floor(1, 2, 3)[:-1]),
+        (unpack_floor, pack_floor(1, 2, 3) + b"\0"),
+        (unpack_dropped, pack_dropped(1) + b"\0"),
+    ],
+)
+def test_keys_of_another_length_are_refused(unpack: Callable[[bytes], object], key: bytes) -> None:
+    with pytest.raises(ValueError, match="key"):
+        unpack(key)
