@@ -1,9 +1,9 @@
 """The group coordinator: all groups of a broker, and the clock and green threads that run them.
 
 The state machines themselves (:mod:`dafka.broker.groups.group`) have neither. A call that has to wait parks
-as a green thread until its answer comes. One green thread ticks each group when its next timeout is due; the
-timeouts are in a heap. A heartbeat only postpones the timeout of its group, so most heartbeats leave the heap
-as it is.
+as a green thread until its answer comes. Each group is ticked when its next timeout is due
+(:mod:`dafka.hub.deadlines`). A heartbeat only postpones a timeout, so most heartbeats leave the deadlines as
+they are.
 
 Groups live in memory; only committed offsets survive a restart. After a restart the members are unknown and
 join again, as with Kafka when a coordinator moves.
@@ -11,14 +11,11 @@ join again, as with Kafka when a coordinator moves.
 
 from __future__ import annotations
 
-import heapq
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
 from typing import TypeVar
 
-import gevent
 import gevent.event
 from kafka.errors import (
     CoordinatorNotAvailableError,
@@ -49,6 +46,7 @@ from dafka.broker.interface.groups import (
     TopicPartition,
 )
 from dafka.broker.limits import COMMIT_OFFSETS, GROUPS_KEPT, SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MIN
+from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import Hub
 from dafka.hub.turns import in_pieces
 
@@ -78,18 +76,11 @@ class Coordinator(GroupInterface):
         self._clock = clock
         self._groups: dict[str, Group] = {}
         self._waiting: set[gevent.event.AsyncResult] = set()
-        self._closed = False
-        self._due: list[tuple[float, int, str, Group]] = []
-        self._due_at: dict[Group, float] = {}
-        self._pushed = 0
-        self._wake = gevent.event.Event()
-        self._ticking: gevent.Greenlet | None = None
+        self._deadlines = Deadlines(hub, self._tick, clock)
 
     def close(self) -> None:
         """End all waiting calls."""
-        self._closed = True
-        if self._ticking is not None:
-            self._ticking.kill(block=False)
+        self._deadlines.close()
         for answer in list(self._waiting):
             answer.set_exception(self._stopped())
 
@@ -192,31 +183,16 @@ class Coordinator(GroupInterface):
             if self._groups.get(name) is group:
                 del self._groups[name]
             return
-        if group.wake_at >= self._due_at.get(group, inf) or self._closed:
-            return
-        self._due_at[group] = group.wake_at
-        self._pushed += 1
-        heapq.heappush(self._due, (group.wake_at, self._pushed, name, group))
-        if self._ticking is None:
-            self._ticking = self._hub.keep(self._tick)
-        elif self._due[0][3] is group:
-            self._wake.set()
+        self._deadlines.set((name, group), group.wake_at)
 
-    def _tick(self) -> None:
-        while True:
-            self._wake.clear()
-            if not self._due or self._due[0][0] > self._clock():
-                self._wake.wait(self._due[0][0] - self._clock() if self._due else None)
-                continue
-            at, _, name, group = heapq.heappop(self._due)
-            if self._due_at.get(group) == at:
-                del self._due_at[group]
-                try:
-                    group.tick(self._clock())
-                except Exception:  # otherwise the timeouts of all groups would stop
-                    log.exception("the timeouts of group %r failed unexpectedly; trying again", name)
-                    group.wake_at = self._clock() + FAILED_PAUSE
-                self._schedule(name, group)
+    def _tick(self, named: tuple[str, Group]) -> None:
+        name, group = named
+        try:
+            group.tick(self._clock())
+        except Exception:  # the members of the group wait for its next tick
+            log.exception("the timeouts of group %r failed unexpectedly; trying again", name)
+            group.wake_at = self._clock() + FAILED_PAUSE
+        self._schedule(name, group)
 
     # -- describing and deleting -----------------------------------------------------------------------
 

@@ -1,21 +1,17 @@
 """Transaction timeouts: transactions that stay open for too long are aborted.
 
-One green thread sleeps until the next deadline; the deadlines are in a heap. A transactional id has at most
-one deadline there: when it comes, the state of the transaction shows whether it has ended, and the deadline
-of a newer transaction of the same id is added then. A transaction that is being ended at its deadline is
-checked again shortly after, because an end that cannot be written leaves it open.
+A transactional id has at most one deadline (:mod:`dafka.hub.deadlines`): when it comes, the state of the
+transaction shows whether it has ended, and the deadline of a newer transaction of the same id is set then. A
+transaction that is being ended at its deadline is checked again shortly after, because an end that cannot be
+written leaves it open.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
-from math import inf
-
-import gevent
-import gevent.event
 
 from dafka.broker.transactions.transaction import Transaction
+from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import Hub
 from dafka.log import LogClosedError
 from dafka.log.repeating import bounded_logger
@@ -36,49 +32,28 @@ class Timeouts:
         self._hub = hub
         self._abort = abort
         self._clock = clock
-        self._due: list[tuple[float, int, Transaction]] = []
-        self._due_at: dict[Transaction, float] = {}  # the valid heap entry of each
-        self._pushed = 0
-        self._wake = gevent.event.Event()
-        self._green = hub.keep(self._run)
+        self._deadlines = Deadlines(hub, self._due, clock)
 
     def close(self) -> None:
         """Stop watching."""
-        self._green.kill(block=False)
+        self._deadlines.close()
 
     def watch(self, transaction: Transaction) -> None:
         """Watch a transaction that has begun."""
-        self._push(transaction.deadline, transaction)
+        self._deadlines.set(transaction, transaction.deadline)
 
-    def _push(self, at: float, transaction: Transaction) -> None:
-        if at >= self._due_at.get(transaction, inf):
+    def _due(self, transaction: Transaction) -> None:
+        if not transaction.state.is_open:
             return
-        self._due_at[transaction] = at
-        self._pushed += 1
-        heapq.heappush(self._due, (at, self._pushed, transaction))
-        if self._due[0][2] is transaction:
-            self._wake.set()
-
-    def _run(self) -> None:
-        while True:
-            self._wake.clear()
-            now = self._clock()
-            while self._due and self._due[0][0] <= now:
-                at, _, transaction = heapq.heappop(self._due)
-                if self._due_at.get(transaction) != at:
-                    continue
-                del self._due_at[transaction]
-                if not transaction.state.is_open:
-                    continue
-                if transaction.deadline <= now:
-                    self._overdue(transaction, now)
-                else:
-                    self._push(transaction.deadline, transaction)
-            self._wake.wait(max(self._due[0][0] - self._clock(), 0.001) if self._due else None)
+        now = self._clock()
+        if transaction.deadline <= now:
+            self._overdue(transaction, now)
+        else:
+            self.watch(transaction)
 
     def _overdue(self, transaction: Transaction, now: float) -> None:
         if transaction.busy:
-            self._push(now + PAUSE, transaction)
+            self._deadlines.set(transaction, now + PAUSE)
             return
         log.info(
             "transaction %r has been open for more than its timeout of %g s and is aborted",
@@ -91,9 +66,9 @@ class Timeouts:
     def _abort_overdue(self, transaction: Transaction) -> None:
         try:
             if not self._abort(transaction):
-                self._push(self._clock() + FAILED_PAUSE, transaction)
+                self._deadlines.set(transaction, self._clock() + FAILED_PAUSE)
         except LogClosedError:
             pass
         except Exception:
             log.exception("aborting transaction %r failed", transaction.transactional_id)
-            self._push(self._clock() + FAILED_PAUSE, transaction)
+            self._deadlines.set(transaction, self._clock() + FAILED_PAUSE)

@@ -259,8 +259,8 @@ def test_groups_without_members_and_offsets_leave_no_row(retention):
     assert retention.look() == 0
     assert list(rows) == ["g"]
     coordinator = retention.client.core._groups
-    coordinator._clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
-    coordinator._wake.set()
+    coordinator._clock = coordinator._deadlines._clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
+    coordinator._deadlines.check()
     until(lambda: not coordinator.knows("g"))
     assert retention.look() == 0
     assert list(rows) == []
@@ -270,8 +270,8 @@ def test_groups_without_members_and_offsets_leave_no_row_with_an_infinite_retent
     retention.leave(retention.join("t"))
     retention.commit("h")
     core = retention.client.core
-    core._groups._clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
-    core._groups._wake.set()
+    core._groups._clock = core._groups._deadlines._clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
+    core._groups._deadlines.check()
     until(lambda: not core._groups.knows("g"))
     retention.expiry = OffsetExpiry(core._offsets, core._groups, core._groups._times, inf, retention.clock)
     assert retention.later(100 * WEEK) == 0

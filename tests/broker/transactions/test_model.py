@@ -118,7 +118,7 @@ class World:
 
     def pass_time(self) -> None:
         self.ahead += 2 * TIMEOUT
-        self.client.core._transactions._timeouts._wake.set()
+        self.client.core._transactions._timeouts._deadlines.check()
 
     def failing_late(self, monkeypatch: pytest.MonkeyPatch, during: Callable[[], object]) -> None:
         """Every deadline passes during a write, and all writes fail."""

@@ -44,7 +44,7 @@ def test_many_short_transactions_leave_one_deadline_and_the_last_one_is_respecte
     for _ in range(20):
         producer.send(b"a")
         producer.commit()
-    assert len(timeouts._due) <= 1
+    assert len(timeouts._deadlines._heap) <= 1
     producer.send(b"b")
     started = client.call("describe_transactions", ["x"])["x"].started
     until(lambda: producer.write(b"?").error is errors.InvalidProducerEpochError)

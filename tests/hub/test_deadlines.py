@@ -1,0 +1,92 @@
+"""Deadlines: which calls they lead to, by a clock that the test sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from broker.clients import until
+
+from dafka.hub.deadlines import Deadlines
+from dafka.hub.hub import get_hub
+
+
+class Table:
+    """Deadlines with a clock to set, and the keys whose deadlines have come."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.due: list[str] = []
+        self.hub = get_hub()
+        self.deadlines = self.hub.run(Deadlines, self.hub, self.note, lambda: self.now)
+
+    def note(self, key: str) -> None:
+        self.due.append(key)
+        if key == "broken":
+            raise ValueError(key)
+
+    def set(self, key: str, at: float) -> None:
+        self.hub.run(self.deadlines.set, key, at)
+
+    def pass_time(self, now: float) -> None:
+        self.now = now
+        self.hub.run(self.deadlines.check)
+
+
+@pytest.fixture
+def table() -> Iterator[Table]:
+    made = Table()
+    yield made
+    made.hub.run(made.deadlines.close)
+
+
+def test_keys_are_due_in_the_order_of_their_deadlines(table: Table):
+    for key, at in (("c", 30.0), ("a", 10.0), ("b", 20.0)):
+        table.set(key, at)
+    table.pass_time(20.0)
+    until(lambda: table.due == ["a", "b"])
+    table.pass_time(30.0)
+    until(lambda: table.due == ["a", "b", "c"])
+
+
+def test_an_earlier_deadline_replaces_a_later_one(table: Table):
+    table.set("a", 20.0)
+    table.set("a", 10.0)
+    table.pass_time(10.0)
+    until(lambda: table.due == ["a"])
+    table.set("b", 20.0)
+    table.pass_time(20.0)
+    until(lambda: table.due == ["a", "b"])  # the replaced deadline leads to no call
+
+
+def test_a_later_deadline_is_ignored_and_takes_no_memory(table: Table):
+    for at in range(10, 1000):
+        table.set("a", float(at))
+    assert len(table.deadlines._heap) == 1
+    table.pass_time(2000.0)
+    until(lambda: table.due == ["a"])
+
+
+def test_a_key_may_have_another_deadline_after_its_first(table: Table):
+    table.set("a", 10.0)
+    table.pass_time(10.0)
+    until(lambda: table.due == ["a"])
+    table.set("a", 20.0)
+    table.pass_time(20.0)
+    until(lambda: table.due == ["a", "a"])
+
+
+def test_a_failure_is_logged_and_other_deadlines_continue(table: Table, caplog: pytest.LogCaptureFixture):
+    table.set("broken", 10.0)
+    table.set("a", 20.0)
+    table.pass_time(20.0)
+    until(lambda: table.due == ["broken", "a"])
+    assert "the deadline of 'broken' failed unexpectedly" in caplog.text
+
+
+def test_after_closing_nothing_is_due(table: Table):
+    table.set("a", 10.0)
+    table.hub.run(table.deadlines.close)
+    table.set("b", 0.0)
+    assert len(table.deadlines._heap) == 1
+    assert table.due == []
