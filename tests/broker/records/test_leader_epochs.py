@@ -258,7 +258,8 @@ def test_a_fetch_behind_what_was_lost_is_told_where_that_begins(machine: Machine
             for _ in range(end - 3):
                 client.produce("t", b"new")
             diverging = fetch(client, 6, last_epoch=0)
-            assert (diverging.error, diverging.diverging, diverging.batches) == (None, (0, 3), [])
+            assert (diverging.error, diverging.diverging) == (None, (0, 3))
+            assert not diverging.batches
         assert fetch(client, 3, last_epoch=0).diverging is None
         assert len(fetch(client, 3, last_epoch=0).batches) == 6
         assert len(fetch(client, 6, last_epoch=1).batches) == 3
