@@ -1,6 +1,10 @@
-"""The errors between Spark and a broker; each message can be understood on its own."""
+"""The errors between Spark and a broker, and how they reach the user; each message stands on its own."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dafka.protocol.errors import DafkaError
 
@@ -31,3 +35,16 @@ class DataLossError(DafkaError):
 
 class WriteError(DafkaError):
     """The broker did not take records."""
+
+
+@contextmanager
+def reason_first() -> Iterator[None]:
+    """Let an error of ours be the first line of what Spark reports, without a traceback in front of it.
+
+    The Python process that it happens in ends with it, so the setting does not outlive the error.
+    """
+    try:
+        yield
+    except DafkaError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise

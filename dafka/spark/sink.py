@@ -16,10 +16,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from dafka.spark.cluster import Cluster, cluster, reason
-from dafka.spark.errors import ColumnError, OptionError, UnknownTopicError, WriteError
+from dafka.spark.errors import ColumnError, OptionError, UnknownTopicError, WriteError, reason_first
 from dafka.spark.option_values import TopicPartition
 from dafka.spark.options import WriteOptions
-from dafka.spark.reporting import reason_first
 from dafka.spark.transactions import (
     Notes,
     TaskTransaction,

@@ -39,7 +39,7 @@ from pyspark.sql.types import (
 
 from dafka.spark.admission import Holdback, available, limited
 from dafka.spark.cluster import cluster
-from dafka.spark.errors import ColumnError
+from dafka.spark.errors import ColumnError, reason_first
 from dafka.spark.filters import Pushed
 from dafka.spark.interpreter import check_workers
 from dafka.spark.options import ReadOptions, read_options, write_options
@@ -54,7 +54,6 @@ from dafka.spark.planning import (
 )
 from dafka.spark.ranges import OffsetRange
 from dafka.spark.reading import RangeReader
-from dafka.spark.reporting import reason_first
 from dafka.spark.sink import BatchSink, StreamSink, check_target
 
 FORMAT = "dafka"
