@@ -9,6 +9,9 @@ from pathlib import Path
 
 from crc32c import crc32c
 
+from dafka.log import Log, LogPartition
+from dafka.log.limits import FILE_BYTES
+from dafka.log.verify import verify
 from dafka.protocol.batch import CRC_END, CRC_START, HEADER, HEADER_OCTETS, read_header
 from dafka.protocol.batch_writer import encode_batch
 
@@ -51,3 +54,24 @@ def chunk_rows(folder: str | Path) -> list[tuple[int, bytes, bytes]]:
     with database(folder) as rows:
         select = "SELECT rowid, key, value FROM Cache WHERE raw = 1 ORDER BY key"
         return [row for row in rows.execute(select) if isinstance(row[1], bytes) and row[1][:1] == b"c"]
+
+
+def files(folder: Path) -> list[Path]:
+    """The files of values, oldest first."""
+    return sorted((folder / "values").glob("*"), key=lambda path: path.stat().st_mtime_ns)
+
+
+def large(sequence: int) -> list[bytes]:
+    """A raw message that is stored as a file."""
+    return numbered(sequence, 1, FILE_BYTES)
+
+
+def everything(log: Log, partition: LogPartition) -> list[bytes]:
+    """All messages of a partition."""
+    return log.read(partition, partition.first_sequence, count=EVERYTHING, max_bytes=EVERYTHING)[1]
+
+
+def damages(folder: Path) -> list[tuple[str, str]]:
+    """The damages that verifying the folder finds."""
+    *_, seen = verify(folder)
+    return seen.damages
