@@ -53,7 +53,12 @@ from dafka.broker.interface.transactions import (
     TransactionDescription,
     TransactionInterface,
 )
-from dafka.broker.limits import TRANSACTION_GROUPS, TRANSACTION_TIMEOUT_MAX, TRANSACTIONAL_IDS_KEPT
+from dafka.broker.limits import (
+    COMMIT_OFFSETS,
+    TRANSACTION_GROUPS,
+    TRANSACTION_TIMEOUT_MAX,
+    TRANSACTIONAL_IDS_KEPT,
+)
 from dafka.broker.records.leader import Leaders
 from dafka.broker.records.producer_state import ProducerStates, row_name
 from dafka.broker.topics.table import Partition, Topic, TopicTable
@@ -67,7 +72,7 @@ from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
-from dafka.hub.turns import next_turn
+from dafka.hub.turns import Pace, in_pieces, next_turn
 from dafka.log import Log
 
 _LISTED = 500  # transactional ids that are listed in one turn of the hub
@@ -103,7 +108,7 @@ class TransactionCoordinator(TransactionInterface):
         self._identities = Identities(self._ids, table, self._ending, clock)
         self._timeouts = Timeouts(hub, self._abort, clock)
         for transaction in table.in_use():
-            for partition in transaction.partitions.values():
+            for partition in Pace().over(list(transaction.partitions.values())):
                 producers.reopen(partition, transaction.producer_id)
             offsets.hold(transaction.offsets)
             if transaction.state is State.ONGOING:
@@ -148,14 +153,19 @@ class TransactionCoordinator(TransactionInterface):
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, Error | None]:
         wanted = list(partitions)
-        found = {key: self._topics.partition(*key) for key in wanted}
-        unknown = {key for key, partition in found.items() if partition is None or not partition.writable}
+        named: dict[str, Partition] = {}
+        unknown: set[TopicPartition] = set()
+        for key in Pace().over(wanted):
+            partition = self._topics.partition(*key)
+            if partition is None or not partition.writable:
+                unknown.add(key)
+            else:
+                named[row_name(partition)] = partition
         if unknown:
             return {
                 key: UnknownTopicOrPartitionError if key in unknown else OperationNotAttemptedError
                 for key in wanted
             }
-        named = {row_name(partition): partition for partition in found.values() if partition is not None}
         error = run_to_completion(
             self._hub, self._add_partitions, transactional_id, producer_id, epoch, named
         )
@@ -167,14 +177,16 @@ class TransactionCoordinator(TransactionInterface):
         transaction = self._table.own(transactional_id, producer_id, epoch)
         if not isinstance(transaction, Transaction):
             return transaction
-        rows: Rows = {}
-        for name in named:
-            if name not in transaction.partitions:
-                rows.update(transaction.partition_row(name))
-        error = self._note(transaction, rows)
-        if error is None:
-            transaction.partitions.update(named)
-        return error
+        for some in in_pieces(named, COMMIT_OFFSETS):  # what some of them have begun the others join
+            rows: Rows = {}
+            for name in some:
+                if name not in transaction.partitions:
+                    rows.update(transaction.partition_row(name))
+            error = self._note(transaction, rows)
+            if error is not None:
+                return error
+            transaction.partitions.update((name, named[name]) for name in some)
+        return None
 
     def add_offsets_to_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, group: str
@@ -210,13 +222,16 @@ class TransactionCoordinator(TransactionInterface):
         error = None
         if generation >= 0 or member_id != NO_MEMBER or instance_id is not None:
             error = self._groups.check_commit(group, generation, member_id, instance_id)
-        answers, rows = self._offsets.rows(group, offsets)
-        if error is None and rows:
-            values = {key: value for (_, key), value in rows.items()}
-            error = run_to_completion(
-                self._hub, self._add_offsets, transactional_id, producer_id, epoch, group, values
-            )
-        return {key: wrong or error for key, wrong in answers.items()}
+        answers: dict[TopicPartition, Error | None] = {}
+        for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
+            found, rows = self._offsets.rows(group, dict(some))
+            if error is None and rows:
+                values = {key: value for (_, key), value in rows.items()}
+                error = run_to_completion(
+                    self._hub, self._add_offsets, transactional_id, producer_id, epoch, group, values
+                )
+            answers.update((key, wrong or error) for key, wrong in found.items())
+        return answers
 
     def _add_offsets(
         self, transactional_id: str, producer_id: int, epoch: int, group: str, values: Mapping[str, Any]

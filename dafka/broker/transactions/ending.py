@@ -1,9 +1,9 @@
 """Ending a transaction: decision, markers, offsets and completion, in one commit if the writer has room.
 
-They are handed to the writer in this order and without a pause, and the writer keeps the order. If they come
-into several rounds, nothing is written after a failure: no marker without the decision, and no completion
-without all markers. If only a part could be written, the rest is retried until it is written or the broker
-stops; then the next start completes it.
+They are handed to the writer in this order, without a pause unless there are more markers than a round takes,
+and the writer keeps the order. If they come into several rounds, nothing is written after a failure: no
+marker without the decision, and no completion without all markers. If only a part could be written, the rest
+is retried until it is written or the broker stops; then the next start completes it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from kafka.errors import KafkaStorageError
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.interface.groups import Error
 from dafka.broker.interface.transactions import NO_EPOCH
+from dafka.broker.limits import WIDE_PRODUCE
 from dafka.broker.records.leader import Leaders
 from dafka.broker.topics.table import Partition
 from dafka.broker.transactions.transaction import State, Transaction
@@ -81,13 +82,14 @@ class Ending:
         """Write decision, markers and completion; returns the error of each, None for success."""
         outcomes: dict[str, Exception | None] = {}
         failures: list[Exception] = []
-        ready = gevent.event.Event()
+        ready, settled = gevent.event.Event(), gevent.event.Event()
 
         def told(name: str) -> Callable[[Exception | None], None]:
             def done(error: Exception | None) -> None:
                 outcomes[name] = error
                 if error is not None:
                     failures.append(error)
+                settled.set()
                 if len(outcomes) == len(pending) + 2:
                     ready.set()
 
@@ -101,7 +103,10 @@ class Ending:
         for name in pending:
             decision.update(transaction.partition_row(name))
         self._writer.put(decision, told(_DECISION))
-        for name, partition in pending.items():
+        for handed, (name, partition) in enumerate(pending.items(), 1):
+            while handed - len(outcomes) > WIDE_PRODUCE:  # others write in between
+                settled.clear()
+                settled.wait()
             self._leaders.end_transaction(
                 partition, transaction.producer_id, transaction.epoch, commit, told(name), check
             )

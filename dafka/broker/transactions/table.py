@@ -19,6 +19,7 @@ from dafka.broker.transactions.ending import storage_error
 from dafka.broker.transactions.transaction import OPEN, TRANSACTIONS, Transaction
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
+from dafka.hub.turns import Pace
 from dafka.log import Log, LogError
 
 
@@ -33,7 +34,7 @@ class TransactionTable:
         self._known: dict[str, Transaction] = {}
         self._by_producer: dict[int, Transaction] = {}
         touched = set()
-        for key in self._open:
+        for key in Pace().over(self._open):
             producer_id, kind, rest = key.split("/", 2)
             if kind == "t":
                 self.get(rest)
@@ -53,7 +54,7 @@ class TransactionTable:
             if row is not None:
                 found = Transaction.load(transactional_id, row)
                 if found.state.is_open:
-                    for key, value in self._open.items(found.prefix):
+                    for key, value in Pace().over(self._open.items(found.prefix)):  # at the start only
                         found.touch(key, value, self._partition)
                 self.add(found)
         return found

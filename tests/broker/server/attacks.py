@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ ROOT = Path(__file__).parents[3]
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+import gevent  # noqa: E402
 from broker.clients import batch  # noqa: E402 - needs the path
 from broker.server.client import WireClient, decoded, encoded  # noqa: E402
 from broker.server.samples import fetch, produce  # noqa: E402
@@ -44,10 +46,19 @@ from kafka.protocol.consumer import (  # noqa: E402
     OffsetForLeaderEpochRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest  # noqa: E402
+from kafka.protocol.producer import (  # noqa: E402
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+)
 
 from dafka import Broker  # noqa: E402
+from dafka.broker.interface.groups import JoinRequest  # noqa: E402
+from dafka.broker.limits import GROUP_MAX_SIZE  # noqa: E402
 from dafka.hub.hub import get_hub  # noqa: E402
-from dafka.hub.turns import next_turn  # noqa: E402
+from dafka.hub.turns import Pace, next_turn  # noqa: E402
 
 TOPIC, SMALL = "wide", "small"
 SLOW = 300.0  # seconds that an attack may take altogether
@@ -330,18 +341,127 @@ def delete_offsets(scene: Scene) -> Callable[[], None]:
     )
 
 
+def begun_transaction(scene: Scene, name: str) -> dict[str, Any]:
+    """Who its requests come from."""
+    request = InitProducerIdRequest(
+        transactional_id=name, transaction_timeout_ms=600_000, producer_id=-1, producer_epoch=-1
+    )
+    identity = scene.ask(request, 1)
+    assert not identity.error_code
+    return {
+        "transactional_id": name,
+        "producer_id": identity.producer_id,
+        "producer_epoch": identity.producer_epoch,
+    }
+
+
+def add_partitions_to_txn(scene: Scene) -> Callable[[], None]:
+    return sending(scene, added_partitions(scene, begun_transaction(scene, "added")))
+
+
+def added_partitions(scene: Scene, who: dict[str, Any]) -> bytes:
+    topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=who["transactional_id"],
+        v3_and_below_producer_id=who["producer_id"],
+        v3_and_below_producer_epoch=who["producer_epoch"],
+        v3_and_below_topics=[topic(name=TOPIC, partitions=list(range(scene.partitions)))],
+    )
+    return encoded(request, 3)
+
+
+def end_txn(scene: Scene) -> Callable[[], None]:
+    """One that has added all partitions."""
+    who = begun_transaction(scene, "ended")
+    sending(scene, added_partitions(scene, who))()
+    return sending(scene, encoded(EndTxnRequest(**who, committed=True), 3))
+
+
+def txn_offset_commit(scene: Scene) -> Callable[[], None]:
+    who = begun_transaction(scene, "offsets")
+    assert not scene.ask(AddOffsetsToTxnRequest(**who, group_id="group"), 1).error_code
+    return sending(scene, committed_in_txn(scene, who))
+
+
+def committed_in_txn(scene: Scene, who: dict[str, Any]) -> bytes:
+    topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+    one = topic.TxnOffsetCommitRequestPartition
+    partitions = [
+        one(partition_index=number, committed_offset=0, committed_leader_epoch=-1, committed_metadata="")
+        for number in range(scene.partitions)
+    ]
+    request = TxnOffsetCommitRequest(
+        **who,
+        group_id="group",
+        generation_id=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[topic(name=TOPIC, partitions=partitions)],
+    )
+    return encoded(request, 3)
+
+
+def end_txn_with_offsets(scene: Scene) -> Callable[[], None]:
+    who = begun_transaction(scene, "ended-offsets")
+    assert not scene.ask(AddOffsetsToTxnRequest(**who, group_id="group"), 1).error_code
+    sending(scene, committed_in_txn(scene, who))()
+    return sending(scene, encoded(EndTxnRequest(**who, committed=True), 3))
+
+
+def join_large_group(scene: Scene) -> Callable[[], None]:
+    """As many members as a group may have, or a tenth of the partitions, all of which join at once."""
+    core = scene.broker._running.core  # type: ignore[union-attr]
+    members = min(scene.partitions // 10, GROUP_MAX_SIZE)
+    group = f"large-{next(_groups)}"
+
+    def join_all() -> None:
+        request = JoinRequest("", 10.0, 1.0, "consumer", [("range", b"x" * 100)])
+
+        def join() -> None:
+            next_turn()
+            core.join_group(group, request)
+
+        greens = []
+        for _ in Pace().over(range(members)):
+            greens.append(gevent.spawn(join))
+        gevent.joinall(greens, timeout=5.0)
+        for green in Pace().over(greens):
+            green.kill(block=False)
+
+    return lambda: get_hub().run(join_all)
+
+
+_groups = count()
+
+
+def join_the_mesh(scene: Scene) -> Callable[[], None]:
+    """A broker with all these partitions, asked for its metrics while it tells the mesh of each."""
+
+    def join() -> None:
+        with copied(scene) as folder, Broker(folder) as other:
+            for _ in range(10):
+                assert other.metrics()
+                time.sleep(0.15)
+
+    return join
+
+
 def open_again(scene: Scene) -> Callable[[], None]:
     """Not the listener's clients wait for this one, but whoever else uses the process's hub."""
 
     def reopen() -> None:
-        path = scene.broker.path
-        with tempfile.TemporaryDirectory() as other:
-            copy = Path(other) / "copy"
-            get_hub().run(scene.broker._running.core._writer.put_and_wait, {("attacks", "x"): 1})  # type: ignore[union-attr]
-            _copy(path, copy)
-            Broker(copy).start().stop()
+        with copied(scene) as folder:
+            Broker(folder).start().stop()
 
     return reopen
+
+
+@contextmanager
+def copied(scene: Scene) -> Iterator[Path]:
+    """A copy of the broker's folder."""
+    with tempfile.TemporaryDirectory() as other:
+        _copy(str(scene.broker.path), Path(other) / "copy")
+        yield Path(other) / "copy"
 
 
 def _copy(path: str, to: Path) -> None:
@@ -387,7 +507,13 @@ ATTACKS: dict[str, Attack] = {
     "delete offsets": delete_offsets,
     "Produce to all partitions": produce_to_all,
     "Produce of many batches": produce_many_batches,
+    "AddPartitionsToTxn": add_partitions_to_txn,
+    "EndTxn": end_txn,
+    "TxnOffsetCommit": txn_offset_commit,
+    "EndTxn with offsets": end_txn_with_offsets,
+    "JoinGroup of very many": join_large_group,
     "open the folder": open_again,
+    "join the mesh": join_the_mesh,
     "delete the topic": delete_topic,
 }
 """In this order: each finds what those before it have left."""
