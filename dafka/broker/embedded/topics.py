@@ -195,7 +195,7 @@ class TopicCalls(TopicInterface):
         if not self._topics.delete(topic):
             return UnknownTopicOrPartitionError
         self._producers.forget(topic)
-        self._transactions.forget(topic)
+        of_transactions = self._transactions.forget(topic)
         self._presence.forget(topic)
         self._log_cleaner.deleted(topic.partitions)
         for partition in Pace().over(topic.partitions):
@@ -203,7 +203,7 @@ class TopicCalls(TopicInterface):
         try:
             # What is noted of it elsewhere. What stays is found later as rows of a topic that is gone.
             self._offsets.forget(topic)
-            noted = chain(self._producers.places_of(topic), self._epochs.places_of(topic))
+            noted = chain(of_transactions, self._producers.places_of(topic), self._epochs.places_of(topic))
             for places in in_pieces(Pace().over(noted), DELETED_ROWS):
                 self._writer.put_and_wait(dict.fromkeys(places))
         except LogError as error:

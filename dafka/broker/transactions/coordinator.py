@@ -323,23 +323,23 @@ class TransactionCoordinator(TransactionInterface):
                 next_turn()
         return listed
 
-    def forget(self, topic: Topic) -> None:
-        """Remove a deleted topic from all open transactions."""
+    def forget(self, topic: Topic) -> Rows:
+        """Remove a deleted topic from all open transactions; the rows that delete what is noted of it, which
+        nobody minds meanwhile."""
         prefix, infix = f"{topic.topic_id.hex}/", f"/{topic.topic_id.hex}/"
+        rows: Rows = {}
+        pace = Pace()
         for transaction in self._table.in_use():
             if not transaction.state.is_open:
                 continue
-            offsets = [key for key in transaction.offsets if infix in key[-44:]]
-            rows: Rows = {}
-            for name in [name for name in transaction.partitions if name.startswith(prefix)]:
-                rows.update(dict.fromkeys(transaction.partition_row(name)))
-                del transaction.partitions[name]
-            for key in offsets:
-                rows.update(dict.fromkeys(transaction.offset_row(key, [])))
-                del transaction.offsets[key]
-            self._offsets.release(offsets)
-            if rows:
-                self._writer.put(rows, lambda error: None)  # rows of unknown topics are ignored
+            for name in pace.over(list(transaction.partitions)):
+                if name.startswith(prefix) and transaction.partitions.pop(name, None) is not None:
+                    rows.update(dict.fromkeys(transaction.partition_row(name)))
+            for key in pace.over(list(transaction.offsets)):
+                if infix in key[-44:] and transaction.offsets.pop(key, None) is not None:
+                    rows.update(dict.fromkeys(transaction.offset_row(key, [])))
+                    self._offsets.release([key])
+        return rows
 
     # -- bounds ---------------------------------------------------------------------------------
 
