@@ -40,7 +40,7 @@ def test_several_addresses_are_tried_in_their_order(broker):
             assert connect(servers, 0).call("metadata", ()).brokers[0][2] == port_of(other)
 
 
-def test_nobody_at_an_address_is_a_timeout_as_in_kafka_python():
+def test_an_address_without_a_broker_is_a_timeout_as_in_kafka_python():
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError, match=r"from \['127.0.0.1:1', 'nowhere:2'\]") as raised:
         connect(["127.0.0.1:1", "nowhere:2"], 0.2)
@@ -48,7 +48,7 @@ def test_nobody_at_an_address_is_a_timeout_as_in_kafka_python():
     assert 0.2 <= time.monotonic() - started < 5
 
 
-def test_a_port_that_is_no_number_is_a_value_error():
+def test_a_port_that_is_not_a_number_is_a_value_error():
     with pytest.raises(ValueError, match="http"):
         connect("127.0.0.1:http", 0)
 

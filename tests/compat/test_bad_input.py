@@ -433,7 +433,7 @@ def test_a_configuration_that_needs_a_broker_is_refused_as_by_kafka_python(
     assert type(errors[1]) is type(errors[0])
 
 
-def test_what_kafka_python_tries_in_vain_until_its_timeout_is_refused_at_once(broker: Broker) -> None:
+def test_offsets_other_than_64_bit_integers_are_refused_at_once(broker: Broker) -> None:
     with KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id="g") as consumer:
         consumer.assign([T0])
         for offset in ("1", None, 2**63):

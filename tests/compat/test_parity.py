@@ -135,7 +135,7 @@ def test_a_module_has_every_name_of_its_counterpart(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OURS))
-def test_what_a_module_of_ours_has_is_kafka_pythons_but_for_the_clients(name: str) -> None:
+def test_names_in_our_modules_are_kafka_pythons_but_for_the_clients(name: str) -> None:
     theirs, ours = module(name), importlib.import_module(f"compat.{name}")
     replaced = {
         one
@@ -157,7 +157,7 @@ def test_a_package_exports_what_its_counterpart_exports(name: str) -> None:
     assert set(theirs.__all__) <= taken.keys()
 
 
-def test_what_the_facade_adds_is_listed() -> None:
+def test_additions_of_the_facade_are_listed() -> None:
     own = {
         name
         for name, value in vars(compat.kafka).items()
@@ -183,6 +183,6 @@ def test_every_exception_is_kafka_pythons_own_class() -> None:
 
 
 @pytest.mark.parametrize("name", ["structs", "serializer", "partitioner", "coordinator.assignors.abstract"])
-def test_what_programs_derive_from_or_compare_with_is_kafka_pythons_own(name: str) -> None:
+def test_classes_that_programs_derive_from_or_compare_with_are_kafka_pythons_own(name: str) -> None:
     theirs, ours = importlib.import_module(f"kafka.{name}"), importlib.import_module(f"compat.kafka.{name}")
     assert vars(ours) == vars(theirs)

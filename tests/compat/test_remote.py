@@ -341,7 +341,7 @@ def test_a_poll_ends_in_time_with_a_broker_that_is_gone(server, new_consumer):
         assert time.monotonic() - started < 5
 
 
-def test_nobody_there_and_protocols_that_are_not_built():
+def test_an_address_without_a_broker_and_other_protocols_than_plaintext_are_errors():
     with pytest.raises(KafkaTimeoutError, match=r"over TCP: 127\.0\.0\.1:1: Connection refused"):
         KafkaProducer(bootstrap_servers="127.0.0.1:1", bootstrap_timeout_ms=300)
     with pytest.raises(KafkaConfigurationError, match="security_protocol='SASL_SSL'"):

@@ -94,7 +94,7 @@ def test_all_that_wait_hear_of_a_connection_that_ends(fake):
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", KafkaProtocolError),
     ],
 )
-def test_what_is_no_answer_closes_the_connection(fake, octets, error):
+def test_a_malformed_answer_closes_the_connection(fake, octets, error):
     fake.brokers[0].answers[HEARTBEAT] = lambda request: octets
     connection = connect(fake)
     with pytest.raises(error):
@@ -217,7 +217,7 @@ def dies(accepted: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("behave", [silent, http, greets, dies])
-def test_what_is_no_kafka_broker_is_told_in_time(behave):
+def test_a_server_other_than_kafka_is_an_error_within_the_timeout(behave):
     with server(behave) as port:
         started = time.monotonic()
         with pytest.raises(KafkaConnectionError, match=f"127.0.0.1:{port}"):
@@ -225,7 +225,7 @@ def test_what_is_no_kafka_broker_is_told_in_time(behave):
         assert time.monotonic() - started < 5
 
 
-def test_nobody_there(fake):
+def test_a_refused_connection_is_an_error(fake):
     fake.brokers[0].stop()
     with pytest.raises(KafkaConnectionError, match=f"127.0.0.1:{fake.brokers[0].port}.*refused"):
         connect(fake)

@@ -76,13 +76,13 @@ def test_a_coordinator_that_is_loading_is_waited_for(fake, remote_to):
     assert fake.brokers[0].counts[FIND_COORDINATOR] == 1
 
 
-def test_what_lasts_is_told(fake, remote_to):
+def test_an_error_that_lasts_is_returned(fake, remote_to):
     fake.brokers[0].answers[HEARTBEAT] = beaten(NotCoordinatorError)
     assert remote_to(fake.addresses).heartbeat("g", 1, "m") is NotCoordinatorError
     assert fake.brokers[0].counts[HEARTBEAT] == 1 + limits.RETRIES
 
 
-def test_there_is_none(fake, remote_to):
+def test_a_cluster_without_a_coordinator_is_an_error(fake, remote_to):
     fake.brokers[0].answers[FIND_COORDINATOR] = lambda request: FindCoordinatorResponse(
         throttle_time_ms=0, error_code=15, error_message=None, node_id=-1, host="", port=-1
     )
@@ -93,7 +93,7 @@ def test_there_is_none(fake, remote_to):
         remote.fetch_offsets("g")
 
 
-def test_nobody_can_be_reached(fake, remote_to):
+def test_a_cluster_that_cannot_be_reached_is_an_error(fake, remote_to):
     fake.brokers[0].stop()
     remote = remote_to(fake.addresses)
     assert remote.heartbeat("g", 1, "m") is CoordinatorNotAvailableError

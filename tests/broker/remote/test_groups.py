@@ -129,7 +129,7 @@ def test_a_commit_that_is_repeated_does_not_overwrite_a_later_one_of_its_member(
             while not trio.brokers[0].counts[COMMIT]:
                 gevent.sleep(0.001)
         gevent.sleep(limits.RETRY_BACKOFF / 2)
-        remote.remote.cluster.coordinator(0, "g")  # somebody has found the new one
+        remote.remote.cluster.coordinator(0, "g")  # another client has found the new one
         second = commit_all(2, 3)
         return [*first.get(), *second]
 

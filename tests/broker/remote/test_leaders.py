@@ -62,14 +62,14 @@ def test_a_batch_that_was_refused_because_the_leader_has_changed_goes_to_the_new
     assert remote_to(trio.addresses).produce({("t", 0): [BATCH]})["t", 0].base_offset == 7
 
 
-def test_what_stays_refused_is_handed_back(trio, remote_to):
+def test_a_refusal_that_lasts_is_returned(trio, remote_to):
     trio.brokers[0].answers[PRODUCE] = lambda request: produced(request, NOT_LEADER)
     outcome = remote_to(trio.addresses).produce({("t", 0): [BATCH]})["t", 0]
     assert outcome.error is NotLeaderForPartitionError
     assert trio.brokers[0].counts[PRODUCE] == 1 + limits.RETRIES
 
 
-def test_a_partition_without_leader_and_one_that_is_none(trio, remote_to):
+def test_a_partition_without_a_leader_and_one_that_does_not_exist_have_different_errors(trio, remote_to):
     trio.leaders["t"][1] = -1
     outcome = remote_to(trio.addresses).produce({("t", 1): [BATCH], ("t", 9): [BATCH], ("no", 0): [BATCH]})
     assert outcome["t", 1].error is LeaderNotAvailableError
@@ -133,7 +133,7 @@ def test_the_first_leader_with_records_ends_a_fetch(trio, remote_to):
     assert {partition: one.batches for partition, one in found.items()} == {("t", 1): [BATCH]}
 
 
-def test_what_slower_leaders_find_is_there_for_the_next_fetch(trio, remote_to):
+def test_answers_of_slower_leaders_are_kept_for_the_next_fetch(trio, remote_to):
     trio.brokers[0].answers[FETCH] = after(0.5, lambda request: fetched(request, BATCH))
     trio.brokers[1].answers[FETCH] = once(lambda request: fetched(request, BATCH), parked)
     remote = remote_to(trio.addresses)
@@ -261,7 +261,7 @@ def test_another_bootstrap_address_is_asked_when_one_is_down(trio, remote_to):
     assert set(remote.metadata(["t"]).topics) == {"t"}
 
 
-def test_nobody_there_says_so_for_each_address(trio, remote_to):
+def test_a_cluster_that_cannot_be_reached_says_why_for_each_address(trio, remote_to):
     for broker in trio.brokers:
         broker.stop()
     remote = remote_to(trio.addresses)

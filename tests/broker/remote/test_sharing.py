@@ -111,7 +111,7 @@ def test_the_next_address_is_tried_when_one_is_down_or_does_not_answer(trio):
 
 
 @pytest.mark.parametrize("answer", [HANG, CLOSE, b"HTTP/1.1 400 Bad Request\r\n\r\n"])
-def test_what_is_no_broker_is_a_timeout_that_says_what_was_wrong(fake, answer):
+def test_a_server_other_than_kafka_is_a_timeout_that_says_what_was_wrong(fake, answer):
     fake.brokers[0].answers[API_VERSIONS] = lambda request: answer
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError, match=f"over TCP: .*127.0.0.1:{fake.brokers[0].port}"):

@@ -17,7 +17,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-def test_what_comes_again_at_once_is_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_trouble_that_repeats_at_once_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     trouble = Trouble(log)
     with caplog.at_level(logging.DEBUG):
         for number in range(5):
@@ -26,7 +26,7 @@ def test_what_comes_again_at_once_is_a_warning_once(caplog: pytest.LogCaptureFix
     assert len(caplog.records) == 5
 
 
-def test_it_is_one_again_after_a_while(
+def test_trouble_is_a_warning_again_after_a_while(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
@@ -41,7 +41,7 @@ def test_it_is_one_again_after_a_while(
     assert warnings(caplog) == ["first", "third"]
 
 
-def test_what_was_over_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
+def test_trouble_that_was_over_is_a_warning_when_it_begins_again(caplog: pytest.LogCaptureFixture) -> None:
     trouble = Trouble(log)
     trouble.again("first")
     trouble.over()

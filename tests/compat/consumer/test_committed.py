@@ -69,7 +69,7 @@ def test_a_fetch_that_ends_with_aborted_records_is_passed_over():
     assert values([batch(0, b"a", producer=1), batch(1, b"b", producer=1)], [(1, 0)]) == []
 
 
-def test_a_codec_that_is_not_there_is_no_corrupt_record():
+def test_a_codec_that_is_not_installed_is_an_error_of_its_own():
     content = bytearray(batch(0, b"a"))
     content[22] |= 5
     content[17:21] = crc32c(bytes(content[21:])).to_bytes(4, "big")

@@ -113,7 +113,7 @@ def test_a_serializer_is_told_topic_and_headers_and_closed_with_the_producer(
     assert spy.seen == ["t", [("h", b"1")], 5] and spy.closed
 
 
-def test_what_a_serializer_raises_comes_out_of_send(new_producer: Producers) -> None:
+def test_send_raises_the_exception_of_a_serializer(new_producer: Producers) -> None:
     producer = new_producer(value_serializer=JsonSerializer())
     with pytest.raises(TypeError, match="not JSON serializable"):
         producer.send("t", object())
@@ -327,7 +327,7 @@ def test_a_topic_that_may_not_be_created_is_a_timeout(new_producer: Producers) -
         producer.send("nowhere", b"v")
 
 
-def test_what_the_broker_refuses_for_good_fails_the_future(producer: KafkaProducer) -> None:
+def test_an_error_that_lasts_fails_the_future(producer: KafkaProducer) -> None:
     class Refusing:
         def metadata(self, topics: object, create: bool = False) -> object:
             raise TopicAuthorizationFailedError({"t"})
@@ -367,7 +367,7 @@ def test_metrics_can_be_switched_off(new_producer: Producers) -> None:
     assert new_producer(metrics_enabled=False).metrics() is None
 
 
-def test_it_says_who_it_is(new_producer: Producers) -> None:
+def test_its_text_has_client_id_and_transactional_id(new_producer: Producers) -> None:
     producer = new_producer(client_id="me")
     assert str(producer) == "<KafkaProducer client_id=me transactional_id=None>"
     assert producer.bootstrap_connected()

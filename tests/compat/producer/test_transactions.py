@@ -46,7 +46,7 @@ def committed(new_consumer):
     return read
 
 
-def test_what_is_committed_is_read_and_what_is_aborted_is_not(transactional, committed, new_consumer):
+def test_committed_records_are_read_and_aborted_ones_are_not(transactional, committed, new_consumer):
     for number in range(4):
         transactional.begin_transaction()
         futures = [transactional.send("t", b"%d.%d" % (number, i), partition=i % 2) for i in range(10)]
