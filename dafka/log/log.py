@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -18,13 +17,8 @@ from dafka.log.errors import DamagedError, LogClosedError, LogForkedError, LogWr
 from dafka.log.folder import take_folder
 from dafka.log.forks import closed, opened
 from dafka.log.growth import Append, grow
-from dafka.log.limits import (
-    COLLECT_ROWS,
-    DAMAGED_PLACES,
-    NAME_BYTES,
-    TAIL_BYTES,
-)
-from dafka.log.partition import LogPartition
+from dafka.log.limits import COLLECT_ROWS, DAMAGED_PLACES, TAIL_BYTES
+from dafka.log.partition import LogPartition, Partitions
 from dafka.log.reader import Reader, damaged
 from dafka.log.repeating import bounded_logger
 from dafka.log.round import WriteRound
@@ -111,13 +105,8 @@ class Log:
         self._reader = Reader(self._storage, tail_bytes, skip)
         self._garbage = catalogue.garbage
         self.space = Space(self._storage, self._garbage, self._check_open, self._collect)
-        self._partitions = {
-            (partition.topic, partition.address): partition for partition in catalogue.partitions.values()
-        }
-        self._unwritten: weakref.WeakValueDictionary[tuple[bytes, bytes], LogPartition] = (
-            weakref.WeakValueDictionary()
-        )
-        self._next_number = max([*catalogue.partitions, *catalogue.dropped], default=-1) + 1
+        next_number = max([*catalogue.partitions, *catalogue.dropped], default=-1) + 1
+        self._partitions = Partitions(catalogue.partitions.values(), next_number)
         self._tables: dict[str, Table] = {}
         for number, (table, key) in enumerate(catalogue.table_keys, 1):
             self.table(table).put_stored(key, None)
@@ -134,24 +123,17 @@ class Log:
         Always the same object for the same names. Raises ValueError for a name over 255 bytes.
         """
         self._check_open()
-        names = (topic, address)
-        partition = self._partitions.get(names) or self._unwritten.get(names)
-        if partition is None:
-            for name in names:
-                if len(name) > NAME_BYTES:
-                    raise ValueError(f"a topic or address has at most {NAME_BYTES} bytes: {name[:40]!r}...")
-            partition = self._unwritten[names] = LogPartition(topic, address)
-        return partition
+        return self._partitions.get(topic, address)
 
     def find(self, topic: bytes, address: bytes) -> LogPartition | None:
         """The partition of ``address`` on ``topic`` if anything was ever written to it."""
         self._check_open()
-        return self._partitions.get((topic, address))
+        return self._partitions.find(topic, address)
 
     def partitions(self) -> list[LogPartition]:
         """All partitions that were ever written to, in the order of their numbers."""
         self._check_open()
-        return list(self._partitions.values())
+        return self._partitions.written()
 
     def table(self, name: str) -> Table:
         """The table ``name``; nothing needs creating. Raises TableValueError for a name over 255 bytes."""
@@ -242,7 +224,7 @@ class Log:
             changes.collected = self._garbage.first(collect_bytes, COLLECT_ROWS)
         fixed = {*changes.drops, *(rewrite.partition for rewrite, _ in changes.rewrites)}
         now = int(self._clock() * 1000)
-        growths = grow(self.path, appends, fixed, self._next_number, self._reader.load, now)
+        growths = grow(self.path, appends, fixed, self._partitions.next_number, self._reader.load, now)
         if changes.drops:
             states = {
                 (table, str(partition.number)): None
@@ -293,10 +275,7 @@ class Log:
         for growth in round_.growths:
             partition, index = growth.partition, growth.partition.index
             if partition.number < 0:
-                index.number = growth.number
-                self._next_number = growth.number + 1
-                self._partitions[partition.topic, partition.address] = partition
-                self._unwritten.pop((partition.topic, partition.address), None)
+                self._partitions.register(partition, growth.number)
             index.drop_last(len(index) - growth.kept)
             index.extend(chunk.key for chunk in growth.added)
         for row in round_.replaced:
@@ -305,7 +284,7 @@ class Log:
             for chunk in growth.added:
                 self._reader.remember(chunk.key.pack(), chunk.loaded())
         for partition in round_.changes.drops:
-            del self._partitions[partition.topic, partition.address]
+            self._partitions.drop(partition)
         for row in round_.changes.apply(self._garbage):
             self._reader.forget(row)
         for growth in round_.growths:

@@ -1,11 +1,14 @@
-"""One Dafka partition in the log: the messages of one producer on one topic."""
+"""Dafka partitions in the log, each the messages of one producer on one topic; and the keys of their rows."""
 
 from __future__ import annotations
 
 import struct
+import weakref
+from collections.abc import Iterable
 
 from dafka.log.chunk import KIND_NAMES
 from dafka.log.index import ChunkIndex
+from dafka.log.limits import NAME_BYTES
 
 PARTITION_TAG = b"p"
 DROPPED_TAG = b"d"
@@ -106,6 +109,49 @@ class LogPartition:
             f"<LogPartition {self.topic!r} of {self.address!r}: {self.kind}, "
             f"sequences {self.first_sequence} to {self.next_sequence - 1}>"
         )
+
+
+class Partitions:
+    """The partitions of a log by their names, in the order of their numbers."""
+
+    def __init__(self, written: Iterable[LogPartition], next_number: int) -> None:
+        self.next_number = next_number
+        self._written = {(partition.topic, partition.address): partition for partition in written}
+        # A partition without messages lasts as long as a caller has it.
+        self._unwritten: weakref.WeakValueDictionary[tuple[bytes, bytes], LogPartition] = (
+            weakref.WeakValueDictionary()
+        )
+
+    def get(self, topic: bytes, address: bytes) -> LogPartition:
+        """The partition, a new one if there is none. Raises ValueError for a name over 255 bytes."""
+        names = (topic, address)
+        partition = self._written.get(names) or self._unwritten.get(names)
+        if partition is None:
+            for name in names:
+                if len(name) > NAME_BYTES:
+                    raise ValueError(f"a topic or address has at most {NAME_BYTES} bytes: {name[:40]!r}...")
+            partition = self._unwritten[names] = LogPartition(topic, address)
+        return partition
+
+    def find(self, topic: bytes, address: bytes) -> LogPartition | None:
+        """The partition if it was ever written to."""
+        return self._written.get((topic, address))
+
+    def written(self) -> list[LogPartition]:
+        """All partitions that were ever written to."""
+        return list(self._written.values())
+
+    def register(self, partition: LogPartition, number: int) -> None:
+        """Give a partition its number, with its first append."""
+        names = partition.topic, partition.address
+        partition.index.number = number
+        self.next_number = number + 1
+        self._written[names] = partition
+        self._unwritten.pop(names, None)
+
+    def drop(self, partition: LogPartition) -> None:
+        """Forget a partition; its names stand for a new one from now on."""
+        del self._written[partition.topic, partition.address]
 
 
 def pack_partition(number: int, topic: bytes, address: bytes) -> bytes:
