@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import struct
 from itertools import count
 from types import TracebackType
 from typing import Any, Protocol
 
 from broker.clients import Client
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from dafka import Broker
 from dafka.broker.codec.reader import read_message
@@ -113,3 +115,19 @@ def answered(client: Client, request: Any, version: int | None = None) -> Any:
     if version is not None:
         request.API_VERSION = version
     return client.connection.hub.run(answer, client.core, request)
+
+
+def alive(broker: Broker) -> bool:
+    """Whether the broker answers on a new connection."""
+    with WireClient(broker) as other:
+        return other.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+def frame(body: bytes) -> bytes:
+    """A header and body in bytes after their length."""
+    return struct.pack(">i", len(body)) + body
+
+
+def header(key: int, version: int, client_id: bytes = b"\0\5tests") -> bytes:
+    """The header of a request in bytes, with correlation id 7."""
+    return struct.pack(">hhi", key, version, 7) + client_id

@@ -6,13 +6,12 @@ import multiprocessing
 import os
 import resource
 import socket
-import struct
 import threading
 import time
 
 import pytest
 from broker.clients import Client, batch, until
-from broker.server.client import WireClient
+from broker.server.client import WireClient, discarded
 from broker.server.samples import fetch, produce
 from kafka.errors import KafkaStorageError
 from kafka.protocol.consumer import JoinGroupRequest
@@ -20,6 +19,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from dafka import Broker
 from dafka.broker import connect
+from dafka.broker.server import limits
 from dafka.testing import TestBroker
 
 
@@ -262,39 +262,6 @@ def test_the_listener_accepts_again_after_the_process_was_out_of_descriptors(
         until(lambda: broker.metrics()["listener_accepted"] == 2)
 
 
-def test_a_slow_reader_delays_only_itself(broker: Broker, client: Client):
-    client.create("topic")
-    for _ in range(16):
-        client.produce("topic", bytes(1_000_000))
-    with WireClient(broker) as slow, WireClient(broker) as quick:
-        for _ in range(4):
-            slow.send(fetch("topic", 0, max_bytes=50 << 20), 12)
-        until(lambda: broker.metrics()["listener_held_bytes"] > 1_000_000)
-        for _ in range(3):
-            answer = quick.ask(fetch("topic", 0, max_bytes=50 << 20), 12)
-            assert len(answer.responses[0].partitions[0].records) > 15_000_000
-        # One response of the slow one is under way, and no more; the quick one's last is read, and given back
-        # as soon as the green thread that sent it goes on.
-        until(lambda: broker.metrics()["listener_held_bytes"] < 20_000_000)
-
-
-def test_a_fetch_ends_with_its_client_and_others_continue(broker: Broker, client: Client, wire: WireClient):
-    client.create("topic")
-    request = fetch("topic", 0, wait=300_000)
-    waiting = wire.send(request, 12)
-    for number, end in enumerate(("closed", "reset"), 1):
-        with WireClient(broker) as gone:
-            gone.send(request, 12)
-            until(lambda: broker.metrics()["listener_requests"] == 1 + number)  # noqa: B023
-            if end == "reset":
-                gone.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    until(lambda: broker.metrics()["listener_connections"] == 1)
-    client.produce("topic", b"a")
-    answer = wire.receive(request, 12, waiting).responses[0].partitions[0]
-    assert answer.high_watermark == 1
-    assert broker.discarded == {}
-
-
 def test_metrics_count_requests_and_octets(broker: Broker, wire: WireClient):
     wire.ask(ApiVersionsRequest(), 0)
     until(lambda: broker.metrics()["listener_bytes_out"] > 100)
@@ -320,3 +287,14 @@ def test_concurrent_producers_get_distinct_offsets(broker: Broker, client: Clien
     for thread in threads:
         thread.join(60)
     assert sorted(offsets) == list(range(400))
+
+
+def test_the_number_of_connections_is_limited(
+    broker: Broker, wire: WireClient, monkeypatch: pytest.MonkeyPatch
+):
+    wire.ask(ApiVersionsRequest(), 0)
+    monkeypatch.setattr(limits, "CONNECTIONS", 1)
+    with WireClient(broker) as one_more:
+        assert one_more.is_closed()
+    assert discarded(broker).keys() == {"connections"}
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0

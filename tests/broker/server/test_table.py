@@ -9,7 +9,6 @@ from broker.server.samples import NO_ID, samples
 from kafka.errors import (
     UnsupportedVersionError,
 )
-from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
 from kafka.protocol.consumer import (
     FetchRequest,
 )
@@ -62,31 +61,6 @@ def test_every_version_is_answered_in_its_own_layout(
     assert response.version == version
     # The connection is still in step.
     assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
-
-
-@pytest.mark.parametrize("version", range(5))
-def test_api_versions_announces_the_table(wire: WireClient, version: int):
-    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
-    announced = {
-        one.api_key: (one.min_version, one.max_version) for one in wire.ask(request, version).api_keys
-    }
-    assert announced == {api.key: (api.first, api.last) for api in BY_KEY.values()}
-    assert announced[0] == (0, 13)
-    assert announced[1] == (4, 18)
-    assert 17 not in announced  # SaslHandshake
-    assert announced[68] == (0, 1)  # ConsumerGroupHeartbeat
-
-
-@pytest.mark.parametrize("version", [3, 4])
-def test_the_version_derived_from_the_features_is_kafka_4(wire: WireClient, version: int):
-    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
-    answer = wire.ask(request, version)
-    finalized = {one.name: one.max_version_level for one in answer.finalized_features}
-    assert finalized == {"metadata.version": 30}  # and no transaction.version, which is a promise to clients
-    assert {one.name for one in answer.supported_features} == finalized.keys()
-    assert answer.finalized_features_epoch >= 0
-    announced = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
-    assert infer_broker_version_from_api_versions(announced) >= (4, 0)
 
 
 def test_a_request_without_a_version_has_the_newest_one(client: Client):

@@ -9,8 +9,9 @@ import ssl
 
 import confluent_kafka
 import pytest
+import zmq
 from broker.clients import until
-from broker.server.client import discarded
+from broker.server.client import alive, discarded
 
 from dafka import Broker
 from dafka.broker.server.limits import REQUEST_MAX_BYTES
@@ -59,3 +60,14 @@ def test_requests_of_an_accepted_length_are_not_taken_for_another_protocol():
         assert wrong_protocol(size.to_bytes(4, "big")) is None
     assert wrong_protocol(b"\x16\x04\0\0") is None
     assert wrong_protocol(b"\xff\xff\xff\xff") is None
+
+
+def test_a_zeromq_node_is_named_in_the_log(broker: Broker, caplog: pytest.LogCaptureFixture):
+    with zmq.Context() as context, context.socket(zmq.SUB) as node:
+        node.linger = 0
+        with caplog.at_level(logging.WARNING, "dafka.broker.server"):
+            node.connect(f"tcp://{broker.bootstrap_servers}")
+            until(lambda: broker.discarded.get("zeromq", 0) >= 1)
+    assert broker.discarded.keys() == {"zeromq"}
+    assert "a ZeroMQ greeting; this port is for Kafka's protocol" in caplog.text
+    assert alive(broker)

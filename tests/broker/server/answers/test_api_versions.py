@@ -1,0 +1,51 @@
+"""ApiVersions: the announced APIs and features."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from broker.server.client import WireClient, frame, header
+from kafka.errors import (
+    UnsupportedVersionError,
+)
+from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from dafka.broker.server.table import BY_KEY
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_announces_the_table(wire: WireClient, version: int):
+    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+    announced = {
+        one.api_key: (one.min_version, one.max_version) for one in wire.ask(request, version).api_keys
+    }
+    assert announced == {api.key: (api.first, api.last) for api in BY_KEY.values()}
+    assert announced[0] == (0, 13)
+    assert announced[1] == (4, 18)
+    assert 17 not in announced  # SaslHandshake
+    assert announced[68] == (0, 1)  # ConsumerGroupHeartbeat
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_the_version_derived_from_the_features_is_kafka_4(wire: WireClient, version: int):
+    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+    answer = wire.ask(request, version)
+    finalized = {one.name: one.max_version_level for one in answer.finalized_features}
+    assert finalized == {"metadata.version": 30}  # and no transaction.version, which is a promise to clients
+    assert {one.name for one in answer.supported_features} == finalized.keys()
+    assert answer.finalized_features_epoch >= 0
+    announced = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+    assert infer_broker_version_from_api_versions(announced) >= (4, 0)
+
+
+@pytest.mark.parametrize("version", [5, 99, -1])
+def test_an_unknown_version_of_api_versions_gets_version_0_with_the_supported_versions(
+    wire: WireClient, version: int
+):
+    wire.socket.sendall(frame(header(18, version) + b"whatever it is"))
+    octets = wire.receive_frame()
+    assert octets[:6] == struct.pack(">ih", 7, UnsupportedVersionError.errno)
+    assert struct.unpack_from(">i", octets, 6)[0] == len(BY_KEY)
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0

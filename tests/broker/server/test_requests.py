@@ -1,0 +1,33 @@
+"""One request: unsupported APIs and versions, and octets after the body."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from broker.server.client import WireClient, frame, header
+from kafka.errors import UnsupportedVersionError
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [(SaslHandshakeRequest(mechanism="PLAIN"), 1), (SaslAuthenticateRequest(auth_bytes=b"a"), 2)],
+)
+def test_unsupported_apis_get_the_error_of_the_protocol(wire: WireClient, request_, version: int):
+    assert wire.ask(request_, version).error_code == UnsupportedVersionError.errno
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_consumer_group_heartbeat_gets_the_error_of_the_protocol(wire: WireClient):
+    wire.socket.sendall(frame(header(68, 0) + b"\0" + bytes(20)))
+    octets = wire.receive_frame()
+    # correlation id, tags of the header, throttle time, error
+    assert octets[:11] == struct.pack(">ibih", 7, 0, 0, UnsupportedVersionError.errno)
+    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_octets_after_the_body_are_ignored(wire: WireClient):
+    wire.socket.sendall(frame(header(3, 1) + b"\0\0\0\0???"))
+    assert wire.receive(MetadataRequest(), 1, 7).topics == []
