@@ -1,7 +1,7 @@
 """Broker: a Kafka broker inside this process, with its data in a folder.
 
 This is the thread side: it owns what a broker needs around it (a temporary folder, a tower of its own, a
-port that nobody else has) and starts and stops the :class:`~dafka.broker.embedded.broker.EmbeddedBroker` in
+port of its own) and starts and stops the :class:`~dafka.broker.embedded.broker.EmbeddedBroker` in
 the hub. The port makes ``bootstrap_servers`` a name that no other process can have, and clients of this
 process find the broker by it. Without ``listen`` it is only bound; with it Kafka's clients connect to it.
 """
@@ -56,7 +56,7 @@ class Broker:
 
     ``retention_ms`` and ``retention_bytes``: how long records are kept, and how many bytes of them in each
     partition, in topics that are not configured otherwise (Kafka's ``log.retention.ms`` and ``.bytes``).
-    None is no bound and the default, where Kafka has a week: a log inside somebody's program does not forget
+    None is no bound and the default, where Kafka has a week: a log inside a program does not forget
     by itself. ``retention_check_interval``: seconds between two looks at what is to go; a change of
     configuration is followed at once. ``offsets_retention``: seconds for which the offsets of a group without
     members are kept, a week by default as in Kafka (``offsets.retention.minutes``); None or -1: for ever.
@@ -131,7 +131,7 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port``, what clients take as their ``bootstrap_servers``: those of this process, and with
+        """``host:port``, the ``bootstrap_servers`` of clients: those of this process, and with
         ``listen`` all others."""
         return self._state().address
 
@@ -150,7 +150,7 @@ class Broker:
         return state.tower
 
     def metrics(self) -> dict[str, Any]:
-        """What the broker does, as names and numbers: its node on the mesh, and its listener. See
+        """The broker's metrics, as names and numbers: its node on the mesh, and its listener. See
         :mod:`dafka.mesh.metrics`."""
         state = self._state()
         listener = {} if state.listener is None else state.listener.metrics()
@@ -224,7 +224,7 @@ class Broker:
 
 
 class _Running:
-    """What a broker has while it runs. Nothing here refers to the :class:`Broker`, which may be dropped."""
+    """The resources of a running broker. Nothing here refers to the :class:`Broker`, which may be dropped."""
 
     core: EmbeddedBroker
 
@@ -269,7 +269,7 @@ class _Running:
             self.listener = Listener(hub, self.core, self._port)
 
     def stop(self) -> None:
-        """Send clients away, commit what has been accepted and give everything back."""
+        """Disconnect clients, commit what has been accepted and release everything."""
         with running.changing:
             if self.stopped:
                 return
@@ -283,7 +283,7 @@ class _Running:
                 self.release()
 
     def release(self) -> None:
-        """Give everything back; the core is stopped, or was never there."""
+        """Release everything; the core is closed, or was never made."""
         if self.tower is not None:
             self.tower.close()
         if self._listens:

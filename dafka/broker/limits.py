@@ -6,7 +6,7 @@ MESSAGE_MAX_BYTES = 1048588
 """message.max.bytes, the default: the largest record batch, header included."""
 
 BATCH_MAX_BYTES = 64 * 1024 * 1024
-"""What a topic's max.message.bytes ends at, whatever it is set to: a batch is one value on disk."""
+"""The largest max.message.bytes that takes effect: a batch is one value on disk."""
 
 OFFSET_METADATA_MAX_BYTES = 4096
 """offset.metadata.max.bytes: the longest text that goes with a committed offset."""
@@ -30,10 +30,10 @@ GROUPS_KEPT = 100_000
 """Groups that have members, or had some lately; beyond, no further group begins."""
 
 EMPTY_SECONDS = 600.0
-"""Seconds that a group without members is remembered; what it has committed stays."""
+"""Seconds that a group without members is remembered; its committed offsets stay."""
 
 SESSION_TIMEOUT_MIN = 0.01
-"""group.min.session.timeout.ms, in seconds. Kafka's is 6 s; tests of what a crash does want less."""
+"""group.min.session.timeout.ms, in seconds. Kafka's is 6 s; tests of crashes need less."""
 
 SESSION_TIMEOUT_MAX = 1800.0
 """group.max.session.timeout.ms, in seconds."""
@@ -60,7 +60,7 @@ OTHERS_KEPT = 10_000
 """Groups and subscriptions to metrics of clients together that have settings of their own."""
 
 DELETED_RETENTION = 7 * 24 * 3600.0
-"""Seconds that leaders of a deleted topic are remembered after somebody on the mesh has mentioned them."""
+"""Seconds that leaders of a deleted topic are remembered after a node of the mesh has mentioned them."""
 
 DELETED_KEPT = 100_000
 """Leaders of deleted topics that are remembered; beyond, the longest unmentioned ones are forgotten."""

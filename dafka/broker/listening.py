@@ -1,4 +1,4 @@
-"""Where a broker listens, and what clients are told: the options ``listen`` and ``advertised``."""
+"""The options ``listen`` and ``advertised``: the broker's address, and the one that clients are told."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parse_listen(listen: str, advertised: str | None) -> Listen:
 
 
 def client_host(listen: Listen, bound_host: str) -> str:
-    """What clients are told: the advertised host, else a name as it was given, else the bound address."""
+    """The host for clients: the advertised one, else a name as it was given, else the bound address."""
     if listen.advertised_host:
         return listen.advertised_host
     if listen.host.lower() == "localhost" or _is_address(listen.host):

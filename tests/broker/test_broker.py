@@ -61,7 +61,7 @@ def test_a_broker_that_does_not_run_has_no_address(tmp_path):
         _ = broker.bootstrap_servers
 
 
-def test_the_address_belongs_to_nobody_else_and_is_on_loopback(broker):
+def test_the_address_belongs_to_the_broker_alone_and_is_on_loopback(broker):
     host, port = broker.bootstrap_servers.split(":")
     assert host == "127.0.0.1"
     with socket.socket() as other, pytest.raises(OSError):

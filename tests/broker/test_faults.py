@@ -35,7 +35,7 @@ def damaged(tmp_path):
     return tmp_path
 
 
-def test_a_damaged_value_is_refused_and_what_lies_around_it_can_be_read(damaged):
+def test_a_damaged_value_is_refused_and_the_records_around_it_can_be_read(damaged):
     with Broker(damaged) as broker:
         client = Client(broker)
         assert len(client.fetch("t", 0).batches) == 1
@@ -75,7 +75,7 @@ def test_a_disk_that_fails_writes_some_lines_and_not_one_for_each_batch(client, 
     assert "No space left on device" in lines[0].getMessage()
 
 
-def test_retention_on_a_disk_that_fails_is_tried_again_and_harms_nobody(monkeypatch, caplog, capfd):
+def test_retention_on_a_disk_that_fails_is_tried_again_without_harm(monkeypatch, caplog, capfd):
     with Broker(retention_ms=500, retention_check_interval=0.05) as broker:
         client = Client(broker)
         client.create("t")

@@ -93,7 +93,7 @@ def test_deleted_topics_lose_their_records_also_after_an_unexpected_error(client
     until(lambda: failures and not list(client.core.log.partitions()))
 
 
-def test_what_is_too_old_is_looked_for_again_after_an_unexpected_error(tmp_path, monkeypatch):
+def test_expiry_goes_on_after_an_unexpected_error(tmp_path, monkeypatch):
     looks = []
 
     def look(self):

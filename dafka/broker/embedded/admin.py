@@ -1,4 +1,4 @@
-"""The administrative part of the embedded broker: configurations, trimming, and what is on the disk."""
+"""The administrative part of the embedded broker: configurations, trimming, and the use of the disk."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ log = bounded_logger(__name__)
 
 ALL_RECORDS = -1
 
-NAME_OCTETS = 255  # of what has settings
+NAME_OCTETS = 255  # of a group or a subscription with settings
 
 _PARTITIONS = 1000  # looked at before other green threads have their turn
 
 
 class AdminCalls(AdminInterface):
-    """Answers the calls about configurations, the trimming of partitions, and what is on the disk."""
+    """Answers the calls about configurations, the trimming of partitions, and the use of the disk."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class AdminCalls(AdminInterface):
 
 
 class _RequestError(Exception):
-    """What is asked for makes no sense, whatever the settings are."""
+    """The request makes no sense, whatever the settings are."""
 
 
 def _check_changes(changes: Sequence[ConfigChange]) -> None:
@@ -252,7 +252,7 @@ def _check_changes(changes: Sequence[ConfigChange]) -> None:
             raise _RequestError(f"{name} is there {count} times")
     for name, operation, value in changes:
         if operation not in list(ConfigOperation):
-            raise _RequestError(f"{operation} is no operation on a configuration ({name})")
+            raise _RequestError(f"{operation} is not an operation on a configuration ({name})")
         if value is None and operation != ConfigOperation.DELETE:
             raise _RequestError(f"{name} has no value")
 
@@ -264,7 +264,7 @@ def _changed(
     entries: Mapping[str, ConfigEntry],
     whose: str,
 ) -> dict[str, str]:
-    """What ``changes`` make of ``configs``; ``entries`` have the values in effect."""
+    """``configs`` with ``changes`` made; ``entries`` have the values in effect."""
     changed = dict(configs)
     for name, operation, value in changes:
         if operation == ConfigOperation.DELETE:  # of an unknown key, too, as Kafka does it
@@ -277,7 +277,7 @@ def _changed(
             before = changed.get(name, entries[name].value)
             changed[name] = _with_parts(str(before), operation, str(value))
         else:
-            raise InvalidConfigError(f"{name} is no list; nothing can be added to it or taken from it")
+            raise InvalidConfigError(f"{name} is not a list; nothing can be added to it or taken from it")
     return changed
 
 

@@ -1,8 +1,8 @@
-"""Records that go: by retention and compaction as each topic is configured, and with deleted topics.
+"""The log cleaner: retention and compaction as each topic is configured, and the records of deleted topics.
 
-The leaders' partitions of a deleted topic are deleted for good. A native producer goes on with its partition
-(in a new topic of that name), so of that what lies below the new beginning goes. Both follow the deletion of
-the topic, and an opening broker finishes what was left undone.
+The leaders' partitions of a deleted topic are deleted. A native producer goes on with its partition, in a new
+topic of that name, so only the records below the new beginning are deleted there. Both happen after the
+deletion of the topic, and a broker that starts finishes the deletions that were not completed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REST = 10.0  # seconds until a deletion that failed is tried again
 class LogCleaner:
     """Retention, compaction, and the records of deleted topics. Hub side; runs until :meth:`close`.
 
-    Compaction ends at the last stable offset, for what becomes of the records behind it is not decided.
+    Compaction ends at the last stable offset: the transactions behind it are still open.
     """
 
     def __init__(
@@ -61,21 +61,21 @@ class LogCleaner:
         self._cleaner.wake()
 
     def deleted(self, partitions: list[Partition]) -> None:
-        """A topic that had these was deleted: its records are to go."""
+        """A topic with these partitions was deleted: delete its records."""
         for partition in partitions:
             end = FOR_GOOD if partition.writable else partition.high_watermark
             self._deleted.append((partition.topic.octets, partition.address, end))
         self._wake.set()
 
     def trimmed(self, stored: LogPartition) -> None:
-        """The beginning of a partition has moved: whoever follows or waits for it is told."""
+        """The beginning of a partition has moved: followers and waiting fetches are told."""
         self._presence.trimmed(stored)
         partition = self._topics.of_log(stored)
         if partition is not None:
             partition.wake()
 
     def trim(self, partition: Partition, offset: int) -> None:
-        """Delete the records below an offset; waits as a green thread. Raises what the log raises."""
+        """Delete the records below an offset; waits as a green thread. Raises the log's errors."""
         trim_in_steps(self._writer, partition.stored, offset)
         self.trimmed(partition.stored)
 

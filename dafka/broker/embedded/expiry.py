@@ -1,6 +1,6 @@
-"""What a broker forgets in time, and when it looks for it: one green thread, one search after the other.
+"""Expiry: one green thread looks for outdated rows, one search after the other.
 
-Each search deletes in small rounds of the writer and lets other green threads have their turn, so nobody
+Each search deletes in small rounds of the writer and lets other green threads have their turn, so no call
 waits for it. One that fails is logged, and is due again after its interval. A broker that never runs for that
 long carries out its searches when it stops, in :data:`LAST_SECONDS` at most.
 """
@@ -23,11 +23,11 @@ from dafka.log.repeating import bounded_logger
 log = bounded_logger(__name__)
 
 LAST_SECONDS = 0.5
-"""What the searches before the end may take; the rest is left to the next time."""
+"""The time of the searches when a broker stops; the rest is left to the next time."""
 
 
 class Search(NamedTuple):
-    """``forget(pause)`` deletes what has expired, says how much that was, and calls ``pause`` now and then.
+    """``forget(pause)`` deletes expired rows, returns their number, and calls ``pause`` now and then.
 
     It is called each ``interval`` seconds, at the start if ``at_start``, and early when ``crowded()`` says
     that there is more than is kept.
@@ -53,7 +53,7 @@ class Expiry:
         self._green = hub.keep(self._run)
 
     def close(self) -> None:
-        """Carry out what was not yet, and no more; waits as a green thread. The writer must still run."""
+        """Carry out the searches that have not run yet, as a green thread. The writer must still run."""
         self._green.kill()
         ends = self._clock() + LAST_SECONDS
 

@@ -1,4 +1,4 @@
-"""What a broker is called: the names that stay the same each time its folder is opened."""
+"""The names of a broker that stay the same each time its folder is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a broker runs, and what its callers are told if it does not or if its log fails."""
+"""Whether a broker runs, and the errors of calls when it does not or when its log fails."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Lifecycle:
             raise self.stopped_error()
 
     def stopped_error(self) -> BrokerStoppedError:
-        """What ends a call of a stopped broker."""
+        """The error that ends a call of a stopped broker."""
         return BrokerStoppedError(f"the broker {self._name} is stopped")
 
     def storage_error(self, doing: str, name: str, error: LogError) -> Error:
-        """What a client is told when the log fails; raises BrokerStoppedError if the stop is the reason."""
+        """The error for a client when the log fails. Raises BrokerStoppedError if the stop is the reason."""
         self.check()
         log.error("%s %r failed: %s", doing, name, error)
         return KafkaStorageError

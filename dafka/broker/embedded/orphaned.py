@@ -1,8 +1,8 @@
-"""Rows of topics that are gone.
+"""Orphaned rows: rows about topics that no longer exist.
 
-Deleting a topic deletes what groups and producers have of it. What was on its way into the log meanwhile, a
-group's offsets or the marker of a transaction, comes behind that, and nothing leads to it any more. It is
-found here, at the broker's start and from time to time.
+Deleting a topic deletes its rows about groups and producers. A commit of a group's offsets or the marker of a
+transaction may be under way meanwhile and write a row after that, which no topic refers to. Such rows are
+found and deleted here, at the broker's start and from time to time.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class RecordCalls(RecordInterface):
                 self._pending.wait_for_less()
                 self._lifecycle.check()
         request = Request(transactional_id)
-        # What is large has pauses: its caller lets nothing of its own follow that is not to overtake it.
+        # A wide call has pauses: its caller sends nothing after it that must not overtake it.
         wide = sum(map(len, batches.values())) > WIDE_PRODUCE
         request.left = 1  # until all is taken
         self._take_all(self._checked(batches, request, acks, wide), request, acks, wide)
@@ -247,7 +247,7 @@ class RecordCalls(RecordInterface):
     def _led(
         self, key: TopicPartition, leader_epochs: Mapping[TopicPartition, int]
     ) -> Partition | Error | None:
-        """A partition, or what is told to somebody who takes another epoch for its leader's."""
+        """A partition, or the error for a client that expects another leader epoch."""
         partition = self._topics.partition(*key)
         if partition is None:
             return UnknownTopicOrPartitionError

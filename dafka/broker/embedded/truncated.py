@@ -1,17 +1,16 @@
-"""What the broker has noted of records that a power cut took.
+"""Truncated partitions: rows about records that a power cut took are corrected.
 
-With durability ``'process'`` a log may come back with partitions that end before they did
-(:mod:`dafka.log.lost`). Their offsets are given again, in a new leader epoch, and what is noted of the old
-ones goes before that:
+With durability ``'process'`` partitions may be shorter after a power cut (:mod:`dafka.log.lost`). The lost
+offsets are given again, in a new leader epoch. Before that the rows about the lost records are corrected:
 
-- A producer whose last append is lost is forgotten: it would be told of records that are not there, or of a
-  gap. Its next batch is taken whatever its sequence, as that of any producer that is not known. Only one
-  whose open transaction has records left keeps the rest of its appends: its next batch shows the gap, is
-  refused, and so the transaction is aborted and not committed in part.
-- An aborted transaction that is lost is forgotten: records of its producer that get its offsets would be left
-  out for it. One that only lost its marker gets another one, where the partition ends now.
-- A group that has committed a lost offset goes on where the partition ends now, or it would miss what gets
-  the lost offsets until it is back.
+- A producer whose last append is lost is forgotten. Otherwise its next batch would be taken for a duplicate
+  of records that do not exist, or for a gap. A batch of an unknown producer is taken with any sequence.
+  A producer whose open transaction has records left keeps its remaining appends: its next batch shows the
+  gap and is refused, so the transaction is aborted and not committed in part.
+- An aborted transaction that is lost is forgotten. Otherwise readers would skip new records of its producer
+  at these offsets. If only the marker is lost, another one is written at the end of the partition.
+- A group that has committed a lost offset continues at the end of the partition. Otherwise it would miss the
+  new records up to the lost offset.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from dafka.protocol.batch_control import encode_marker
 def forget_truncated(log: Log, writer: Writer, topics: TopicTable, epochs: LeaderEpochs) -> None:
     """Carry this out for the partitions that the log says have ended early; waits as a green thread.
 
-    Raises what the log raises; what is not done then is done next time.
+    Raises the log's errors; the next start does the rest.
     """
     ended = list(log.table(LOST_TABLE).items())
     stored = {str(partition.number): partition for partition in log.partitions()} if ended else {}
@@ -87,7 +86,7 @@ def _forget(
 
 
 def _without(state: ProducerState, end: int) -> ProducerState | None:
-    """What is known of a producer without its records from ``end`` on; None: nothing any more."""
+    """A producer's state without its records from ``end`` on; None if nothing is left."""
     appends = tuple(
         append._replace(records=min(append.records, end - append.base_offset))
         for append in state.appends

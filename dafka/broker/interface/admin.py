@@ -1,4 +1,4 @@
-"""The administrative part of the broker interface: configuration, trimming, and what is on disk.
+"""The administrative part of the broker interface: configuration, trimming, and the use of the disk.
 
 See :mod:`dafka.broker.interface.broker` for what all methods have in common.
 """
@@ -15,7 +15,7 @@ from dafka.broker.interface.outcome import Outcome
 
 
 class ResourceType(IntEnum):
-    """What has a configuration; Kafka's numbers (ConfigResource.Type)."""
+    """Resources with a configuration; Kafka's numbers (ConfigResource.Type)."""
 
     TOPIC = 2
     BROKER = 4
@@ -44,7 +44,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigType(IntEnum):
-    """What a value is; Kafka's numbers (DescribeConfigsResponse.ConfigType)."""
+    """Types of values; Kafka's numbers (DescribeConfigsResponse.ConfigType)."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -88,7 +88,7 @@ class DescribedConfigs(NamedTuple):
 
 
 class ConfigOperation(IntEnum):
-    """What is done to a setting; Kafka's numbers (IncrementalAlterConfigs). The last two are for lists."""
+    """Changes of a setting; Kafka's numbers (IncrementalAlterConfigs). The last two are for lists."""
 
     SET = 0
     DELETE = 1
@@ -130,7 +130,7 @@ class AdminInterface(ABC):
     ) -> dict[Resource, DescribedConfigs]:
         """The settings of these names (None: all) of each resource.
 
-        A group or a subscription that nobody has configured has the defaults.
+        A group or a subscription without a configuration has the defaults.
 
         Errors: UnknownTopicOrPartitionError, InvalidTopicError, InvalidRequestError (no such resource type,
         or not this broker).
@@ -144,7 +144,7 @@ class AdminInterface(ABC):
         replace: bool = False,
         validate_only: bool = False,
     ) -> dict[Resource, Outcome]:
-        """Change settings, durably; what is changed for one resource is changed as a whole or not at all.
+        """Change settings, durably; the changes of one resource are made as a whole or not at all.
 
         ``replace``: settings that are not named go back to their defaults (AlterConfigs); without it they
         stay (IncrementalAlterConfigs). Errors: UnknownTopicOrPartitionError, InvalidConfigurationError (of a
@@ -153,7 +153,7 @@ class AdminInterface(ABC):
         """
 
     def configured(self) -> list[Resource]:
-        """The groups and the subscriptions to metrics of clients that somebody has configured."""
+        """The groups and the subscriptions to metrics of clients that have a configuration."""
         return []
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What can go wrong with a whole broker; what concerns one topic or partition is a kafka.errors class."""
+"""Errors of a whole broker. Errors of one topic or partition are classes of kafka.errors."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class CommittedOffset(NamedTuple):
 
 
 class JoinRequest(NamedTuple):
-    """What a member joins with. ``protocols`` are (name, metadata), the one it likes best first.
+    """The fields of JoinGroup. ``protocols`` are (name, metadata), the one it likes best first.
 
     ``session_timeout``: without a sign of life for so long the member is dead. ``rebalance_timeout``: how
     long the others wait for it when the group rebalances. ``require_known_member``: a new member gets its id
@@ -64,7 +64,7 @@ class JoinedMember(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """The generation a member has joined. ``members`` is for the leader, who assigns; others get none."""
+    """The generation a member has joined. ``members`` is for the leader, which assigns; others get none."""
 
     error: Error | None
     generation: int = NO_GENERATION
@@ -77,7 +77,7 @@ class Joined(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """What the leader has assigned to a member."""
+    """The assignment that the leader made for a member."""
 
     error: Error | None
     assignment: bytes = b""
@@ -204,7 +204,7 @@ class GroupInterface(ABC):
     ) -> dict[TopicPartition, Error | None]:
         """Note a group's positions, durably.
 
-        A member says who it is. Without a member's name only a group without members takes offsets.
+        A member names itself. Without a member id offsets are taken only for a group without members.
         Errors: UnknownMemberIdError, IllegalGenerationError, FencedInstanceIdError,
         RebalanceInProgressError, InvalidGroupIdError, UnknownTopicOrPartitionError,
         OffsetMetadataTooLargeError, KafkaStorageError.

@@ -1,4 +1,4 @@
-"""What became of one thing that a caller wanted changed."""
+"""The outcome of a change."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ NO_EPOCH = -1
 
 
 class RecordError(NamedTuple):
-    """What is wrong with one record of a refused batch. 0 is the first record that was refused."""
+    """The error of one record of a refused batch. 0 is the first record that was refused."""
 
     batch_index: int
     message: str
@@ -63,16 +63,17 @@ class FetchFrom(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What was read from one partition: whole batches, the first being the one that holds the offset asked
-    for. ``high_watermark`` is the offset behind the last committed record. With OffsetOutOfRangeError both
-    limits are filled in.
+    """The records read from one partition: whole batches, the first of which holds the offset asked for.
+
+    ``high_watermark`` is the offset behind the last committed record. With OffsetOutOfRangeError both limits
+    are filled in.
 
     ``last_stable_offset`` is the first offset of a transaction that is still open, or the high watermark;
-    who reads committed records only gets none from there on. ``aborted`` are (producer id, first offset) of
-    the aborted transactions in what was read, for those readers only.
+    readers of committed records get none from there on. ``aborted`` are (producer id, first offset) of the
+    aborted transactions among the records, for those readers only.
 
     ``diverging`` is there, and no batches, if the records of the reader's ``last_epoch`` end before the
-    offset: the largest epoch up to that one, and where its records end."""
+    offset: the largest epoch up to that one, and the end of its records."""
 
     error: Error | None
     high_watermark: int

@@ -37,7 +37,7 @@ class TopicMetadata(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """What the broker has. ``brokers`` are (node id, host, port)."""
+    """Brokers and topics of a cluster. ``brokers`` are (node id, host, port)."""
 
     cluster_id: str
     controller_id: int
@@ -77,7 +77,7 @@ class TopicInterface(ABC):
         *,
         validate_only: bool = False,
     ) -> dict[str, Outcome]:
-        """Create topics, or with ``validate_only`` say what would become of it.
+        """Create topics, or with ``validate_only`` only check whether they could be.
 
         Errors: InvalidTopicError,
         TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError, KafkaStorageError.

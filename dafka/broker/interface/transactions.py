@@ -25,7 +25,7 @@ NO_EPOCH = -1
 
 
 class ProducerIdentity(NamedTuple):
-    """Who a producer is from now on."""
+    """The producer id and epoch of a producer from now on."""
 
     error: Error | None
     producer_id: int = NO_PRODUCER_ID

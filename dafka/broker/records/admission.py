@@ -1,4 +1,4 @@
-"""What a topic's configuration says about batches that are produced to it.
+"""Admission: batches are checked and changed as the configuration of their topic says.
 
 Refused here: batches that are too large, records from the wrong time, records without a key where the
 topic is compacted, too few replicas. Changed here: timestamps where the broker gives them, a largest
@@ -70,7 +70,7 @@ class RefusedError(DafkaError):
 
 
 class Found(NamedTuple):
-    """What walking through a batch has found: its timestamps' limits, and whether all records have keys."""
+    """The limits of a batch's timestamps, and whether a record in it lacks a key."""
 
     oldest: int
     largest: int
@@ -184,7 +184,7 @@ def _check_records(content: bytes, header: BatchHeader) -> None:
 
 
 def _found(content: bytes) -> Found | None:
-    """What walking through a batch finds; None if its codec is not here. Raises RefusedError."""
+    """Walk through a batch; None if its codec is not installed. Raises RefusedError."""
     try:
         return _walk(content) if is_small(content) else BATCHES.run(_walk, bytes(content))
     except BatchError as error:

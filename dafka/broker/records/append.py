@@ -1,4 +1,4 @@
-"""What one produce call appends to its partitions: batches that were checked, and the answers."""
+"""The appends of one produce call: checked batches for each partition, and their answers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _DAMAGED = frozenset(("short", "length", "crc"))
 
 
 class PartitionAppend:
-    """What one produce call appends to one partition: checked batches, and how many offsets each takes.
+    """The append of one produce call to one partition: checked batches, and how many offsets each takes.
 
-    ``headers`` are filled in if one of the batches is an idempotent producer's. ``timestamp`` is what the
-    broker gave all records (LogAppendTime), or -1.
+    ``headers`` are filled in if one of the batches is an idempotent producer's. ``timestamp`` is the
+    time that the broker gave all records (LogAppendTime), or -1.
     """
 
     __slots__ = ("batches", "headers", "request", "size", "spans", "timestamp")
@@ -53,7 +53,7 @@ class Request:
 
 
 def check_batches(batches: Sequence[bytes], request: Request) -> PartitionAppend | Produced:
-    """The append of these batches, or what is wrong with them."""
+    """The append of these batches, or the refusal of a batch that is not valid."""
     spans = []
     headers = []
     idempotent = False

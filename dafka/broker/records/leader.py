@@ -3,15 +3,14 @@
 Dafka gives each producer a partition of its own, and Kafka promises numbered partitions that all producers
 share. A leader joins the two: it takes whole record batches, gives them their offsets, has them
 appended, and only after the commit are they published to the mesh and their clients answered: append,
-commit, publish. Nothing is seen outside that a crash can take back.
+commit, publish. No reader sees a record that a crash can take back.
 
-Numbers are given when the writer puts a round together, so all that has come for a partition until then
-shares a round, and a round that could not be written needs no undoing: the log still ends where it ended,
-and the next round begins there.
+Offsets are given when the writer puts a round together, so all batches that have come for a partition until
+then share a round. A round that could not be written needs no undoing: the end of the log has not moved, and
+the next round begins there.
 
 The sequences of idempotent producers and the transactions of transactional ones are checked at the same
-moment (:mod:`dafka.broker.records.producer_state`), and what becomes of them is written in the same
-transaction.
+moment (:mod:`dafka.broker.records.producer_state`), and their new state is written in the same transaction.
 
 Unlike a mesh producer a leader has no state of its own and retains nothing. Its address is in the table of
 topics, its position is the end of its partition in the log, and the broker's store answers every FETCH and
@@ -50,7 +49,7 @@ class TopicDeletedError(DafkaError):
 
 
 class Leaders:
-    """All leaders of a broker: appends what is produced and publishes what is committed.
+    """All leaders of a broker: appends batches, and publishes them after the commit.
 
     ``pending`` counts each append until its commit. ``check_write(partition, header, transactional id)``
     raises RefusedBatchError for what no open transaction allows.

@@ -1,11 +1,11 @@
 """Leader epochs (KIP-101, KIP-279, KIP-320): readers notice that records were taken back.
 
 With durability ``'process'`` a power cut takes the last seconds of a log, and their offsets are given to
-other records. A client that had read further would go on in the middle of those in silence. So every batch
+other records. A client that had read further would go on in the middle of those unnoticed. So every batch
 has the epoch of its leader, the epoch goes up whenever committed records may have been lost, and a partition
 knows at which offset each of its epochs begins. Clients compare: with an older epoch than the leader's they
-are refused until they have looked up the new one, and with epoch and offset of what they have read last they
-are told where that epoch ends.
+are refused until they have looked up the new one, and with epoch and offset of their last record they are
+told where that epoch ends.
 
 One number counts for all leaders of the broker. It goes up when the broker starts and the machine has gone
 down since it last ran, for a power cut may take the last rows of the database without a trace, and when the
@@ -38,7 +38,7 @@ class LeaderEpochs:
     """The epochs of one broker's partitions. Hub side.
 
     ``boot`` tells runs of the machine from each other; None where the system does not say, and then every
-    start counts as one. Waits as a green thread; raises what the log raises.
+    start counts as one. Waits as a green thread; raises the log's errors.
     """
 
     def __init__(self, log: Log, writer: Writer, boot: str | None) -> None:
@@ -69,7 +69,7 @@ class LeaderEpochs:
         return self.current if partition.writable else FIRST.latest
 
     def refusal(self, partition: Partition, epoch: int) -> Error | None:
-        """What is wrong with a client that takes ``epoch`` for the leader's; NO_EPOCH: it does not say."""
+        """The error for a client that expects ``epoch`` of the leader; NO_EPOCH: it expects none."""
         current = self.latest(partition)
         if epoch in (NO_EPOCH, current):
             return None

@@ -1,10 +1,10 @@
 """The broker on the mesh: a store that also speaks for the leaders.
 
 The store role keeps what native producers publish and answers FETCH and GET-HEADS for everything in the log,
-the leaders' partitions included. The leaders' own records do not come in from the mesh. So whatever arrives
-under a leader's address is somebody else's mistake, and is dropped: it would be appended to a partition that
-only the leader numbers. Nor does anything come in of a deleted topic's leaders, whose records another
-store may have kept.
+the leaders' partitions included. The leaders' own records do not come in from the mesh. So records that
+arrive under a leader's address are another node's mistake, and are dropped: they would be appended to a
+partition that only the leader numbers. Records of a deleted topic's leaders, which another store may have
+kept, are dropped as well.
 
 All HEADs come from one tick, a slice of the leaders at a time, so that ten thousand partitions make a
 steady trickle and not a burst every second.

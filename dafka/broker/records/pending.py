@@ -1,4 +1,4 @@
-"""What has been handed to the writer and is not committed yet, so that produce can wait for less of it."""
+"""Appends that were handed to the writer and are not committed yet; produce waits while they are too many."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The broker's place on the mesh: its node, from when somebody may meet it there.
+"""The broker's place on the mesh: its node, once another node may meet it there.
 
-A broker that was given a tower joins that mesh when it starts. One with a tower of its own is alone until
-somebody has asked where that tower is. Until then there is no node, no tower and no ZeroMQ: a tenth of the
-start of ``dafka broker``, whose own tower nobody can ask for. What is committed by then is in the log, and
-with that a node begins anyway.
+A broker that was given a tower joins that mesh when it starts. A broker with a tower of its own is alone
+until the program asks for the address of that tower. Until then there is no node, no tower and no ZeroMQ,
+which saves a tenth of the start of ``dafka broker``. Records that are committed by then are in the log, and a
+node begins with the log anyway.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Presence:
-    """Passes on to the node what it is to know, as soon as there is one. Hub side.
+    """Passes events on to the node as soon as there is one. Hub side.
 
     ``make`` makes the node, of everything that has been committed.
     """
@@ -33,7 +33,7 @@ class Presence:
         self._records = self._octets = 0  # committed without a node
 
     def join(self) -> BrokerNode:
-        """The node; may wait as a green thread. Raises what it takes to make one: ValueError, OSError."""
+        """The node; may wait as a green thread. Raises ValueError and OSError if it cannot be made."""
         with self._joining:
             if self._node is None:
                 node = self._make()
@@ -62,7 +62,7 @@ class Presence:
             self._node.trimmed(partition)
 
     def close(self) -> None:
-        """Leave the mesh; waits for who is about to join it."""
+        """Leave the mesh; waits for a :meth:`join` that is under way."""
         with self._joining:
             if self._node is not None:
                 self._node.close()

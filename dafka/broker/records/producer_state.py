@@ -1,4 +1,4 @@
-"""What partitions know of idempotent producers: epoch, sequences, and the open transaction.
+"""The state of idempotent producers in partitions: epoch, sequences, and the open transaction.
 
 A producer numbers the records it sends to a partition: 0, 1, 2, ... up to 2^31 - 1, and then from 0. The
 partition takes a batch only if it continues the last one, so a gap is noticed, and it knows its last appends,
@@ -6,17 +6,18 @@ so that a batch that comes again is answered with the offsets it has and not app
 KIP-98; of an unknown producer any sequence is taken, as in Kafka, for its state may have expired).
 
 For each producer of each partition there is one row in the log's table ``producers``, written in the same
-transaction as the batch (:class:`Staging`): whatever a crash leaves, the two agree, and opening reads the
+transaction as the batch (:class:`Staging`): the two agree after a crash, and opening reads the
 keys of rows and no records. Nothing is kept in memory besides the table but what a round under way would make
 of it, because batches are checked when their round is put together (:mod:`dafka.broker.records.leader`). So a
 duplicate of a batch that is still under way either meets it in its round and shares its outcome, or finds
-what became of it.
+its outcome.
 
 A row is forgotten by age, as with Kafka's ``producer.id.expiration.ms``. However many rows there are, none
-goes that a batch under way might still need: what is forgotten too early is stored a second time.
+is deleted that a batch under way might still need: the batch of a producer that is forgotten too early could
+be stored a second time.
 
-One append here is what one call brought for a partition, for a client on the wire one batch. Callers in this
-process bring many at once and may have to bring them all again.
+One append here is all batches of one call for a partition, which for a client on the wire is one batch.
+Callers in this process send many at once and may have to send all of them again.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _APPEND = struct.Struct(">iiq")
 
 
 class RefusedBatchError(DafkaError):
-    """A batch that its producer must not send now; ``error`` is what the client gets."""
+    """A batch that its producer must not send now; ``error`` is for the client."""
 
     def __init__(self, error: Error, detail: str) -> None:
         self.error = error
@@ -124,7 +125,7 @@ class ProducerStates:
         self._log = log
         self._writer = writer
         self._clock = clock
-        self._began = self.now()  # nobody could send a batch again before
+        self._began = self.now()  # no producer could send a batch again before
         self._table = log.table(PRODUCERS)
         self._staged: dict[str, ProducerState] = {}  # what the round under way makes of rows
         self._waiting: Counter[str] = Counter()  # appends on their way to a round, by row
@@ -136,7 +137,7 @@ class ProducerStates:
         return int(self._clock() * 1000)
 
     def get(self, partition: Partition, producer_id: int) -> ProducerState:
-        """What the partition knows of a producer."""
+        """The state of a producer in a partition."""
         return self._state(_key(partition, producer_id))
 
     def _state(self, key: str) -> ProducerState:
@@ -282,7 +283,7 @@ class ProducerStates:
 
 
 class Staging:
-    """What one append makes of the state of its producers. It is taken back if the round fails."""
+    """The new state of the producers of one append. It is taken back if the round fails."""
 
     def __init__(self, states: ProducerStates, partition: Partition, producer_ids: set[int]) -> None:
         self._states = states

@@ -50,7 +50,7 @@ def refusal(settings: TopicSettings, batches: Iterable[bytes], now: int, otherwi
 
 
 def timestamp_error(settings: TopicSettings, timestamp: int, now: int) -> str:
-    """What is wrong with the timestamp of a record that comes ``now``; both in ms."""
+    """The fault of the timestamp of a record that comes ``now``, in words; both in ms."""
     if timestamp > min(now + settings.timestamp_after_max_ms, LAST_TIMESTAMP):
         return (
             f"timestamp {timestamp} is {timestamp - now} ms from now, "

@@ -1,4 +1,4 @@
-"""The aborted transactions of one partition: what readers of committed records have to leave out.
+"""The aborted transactions of one partition, whose records readers of committed records skip.
 
 An entry says whose transaction it was, where its records begin, and where its abort marker is. Entries stand
 in the order of their markers, ABORTED_BLOCK of them in one row of the log's table ``aborted``, and the last

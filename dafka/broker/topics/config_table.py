@@ -1,4 +1,4 @@
-"""What is configured: the broker's own settings, and how a topic's come about.
+"""The configuration in effect: the broker's own settings, and those that topics take from it.
 
 Settings that are changed while the broker runs are kept in the log's table ``configs``: ``default`` for all
 brokers, the broker's number for this one, and ``16:`` or ``32:`` and the name for subscriptions to metrics of
@@ -59,7 +59,7 @@ class ConfigTable:
         self._changing = BoundedSemaphore(1)
 
     def settings(self, topic: Topic | None) -> TopicSettings:
-        """What the configuration of a topic comes down to; None: of one that sets nothing itself."""
+        """The settings of a topic; None: of a topic without settings of its own."""
         if topic is None:
             return read_settings(lambda name: self._in_effect({}, name))
         known = topic.settings
@@ -85,7 +85,7 @@ class ConfigTable:
         }
 
     def of_all_brokers(self) -> dict[str, ConfigEntry]:
-        """What was set for every broker while running."""
+        """The settings for all brokers that were made while running."""
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER
         keys = broker_keys()
         return {
@@ -165,7 +165,7 @@ def row_of(type_: int, name: str) -> str:
 
 
 def check_broker_configs(configs: Mapping[str, str]) -> None:
-    """Raise :class:`InvalidConfigError` for what cannot be set while the broker runs."""
+    """Raise :class:`InvalidConfigError` for settings that cannot change while the broker runs."""
     keys = broker_keys()
     for name, value in configs.items():
         check_value(keys, name, value, "broker")

@@ -1,9 +1,9 @@
-"""Configuration by Kafka's keys: what each may be set to, and where a topic takes its values from.
+"""Configuration by Kafka's keys: the values that each takes, and where a topic takes its values from.
 
 What is set is checked here, so that a mistake is found where it is made. A topic's own value counts first,
 then the broker's for all topics (which has a name of its own, ``retention.ms`` is ``log.retention.ms``
 there), then the default. One default differs from Kafka's: ``retention.ms`` is -1, because a log that lives
-inside somebody's program should not begin to forget by itself.
+inside a program should not begin to forget by itself.
 
 A broker keeps records in values of about a megabyte and not in segment files, has no replicas and no tiers:
 the keys about those are accepted and have no effect. What Kafka has besides is in
@@ -231,7 +231,7 @@ BROKER_KEYS: dict[str, Key] = {
 
 
 class TopicSettings(NamedTuple):
-    """What the configuration of a topic comes down to; -1: no bound."""
+    """The settings of a topic; -1: no bound."""
 
     compacted: bool
     deleted: bool

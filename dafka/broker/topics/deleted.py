@@ -1,14 +1,14 @@
-"""What deleted topics had on the mesh, so that it does not come back from there.
+"""The partitions of deleted topics, so that their records do not come back from the mesh.
 
 Another store may have kept the records of a deleted topic's leaders, and says so in its HEADs for as long as
 it lives; and a native producer goes on with its partition, in a new topic of that name. The log's table
 ``deleted`` holds address / topic name -> [offset, sequence, time]: both end what the topic had, and offset -1
 stands for a leader's, of which there will never be more. The records themselves leave the log afterwards
-(``retention.py``).
+(:mod:`dafka.broker.embedded.cleaner`).
 
-Rows go in the end, too: a native partition's when the log begins where the row says, a leader's when nobody
-has mentioned it for DELETED_RETENTION, and beyond DELETED_KEPT of them those that nobody mentions, the oldest
-ones first. What a store brings up after that is a native partition to the broker.
+Rows are deleted as well: a native partition's when the log begins where the row says, a leader's when no node
+has mentioned it for DELETED_RETENTION, and beyond DELETED_KEPT the leaders' that were not mentioned for the
+longest time. If a store brings up such a partition after that, it is a native partition to the broker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROWS = 200  # looked at before other green threads have their turn, and deleted
 
 
 class Deleted(NamedTuple):
-    """What a deleted topic had of one address: up to ``end`` (an offset, or FOR_GOOD) and ``sequence``."""
+    """The end of a partition of a deleted topic: ``end`` (an offset, or FOR_GOOD) and ``sequence``."""
 
     topic: bytes
     address: bytes
@@ -80,7 +80,7 @@ class DeletedPartitions:
     # -- changing -------------------------------------------------------------------------------
 
     def rows_of(self, topic: bytes, address: bytes, end: int, sequence: int) -> Rows:
-        """The row that says what a topic had when it was deleted."""
+        """The row of a partition of a topic that is deleted."""
         return {(DELETED, _key(topic, address)): [end, sequence, int(self._clock())]}
 
     def add(self, topic: bytes, address: bytes, sequence: int) -> None:
@@ -103,7 +103,7 @@ class DeletedPartitions:
         return len(self._led) > DELETED_KEPT
 
     def forget_old(self, pause: Callable[[], object]) -> int:
-        """Delete the rows of leaders that nobody has mentioned for DELETED_RETENTION, and those beyond
+        """Delete the rows of leaders that no node has mentioned for DELETED_RETENTION, and those beyond
         DELETED_KEPT; how many.
 
         Calls ``pause`` now and then, waits as a green thread for its commits, and raises what the log raises.

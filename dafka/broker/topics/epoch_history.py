@@ -48,7 +48,7 @@ class EpochHistory(NamedTuple):
         return NO_EPOCH, NO_OFFSET
 
     def row(self) -> list[list[int]]:
-        """What the table of epochs holds of it."""
+        """Its row in the table of epochs."""
         return [list(one) for one in self.starts]
 
     @classmethod

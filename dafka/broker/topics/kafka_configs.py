@@ -1,4 +1,4 @@
-"""The settings that Apache Kafka has and this broker has not, so that tools find what they look for.
+"""The settings of Apache Kafka that this broker does not have, so that tools find them.
 
 ``kafka_configs.json`` is what ``scripts/apache_kafka configs`` prints: all settings of a node, with type and
 default. Those of the broker that :data:`~dafka.broker.topics.configs.BROKER_KEYS` lacks are told of with

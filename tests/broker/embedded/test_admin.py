@@ -69,7 +69,7 @@ def test_a_topic_has_every_key_of_kafkas_with_its_type_and_default(client):
     assert found["max.message.bytes"].type == ConfigType.INT
 
 
-def test_a_value_says_where_it_comes_from_and_what_would_count_otherwise():
+def test_a_value_names_its_source_and_its_synonyms():
     with Broker(retention_ms=5000) as broker:
         client = Client(broker)
         client.call("create_topics", {"t": TopicSpec(1, {"retention.ms": "1000"})})
@@ -116,7 +116,7 @@ def test_only_the_names_asked_for_are_described(client):
         (Resource(8, "0"), errors.InvalidRequestError),
     ],
 )
-def test_what_has_no_configuration_is_named(client, resource, error):
+def test_resources_without_a_configuration_are_refused_by_name(client, resource, error):
     found = client.call("describe_configs", {resource: None})[resource]
     assert found.error is error
     assert found.detail
@@ -145,7 +145,7 @@ def test_settings_are_set_deleted_and_kept_across_a_restart(tmp_path):
         assert (entry.value, entry.source) == ("1", ConfigSource.DYNAMIC_BROKER)
 
 
-def test_replacing_sends_what_is_not_named_back_to_its_default(client):
+def test_replacing_resets_settings_that_are_not_named(client):
     client.call("create_topics", {"t": TopicSpec(1, {"retention.ms": "1000", "segment.ms": "7"})})
     assert alter(client, ("retention.bytes", SET, "5"), replace=True) == Outcome(None)
     assert own(client) == {"retention.bytes": "5"}
@@ -162,7 +162,7 @@ def test_lists_are_added_to_and_taken_from(client):
     outcome = alter(client, ("retention.ms", APPEND, "1"))
     assert outcome == Outcome(
         errors.InvalidConfigurationError,
-        "retention.ms is no list; nothing can be added to it or taken from it",
+        "retention.ms is not a list; nothing can be added to it or taken from it",
     )
 
 
@@ -177,7 +177,7 @@ def test_lists_are_added_to_and_taken_from(client):
             "min.compaction.lag.ms, 9, is more than",
         ),
         ([("retention.ms", SET, None)], errors.InvalidRequestError, "retention.ms has no value"),
-        ([("retention.ms", 9, "1")], errors.InvalidRequestError, "9 is no operation"),
+        ([("retention.ms", 9, "1")], errors.InvalidRequestError, "9 is not an operation"),
         (
             [("retention.ms", SET, "1"), ("retention.ms", DELETE)],
             errors.InvalidRequestError,
@@ -193,7 +193,7 @@ def test_changes_of_one_resource_are_made_as_a_whole_or_not_at_all(client, chang
     assert own(client) == {}
 
 
-def test_what_the_broker_was_started_with_cannot_be_changed_later(client):
+def test_options_of_the_start_cannot_be_changed_later(client):
     outcome = alter(client, ("num.partitions", SET, "3"), resource=BROKER)
     assert outcome.error is errors.InvalidRequestError
     assert "num.partitions is decided when the broker starts" in outcome.detail
@@ -243,7 +243,7 @@ def test_a_change_that_cannot_be_written_is_not_made(client, monkeypatch):
     assert alter(client, ("retention.ms", SET, "1")) == Outcome(None)
 
 
-def test_creating_says_in_words_what_is_wrong_and_validating_creates_nothing(client):
+def test_creating_explains_errors_in_words_and_validating_creates_nothing(client):
     specs = {
         "a b": TopicSpec(),
         "many": TopicSpec(10**9),
@@ -290,7 +290,7 @@ def test_records_below_an_offset_are_deleted_also_inside_a_batch_and_for_good(tm
         assert client.values("t", 5) == [b"5"]
 
 
-def test_what_cannot_be_deleted_is_refused(client):
+def test_impossible_deletions_of_records_are_refused(client):
     client.create("t")
     client.produce("t", b"0")
     specs = {

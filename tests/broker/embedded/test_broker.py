@@ -61,7 +61,7 @@ def test_a_stopped_broker_says_so_to_every_caller(tmp_path):
         client.fetch("t")
 
 
-def test_stop_wakes_fetches_and_commits_what_was_accepted(tmp_path):
+def test_stop_wakes_fetches_and_commits_accepted_batches(tmp_path):
     broker = Broker(tmp_path).start()
     client = Client(broker)
     client.create("t")

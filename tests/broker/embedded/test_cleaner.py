@@ -488,7 +488,7 @@ def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(tmp_path,
         until(lambda: not log.partitions())
 
 
-def test_a_native_partition_of_a_deleted_topic_loses_what_it_had_and_goes_on(broker, client):
+def test_a_native_partition_of_a_deleted_topic_loses_its_records_and_goes_on(broker, client):
     with Producer("t", tower=broker.tower) as producer:
         for _ in range(30):
             producer.send(LARGE)
@@ -506,7 +506,7 @@ def test_a_native_partition_of_a_deleted_topic_loses_what_it_had_and_goes_on(bro
         assert start_of(client, partition=number[0]) == 30
 
 
-def test_what_another_store_kept_of_a_deleted_topic_does_not_come_back(tmp_path):
+def test_records_of_a_deleted_topic_that_another_store_kept_do_not_come_back(tmp_path):
     with Broker(tmp_path / "broker") as broker:
         client = Client(broker)
         with Store(tmp_path / "store", tower=broker.tower) as store:

@@ -81,7 +81,7 @@ def test_a_closed_log_ends_them(searches):
         searches.at(20)
 
 
-def test_what_was_never_looked_at_is_looked_at_before_the_end(searches):
+def test_searches_that_never_ran_run_when_the_broker_stops(searches):
     searches.at(2)
     get_hub().run(searches.expiry.close)
     assert "crowd" in searches.done

@@ -29,7 +29,7 @@ def use(client: Client) -> Producer:
     return producer
 
 
-def test_what_belongs_to_topics_stays(client):
+def test_rows_of_topics_that_exist_stay(client):
     client.create("t")
     producer = use(client)
     before = keys(client)

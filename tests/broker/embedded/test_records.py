@@ -54,7 +54,7 @@ def test_calls_under_way_together_get_offsets_without_gaps(client):
     assert [values[offset] for offset in offsets] == [b"%d" % n for n in range(50)]
 
 
-def test_acks_0_does_not_wait_and_what_it_sent_is_there_soon(client):
+def test_acks_0_does_not_wait_and_its_records_are_there_soon(client):
     client.create("t")
     assert client.call("produce", {("t", 0): [batch(b"a")]}, acks=0) == {("t", 0): Produced(None)}
     assert until(lambda: client.values("t")) == [b"a"]
@@ -105,7 +105,7 @@ def test_other_acks_than_kafkas_are_refused(client):
     assert answer.error is errors.InvalidRequiredAcksError
 
 
-def test_what_cannot_be_written_is_an_error_and_the_next_records_take_its_offsets(client, monkeypatch):
+def test_a_failed_write_is_an_error_and_the_next_records_take_its_offsets(client, monkeypatch):
     client.create("t", 2)
     client.produce("t", b"before")
 

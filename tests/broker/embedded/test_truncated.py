@@ -90,7 +90,7 @@ def test_a_transaction_that_was_lost_in_part_is_not_committed(tmp_path: Path) ->
         assert committed(client) == [b"after"]
 
 
-def test_a_group_that_had_read_what_was_lost_goes_on_at_the_end_that_is_left(tmp_path: Path) -> None:
+def test_a_group_that_had_read_lost_records_continues_at_the_end_of_the_partition(tmp_path: Path) -> None:
     """Or it would miss what gets the lost offsets before it is back."""
     with running(tmp_path) as client:
         client.call("create_topics", {"t": TopicSpec(2)})

@@ -319,7 +319,7 @@ def sealed(header: BatchHeader, body: bytes) -> bytes:
 
 @needs_zstd
 @pytest.mark.parametrize("configs", [{}, {"cleanup_policy": "compact"}, {"compression_type": "gzip"}])
-def test_a_bomb_of_headers_holds_nobody_up_and_takes_no_memory_for_them(client, configs):
+def test_a_bomb_of_headers_delays_no_other_call_and_takes_no_memory_for_them(client, configs):
     create(client, **configs)
     content = bomb(1, 20_000_000)
     assert len(content) < 8_000
@@ -367,7 +367,7 @@ def test_a_count_that_no_such_batch_can_have_is_refused(client):
     assert "9 records in 8 octets" in outcome.detail
 
 
-def test_who_walks_through_a_large_batch_lets_other_partitions_pass(client, monkeypatch):
+def test_walking_through_a_large_batch_lets_other_partitions_pass(client, monkeypatch):
     client.call("create_topics", {"t": TopicSpec(2, {"cleanup.policy": "compact"})})
     walking, go_on = threading.Event(), threading.Event()
 
@@ -411,6 +411,6 @@ def test_a_codec_that_is_not_there_any_more_is_named_and_batches_stay_as_they_co
         client = Client(broker)
         assert produce(client, batch(b"x")).error is None
         assert client.values("t") == [b"x"]
-        answers = client.call("create_topics", {"u": TopicSpec(1, {"compression.type": "zstd"})})
+        answers = client.change("create_topics", {"u": TopicSpec(1, {"compression.type": "zstd"})})
         assert answers == {"u": errors.InvalidConfigurationError}
     assert "whose library is installed, not 'zstd'; producer is taken" in caplog.text

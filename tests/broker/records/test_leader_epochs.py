@@ -119,7 +119,7 @@ def test_a_leader_keeps_its_epoch_while_nothing_can_be_lost(machine: Machine) ->
             assert len(client.core.log.table("epochs")) == 0
 
 
-def test_a_power_cut_raises_the_epoch_and_what_is_written_then_has_it(machine: Machine) -> None:
+def test_a_power_cut_raises_the_epoch_of_the_batches_that_follow(machine: Machine) -> None:
     cut(machine, kept=3, lost=3)
     with Broker(machine.path) as broker:
         client = Client(broker)
@@ -238,7 +238,7 @@ def test_offsets_are_listed_with_the_epochs_of_their_records(machine: Machine) -
 
 
 @pytest.mark.parametrize(("leader_epoch", "error"), [(-1, None), (0, FENCED), (1, None), (2, UNKNOWN)])
-def test_who_takes_another_epoch_for_the_leaders_is_refused(
+def test_a_client_that_expects_another_leader_epoch_is_refused(
     machine: Machine, leader_epoch: int, error: object
 ) -> None:
     cut(machine, kept=1, lost=1)
@@ -250,7 +250,7 @@ def test_who_takes_another_epoch_for_the_leaders_is_refused(
         assert answers[PLACE].error is error
 
 
-def test_a_fetch_behind_what_was_lost_is_told_where_that_begins(machine: Machine) -> None:
+def test_a_fetch_behind_lost_records_is_told_where_they_begin(machine: Machine) -> None:
     cut(machine, kept=3, lost=3)
     with Broker(machine.path) as broker:
         client = Client(broker)
@@ -333,7 +333,7 @@ def test_consumers_go_on_where_the_records_were_lost(machine: Machine, client_of
     assert seen[-6:] == [b"new %d" % number for number in range(6)]
 
 
-def test_our_consumer_without_a_reset_policy_raises_what_kafka_pythons_does(machine: Machine) -> None:
+def test_our_consumer_without_a_reset_policy_raises_the_error_of_kafka_pythons(machine: Machine) -> None:
     cut(machine, kept=3, lost=3)
     with Broker(machine.path) as broker:
         client = Client(broker)

@@ -37,7 +37,7 @@ class Listener(Node):
         self.heard.append(command)
 
 
-def test_what_is_committed_is_published_as_the_leaders_records(client):
+def test_committed_batches_are_published_as_the_leaders_records(client):
     client.create("t")
     listener = Listener(client, b"t")
     client.produce("t", b"a")
@@ -85,7 +85,7 @@ def take(consumer, count):
     return records
 
 
-def test_a_restarted_broker_serves_what_it_had(tmp_path):
+def test_a_restarted_broker_serves_its_records(tmp_path):
     with Broker(tmp_path) as broker:
         client = Client(broker)
         client.create("t")
@@ -190,7 +190,7 @@ def test_records_and_heads_under_a_leaders_address_are_dropped_and_counted(broke
     assert client.produce("t", b"b").base_offset == 1
 
 
-def test_who_fetches_from_a_deleted_topic_is_told_also_after_a_restart(tmp_path):
+def test_a_fetch_from_a_deleted_topic_is_told_so_also_after_a_restart(tmp_path):
     own = b"0123456789ABCDEF" * 2
 
     def fetch(broker: Broker, address: str, first: int) -> list[object]:

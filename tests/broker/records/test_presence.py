@@ -37,7 +37,7 @@ def test_a_client_over_tcp_has_no_use_for_the_mesh(broker: Broker):
     assert not is_there(broker)
 
 
-def test_what_was_committed_before_is_there_for_whoever_joins(broker: Broker):
+def test_records_committed_before_are_there_for_nodes_that_join(broker: Broker):
     client = Client(broker)
     for topic in ("t", "gone"):
         client.create(topic)
@@ -48,7 +48,7 @@ def test_what_was_committed_before_is_there_for_whoever_joins(broker: Broker):
         assert [next(consumer).value for _ in range(2)] == [b"one", b"two"]
 
 
-def test_what_native_producers_publish_comes_in_from_then_on(broker: Broker):
+def test_records_of_native_producers_come_in_from_then_on(broker: Broker):
     client = Client(broker)
     client.create("before")
     with Producer("native", tower=broker.tower) as producer:
@@ -59,7 +59,7 @@ def test_what_native_producers_publish_comes_in_from_then_on(broker: Broker):
         assert [client.values("native", partition=number) for number in numbers][-1] == [b"one"]
 
 
-def test_its_metrics_count_what_was_committed_before_and_after(broker: Broker):
+def test_its_metrics_count_records_committed_before_and_after(broker: Broker):
     client = Client(broker)
     client.create("t")
     client.produce("t", b"one", b"two")

@@ -95,7 +95,7 @@ def test_the_last_five_batches_are_known_again_and_older_ones_are_out_of_order(c
     assert len(client.values("t")) == 6
 
 
-def test_a_gap_is_refused_and_what_closes_it_is_taken(client, producer):
+def test_a_gap_is_refused_and_the_batch_that_closes_it_is_taken(client, producer):
     producer.send(0, b"a")
     refused = producer.send(2, b"c")
     assert refused.error is errors.OutOfOrderSequenceNumberError
@@ -201,7 +201,7 @@ def test_a_duplicate_of_a_batch_under_way_shares_its_outcome(client, producer):
     assert client.values("t") == [b"a", b"b"]
 
 
-def test_what_is_refused_does_not_disturb_what_is_under_way_with_it(client, producer):
+def test_a_refused_batch_does_not_disturb_others_of_its_round(client, producer):
     answers = together(
         client,
         producer.batch(0, b"a"),
@@ -233,7 +233,7 @@ def test_a_round_that_fails_counts_nothing(client, producer, monkeypatch):
 # -- restarts, expiry, deletion -------------------------------------------------------------------
 
 
-def test_what_is_known_of_producers_survives_a_restart(tmp_path):
+def test_the_state_of_producers_survives_a_restart(tmp_path):
     with Broker(tmp_path) as broker:
         client = Client(broker)
         client.create("t")
@@ -299,7 +299,7 @@ def test_a_broker_that_was_down_for_long_still_knows_the_batches_that_come_again
         assert forget_old(client) == 3
 
 
-def test_where_there_is_no_room_a_producer_that_is_not_known_is_refused(client, producer, monkeypatch):
+def test_an_unknown_producer_is_refused_when_there_is_no_room(client, producer, monkeypatch):
     producer.send(0, b"a")
     monkeypatch.setattr(producer_state, "PRODUCERS_MAX", 1)
     refused = Producer(client, producer_id=8).send(0, b"x")

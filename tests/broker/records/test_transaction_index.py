@@ -35,7 +35,7 @@ def random_history(chance: random.Random, count: int) -> list[AbortedTransaction
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_it_finds_what_a_search_of_everything_finds(log, seed):
+def test_it_finds_the_same_as_a_search_of_everything(log, seed):
     chance = random.Random(seed)
     entries = random_history(chance, 3 * ABORTED_BLOCK)
     index = AbortedIndex(log, "t/0")
@@ -85,7 +85,7 @@ def test_an_entry_whose_round_failed_leaves_nothing(log):
 @pytest.mark.parametrize(
     "kept", [0, 1, ABORTED_BLOCK - 1, ABORTED_BLOCK, ABORTED_BLOCK + 1, 2 * ABORTED_BLOCK]
 )
-def test_what_lies_behind_the_end_of_a_partition_is_taken_out(log, kept):
+def test_transactions_behind_the_end_of_a_partition_are_taken_out(log, kept):
     entries = random_history(random.Random(2), 2 * ABORTED_BLOCK + 5)
     index = AbortedIndex(log, "t/0")
     for entry in entries:

@@ -23,7 +23,7 @@ def test_every_default_is_a_value_that_its_key_may_have():
         assert not key.broker or name not in BROKER_KEYS, name
 
 
-def test_what_all_topics_take_from_the_broker_is_a_setting_of_the_broker():
+def test_a_default_of_all_topics_is_a_setting_of_the_broker():
     for key in KEYS.values():
         assert not key.broker or BROKER_KEYS[key.broker].default == key.default
 

@@ -35,7 +35,7 @@ def use_and_delete(client: Client, topic: str = "t") -> bytes:
     return address
 
 
-def test_a_leader_that_nobody_mentions_is_forgotten_in_time(client):
+def test_a_leader_that_no_node_mentions_is_forgotten_in_time(client):
     address = use_and_delete(client)
     deleted = client.core._topics.deleted
     assert forget(client, DELETED_RETENTION - 60) == 0

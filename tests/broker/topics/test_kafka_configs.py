@@ -58,7 +58,7 @@ def alter(client: Client, resource: Resource, *changes: tuple[Any, ...], **optio
 
 @pytest.mark.skipif(not os.environ.get(LONG), reason=f"starts Apache Kafka; set {LONG}=1")
 @pytest.mark.timeout(180)
-def test_the_stored_list_is_what_apache_kafka_says():
+def test_the_stored_list_is_apache_kafkas():
     command = [str(ROOT / "scripts" / "apache_kafka"), "configs"]
     environment = {**os.environ, "PYTHON": sys.executable}
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=170)
@@ -140,7 +140,7 @@ def test_settings_of_groups_are_kept_across_a_restart(tmp_path):
         (Resource(64, "x"), ("a", SET, "b"), InvalidRequestError),
     ],
 )
-def test_what_kafka_refuses_is_refused_with_its_error(client, resource, change, error):
+def test_changes_that_kafka_refuses_are_refused_with_its_error(client, resource, change, error):
     client.create("t")
     outcome = alter(client, resource, change)
     assert outcome.error is error
