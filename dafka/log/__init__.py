@@ -1,12 +1,13 @@
 """Records on disk, for the mesh's stores and the broker's partition leaders; built on diskcache.
 
 Theory of operation. A *write round* takes all that has arrived, for any number of partitions, and commits it
-in one transaction (:meth:`Log.write`); whoever waits is answered after that. The messages that one partition
-got in a round are one stored value, a *chunk*: a commit costs the same for one record and ten thousand, and
-so does a value. The key of a chunk says which sequences, offsets and times it holds. Opening a log reads the
-keys and builds an index of some 50 bytes a chunk; reading finds its chunk by bisection and takes it from the
-tail in memory or from disk, where its CRC-32C is checked. Rounds of single messages would leave too many
-chunks, so small neighbours are merged in the transaction that stores the newest (``growth.py``).
+in one transaction (:meth:`Log.write`); waiting clients are answered after that. The messages that one
+partition got in a round are one stored value, a *chunk*: a commit costs the same for one record and ten
+thousand, and so does a value. The key of a chunk says which sequences, offsets and times it holds. Opening a
+log reads the keys and builds an index of some 50 bytes a chunk; reading finds its chunk by bisection and
+takes it from the tail in memory or from disk, where its CRC-32C is checked. Rounds of single messages would
+leave too many chunks, so small neighbours are merged in the transaction that stores the newest
+(``growth.py``).
 
 Trimming, deleting and compacting are rounds, too (``changes.py``, ``compaction.py``). What they leave on the
 disk is deleted, and its space given back, in small steps between rounds; so is the copying of SQLite's WAL.

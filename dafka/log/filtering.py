@@ -80,7 +80,7 @@ def filter_chunk(
     horizon: int,
     aborted: Sequence[tuple[int, int, int]],
 ) -> Filtered:
-    """What stays of a chunk: everything from the sequence ``end`` on, and below it records that are in
+    """Compact a chunk. Everything from the sequence ``end`` on stays, and below it records that are in
     ``newest`` with their offset or a higher one, or not at all, and tombstones unless they lie below the
     sequence ``horizon``. Raises LogReadError."""
     try:

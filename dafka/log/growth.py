@@ -111,7 +111,7 @@ class Growth:
         base, expected, time = -1, self._next_offset, -(2**63)
         for position, content in enumerate(contents):
             if not is_batch(content):
-                raise self._error(position, "it is no record batch and the partition holds record batches")
+                raise self._error(position, "it is not a record batch and the partition holds record batches")
             header = read_header(content)
             start, end = header.base_offset, header.next_offset
             if start < expected or end <= start or end > LAST_NUMBER:

@@ -23,7 +23,7 @@ LOCK_NAME = "dafka.lock"
 class FolderLock:
     """The exclusive lock on ``folder``, held from construction to :meth:`release`.
 
-    Raises :class:`LogLockedError` if somebody has it, and OSError if the lock file cannot be made.
+    Raises :class:`LogLockedError` if it is taken, and OSError if the lock file cannot be made.
     """
 
     def __init__(self, folder: str) -> None:

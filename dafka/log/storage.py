@@ -17,8 +17,8 @@ Only here and in :mod:`dafka.log.values` is diskcache used. Facts about it that 
   retention give space back without rewriting the file; FULL (diskcache's default) would move pages about
   in the commit of every round that merges chunks.
 - SQLite by itself copies the WAL into the database in whatever commit makes it longer than 4 MB: with
-  a sync, some 10 to 100 ms. That is off; who owns the log calls :meth:`Storage.checkpoint` at a good moment.
-- Pages of 4 KiB it is: with 16 KiB a commit of small values takes three times as long, with 64 KiB seven.
+  a sync, some 10 to 100 ms. That is off; the owner of the log calls :meth:`Storage.checkpoint` in time.
+- Pages have 4 KiB: with 16 KiB a commit of small values takes three times as long, with 64 KiB seven.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ class Storage:
 
 
 class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
-    """A cache with one connection for each OS thread, whoever has patched ``threading``.
+    """A cache with one connection for each OS thread, even where gevent has patched ``threading``.
 
     diskcache keeps its connection in a ``threading.local``. Where gevent has patched that, it is one for each
     green thread: every first read of one would open the database (0.35 ms) and keep two files open.

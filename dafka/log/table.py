@@ -25,7 +25,7 @@ COMPACTION_TABLE = "log.compaction"
 
 LOST_TABLE = "log.lost"
 """The offset at which a partition, by its number, ended when it was opened after a power cut. The log writes
-it; who has looked at it deletes it."""
+it; the reader of an entry deletes it."""
 
 PAUSE_KEYS = 256  # looked at before a pause may be taken
 _JSON, _BYTES = b"j", b"b"

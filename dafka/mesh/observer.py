@@ -32,7 +32,7 @@ class Observer:
         self._node = self._hub.run(_ObserverNode, self._hub, options, self.address, list(prefixes))
 
     def ask_heads(self, topic: bytes = b"") -> None:
-        """Have the stores tell the heads of a topic's partitions, or (empty) of all; also those that join
+        """Ask the stores for the heads of a topic's partitions, or (empty) of all; also those that join
         later. The answers are DIRECT-HEADs to :attr:`address`."""
         self._hub.run(self._node.ask_heads, topic)
 

@@ -47,7 +47,7 @@ class GroupsOfBroker:
         ]
 
     def drop_member(self, group: str, member: GroupMember | str | None = None) -> list[GroupMember]:
-        """Take a member out of its group as if its session had ended; who was taken out.
+        """Take a member out of its group as if its session had ended; returns the removed members.
 
         ``member`` is one of :meth:`members`, or a member id, client id or instance id, with which several may
         be meant; None takes out all of them. The others

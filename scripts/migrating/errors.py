@@ -1,4 +1,4 @@
-"""What can go wrong with a migration, in words for who runs it."""
+"""The error that ends a migration, in words for its user."""
 
 from __future__ import annotations
 

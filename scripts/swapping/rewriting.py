@@ -13,7 +13,7 @@ The names that a file binds stay the same, so nothing that uses them changes:
 ====================================  =================================================================
 
 Only absolute names whose first part is ``kafka`` are meant; ``from . import kafka`` and ``app.kafka`` are
-somebody else's. What may mean kafka-python and cannot be decided by looking is left and noted.
+other packages. A use that may mean kafka-python, but cannot be decided from the source, is left and noted.
 """
 
 from __future__ import annotations

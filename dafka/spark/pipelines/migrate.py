@@ -77,7 +77,7 @@ def create_topics(source: Mapping[str, str], target: Mapping[str, str]) -> None:
     type=click.Choice(["dafka", "kafka"]),
     default="dafka",
     show_default=True,
-    help="Who reads: this project's source, or Spark's own, from Maven Central.",
+    help="The reader: this project's source, or Spark's own, from Maven Central.",
 )
 @trigger_options
 @pipeline

@@ -183,7 +183,7 @@ def read_stream(spark: SparkSession, source: Mapping[str, str], form: str = "daf
 
 
 def run(writer: DataStreamWriter, checkpoint: str, every: str | None) -> int:
-    """Run a query to its end, or until somebody stops it; how many rows it has read."""
+    """Run a query to its end, or until it is stopped; returns the number of rows read."""
     trigger: dict[str, Any] = {"availableNow": True} if every is None else {"processingTime": every}
     query = writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
     read: dict[int, int] = {}  # rows by micro-batch; Spark keeps the last ones only
