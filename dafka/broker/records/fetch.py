@@ -182,12 +182,12 @@ class Fetch:
             for reading in pace.over(self._readings.values())
             if reading.partition is not None
         }
-        for partition in pace.over(by_partition):
-            partition.watch(self)
-        if pace.pauses:  # any of them may have grown meanwhile
-            self._grown.update(by_partition)
-            self._wake.set()
         try:
+            for partition in pace.over(by_partition):
+                partition.watch(self)
+            if pace.pauses:  # any of them may have grown meanwhile
+                self._grown.update(by_partition)
+                self._wake.set()
             while not self._enough:
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._wake.wait(left):
@@ -196,7 +196,15 @@ class Fetch:
                 grown, self._grown = self._grown, set()
                 self._read(by_partition[partition] for partition in grown)
         finally:
-            for partition in pace.over(by_partition):
+            self._unwatch(by_partition)
+
+    def _unwatch(self, partitions: Iterable[Partition]) -> None:
+        left = iter(partitions)
+        try:
+            for partition in self._pace.over(left):
+                partition.unwatch(self)
+        finally:
+            for partition in left:  # the fetch is ended in a pause: partitions must not keep it
                 partition.unwatch(self)
 
     def _read(self, readings: Iterable[_Reading]) -> None:

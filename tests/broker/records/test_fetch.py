@@ -452,3 +452,26 @@ def test_native_messages_that_are_passed_over_leave_an_empty_batch_too(tmp_path)
         (content,) = Client(broker).fetch("n", partition=1).batches
         header = check_batch(content)
         assert (header.base_offset, header.next_offset, header.count) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("phase", ["begins", "ends"])
+def test_a_fetch_that_is_ended_while_its_wait_begins_or_ends_is_kept_by_no_partition(
+    client, monkeypatch, phase
+):
+    monkeypatch.setattr("dafka.hub.limits.PACE_SECONDS", 0.0)  # a pause after each 64 partitions
+    client.create("t", partitions=300)
+
+    def watched_after_the_end() -> int:
+        partitions = client.core._topics.get("t").partitions
+        wanted = {("t", number): FetchFrom(0, MEGABYTE) for number in range(300)}
+        wait = 10.0 if phase == "begins" else 0.2
+        fetch = gevent.spawn(client.core.fetch, wanted, max_wait=wait, min_bytes=1, max_bytes=MEGABYTE)
+        first, last = partitions[0], partitions[-1]
+        watched, free = (first, last) if phase == "begins" else (last, first)
+        with gevent.Timeout(10):
+            while free.watchers or not watched.watchers:
+                gevent.sleep(0)
+        fetch.kill()
+        return sum(len(partition.watchers) for partition in partitions)
+
+    assert client.connection.hub.run(watched_after_the_end) == 0
