@@ -198,9 +198,9 @@ def test_batches_come_back_with_their_own_offsets_and_timestamps(folder: Path) -
 @pytest.mark.parametrize(
     ("contents", "position", "cause"),
     [
-        ([b"raw"], 0, "no record batch"),
-        ([batch(2, 1), b"raw"], 1, "no record batch"),
-        ([batch(2, 1), batch(3, 1)[:-1] + b"?"], 1, "no record batch"),
+        ([b"raw"], 0, "not a record batch"),
+        ([batch(2, 1), b"raw"], 1, "not a record batch"),
+        ([batch(2, 1), batch(3, 1)[:-1] + b"?"], 1, "not a record batch"),
         ([batch(1, 1)], 0, "offsets 1 to 1 do not continue at 2"),
         ([batch(2, 1, 1), batch(3, 1)], 1, "offsets 3 to 3 do not continue at 4"),
         ([batch(2**63 - 2, 1, 1)], 0, "do not continue"),
