@@ -1,0 +1,53 @@
+"""The address that a broker listens on, and the one that clients are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from dafka.broker.listening import Listen, client_host, parse_listen
+
+
+@pytest.mark.parametrize(
+    ("listen", "advertised", "expected"),
+    [
+        ("localhost:0", None, Listen("localhost", 0)),
+        ("[::1]:9092", None, Listen("::1", 9092)),
+        ("0.0.0.0:9092", "kafka.example", Listen("0.0.0.0", 9092, "kafka.example", 0)),
+        ("*:9092", "kafka.example:19092", Listen("*", 9092, "kafka.example", 19092)),
+        ("127.0.0.1:1", "fe80::1", Listen("127.0.0.1", 1, "fe80::1", 0)),
+    ],
+)
+def test_an_address_is_a_host_and_a_port(listen, advertised, expected):
+    assert parse_listen(listen, advertised) == expected
+
+
+@pytest.mark.parametrize(
+    "listen", ["", "host", "host:", "host:x", "host:65536", ":9092", "a b:1", "::1:9092x", None]
+)
+def test_an_address_without_a_host_or_a_port_is_refused_by_name(listen):
+    with pytest.raises(ValueError, match=r"listen is 'HOST:PORT'"):
+        parse_listen(listen, None)
+
+
+@pytest.mark.parametrize(("listen", "advertised"), [("0.0.0.0:1", None), ("*:1", None), ("[::]:1", None)])
+def test_every_interface_needs_an_advertised_host(listen, advertised):
+    with pytest.raises(ValueError, match="advertised='HOST'"):
+        parse_listen(listen, advertised)
+
+
+def test_every_interface_cannot_be_advertised():
+    with pytest.raises(ValueError, match=r"advertised='0\.0\.0\.0'"):
+        parse_listen("127.0.0.1:0", "0.0.0.0")
+
+
+@pytest.mark.parametrize(
+    ("listen", "expected"),
+    [
+        (Listen("*", 1, "kafka.example"), "kafka.example"),
+        (Listen("localhost", 1), "127.0.0.1"),
+        (Listen("127.0.0.2", 1), "127.0.0.1"),
+        (Listen("my-host", 1), "my-host"),
+    ],
+)
+def test_clients_are_told_the_advertised_host_or_a_name_or_the_bound_address(listen, expected):
+    assert client_host(listen, "127.0.0.1") == expected
