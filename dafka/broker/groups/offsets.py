@@ -1,13 +1,12 @@
-"""Offsets that consumer groups have committed: one small value for each group and partition, in the log's
-table ``offsets``.
+"""The committed offsets of consumer groups: rows of the log's table ``offsets``, by group and partition.
 
-The key is the length of the group's name, the name, the topic's id and the partition's number, so that a
-group is found by prefix whatever its name looks like, and a topic that was deleted and created again starts
-without offsets. The value is offset, metadata, leader epoch, and when it was committed (ms since 1970), which
-older rows lack.
+The key consists of the length of the group's name, the name, the topic id and the partition's number, so that
+the rows of a group have a common prefix whatever its name is, and a topic that was deleted and created again
+starts without offsets. The value is offset, metadata, leader epoch, and the time of the commit (ms since
+1970), which older rows lack.
 
-Offsets that come with a transaction are written when it commits. Until then they are *held*: readers who want
-stable offsets are told to wait, because what they would read may be overtaken at any moment.
+Offsets of a transaction are written when it commits. Until then they are *held*: a request for stable offsets
+gets UNSTABLE_OFFSET_COMMIT, because the transaction may replace the current offset at any moment.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ OFFSETS = "offsets"
 
 
 class StoredOffset(NamedTuple):
-    """A row of the table; ``topic`` is None if that is gone, ``committed_at`` (ms) if nobody noted it."""
+    """A row of the table; ``topic`` is None after its deletion, ``committed_at`` (ms) in rows without it."""
 
     key: str
     group: str
@@ -53,11 +52,11 @@ class StoredOffset(NamedTuple):
         return self.row[3] if len(self.row) > 3 else None
 
     def dated(self, at: int) -> Rows:
-        """The row with a time."""
+        """The row with a time of commit."""
         return {(OFFSETS, self.key): [*self.row[:3], at]}
 
     def deleted(self) -> Rows:
-        """What deletes it."""
+        """The change that deletes the row."""
         return {(OFFSETS, self.key): None}
 
 
@@ -71,9 +70,9 @@ class GroupOffsets:
         self._writer = writer
         self._topics = topics
         self._clock = clock
-        self._writing: Counter[str] = Counter()  # rows that are on their way to a round
+        self._writing: Counter[str] = Counter()  # rows that wait for their round
         self._table.kinds(_group_of, Pace().rest)
-        self._held: Counter[str] = Counter()  # rows that come with transactions, by how many of those
+        self._held: Counter[str] = Counter()  # rows of open transactions, by the number of those
 
     def commit(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -86,10 +85,10 @@ class GroupOffsets:
     def rows(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> tuple[dict[TopicPartition, Error | None], Rows]:
-        """What is wrong with offsets of a group, and the rows of those that are right.
+        """The errors of offsets of a group, and the rows of those without an error.
 
-        Raises TypeError for an offset that is no whole number: a row that cannot be written would fail
-        whatever is in its round.
+        Raises TypeError for an offset that is not an integer: a row that cannot be written would fail its
+        whole round.
         """
         if not isinstance(group, str) or not group:
             return dict.fromkeys(offsets, InvalidGroupIdError), {}
@@ -121,12 +120,12 @@ class GroupOffsets:
         return len(self._table) + len(self._held) + len(self._writing)
 
     def hold(self, keys: Iterable[str]) -> None:
-        """These rows come with a transaction that is open."""
+        """Note that an open transaction commits these rows."""
         for key in keys:
             self._held[key] += 1
 
     def release(self, keys: Iterable[str]) -> None:
-        """A transaction that rows came with has ended."""
+        """Note that a transaction with these rows has ended."""
         for key in keys:
             self._held[key] -= 1
             if self._held[key] <= 0:
@@ -135,7 +134,7 @@ class GroupOffsets:
     def fetch(
         self, group: str, partitions: Iterable[TopicPartition] | None, require_stable: bool = False
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What a group has committed for these partitions, or for all.
+        """The committed offsets of a group for these partitions, or for all.
 
         With ``require_stable`` raises UnstableOffsetCommitError if an open transaction commits one of them.
         """
@@ -158,7 +157,7 @@ class GroupOffsets:
         return answers
 
     def all(self) -> Iterator[StoredOffset]:
-        """All rows; others may come and go while they are looked at."""
+        """All rows; rows may be added and deleted during the iteration."""
         for key in self._table.unordered():
             try:
                 row = self._table.get(key)
@@ -170,10 +169,10 @@ class GroupOffsets:
             yield StoredOffset(key, _group_of(key), None if topic is None else topic.name, row)
 
     def rewrite(self, rows: Rows) -> int:
-        """Write or delete rows that were looked at just now, none that others are about to write; how many it
-        deletes.
+        """Write or delete rows that were read just now, except those that others are about to write; returns
+        the number of deleted ones.
 
-        Waits as a green thread for the commit, and raises what the log raises.
+        Waits as a green thread for the commit, and raises the exceptions of the log.
         """
         free = {place: row for place, row in rows.items() if not self._is_coming(place[1])}
         if free:
@@ -184,15 +183,15 @@ class GroupOffsets:
         return key in self._writing or key in self._held
 
     def groups(self) -> Collection[str]:
-        """The names of the groups that have committed something, as it is now."""
+        """The current names of the groups with committed offsets."""
         return list(self._table.kinds(_group_of))
 
     def has_group(self, group: str) -> bool:
-        """Whether the group has committed something."""
+        """Whether the group has committed offsets."""
         return isinstance(group, str) and group in self._table.kinds(_group_of)
 
     def delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
-        """Forget a group's offsets for these partitions; waits as a green thread for the commit."""
+        """Delete the offsets of a group for these partitions; waits as a green thread for the commit."""
         answers: dict[TopicPartition, Error | None] = {}
         for some in in_pieces(partitions, COMMIT_OFFSETS):
             answers.update(self._delete(group, some))
@@ -214,7 +213,7 @@ class GroupOffsets:
         return {key: found or error for key, found in answers.items()}
 
     def delete_group(self, group: str) -> Error | None:
-        """Forget all that a group has committed; waits as a green thread for the commit."""
+        """Delete all offsets of a group; waits as a green thread for the commit."""
         for keys in in_pieces(self._table.keys(_prefix(group)), COMMIT_OFFSETS):
             error = self._put({(OFFSETS, key): None for key in keys})
             if error is not None:
@@ -241,8 +240,10 @@ class GroupOffsets:
         raise error
 
     def forget(self, topic: Topic) -> None:
-        """Delete what every group has committed for a topic that is gone; waits as a green thread for the
-        commits, and raises what the log raises."""
+        """Delete the offsets of all groups for a deleted topic.
+
+        Waits as a green thread for the commits, and raises the exceptions of the log.
+        """
         infix = f"/{topic.topic_id.hex}/"
         found = (key for key in Pace().over(self._table.unordered()) if infix in key[-44:])
         for keys in in_pieces(found, COMMIT_OFFSETS):

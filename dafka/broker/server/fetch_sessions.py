@@ -72,8 +72,10 @@ class FetchSession:
         self.keys: dict[Place, TopicPartition] = {}  # the inverse of places
 
     def wanted(self, place: Place) -> Asked:
-        """What is asked of a partition of the session. It is kept as a plain tuple of numbers, which the
-        garbage collector need not go through."""
+        """A partition of the session, and from where to read it.
+
+        The position is stored as a plain tuple of numbers, which the garbage collector does not track.
+        """
         return place, FetchFrom(*self.asked[place])
 
     def watches(self, place: Place, key: TopicPartition) -> None:

@@ -177,7 +177,7 @@ class TransactionCoordinator(TransactionInterface):
         transaction = self._table.own(transactional_id, producer_id, epoch)
         if not isinstance(transaction, Transaction):
             return transaction
-        for some in in_pieces(named, COMMIT_OFFSETS):  # what some of them have begun the others join
+        for some in in_pieces(named, COMMIT_OFFSETS):  # the first ones begin the transaction, if none is open
             rows: Rows = {}
             for name in some:
                 if name not in transaction.partitions:
@@ -324,8 +324,10 @@ class TransactionCoordinator(TransactionInterface):
         return listed
 
     def forget(self, topic: Topic) -> Rows:
-        """Remove a deleted topic from all open transactions; the rows that delete what is noted of it, which
-        nobody minds meanwhile."""
+        """Remove a deleted topic from all open transactions.
+
+        Returns the rows that delete its rows; rows of unknown topics are ignored until then.
+        """
         prefix, infix = f"{topic.topic_id.hex}/", f"/{topic.topic_id.hex}/"
         rows: Rows = {}
         pace = Pace()

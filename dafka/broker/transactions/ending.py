@@ -104,7 +104,7 @@ class Ending:
             decision.update(transaction.partition_row(name))
         self._writer.put(decision, told(_DECISION))
         for handed, (name, partition) in enumerate(pending.items(), 1):
-            while handed - len(outcomes) > WIDE_PRODUCE:  # others write in between
+            while handed - len(outcomes) > WIDE_PRODUCE:  # so that others can write in between
                 settled.clear()
                 settled.wait()
             self._leaders.end_transaction(
