@@ -571,7 +571,10 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=99_000)
     parser.add_argument("--offsets", type=int, default=600_000, help="committed when the topic is deleted")
     parser.add_argument("--only", default="", help="measure those with this in their name; others just run")
+    parser.add_argument("--no-collector", action="store_true", help="switch Python's garbage collector off")
     options = parser.parse_args()
+    if options.no_collector:
+        gc.disable()
     print(f"{'attack':34} {'turn':>9} {'its cpu':>9} {'bystander':>10} {'took':>8}")
     worst = 0.0
     with scene_of(options.partitions, options.offsets) as scene:
