@@ -178,6 +178,7 @@ class RecordCalls(RecordInterface):
         refused: list[tuple[Partition, Refusal]],
     ) -> None:
         refusal = admit(self._configs.settings(partition.topic), append, acks)
+        self._lifecycle.check()  # it may have been stopped meanwhile
         if refusal is None:
             self._leaders.append(partition, append)
         else:

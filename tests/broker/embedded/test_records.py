@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import gevent
 import kafka.errors as errors
 import pytest
 from broker.clients import batch, timed, until
 
 from dafka.broker.interface.broker import CommittedOffset, ListedOffset, Produced, TopicSpec
+from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.limits import MESSAGE_MAX_BYTES, WIDE_PRODUCE
 from dafka.log import LogWriteError
 from dafka.protocol.batch import read_header
@@ -180,6 +183,24 @@ def test_what_came_with_a_refused_batch_is_not_overtaken_by_the_next_call(client
     assert refused.error is errors.InvalidRecordError
     assert [index for index, _ in refused.record_errors] == [0]
     assert client.values("t") == [b"first", b"second"]
+
+
+def test_calls_whose_batches_are_being_compressed_when_the_broker_stops_are_told_so(client):
+    compressed = TopicSpec(1, {"compression.type": "gzip"})
+    assert client.change("create_topics", {"t": compressed}) == {"t": None}
+    content = batch(random.Random(1).randbytes(900_000))
+
+    def stop_meanwhile():
+        greens = [gevent.spawn(client.core.produce, {("t", 0): [content]}) for _ in range(3)]
+        with gevent.Timeout(10):
+            while client.core._topics.partition("t", 0) not in client.core._record_calls._lines:
+                gevent.sleep(0)
+        client.core.close()
+        gevent.joinall(greens, timeout=10)
+        return [green.exception for green in greens]
+
+    ends = client.connection.hub.run(stop_meanwhile)
+    assert [type(error) for error in ends] == [BrokerStoppedError] * 3
 
 
 def test_a_call_for_very_many_partitions_that_is_ended_holds_none_of_them_up(client):
