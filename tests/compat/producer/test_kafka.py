@@ -329,6 +329,8 @@ def test_a_topic_that_may_not_be_created_is_a_timeout(new_producer: Producers) -
 
 def test_an_error_that_lasts_fails_the_future(producer: KafkaProducer) -> None:
     class Refusing:
+        running = True
+
         def metadata(self, topics: object, create: bool = False) -> object:
             raise TopicAuthorizationFailedError({"t"})
 
