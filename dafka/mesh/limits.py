@@ -14,6 +14,12 @@ HIGH_WATER_MARK = 100_000
 any size: where records are large, a lower mark bounds their memory until a peer that hangs is given up."""
 TOWER_HIGH_WATER_MARK = 10_000
 """The same for a tower's beacons."""
+KEEPALIVE_SECONDS = 4
+"""Silence on a connection after which the peer's system is asked whether it still has it ..."""
+KEEPALIVE_INTERVAL = 1
+"""... once in as many seconds ..."""
+KEEPALIVE_PROBES = 4
+"""... and as many times, before the connection is made anew."""
 LINGER_MS = 1000
 """How long closed sockets go on sending in the background."""
 SMALL_FRAME_OCTETS = 4096

@@ -13,6 +13,8 @@ import gevent
 import zmq
 from zmq import DONTWAIT, RCVMORE, SNDMORE
 
+from dafka.mesh import limits
+
 
 class Socket:
     """A ZeroMQ socket of the hub. ``on_ready`` is called in the hub's loop when there may be news."""
@@ -28,6 +30,13 @@ class Socket:
         self._socket.setsockopt(zmq.SNDHWM, water_mark)
         self._socket.setsockopt(zmq.RCVHWM, water_mark)
         self._socket.setsockopt(zmq.LINGER, 0)
+        # A subscriber sends nothing. Without probes it would never learn that the publisher's side of the
+        # connection has ended during a cut, and would wait for ever. The peer's system answers them, also
+        # while the peer itself hangs, or a full queue keeps ZeroMQ from reading: its own heartbeats would fail.
+        self._socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+        self._socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, limits.KEEPALIVE_SECONDS)
+        self._socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, limits.KEEPALIVE_INTERVAL)
+        self._socket.setsockopt(zmq.TCP_KEEPALIVE_CNT, limits.KEEPALIVE_PROBES)
         self._send = super(zmq.Socket, self._socket).send
         self._recv = super(zmq.Socket, self._socket).recv
         self._get = super(zmq.Socket, self._socket).get

@@ -172,10 +172,12 @@ def main() -> None:
     parser.add_argument("--stay", type=int, default=0)
     parser.add_argument("--start", nargs="*", default=[])
     parser.add_argument("--bind", default="127.0.0.1")
+    parser.add_argument("--timeout", type=float, default=TIMEOUT)
     options = parser.parse_args()
     if options.kind == "store":
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     mesh = {"tower": [tuple(pair) for pair in options.tower], "bind": options.bind, **MESH}
+    mesh["beacon_timeout"] = options.timeout
     {"producer": _produce, "consumer": _consume, "store": _store}[options.kind](options, mesh)
 
 

@@ -262,3 +262,26 @@ def test_a_cut_link_between_machines_is_repaired_by_fetching(children, tmp_path,
     producer.says("flushed")
     assert store.end() == 0
     assert stored(tmp_path / "storedb") == {producer.says("producer"): numbers(COUNT)}
+
+
+def test_a_connection_that_only_the_publishers_side_has_given_up_is_made_anew(
+    children, tmp_path, namespaces
+):
+    # The store still counts on the producer's connection: no beacon tells it to connect again.
+    first, second, end = namespaces
+    inside = {name: ["ip", "netns", "exec", name] for name in (first, second)}
+    pair = "tcp://10.77.0.1:5556", "tcp://10.77.0.1:5557"
+    children.tower(*pair, prefix=inside[first])
+    store = children.store(
+        tmp_path / "storedb", [pair], bind="10.77.0.1", prefix=inside[first], timeout=600.0
+    )
+    producer = children.node(
+        "producer", [pair], "hello", count=COUNT, bind="10.77.0.2", prefix=inside[second]
+    )
+    until(lambda: acknowledged(producer) >= COUNT // 10)
+    ip("-n", first, "link", "set", end, "down")
+    time.sleep(7)  # what is tested is a time: the producer's side has given up, and no packet is left to tell
+    ip("-n", first, "link", "set", end, "up")
+    producer.says("flushed")
+    assert store.end() == 0
+    assert stored(tmp_path / "storedb") == {producer.says("producer"): numbers(COUNT)}
