@@ -32,7 +32,7 @@ class Socket:
         self._socket.setsockopt(zmq.LINGER, 0)
         # A subscriber sends nothing. Without probes it would never learn that the publisher's side of the
         # connection has ended during a cut, and would wait for ever. The peer's system answers them, also
-        # while the peer itself hangs, or a full queue keeps ZeroMQ from reading: its own heartbeats would fail.
+        # while the peer itself hangs, or a full queue keeps ZeroMQ from reading (its heartbeats would fail).
         self._socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
         self._socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, limits.KEEPALIVE_SECONDS)
         self._socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, limits.KEEPALIVE_INTERVAL)
