@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import gevent.event
 from kafka.errors import (
+    CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
     GroupSubscribedToTopicError,
@@ -75,6 +76,7 @@ class Coordinator(GroupInterface):
         self._stopped = stopped
         self._clock = clock
         self._groups: dict[str, Group] = {}
+        self._deleting: set[str] = set()  # groups whose offsets are being deleted, in several rounds
         self._waiting: set[gevent.event.AsyncResult] = set()
         self._deadlines = Deadlines(hub, self._tick, clock)
 
@@ -91,6 +93,8 @@ class Coordinator(GroupInterface):
             return Joined(InvalidGroupIdError, member_id=request.member_id)
         if not SESSION_TIMEOUT_MIN <= request.session_timeout <= SESSION_TIMEOUT_MAX:
             return Joined(InvalidSessionTimeoutError, member_id=request.member_id)
+        if group in self._deleting:
+            return Joined(CoordinatorLoadInProgressError, member_id=request.member_id)
         found = self._groups.get(group)
         if found is None:
             if request.member_id != NO_MEMBER:
@@ -232,6 +236,8 @@ class Coordinator(GroupInterface):
     def _delete(self, name: str) -> Error | None:
         if not isinstance(name, str) or not name:
             return InvalidGroupIdError
+        if name in self._deleting:
+            return CoordinatorLoadInProgressError
         group = self._groups.get(name)
         if group is None and not self._offsets.has_group(name):
             return GroupIdNotFoundError
@@ -240,7 +246,12 @@ class Coordinator(GroupInterface):
                 return NonEmptyGroupError
             group.die()
             self._schedule(name, group)
-        return self._offsets.delete_group(name)
+        # Until the last round nobody joins it or commits for it; clients try again.
+        self._deleting.add(name)
+        try:
+            return self._offsets.delete_group(name)
+        finally:
+            self._deleting.discard(name)
 
     # -- offsets ------------------------------------------------------------------------------------
 
@@ -270,6 +281,8 @@ class Coordinator(GroupInterface):
 
         Counts as a heartbeat of the member.
         """
+        if group in self._deleting:
+            return CoordinatorLoadInProgressError
         found = self._groups.get(group)
         if found is None:
             return IllegalGenerationError if generation >= 0 else None

@@ -14,6 +14,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from dafka import Broker
 from dafka.broker import BrokerStoppedError
+from dafka.broker.groups.offsets import COMMIT_OFFSETS
 from dafka.broker.interface.broker import CommittedOffset, JoinRequest, LeavingMember, ListedGroup
 
 
@@ -204,6 +205,29 @@ def test_a_group_without_members_is_deleted_with_its_offsets(client):
     assert client.call("delete_groups", ["g"]) == {"g": None}
     assert client.call("fetch_offsets", "g") == {}
     assert client.call("list_groups") == []
+
+
+def test_a_group_with_very_many_offsets_takes_no_member_and_no_offset_while_it_is_deleted(client):
+    count = 3 * COMMIT_OFFSETS
+    client.create("wide", count)
+    client.call("commit_offsets", "g", {("wide", number): CommittedOffset(1) for number in range(count)})
+
+    def delete_and_join() -> tuple[Any, ...]:
+        table = client.core.log.table("offsets")
+        deleting = gevent.spawn(client.core.delete_groups, ["g"])
+        while len(table) == count:
+            gevent.sleep(0)
+        joined = client.core.join_group("g", request())
+        committed = client.core.commit_offsets("g", {("wide", 0): CommittedOffset(7)})
+        return len(table), joined.error, committed, deleting.get(timeout=10)
+
+    left, error, committed, deleted = client.connection.hub.run(delete_and_join)
+    assert left > 0, "the deletion was over before anybody could come between its rounds"
+    assert error is errors.CoordinatorLoadInProgressError
+    assert committed == {("wide", 0): errors.CoordinatorLoadInProgressError}
+    assert deleted == {"g": None}
+    assert client.call("fetch_offsets", "g") == {}
+    assert client.call("commit_offsets", "g", {("wide", 0): CommittedOffset(7)}) == {("wide", 0): None}
 
 
 # -- stop and restart -----------------------------------------------------------------------------
