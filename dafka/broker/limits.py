@@ -20,6 +20,9 @@ OFFSETS_CHECK_INTERVAL = 600.0
 OFFSETS_KEPT = 1_000_000
 """Committed offsets of all groups and partitions together; beyond, commits for further ones are refused."""
 
+ENDED_AT_ONCE = 500
+"""Partitions and offsets of a transaction that its last round lets go of; of more, others do so before it."""
+
 COMMIT_OFFSETS = 500
 """Offsets that are committed, or deleted, in one round; more follow in further ones."""
 

@@ -4,6 +4,10 @@ They are handed to the writer in this order, without a pause unless there are mo
 and the writer keeps the order. If they come into several rounds, nothing is written after a failure: no
 marker without the decision, and no completion without all markers. If only a part could be written, the rest
 is retried until it is written or the broker stops; then the next start completes it.
+
+What a large transaction contains is let go of in several rounds, behind the decision and all markers: each
+commits some of its offsets and deletes their rows and those of some partitions. The round with the completion
+is the last one. What was let go of is not ended again after a crash.
 """
 
 from __future__ import annotations
@@ -16,15 +20,16 @@ import gevent
 import gevent.event
 from kafka.errors import KafkaStorageError
 
-from dafka.broker.groups.offsets import GroupOffsets
+from dafka.broker import limits
+from dafka.broker.groups.offsets import OFFSETS, GroupOffsets
 from dafka.broker.interface.groups import Error
 from dafka.broker.interface.transactions import NO_EPOCH
-from dafka.broker.limits import WIDE_PRODUCE
 from dafka.broker.records.leader import Leaders
 from dafka.broker.topics.table import Partition
 from dafka.broker.transactions.transaction import State, Transaction
 from dafka.commit.writer import Writer
-from dafka.log import LogClosedError
+from dafka.hub.turns import in_pieces
+from dafka.log import LogClosedError, LogError, LogPartition
 from dafka.log.repeating import bounded_logger
 
 _DECISION, _END = "decision", "end"  # beside the names of partitions, which have a slash
@@ -99,12 +104,9 @@ class Ending:
             if failures:
                 raise failures[0]
 
-        decision = transaction.row(updated=self._clock())
-        for name in pending:
-            decision.update(transaction.partition_row(name))
-        self._writer.put(decision, told(_DECISION))
+        self._writer.put(transaction.row(updated=self._clock()), told(_DECISION))
         for handed, (name, partition) in enumerate(pending.items(), 1):
-            while handed - len(outcomes) > WIDE_PRODUCE:  # so that others can write in between
+            while handed - len(outcomes) > limits.WIDE_PRODUCE:  # so that others can write in between
                 settled.clear()
                 settled.wait()
             self._leaders.end_transaction(
@@ -112,11 +114,19 @@ class Ending:
             )
         ended = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
         now = self._clock()
+        markers: list[LogPartition] = []
+        if transaction.contents > limits.ENDED_AT_ONCE:
+            while len(outcomes) <= len(pending):  # of them and the decision
+                settled.clear()
+                settled.wait()
+            if not failures:
+                self._let_go(transaction, commit, failures)
+        else:
+            markers = [partition.stored for partition in pending.values()]
         rows = transaction.rows_without()
         if commit:
             rows.update(transaction.offset_rows())
         rows.update(transaction.row(state=ended, updated=now, started=-1.0))
-        markers = [partition.stored for partition in pending.values()]
         self._writer.put(rows, told(_END), check, behind=markers)
         ready.wait()
         if not failures:
@@ -124,6 +134,26 @@ class Ending:
             self._offsets.release(transaction.offsets)
             transaction.forget_touched()
         return outcomes
+
+
+    def _let_go(self, transaction: Transaction, commit: bool, failures: list[Exception]) -> None:
+        """Commit the offsets of a decided transaction and delete its rows, some at a time."""
+        try:
+            for some in in_pieces(list(transaction.offsets.items()), limits.ENDED_AT_ONCE):
+                rows = dict.fromkeys(row for key, value in some for row in transaction.offset_row(key, value))
+                if commit:
+                    rows.update(((OFFSETS, key), value) for key, value in some if key in transaction.offsets)
+                self._writer.put_and_wait(rows)
+                let_go = [key for key, _ in some if transaction.offsets.pop(key, None) is not None]
+                self._offsets.release(let_go)
+            for names in in_pieces(list(transaction.partitions), limits.ENDED_AT_ONCE):
+                self._writer.put_and_wait(
+                    dict.fromkeys(row for name in names for row in transaction.partition_row(name))
+                )
+                for name in names:
+                    transaction.partitions.pop(name, None)
+        except LogError as error:
+            failures.append(error)
 
 
 def storage_error(doing: str, error: Exception | None) -> Error:

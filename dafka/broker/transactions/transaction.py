@@ -132,6 +132,11 @@ class Transaction:
         elif kind == "o":
             self.offsets[rest] = value
 
+    @property
+    def contents(self) -> int:
+        """The number of its partitions, groups and offsets."""
+        return len(self.partitions) + len(self.groups) + len(self.offsets)
+
     def rows_without(self) -> Rows:
         """Rows that delete all its rows in OPEN."""
         rows: Rows = dict.fromkeys(self.open_row())

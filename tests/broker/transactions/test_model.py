@@ -21,6 +21,7 @@ from broker.clients import MEGABYTE, Client, until
 from broker.transactions.transactional import Producer, everything, fetch, offset_of, state_of, visible
 
 from dafka import Broker
+from dafka.broker import limits
 from dafka.broker.interface.broker import FetchFrom
 from dafka.broker.transactions.coordinator import TransactionCoordinator
 from dafka.log import AppendError, LogPartition, LogWriteError
@@ -96,8 +97,8 @@ class World:
         for producer in self.producers.values():
             producer.client = self.client
 
-    def crash(self, monkeypatch: pytest.MonkeyPatch, during: Callable[[], object]) -> None:
-        """The log refuses one marker; the broker then restarts from what is on disk."""
+    def crash(self, monkeypatch: pytest.MonkeyPatch, during: Callable[[], object], before: int) -> None:
+        """The log refuses one marker; the broker then restarts from what is on disk ``before`` that round."""
         log, crashed, rounds = self.client.core.log, next(self.folders), []
         begin = log.begin
 
@@ -106,7 +107,7 @@ class World:
             if len(rounds) == 1 and chunks:
                 partition = chunks[-1][0]
                 raise AppendError(log.path, "refused", partition.topic, partition.address, 0)
-            if len(rounds) == 3:  # the second one was the rest of the first
+            if len(rounds) == before:
                 shutil.copytree(self.path, crashed)
             return begin(chunks, *rest, **more)
 
@@ -173,6 +174,7 @@ ACTIONS = {
 @pytest.mark.parametrize("seed", range(8))
 def test_interleaved_transactions_match_the_model(tmp_path, monkeypatch, seed):
     chance = random.Random(seed)
+    monkeypatch.setattr(limits, "ENDED_AT_ONCE", chance.choice((1, 500)))
     world = World(tmp_path, monkeypatch)
     try:
         play(world, Model(), chance, monkeypatch)
@@ -250,7 +252,8 @@ def play(world: World, model: Model, chance: random.Random, monkeypatch: pytest.
             assert visible(fetched) == expected
         elif action == "crash" and name in model.touched:
             commit = chance.random() < 0.5
-            world.crash(monkeypatch, lambda producer=producer, commit=commit: producer.end(commit))
+            before = chance.randrange(3, 8)  # the second one is the rest of the first
+            world.crash(monkeypatch, lambda producer=producer, commit=commit: producer.end(commit), before)
             model.end(name, commit)
             until(lambda name=name: world.all_end({name}))
             producer.init()
