@@ -264,6 +264,7 @@ class ProducerRole:
     def _acknowledge(self, now: float, store: bytes, end: int) -> None:
         if end > self.next_sequence:
             self._dispute(store, end)
+            return  # also when there is no room to remember the store
         if store in self._strangers:
             return
         if store not in self._stores and len(self._stores) >= self._limits.stores:

@@ -113,6 +113,15 @@ def test_a_store_that_has_an_earlier_producers_records_is_not_counted():
     assert role.unacknowledged == 0
 
 
+def test_an_ack_beyond_the_end_never_counts_however_many_stores_sent_one():
+    role = producer(10, limits=Limits(stores=2))
+    for number in range(5):
+        role.receive(1.0, ack(20, b"%032d" % number))
+    assert (role.unacknowledged, fetched(role, 0, 10)) == (10, contents(0, 10))
+    role.receive(1.0, ack(9, STORE))
+    assert role.unacknowledged == 0
+
+
 def test_acks_without_a_store_count_as_one_store():
     role = producer(10, min_stores=2)
     role.receive(1.0, ack(9))
