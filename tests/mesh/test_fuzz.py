@@ -31,7 +31,7 @@ from dafka.roles.limits import DEFAULT_LIMITS
 
 MESSAGES = 4000
 STRANGER = b"0123456789ABCDEF0123456789ABCDEF"
-IDS = [b"M", b"H", b"F", b"G", b"D", b"E", b"W", b"L", b"K", b"T"]
+IDS = [b"M", b"H", b"F", b"G", b"D", b"E", b"W", b"L", b"K", b"T", b"C", b"N"]
 
 
 class Attacker:
@@ -153,6 +153,8 @@ def some_command(attacker: Attacker, recipients: list[bytes]) -> commands.Comman
             commands.ConsumerHello(recipient, address, (topic, attacker.octets(300))),
             commands.StoreHello(recipient, address),
             commands.Trimmed(recipient, address, topic, sequence),
+            commands.Claim(recipient, address, topic, sequence, chance.random() < 0.5),
+            commands.End(recipient, address, topic, sequence, address, chance.randrange(4), sequence, 0, 3),
         ]
     )
 
@@ -165,6 +167,7 @@ def test_records_and_commands(attacker, caplog, tmp_path):
         Store(tmp_path / "storedb", tower=tower) as store,
         Producer("hello", tower=tower, min_stores=0) as producer,
         Producer("hello", tower=tower, min_stores=0, batch=True) as batches,
+        Producer("hello", tower=tower) as stored,
         Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
     ):
         beacons = attacker.connected(zmq.PUB, tower.addresses[0])
@@ -177,7 +180,9 @@ def test_records_and_commands(attacker, caplog, tmp_path):
         until(met)
         producer.send(b"value")
         batches.send(b"value")
-        nodes = (store, producer, batches, consumer)
+        stored.send(b"value")
+        stored.flush(20)
+        nodes = (store, producer, batches, stored, consumer)
         everyone = [node.address.encode() for node in nodes]
         for _ in range(MESSAGES):
             kind = attacker.random.randrange(3)
