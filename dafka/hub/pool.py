@@ -39,8 +39,6 @@ class Aside:
 
 BATCHES = Aside(2)
 """For record batches that are walked through, compressed or decompressed."""
-REQUESTS = Aside(1)
-"""For large requests and responses of clients: all of it is Python."""
 
 
 def run_in(

@@ -58,6 +58,11 @@ class TurnGauge:
         self._before = self._before_cpu = 0.0
 
     @property
+    def elapsed(self) -> float:
+        """How long the current turn has lasted, by the clock."""
+        return self._clock() - self._began
+
+    @property
     def longest(self) -> float:
         """The longest turn by the clock."""
         return max(self._now, self._before)
@@ -106,21 +111,19 @@ def next_turn() -> None:
         hub.wait(timer)
 
 
-class _Resting:
-    """Green threads of one gevent hub that have paused: they go on in their order, in each turn as many as
-    there is time for. If all did in every turn, many of them would make a long one of their short pieces."""
+class _Later:
+    """What is to go on in a later turn of one gevent hub: in its order, in each turn as much as there is time
+    for. If all did in every turn, many of them would make a long one of their short pieces."""
 
     def __init__(self, loop: Any) -> None:
-        self._waiting: deque[Waiter] = deque()
+        self._waiting: deque[Callable[..., Any]] = deque()
         self._timer = loop.timer(0)
         self._is_set = False
 
-    def wait(self) -> None:
-        """Wait until it is the calling green thread's turn."""
-        waiter = Waiter()
-        self._waiting.append(waiter)
+    def add(self, go_on: Callable[..., Any]) -> None:
+        """Have ``go_on(None)`` called."""
+        self._waiting.append(go_on)
         self._set()
-        waiter.get()
 
     def _set(self) -> None:
         if not self._is_set:
@@ -130,24 +133,33 @@ class _Resting:
     def _go_on(self) -> None:
         self._timer.stop()
         ends = time.monotonic() + limits.PACE_SECONDS
-        for _ in range(len(self._waiting)):
-            self._waiting.popleft().switch(None)
-            if time.monotonic() >= ends:
-                break
-        self._is_set = False
-        if self._waiting:
-            self._set()
+        try:
+            for _ in range(len(self._waiting)):
+                self._waiting.popleft()(None)
+                if time.monotonic() >= ends:
+                    break
+        finally:
+            self._is_set = False
+            if self._waiting:
+                self._set()
 
 
-_resting: WeakKeyDictionary[Any, _Resting] = WeakKeyDictionary()  # by gevent hub
+_later: WeakKeyDictionary[Any, _Later] = WeakKeyDictionary()  # by gevent hub
+
+
+def in_later_turn(go_on: Callable[[None], Any]) -> None:
+    """Have ``go_on(None)`` called by the loop in a later turn, if there is time. It must not wait."""
+    hub = gevent.get_hub()
+    later = _later.get(hub)
+    if later is None:
+        later = _later[hub] = _Later(hub.loop)
+    later.add(go_on)
 
 
 def _rest() -> None:
-    hub = gevent.get_hub()
-    resting = _resting.get(hub)
-    if resting is None:
-        resting = _resting[hub] = _Resting(hub.loop)
-    resting.wait()
+    waiter = Waiter()
+    in_later_turn(waiter.switch)
+    waiter.get()
 
 
 class Pace:
