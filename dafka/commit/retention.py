@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import NamedTuple
 
 import gevent
@@ -49,6 +51,9 @@ class Retention(NamedTuple):
     bytes: int = -1
 
 
+LARGEST_BOUND = 2**63 - 1
+"""Of milliseconds and bytes."""
+
 NO_RETENTION = Retention()
 """Everything is kept."""
 
@@ -79,9 +84,10 @@ Work = Callable[[LogPartition, Rules], int]
 def check_retention(ms: object, bytes: object) -> Retention:
     """Bounds as a user gives them, None or -1: no bound. Raises ValueError naming the one that is none."""
     for name, value in (("retention_ms", ms), ("retention_bytes", bytes)):
-        if value is not None and (type(value) is not int or not -1 <= value < 2**63):
+        if value is not None and (type(value) is not int or not -1 <= value <= LARGEST_BOUND):
             raise ValueError(
-                f"{name} is a whole number, 0 or more, or None or -1 for no bound, not {value!r}"
+                f"{name} is a whole number from 0 to {LARGEST_BOUND}, or None or -1 for no bound, "
+                f"not {value!r}"
             )
     return Retention(*(-1 if value is None else int(value) for value in (ms, bytes)))  # type: ignore[call-overload]
 
@@ -99,10 +105,15 @@ def check_interval(interval: object) -> float:
     return float(interval)  # type: ignore[arg-type]
 
 
+def _unnoticed(partition: LogPartition, offset: int) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
 class Cleaner:
     """Carries out ``rules(partition)`` (None: nothing) on the partitions of a log. Hub side.
 
-    ``trimmed(partition)`` is called after each time that a partition's beginning has moved.
+    ``trimmed(partition)`` is called after each time that a partition's beginning has moved, and
+    ``trimming(partition, offset)`` is around the deletion of the records below an offset.
     """
 
     def __init__(
@@ -113,12 +124,14 @@ class Cleaner:
         rules: Callable[[LogPartition], Rules | None],
         trimmed: Callable[[LogPartition], None],
         interval: float = CHECK_INTERVAL,
+        trimming: Callable[[LogPartition, int], AbstractContextManager[object]] = _unnoticed,
     ) -> None:
         self._log = log
         self._writer = writer
         self._rules = rules
         self._trimmed = trimmed
         self._interval = interval
+        self._trimming = trimming
         self._closed = False
         self._wakes = [gevent.event.Event(), gevent.event.Event()]
         self._greens = [
@@ -186,7 +199,8 @@ class Cleaner:
                 break
             logger.debug("retention lets go of %r below sequence %d", partition, wanted)
             gone += wanted - partition.first_sequence
-            self._writer.trim_and_wait(partition, before_sequence=wanted)
+            with self._trimming(partition, partition.offset_behind(wanted)):
+                self._writer.trim_and_wait(partition, before_sequence=wanted)
             self._trimmed(partition)
         return gone
 
@@ -201,11 +215,12 @@ class Cleaner:
             min_lag_ms=how.min_lag_ms,
             end_offset=how.end_offset,
             aborted=how.aborted,
+            allowed=partial(self._may_compact, partition),
         )
         done = Compacted()
         for step in steps:
             done = step
-            if self._closed:
+            if self._closed or not self._may_compact(partition):
                 break
             next_turn()
         if done.records:
@@ -213,6 +228,10 @@ class Cleaner:
                 "compaction left %d records out of %r, %d bytes", done.records, partition, done.bytes
             )
         return done.records
+
+    def _may_compact(self, partition: LogPartition) -> bool:
+        rules = self._rules(partition)
+        return rules is not None and rules.compaction is not None
 
     def _is_due(self, partition: LogPartition, how: Compaction) -> bool:
         now = int(time.time() * 1000)

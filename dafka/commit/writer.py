@@ -202,20 +202,32 @@ class Writer:
             next_turn()
         return done
 
-    def compacting(self, partition: LogPartition, **options: Any) -> Iterator[Compacted]:
-        """:meth:`compact` in its steps, between which the caller may pause or stop."""
-        write = partial(self._rewrite_and_wait, partition)
+    def compacting(
+        self, partition: LogPartition, *, allowed: Callable[[], bool] = lambda: True, **options: Any
+    ) -> Iterator[Compacted]:
+        """:meth:`compact` in its steps, between which the caller may pause or stop.
+
+        ``allowed()`` is asked when a rewriting is put into its round, so none comes in a later round than
+        what has forbidden it. The caller stops then.
+        """
+        write = partial(self._rewrite_and_wait, partition, allowed)
         return compact(self.log, partition, write=write, run=self._in_pool, **options)
 
     def _in_pool(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return run_in(self._pool, function, *arguments)
 
     def _rewrite_and_wait(
-        self, partition: LogPartition, rewrites: Sequence[Rewrite], values: TableValues
+        self,
+        partition: LogPartition,
+        allowed: Callable[[], bool],
+        rewrites: Sequence[Rewrite],
+        values: TableValues,
     ) -> None:
         def check() -> None:
-            if partition.dropped:
-                raise StaleRewriteError(self.log.path, f"{partition!r} was deleted")
+            if partition.dropped or not allowed():
+                raise StaleRewriteError(
+                    self.log.path, f"{partition!r} was deleted, or is not compacted any more"
+                )
 
         _wait(lambda done: self._add(Other(done, values=values, rewrites=rewrites, check=check)))
 

@@ -11,6 +11,7 @@ from dafka.log.changes import Garbage, add_dropped
 from dafka.log.chunk import CHUNK_TAG, ChunkKey
 from dafka.log.errors import DamagedError
 from dafka.log.layout import LAYOUT_KEY
+from dafka.log.limits import PAUSE_KEYS
 from dafka.log.lost import LostValues
 from dafka.log.partition import (
     DROPPED_TAG,
@@ -22,7 +23,7 @@ from dafka.log.partition import (
     unpack_partition,
 )
 from dafka.log.storage import Storage
-from dafka.log.table import PAUSE_KEYS, TABLE_TAG, unpack_key
+from dafka.log.table import TABLE_TAG, unpack_key
 
 
 class Catalogue:

@@ -128,8 +128,8 @@ def dirty_since(
     end_offset: int | None = None,
     now_ms: int | None = None,
 ) -> int | None:
-    """The timestamp (ms) of the first value that is not compacted yet, None if there is none: what
-    ``max.compaction.lag.ms`` is about."""
+    """The timestamp (ms) of the first value that is not compacted yet, for ``max.compaction.lag.ms``; None if
+    all are."""
     start, end = _dirty(log, partition, min_lag_ms, end_offset, _now() if now_ms is None else now_ms)
     return partition.index.times[start] if start < end else None
 

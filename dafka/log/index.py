@@ -82,9 +82,9 @@ class ChunkIndex:
 
     @property
     def first_offset(self) -> int:
-        """Where the records begin: no record is lost to a reader that stands there or behind.
+        """Where the records begin: a reader at this offset or a later one has missed none.
 
-        What was trimmed may end in a gap. The offsets from there to the first record are those of none.
+        If trimming ends in a gap, the offsets up to the first record belong to no record.
         """
         return (self.floor_offset or self._rows[_BASE]) if self._rows else 0
 

@@ -14,6 +14,9 @@ CHUNK_BYTES = 256 * 1024 * 1024
 NAME_BYTES = 255
 """The longest topic or address: the wire writes their length into one octet (46/DAFKA, ``string``)."""
 
+PAUSE_KEYS = 256
+"""Keys that are looked at before a pause may be taken."""
+
 TABLE_VALUE_BYTES = 16 * 1024 * 1024
 """The largest encoded value of a table; tables are for small things."""
 
@@ -33,10 +36,10 @@ FILE_BYTES = 128 * 1024
 """Values from this size on are files of their own, with durability ``'process'``."""
 
 RESERVE_BYTES = 4 * 1024 * 1024
-"""Space on the disk that no message gets: deleting takes some, too, before it gives any back."""
+"""Free space on the disk that is reserved for deleting, which takes some before it gives any back."""
 
 RESERVE_SHARE = 16
-"""Of a small disk it is this share."""
+"""The reserve on a small disk: 1/16 of it."""
 
 REMOVABLE_FILES = 64
 """So many files of deleted values wait for a checkpoint before one is due."""

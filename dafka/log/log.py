@@ -19,22 +19,21 @@ from dafka.log.forks import closed, opened
 from dafka.log.growth import Append, grow
 from dafka.log.limits import COLLECT_ROWS, DAMAGED_PLACES, TAIL_BYTES
 from dafka.log.partition import LogPartition, Partitions
-from dafka.log.reader import Reader, damaged
+from dafka.log.reader import Reader
 from dafka.log.repeating import bounded_logger
 from dafka.log.round import WriteRound
+from dafka.log.shapes import RowShape
 from dafka.log.space import Space
 from dafka.log.storage import SYNCHRONOUS, Storage
 from dafka.log.table import (
     COMPACTION_TABLE,
     LOST_TABLE,
-    PAUSE_KEYS,
     Encoded,
     Table,
     encode_values,
     pack_key,
-    row_key,
-    unseal,
 )
+from dafka.log.tables import Tables
 
 logger = bounded_logger(__name__)
 
@@ -91,9 +90,13 @@ class Log:
         self._doubtful: tuple[bytes, bool] | None = None  # of a round that failed, see :meth:`_doubt`
         self._lock = take_folder(self.path)
         try:
-            self._storage = Storage(self.path, durability)
+            self._storage = Storage(self.path, durability, pause)
             try:
                 catalogue = read_catalogue(self._storage, pause)
+                next_number = max([*catalogue.partitions, *catalogue.dropped], default=-1) + 1
+                self._partitions = Partitions(catalogue.partitions.values(), next_number, pause)
+                keys = catalogue.table_keys
+                self._tables = Tables(self.path, self._storage, keys, self._check_open, pause)
             except BaseException:
                 self._storage.close()
                 raise
@@ -105,13 +108,6 @@ class Log:
         self._reader = Reader(self._storage, tail_bytes, skip)
         self._garbage = catalogue.garbage
         self.space = Space(self._storage, self._garbage, self._check_open, self._collect)
-        next_number = max([*catalogue.partitions, *catalogue.dropped], default=-1) + 1
-        self._partitions = Partitions(catalogue.partitions.values(), next_number)
-        self._tables: dict[str, Table] = {}
-        for number, (table, key) in enumerate(catalogue.table_keys, 1):
-            self.table(table).put_stored(key, None)
-            if not number % PAUSE_KEYS:
-                pause()
         note_boot(self.path)
         opened(self)
 
@@ -135,14 +131,15 @@ class Log:
         self._check_open()
         return self._partitions.written()
 
-    def table(self, name: str) -> Table:
-        """The table ``name``; nothing needs creating. Raises TableValueError for a name over 255 bytes."""
+    def table(self, name: str, shape: RowShape | None = None) -> Table:
+        """The table ``name``; nothing needs creating. Raises TableValueError for a name over 255 bytes.
+
+        The owner of a table says what its rows look like, before anybody reads them. All keys are looked at
+        then, with a ``pause`` now and then, and values when they are read from the disk; both raise
+        DamagedError for one of another shape.
+        """
         self._check_open()
-        table = self._tables.get(name)
-        if table is None:
-            row_key(self.path, name, "")
-            table = self._tables[name] = Table(name, self._load_value)
-        return table
+        return self._tables.get(name, shape)
 
     # Writing
 
@@ -260,7 +257,7 @@ class Log:
         if round_.doubt is not None:
             return round_.doubt, True
         deleted = (place for place, value in round_.values.items() if value is None)
-        gone = next((place for place in deleted if place[1] in self.table(place[0])), None)
+        gone = next((place for place in deleted if place[1] in self._tables.get(place[0])), None)
         return None if gone is None else (pack_key(*gone), False)
 
     def _finish(self, round_: WriteRound) -> None:
@@ -269,8 +266,7 @@ class Log:
         if not round_.committed:
             if round_.attempted:
                 self._doubtful = self._doubt(round_)
-                for table, key in round_.values:
-                    self.table(table).forget_value(key)
+                self._tables.forget(round_.values)
             return
         for growth in round_.growths:
             partition, index = growth.partition, growth.partition.index
@@ -293,11 +289,7 @@ class Log:
             self._garbage.add(trimmed)
             for gone in trimmed:
                 self._reader.forget(gone.pack())
-        for (table, name), value in round_.values.items():
-            if value is None:
-                self.table(table).drop(name)
-            else:
-                self.table(table).put_stored(name, value)
+        self._tables.commit(round_.values)
 
     # Reading
 
@@ -352,15 +344,6 @@ class Log:
         for found in self._reader.search_timestamp(partition, timestamp_ms, run):
             yield found
             self._check_open()
-
-    def _load_value(self, table: str, key: str) -> bytes:
-        self._check_open()
-        place = f"key {key!r} of table {table!r}"
-        row = pack_key(table, key)
-        try:
-            return unseal(row, self._storage.get(row, place))
-        except ValueError as error:
-            raise damaged(self.path, place, error) from error
 
     def load(self, partition: LogPartition, key: ChunkKey) -> Chunk:
         """The stored value with that key, from disk; in any thread. DamagedError, LogReadError."""

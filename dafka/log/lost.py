@@ -7,10 +7,11 @@ missing have been lost in some other way, and those with a readable value behind
 damage, as any other value that cannot be read.
 
 A partition's only value stays all the same, because it says where the partition stands; the partition is
-trimmed to its end.
+trimmed to its end. Its offsets are not given again.
 
 State that is kept elsewhere may refer to lost records. The log forgets how far such a partition was
-compacted, and notes its new end in the table LOST_TABLE, where owners of other state look it up.
+compacted, and notes the offset from which on all is lost in the table LOST_TABLE, where owners of other state
+look it up.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class LostValues:
             self._stored.append(sealed(pack_floor(partition.number, *new)))
         if first < end:
             self._notes[COMPACTION_TABLE, str(partition.number)] = None
-            self._notes[LOST_TABLE, str(partition.number)] = new[1]
+            self._notes[LOST_TABLE, str(partition.number)] = index[0].base_offset if gone else new[1]
             logger.warning(
                 "sequences %d to %d of topic %r of %r were lost when the machine went down: "
                 "durability 'process' does not keep what was stored in the seconds before",

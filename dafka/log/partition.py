@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from dafka.log.chunk import KIND_NAMES
 from dafka.log.index import ChunkIndex
-from dafka.log.limits import NAME_BYTES
+from dafka.log.limits import NAME_BYTES, PAUSE_KEYS
 
 PARTITION_TAG = b"p"
 DROPPED_TAG = b"d"
@@ -85,13 +85,13 @@ class LogPartition:
         keep_bytes: int | None = None,
         max_values: int | None = None,
     ) -> int:
-        """The sequence to trim before, so that only what is to be kept remains; reads no values.
+        """The sequence to trim to by retention; reads no values.
 
-        Whole stored values go, from the front, as Kafka's segments do: those whose records are all older
-        than ``older_than_ms`` (since the epoch) up to the first that is not, and those without which at
-        least ``keep_bytes`` bytes of values remain. None: no bound. ``max_values`` bounds how many go at
-        once. The last value stays for the sake of its bytes, and goes when it is too old. Records without a
-        timestamp (-1) are never too old. Returns ``first_sequence`` if nothing is to go.
+        Retention removes whole stored values from the front, as Kafka removes segments: values whose records
+        are all older than ``older_than_ms`` (since the epoch), up to the first that is not, and values
+        without which at least ``keep_bytes`` bytes remain. None: no bound. ``max_values`` bounds how many
+        are removed at once. The last value is removed for its age only, not for its bytes. Records without a
+        timestamp (-1) are never too old. Returns ``first_sequence`` if there is nothing to remove.
         """
         index = self.index
         count = len(index)
@@ -104,6 +104,12 @@ class LogPartition:
             return self.first_sequence
         return max(index.nexts[position - 1], self.first_sequence)
 
+    def offset_behind(self, sequence: int) -> int:
+        """The offset behind the stored values that end at ``sequence`` or before it."""
+        index = self.index
+        position = index.at_sequence(sequence)
+        return index.ends[position - 1] if position else index.first_offset
+
     def __repr__(self) -> str:
         return (
             f"<LogPartition {self.topic!r} of {self.address!r}: {self.kind}, "
@@ -112,11 +118,20 @@ class LogPartition:
 
 
 class Partitions:
-    """The partitions of a log by their names, in the order of their numbers."""
+    """The partitions of a log by their names, in the order of their numbers.
 
-    def __init__(self, written: Iterable[LogPartition], next_number: int) -> None:
+    Calls ``pause`` now and then while it takes in the ``written`` ones.
+    """
+
+    def __init__(
+        self, written: Iterable[LogPartition], next_number: int, pause: Callable[[], object]
+    ) -> None:
         self.next_number = next_number
-        self._written = {(partition.topic, partition.address): partition for partition in written}
+        self._written: dict[tuple[bytes, bytes], LogPartition] = {}
+        for count, partition in enumerate(written, 1):
+            self._written[partition.topic, partition.address] = partition
+            if not count % PAUSE_KEYS:
+                pause()
         # A partition without messages lasts as long as a caller has it.
         self._unwritten: weakref.WeakValueDictionary[tuple[bytes, bytes], LogPartition] = (
             weakref.WeakValueDictionary()

@@ -195,7 +195,7 @@ class Reader:
             return None
 
 
-def damaged(path: str, place: str, error: ValueError) -> DamagedError:
+def damaged(path: str, place: str, error: Exception) -> DamagedError:
     """The error for a stored value that is damaged."""
     return DamagedError(
         path, f"{place} in the log {path} is damaged: {error}. What lies behind it can be read", place

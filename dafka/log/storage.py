@@ -29,7 +29,7 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import diskcache
@@ -61,6 +61,7 @@ SYNCHRONOUS = {"process": 1, "power": 2}  # SQLite's NORMAL and FULL
 _NO_FILES = 2**62  # larger than any value
 _FILES_FROM = {"process": FILE_BYTES, "power": _NO_FILES}
 
+_SOME_ROWS = 5000  # looked at before a pause may be taken
 _PAGE = 4096  # SQLite's page; diskcache leaves it at that
 _SETTINGS = {
     "eviction_policy": "none",
@@ -83,9 +84,12 @@ _FAILURES = (sqlite3.Error, diskcache.Timeout, OSError, OverflowError, MemoryErr
 
 
 class Storage:
-    """The rows in ``folder``; the database is created if missing. The caller holds the folder's lock."""
+    """The rows in ``folder``; the database is created if missing. The caller holds the folder's lock.
 
-    def __init__(self, folder: str, durability: str) -> None:
+    Calls ``pause`` now and then while it looks for files.
+    """
+
+    def __init__(self, folder: str, durability: str, pause: Callable[[], object] = lambda: None) -> None:
         self.folder = folder
         self.wal_bytes = 0  # about what was written since the last checkpoint
         self.lost: frozenset[bytes] = frozenset()
@@ -103,7 +107,9 @@ class Storage:
             self._cache: Any = _Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, **settings)
             self._files: ValueDisk = self._cache.disk
             try:
-                self.lost = self._sweep()  # also of a log that was closed: the power may have gone after that
+                self.lost = self._sweep(
+                    pause
+                )  # also of a log that was closed: the power may have gone after that
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError:
@@ -213,7 +219,8 @@ class Storage:
     def vacuum(self, max_bytes: int = VACUUM_BYTES) -> None:
         """Give up to ``max_bytes`` of free space back to the file system; a transaction of its own."""
         pages = max(1, max_bytes // _PAGE)
-        self._pragma(f"incremental_vacuum({pages})", "made smaller")
+        with self._failing("made smaller"):
+            self._cache.vacuum(pages)
         self.wal_bytes += 2 * pages * _PAGE
 
     def damages(self) -> list[str]:
@@ -238,8 +245,14 @@ class Storage:
         return total
 
     def _pragma(self, text: str, what: str) -> list[tuple[Any, ...]]:
-        try:
+        with self._failing(what):
             return self._cache.pragma(text)  # type: ignore[no-any-return]
+
+    @contextlib.contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
+        """Errors of the database become LogWriteError, saying what could not be done."""
+        try:
+            yield
         except BaseException as error:
             self.close()
             if isinstance(error, _FAILURES):
@@ -266,16 +279,16 @@ class Storage:
         return disk.f_bavail * disk.f_frsize < appended + grows + reserve
 
     def _take_back_doubtful(self) -> None:
-        """Remove the files of a round that failed in its COMMIT, unless it is there after all."""
+        """Remove the files of a round whose COMMIT failed, unless it was committed after all."""
         for key, name in self._doubtful:
             if self._cache.file_of(key) != name:
                 self._files.unlink(name)
         self._doubtful = []
 
-    def _sweep(self) -> frozenset[bytes]:
+    def _sweep(self, pause: Callable[[], object] = lambda: None) -> frozenset[bytes]:
         """Remove the files that no row names; the keys of rows of the last seconds whose files are lost."""
         found = self._files.sizes()
-        rows = self._cache.files()
+        rows = self._cache.files(pause)
         since = max((stored for *_, stored in rows), default=0.0) - LOST_SECONDS
         young = [row for row in rows if row[3] >= since and is_value_name(row[0])]
         lost = [key for name, size, key, _ in young if found.get(name) != size]
@@ -320,13 +333,26 @@ class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no type
         local = threading.local if monkey is None else monkey.get_original("threading", "local")
         self._of_thread = local()
 
-    def files(self) -> list[tuple[str, int, bytes, float]]:
-        """(name, size, key, time of storing in seconds) of all values that have files."""
+    def files(self, pause: Callable[[], object]) -> list[tuple[str, int, bytes, float]]:
+        """(name, size, key, time of storing in seconds) of all values that have files.
+
+        SQLite has to look at all rows for that: it looks at some at a time, with a ``pause`` behind them.
+        """
         select = (
             "SELECT CAST(filename AS TEXT), size, CAST(key AS BLOB), CAST(store_time AS REAL) FROM Cache "
-            "WHERE filename IS NOT NULL"
+            "WHERE rowid > ? AND rowid <= ? AND filename IS NOT NULL"
         )
-        return self._sql(select).fetchall()  # type: ignore[no-any-return]
+        some = f"SELECT rowid FROM Cache WHERE rowid > ? ORDER BY rowid LIMIT 1 OFFSET {_SOME_ROWS}"
+        found: list[tuple[str, int, bytes, float]] = []
+        after = -(2**63)
+        while True:
+            ends = self._sql(some, (after,)).fetchall()
+            until = ends[0][0] if ends else 2**63 - 1
+            found += self._sql(select, (after, until)).fetchall()
+            if not ends:
+                return found
+            after = until
+            pause()
 
     def file_of(self, key: bytes) -> str | None:
         """The name of the file that holds the value of ``key``."""
@@ -342,8 +368,13 @@ class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no type
         self._sql("CREATE INDEX Cache_expire_time ON Cache (expire_time) WHERE expire_time IS NOT NULL")
 
     def pragma(self, text: str) -> list[tuple[Any, ...]]:
-        """The rows of a PRAGMA; all are fetched, for SQLite works only as long as it is asked for more."""
+        """The rows of a PRAGMA."""
         return self._sql(f"PRAGMA {text}").fetchall()  # type: ignore[no-any-return]
+
+    def vacuum(self, pages: int) -> None:
+        """Cut so many free pages off the file."""
+        # SQLite cuts off one page a step, and ``execute`` of Python 3.11 makes a single step of it.
+        self._con.executescript(f"PRAGMA incremental_vacuum({pages})")
 
 
 def _make_database(folder: str) -> None:

@@ -8,14 +8,16 @@ a value when it is first asked for.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from crc32c import crc32c
 
+from dafka.log import shapes
 from dafka.log.errors import TableValueError
-from dafka.log.limits import TABLE_VALUE_BYTES
+from dafka.log.limits import PAUSE_KEYS, TABLE_VALUE_BYTES
 from dafka.log.ordered import OrderedKeys
 
 TABLE_TAG = b"t"
@@ -24,19 +26,41 @@ COMPACTION_TABLE = "log.compaction"
 """The log's own table: how far each partition, by its number, is compacted."""
 
 LOST_TABLE = "log.lost"
-"""The offset at which a partition, by its number, ended when it was opened after a power cut. The log writes
+"""The offset from which on a partition, by its number, has lost its records in a power cut. The log writes
 it; the reader of an entry deletes it."""
 
-PAUSE_KEYS = 256  # looked at before a pause may be taken
+_partition_number = re.compile("[0-9]{1,10}").fullmatch
+OWN_TABLES = {
+    COMPACTION_TABLE: shapes.rows(
+        _partition_number,
+        shapes.fields(
+            {
+                "clean": shapes.natural,
+                "sections": shapes.list_of(shapes.row_of(shapes.natural, shapes.number, shapes.natural)),
+            },
+            {"unreadable": shapes.flag},
+        ),
+    ),
+    LOST_TABLE: shapes.rows(_partition_number, shapes.natural),
+}
+"""What the rows of the log's own tables look like."""
+
 _JSON, _BYTES = b"j", b"b"
 
 
-class Table:
-    """The values of one table as they were last committed. Write through :meth:`dafka.log.Log.write`."""
+Load = Callable[[str, str, "shapes.RowShape | None"], tuple[bytes, Any]]
 
-    def __init__(self, name: str, load: Callable[[str, str], bytes]) -> None:
+
+class Table:
+    """The values of one table as they were last committed. Write through :meth:`dafka.log.Log.write`.
+
+    ``load(table, key, shape)`` gives the stored and the decoded value of a key.
+    """
+
+    def __init__(self, name: str, load: Load) -> None:
         self.name = name
         self._load = load
+        self._shape: shapes.RowShape | None = None
         self._stored: dict[str, bytes | None] = {}  # None: on disk, not read yet
         self._order = OrderedKeys()
         self._kinds: tuple[Callable[[str], str], Counter[str]] | None = None  # once they are asked for
@@ -46,9 +70,14 @@ class Table:
         if key not in self._stored:
             return default
         stored = self._stored[key]
-        if stored is None:
-            stored = self._stored[key] = self._load(self.name, key)
-        return decode_value(stored)
+        if stored is not None:
+            return decode_value(stored)
+        self._stored[key], value = self._load(self.name, key, self._shape)
+        return value
+
+    def expect(self, shape: shapes.RowShape) -> None:
+        """What is read from the disk from now on has to have this shape."""
+        self._shape = shape
 
     def items(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
         """(key, value) of all keys that begin with ``prefix``, in the order of the keys.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,13 @@ from log import ledger
 from log.expecting import Survived, expect, expect_undamaged
 from log.killed_broker import COMPACTED, GROUP, PARTITIONS, PLAIN, RECORD_BYTES, RETENTION_BYTES, TEMPORARY
 
+from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.interface.broker import EARLIEST, LATEST, FetchFrom
+from dafka.broker.interface.positions import PositionOutOfRangeError
+from dafka.hub.hub import get_hub
 from dafka.log import dirty_bytes
+from dafka.protocol import raw
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_reader import decode_batch
 
@@ -52,6 +57,7 @@ def check(folder: Path, said: dict[str, Any]) -> Survived:
                 check_compacted(found, end)
             for offset, (key, value) in found.items():
                 expect((key, value) == program.record(topic, partition, offset), f"{place}: {offset} differs")
+        check_positions(broker)
         records += ledger.check(call, said["ledger"])
         core = connect(broker.bootstrap_servers).broker
         known = {one.name for one in call("metadata", None).topics.values()}
@@ -84,6 +90,30 @@ def read(call: Any, topic: str, partition: int, end: int) -> dict[int, tuple[byt
             found |= {at: one for at, one in zip(columns.offsets, records, strict=True) if at >= offset}
         offset = read_header(fetched.batches[-1]).next_offset
     return found
+
+
+def check_positions(broker: Broker) -> None:
+    """All records have the same number of octets, so a position follows from the one that they began at."""
+    size = raw.message_sizes([[bytes(RECORD_BYTES)]])[0]
+    for number in range(2):
+        positions = program.positions_of(broker, number)
+        begin = positions._checkpoints.begin
+        place = f"positions of {PLAIN}/{number}"
+
+        def look(positions: Any = positions) -> tuple[int, int, int, bytes]:
+            positions.catch_up()
+            while True:
+                first = positions.first
+                with suppress(PositionOutOfRangeError):  # retention goes on
+                    octets = positions.read(first, 40 * size)
+                    return first, positions.end, positions.offset_of(first), octets
+
+        first, end, offset, octets = get_hub().run(look)
+        expect(first == begin.position + size * (offset - begin.offset), f"{place}: {offset} is at {first}")
+        expect((end - first) % size == 0, f"{place} end at {end}")
+        for message in raw.decode_messages(octets)[0]:
+            expect(message == [program.record(PLAIN, number, offset)[1]], f"{place}: {offset} is {message}")
+            offset += 1
 
 
 def check_compacted(found: dict[int, tuple[bytes | None, bytes | None]], end: int) -> None:

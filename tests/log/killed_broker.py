@@ -2,9 +2,10 @@
 
     python killed_broker.py FOLDER SEED DURABILITY
 
-Retention, compaction, transactions, deleted records and deleted topics go on meanwhile. Every record says its
-partition and its offset (those of transactions: how they end), so that whoever reopens the folder can tell
-whether each is there once, whole and in order. One line of JSON on standard output for each step.
+Retention, compaction, transactions, deleted records, deleted topics and positions that are looked at go on
+meanwhile. Every record says its partition and its offset (those of transactions: how they end), so that
+whoever reopens the folder can tell whether each is there once, whole and in order. One line of JSON on
+standard output for each step.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from log import ledger
 from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.interface.broker import EARLIEST, LATEST, CommittedOffset, TopicSpec
+from dafka.hub.hub import get_hub
 from dafka.log import compaction
 from dafka.protocol.batch_writer import encode_batch
 
@@ -55,6 +57,12 @@ def offsets(call: Any, timestamp: int) -> list[int]:
     return [found[partition].offset for partition in PARTITIONS]
 
 
+def positions_of(broker: Broker, number: int) -> Any:
+    """The octet positions of a partition of PLAIN."""
+    core: Any = connect(broker.bootstrap_servers).broker
+    return get_hub().run(core.positions.open, PLAIN, number)
+
+
 def main(folder: str, seed: str, durability: str) -> None:
     choice = random.Random(seed)
     compaction.COMPACTION_GAP = GAP
@@ -63,6 +71,7 @@ def main(folder: str, seed: str, durability: str) -> None:
         for topic, partitions in ((PLAIN, 2), (COMPACTED, 1), (ledger.TOPIC, 1)):
             call("create_topics", {topic: TopicSpec(partitions, CONFIGS[topic])})
         transactions = ledger.Ledger(call)
+        positions = [positions_of(broker, number) for number in range(2)]
         ends = offsets(call, LATEST)
         committed, deleted = [0, 0, 0], offsets(call, EARLIEST)[:2]
 
@@ -108,6 +117,9 @@ def main(folder: str, seed: str, durability: str) -> None:
                 call("create_topics", {TEMPORARY: TopicSpec(3)})
                 call("produce", {(TEMPORARY, 1): [encode_batch([(0, None, bytes(150_000), ())])]})
                 call("delete_topics", [TEMPORARY])
+            elif chance < 0.7:
+                number = choice.randrange(2)
+                get_hub().run(positions[number].catch_up)
             say()
 
 

@@ -28,7 +28,7 @@ def test_acknowledged_records_survive_sigkill(folder: Path, subject: Subject, du
         subject.check(folder, write_and_kill(folder, kill, durability, subject.program))
 
 
-def test_a_copy_taken_at_any_instant_holds_what_was_acknowledged_before(folder: Path, tmp_path: Path) -> None:
+def test_a_copy_taken_at_any_instant_holds_all_acknowledged_records(folder: Path, tmp_path: Path) -> None:
     choice = random.Random(7)
     child = start(folder, 7, "power")
     assert child.stdout is not None

@@ -46,6 +46,11 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
                 raise sqlite3.OperationalError("disk I/O error")
             return cursor
 
+        def executescript(self, script: str) -> sqlite3.Cursor:
+            if disk.fault(script):
+                raise sqlite3.OperationalError("disk I/O error")
+            return super().executescript(script)
+
     connect = sqlite3.connect
     monkeypatch.setattr(
         diskcache.core.sqlite3,
@@ -198,7 +203,7 @@ log.close()
 """
 
 
-def test_a_full_disk_refuses_rounds_and_what_was_acknowledged_stays(folder: Path) -> None:
+def test_a_full_disk_refuses_rounds_and_acknowledged_records_stay(folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(
         [sys.executable, "-c", FILLING, str(folder)],

@@ -88,7 +88,9 @@ def test_many_small_appends_to_a_partition_in_one_round_become_one_chunk(folder:
         assert everything(log, partition) == numbered(0, 50)
 
 
-def test_what_a_message_costs_in_rewriting_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_rewritten_for_each_message_are_bounded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written = [0]
     with Log(folder) as log:
         commit = log._storage.commit

@@ -19,18 +19,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_fresh_path_is_made_with_its_parents(folder: Path) -> None:
-    with Log(folder) as log:
-        assert log.path == str(folder)
-    with Log(str(folder)):
-        pass
-
-
-def test_an_empty_folder_becomes_a_log(tmp_path: Path) -> None:
-    Log(tmp_path).close()
-    Log(tmp_path).close()
-
-
 def test_a_relative_path_stays_the_folder_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with Log("here") as log:
@@ -51,7 +39,7 @@ def test_a_folder_with_other_content_is_refused_and_not_touched(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("filled", [True, False])
-def test_somebody_else_s_diskcache_is_refused_and_keeps_its_settings(tmp_path: Path, filled: bool) -> None:
+def test_another_programs_diskcache_is_refused_and_keeps_its_settings(tmp_path: Path, filled: bool) -> None:
     with diskcache.Cache(tmp_path) as cache:
         if filled:
             cache["theirs"] = 1
@@ -61,13 +49,6 @@ def test_somebody_else_s_diskcache_is_refused_and_keeps_its_settings(tmp_path: P
         select = "SELECT value FROM Settings WHERE key = 'eviction_policy'"
         assert rows.execute(select).fetchone() == ("least-recently-stored",)
     assert not (tmp_path / "dafka.lock").exists()
-
-
-def test_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    for path in (tmp_path / "file", tmp_path / "file" / "log"):
-        with pytest.raises(NotALogError, match="not a folder"):
-            Log(path)
 
 
 def test_a_file_that_is_not_a_database_is_refused(folder: Path) -> None:
@@ -130,17 +111,6 @@ def test_a_layout_that_never_was_is_refused(folder: Path, layout: object) -> Non
         Log(folder)
 
 
-def test_a_refused_folder_is_not_left_locked(folder: Path) -> None:
-    Log(folder).close()
-    for layout in (2, 1):
-        with database(folder) as rows:
-            rows.execute("UPDATE Cache SET value = ? WHERE key = 'layout'", (layout,))
-        if layout == 2:
-            with pytest.raises(LogVersionError):
-                Log(folder)
-    Log(folder).close()
-
-
 def test_a_disk_that_fails_is_named_with_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("disk I/O error")
@@ -171,48 +141,6 @@ def test_too_many_open_files_are_told_from_a_lack_of_rights(
     monkeypatch.setattr("dafka.log.storage._Database", refuse)
     with pytest.raises(LogOpenError, match=r"Too many open files; let the process have more"):
         Log(folder)
-
-
-def test_a_folder_that_cannot_be_made_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: str, **_: object) -> None:
-        raise PermissionError(13, "Permission denied", path)
-
-    monkeypatch.setattr(os, "makedirs", refuse)
-    with pytest.raises(LogOpenError, match="Permission denied"):
-        Log(folder)
-
-
-def test_a_folder_on_a_read_only_disk_is_named(folder: Path) -> None:
-    Log(folder).close()
-    folder.chmod(0o500)
-    (folder / "dafka.lock").chmod(0o400)
-    try:
-        if os.access(folder / "dafka.lock", os.W_OK):
-            pytest.skip("this user may write everywhere")
-        with pytest.raises(LogOpenError, match="Permission denied"):
-            Log(folder)
-    finally:
-        folder.chmod(0o700)
-
-
-def test_a_path_that_diskcache_would_rewrite_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ELSEWHERE", "/nowhere")
-    with pytest.raises(LogOpenError, match="environment variable"):
-        Log(tmp_path / "$ELSEWHERE")
-    Log(tmp_path / "$NO_SUCH_VARIABLE~").close()
-    assert (tmp_path / "$NO_SUCH_VARIABLE~" / "cache.db").exists()
-
-
-@pytest.mark.parametrize("row", [b"?what", b"c", b"p", b"t", b"t\x05a", "layout2"])
-def test_a_key_that_no_log_writes_is_damage(folder: Path, row: object) -> None:
-    Log(folder).close()
-    with database(folder) as rows:
-        rows.execute("INSERT INTO Cache (key, raw, value) VALUES (?, 1, 1)", (row,))
-    with pytest.raises(DamagedError, match="key") as caught:
-        Log(folder)
-    assert caught.value.path == str(folder)
 
 
 @pytest.mark.parametrize("gone", [True, False])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from log.messages import ADDRESS
 
-from dafka.log import Log, LogClosedError, LogForkedError, LogLockedError
+from dafka.log import Log, LogLockedError
 
 ROOT = Path(__file__).parents[2]
 
@@ -101,27 +101,6 @@ def test_an_owner_that_could_not_write_its_name_is_an_unknown_process(folder: Pa
         assert caught.value.pid is None
 
 
-def test_a_forked_child_cannot_use_the_log_and_does_not_keep_the_lock(folder: Path) -> None:
-    log = Log(folder)
-    partition = log.partition(b"hello", ADDRESS)
-    log.write([(partition, [b"1"])])
-
-    def use() -> str:
-        try:
-            log.write([(partition, [b"2"])])
-        except LogForkedError as error:
-            assert isinstance(error, LogClosedError)
-            log.close()
-            return str(error)
-        return "no error"
-
-    assert "opened before this process was forked" in in_a_forked_child(use)
-    log.write([(partition, [b"3"])])
-    log.close()
-    with Log(folder) as log:
-        assert log.read(log.partition(b"hello", ADDRESS), 0, count=9, max_bytes=99)[1] == [b"1", b"3"]
-
-
 def test_the_lock_is_free_for_others_while_a_forked_child_of_the_owner_lives_on(folder: Path) -> None:
     log = Log(folder)
     receive, send = os.pipe()
@@ -137,13 +116,3 @@ def test_the_lock_is_free_for_others_while_a_forked_child_of_the_owner_lives_on(
     finally:
         os.close(send)
         os.waitpid(pid, 0)
-
-
-def test_a_child_that_is_forked_later_may_open_the_log_itself(folder: Path) -> None:
-    Log(folder).close()
-
-    def open_it() -> str:
-        with Log(folder) as log:
-            return f"{len(log.partitions())} partitions"
-
-    assert in_a_forked_child(open_it) == "0 partitions"

@@ -98,7 +98,7 @@ def test_raw_messages_come_back_with_their_sequences_for_offsets(folder: Path) -
         ]
 
 
-def test_what_a_raw_partition_gets_stays_raw_even_if_it_looks_like_a_batch(folder: Path) -> None:
+def test_a_message_in_a_raw_partition_stays_raw_even_if_it_looks_like_a_batch(folder: Path) -> None:
     with Log(folder) as log:
         partition = log.partition(b"hello", ADDRESS)
         log.write([(partition, [b"raw", batch(70, 1, 2, 3)])])

@@ -55,7 +55,7 @@ def test_files_that_no_row_names_go_when_the_log_is_opened(left: Path) -> None:
     assert (left / "values" / "notes.txt").read_text() == "somebody's"
 
 
-def test_a_partition_ends_before_what_a_power_cut_took(left: Path, caplog: Any) -> None:
+def test_a_partition_ends_before_the_first_value_that_a_power_cut_took(left: Path, caplog: Any) -> None:
     for file in files(left)[3:5]:
         file.write_bytes(b"")
     with Log(left) as log:
@@ -79,7 +79,7 @@ def test_a_power_cut_never_leaves_files_without_the_database_of_a_new_log(left: 
 
 
 @pytest.mark.parametrize("meanwhile", [lambda folder: Log(folder).close(), damages])
-def test_what_was_lost_is_found_also_when_the_log_was_closed_or_verified(
+def test_lost_values_are_found_also_after_the_log_was_closed_or_verified(
     left: Path, meanwhile: Callable[[Path], object]
 ) -> None:
     taken = files(left)[4]
@@ -195,7 +195,7 @@ def test_trimmed_values_do_not_count_as_lost(left: Path) -> None:
         assert everything(log, partition) == [*large(3), *large(4)]
 
 
-def test_compaction_begins_anew_in_what_a_power_cut_has_shortened(folder: Path) -> None:
+def test_compaction_starts_again_in_a_partition_that_a_power_cut_has_shortened(folder: Path) -> None:
     def batch(base: int, key: bytes) -> list[bytes]:
         return [encode_batch([(0, key, bytes(FILE_BYTES), ())], base_offset=base)]
 
@@ -219,7 +219,7 @@ def test_compaction_begins_anew_in_what_a_power_cut_has_shortened(folder: Path) 
         assert not len(log.table("log.lost"))
 
 
-def test_what_can_be_read_stays_though_the_first_value_is_lost(left: Path) -> None:
+def test_values_that_can_be_read_stay_even_if_the_first_one_is_lost(left: Path) -> None:
     first, *_, last = files(left)[:5]
     first.unlink()
     last.unlink()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dafka.log import Log
 from dafka.log.partition import (
     pack_dropped,
     pack_floor,
@@ -49,3 +51,13 @@ def test_the_key_of_a_deleted_partition_holds_its_number(number: int) -> None:
 def test_keys_of_another_length_are_refused(unpack: Callable[[bytes], object], key: bytes) -> None:
     with pytest.raises(ValueError, match="key"):
         unpack(key)
+
+
+def test_the_offset_behind_whole_values_is_known_by_sequence(tmp_path: Path) -> None:
+    with Log(tmp_path) as log:
+        partition = log.partition(b"t", b"A")
+        for _ in range(3):
+            log.write([(partition, [bytes(10_000)] * 2)])  # too large to be merged
+        assert [partition.offset_behind(sequence) for sequence in range(7)] == [0, 0, 2, 2, 4, 4, 6]
+        log.trim(partition, before_sequence=4)
+        assert [partition.offset_behind(sequence) for sequence in range(7)] == [4, 4, 4, 4, 4, 4, 6]

@@ -78,7 +78,7 @@ def test_a_full_disk_fails_the_round_and_changes_nothing(folder: Path) -> None:
         assert everything(log, log.partition(b"hello", ADDRESS)) == numbered(0, 11)
 
 
-def test_a_database_that_somebody_else_holds_fails_the_round_in_bounded_time(
+def test_a_database_locked_by_another_program_fails_the_round_in_bounded_time(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dafka.log.storage.BUSY_SECONDS", 0.1)

@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import diskcache
+import pytest
 from log.messages import ADDRESS, database
 
 from dafka.log import Log
+from dafka.log import storage as storage_module
+from dafka.log.limits import FILE_BYTES
 from dafka.log.storage import Storage
 
 
@@ -93,3 +96,19 @@ def test_green_threads_share_the_connection_of_their_thread_where_gevent_has_pat
             pool.kill()
     """
     subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], check=True)
+
+
+def test_the_files_are_found_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_module, "_SOME_ROWS", 3)
+    with Log(tmp_path) as log:
+        partition = log.partition(b"t", b"A" * 32)
+        for number in range(5):
+            log.write([(partition, [bytes(FILE_BYTES)])], {("table", str(number)): number})
+        log.write([], {("table", "2"): None, ("table", "3"): None})
+    (tmp_path / "values" / f"{0:032}.val").write_bytes(b"named by no row")
+    pauses: list[bool] = []
+    with Log(tmp_path, pause=lambda: pauses.append(True)) as log:
+        assert len(pauses) >= 3
+        _, contents = log.read(log.partition(b"t", b"A" * 32), 0, count=10, max_bytes=10 * FILE_BYTES)
+        assert len(contents) == 5
+    assert len(list((tmp_path / "values").iterdir())) == 5

@@ -182,17 +182,6 @@ def test_a_file_of_a_value_that_is_something_else_is_not_read(filled: Path, tmp_
         log.read(log.partition(b"large", ADDRESS), 0, count=1, max_bytes=1)
 
 
-def test_names_are_shown_without_what_a_terminal_would_do(folder: Path) -> None:
-    with Log(folder) as log:
-        log.write([(log.partition(b"\x1b[2J\n", b"\x1b]0;"), [b"\x1b[2J"])])
-    for arguments in ([], ["\x1b[2J\n"]):
-        shown = CliRunner().invoke(main, ["log", "dump", str(folder), *arguments])
-        assert shown.exit_code == 0
-        assert "\\x1b" in shown.output
-        assert "\x1b" not in shown.output
-        assert shown.output.count("\n") == 1
-
-
 @pytest.mark.parametrize("part", ["dafka.lock", "dafka.boot", "cache.db", "cache.db-wal", "values"])
 def test_a_folder_whose_parts_are_links_to_others_is_refused_and_they_stay(
     filled: Path, tmp_path: Path, part: str

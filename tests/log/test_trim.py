@@ -27,7 +27,9 @@ def sequences(log: Log, partition: LogPartition) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("before", [0, 1, 4, 5, 7, 15, 19, 20, 1000])
-def test_exactly_what_lies_before_is_gone_also_after_reopening(folder: Path, before: int) -> None:
+def test_exactly_the_messages_before_the_place_are_gone_also_after_reopening(
+    folder: Path, before: int
+) -> None:
     first = min(before, 20)
     with Log(folder) as log:
         partition = filled(log)
@@ -92,7 +94,7 @@ def test_offsets_lead_to_sequences(folder: Path) -> None:
         assert [log.offset_to_sequence(raw, offset) for offset in (0, 7, 20, 50)] == [0, 7, 20, 20]
 
 
-def test_retention_says_what_to_trim_from_the_index(folder: Path) -> None:
+def test_retention_is_computed_from_the_index(folder: Path) -> None:
     now = 1000.0
     with Log(folder, clock=lambda: now) as log:
         partition = log.partition(b"hello", ADDRESS)
@@ -115,24 +117,6 @@ def test_retention_says_what_to_trim_from_the_index(folder: Path) -> None:
         log.trim(partition, before_sequence=7)
         assert wanted(older_than_ms=0) == 7
         assert wanted(older_than_ms=1_010_001) == 10
-
-
-def test_what_was_trimmed_leaves_the_disk_in_small_rounds(folder: Path) -> None:
-    with Log(folder) as log:
-        partition = filled(log, chunks=60, size=20_000)
-        log.space.checkpoint()
-        before = log.space.disk_bytes
-        log.trim(partition, before_sequence=280)
-        assert log.space.garbage_bytes > 5_000_000
-        rows = len(chunk_rows(folder))
-        log.write([], collect_bytes=1_000_000)
-        assert rows - 11 <= len(chunk_rows(folder)) < rows
-    with Log(folder) as log:  # what is left to do is found again
-        assert log.space.garbage_bytes > 4_000_000
-        log.space.tidy()
-        assert log.space.garbage_bytes == 0
-        assert log.space.disk_bytes < before / 2
-        assert sequences(log, log.partition(b"hello", ADDRESS)) == (280, 300)
 
 
 def test_a_dropped_partition_is_gone_and_its_name_begins_anew(folder: Path) -> None:
@@ -192,7 +176,7 @@ def test_damaged_values_are_skipped_where_that_is_wanted(
 
 @pytest.mark.parametrize("reopened", [False, True])
 @pytest.mark.parametrize("place", [{"before_sequence": 5}, {"before_offset": 10}, {"before_offset": 14}])
-def test_a_reader_at_the_end_of_what_was_trimmed_has_lost_nothing_where_a_gap_follows(
+def test_a_reader_at_the_end_of_the_trimmed_messages_has_lost_none_if_a_gap_follows(
     folder: Path, place: dict[str, int], reopened: bool
 ) -> None:
     """Compaction leaves such gaps; the offsets in them stay in range."""

@@ -60,7 +60,7 @@ def test_values_of_tables_are_rows_whatever_their_size(folder: Path) -> None:
         assert log.table("table").get("key") == bytes(2 * FILE_BYTES)
 
 
-def test_what_has_to_survive_a_power_cut_is_in_the_database(folder: Path) -> None:
+def test_with_durability_power_values_are_in_the_database(folder: Path) -> None:
     with Log(folder, durability="power") as log:
         log.write([(log.partition(b"hello", ADDRESS), large(0))])
     assert not files(folder)
@@ -109,7 +109,7 @@ def test_many_deleted_files_make_a_checkpoint_due(folder: Path, monkeypatch: pyt
         assert len(files(folder)) == 1
 
 
-def test_what_removable_files_take_is_known_while_rounds_add_and_a_checkpoint_removes_some(
+def test_the_size_of_removable_files_is_right_while_rounds_add_and_a_checkpoint_removes_some(
     folder: Path,
 ) -> None:
     """A count that goes astray never ends at 0, and the writer makes a checkpoint each second for good."""
@@ -179,7 +179,7 @@ def test_a_round_that_fails_takes_its_files_back(folder: Path, failing: set[str]
 
 
 @pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
-def test_a_round_that_fails_leaves_the_files_of_what_it_was_to_delete(
+def test_a_round_that_fails_keeps_the_files_of_the_values_it_would_delete(
     folder: Path, failing: set[str], statement: str
 ) -> None:
     def batches(base: int) -> list[bytes]:
@@ -201,7 +201,7 @@ def test_a_round_that_fails_leaves_the_files_of_what_it_was_to_delete(
         assert everything(log, partition)[3:] == batches(3)
 
 
-def test_a_checkpoint_leaves_the_files_of_what_a_round_under_way_deletes(folder: Path) -> None:
+def test_a_checkpoint_keeps_the_files_of_values_that_an_open_round_deletes(folder: Path) -> None:
     key, value = CHUNK_TAG + b"key", bytes(FILE_BYTES)
     storage = Storage(str(folder), "process")
     storage.commit([], [(key, value)])

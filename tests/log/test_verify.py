@@ -1,15 +1,12 @@
-"""Checking and showing a folder, from Python and by ``dafka log``."""
+"""Checking a folder."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from log.messages import ADDRESS, batch, chunk_rows, database, numbered
 
-from dafka.cli.log import log as command
 from dafka.log import Log, LogLockedError, NotALogError
 from dafka.log.chunk import ChunkKey, encode_chunk
 from dafka.log.verify import Verification, verify
@@ -31,22 +28,14 @@ def checked(folder: Path) -> Verification:
     return seen
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(command, [str(argument) for argument in arguments])
-
-
 def test_a_good_log_is_counted(filled: Path) -> None:
     seen = checked(filled)
     assert not seen.damages
     counts = seen.partitions, seen.values, seen.messages, seen.records, seen.table_values
     assert counts == (2, 3, 8, 9, 1)
-    shown = run("verify", filled)
-    assert shown.exit_code == 0
-    assert "2 partitions, 3 values, 8 messages" in shown.output
-    assert "no damage" in shown.output
 
 
-def test_each_damage_is_named_and_the_exit_status_is_1(filled: Path) -> None:
+def test_each_damage_is_named(filled: Path) -> None:
     first, second, _ = chunk_rows(filled)
     with database(filled) as rows:
         rows.execute("UPDATE Cache SET value = ? WHERE rowid = ?", (first[2][:-1] + b"?", first[0]))
@@ -59,10 +48,6 @@ def test_each_damage_is_named_and_the_exit_status_is_1(filled: Path) -> None:
     text = "\n".join(map(str, seen.damages))
     for place in ("sequences 0 to 2 of topic", "sequences 3 to 5", "key 'key' of table 'table'", "b'z'"):
         assert place in text
-    shown = run("verify", filled)
-    assert shown.exit_code == 1
-    assert "damaged places" in shown.output
-    assert len(shown.output.splitlines()) == len(seen.damages) + 1
 
 
 def test_a_batch_that_is_damaged_inside_a_good_value_is_named(filled: Path) -> None:
@@ -92,34 +77,3 @@ def test_a_folder_that_is_open_or_not_a_log_is_refused(filled: Path, tmp_path: P
     with pytest.raises(NotALogError):
         checked(tmp_path / "empty")
     assert not list((tmp_path / "empty").iterdir())
-    assert isinstance(run("dump", tmp_path / "empty").exception, NotALogError)
-
-
-def test_partitions_are_listed(filled: Path) -> None:
-    lines = run("dump", filled, "--json").output.splitlines()
-    raw, batches = map(json.loads, lines)
-    assert (raw["topic"], raw["kind"], raw["next_sequence"], raw["values"]) == ("raw", "raw", 6, 2)
-    assert (batches["first_offset"], batches["next_offset"]) == (1, 3)
-    assert "topic=raw" in run("dump", filled).output
-
-
-def test_records_are_shown_decoded(filled: Path) -> None:
-    shown = run("dump", filled, "batches").output
-    assert "offset=1 timestamp=1970-01-01T00:00:00.007Z key='key' value='value at 7'" in shown
-    assert "offset=0" not in shown
-    rows = [
-        json.loads(line) for line in run("dump", filled, "raw", "--json", "--limit", 2).output.splitlines()
-    ]
-    assert [row["offset"] for row in rows] == [0, 1]
-    assert rows[0]["value"].startswith("message 0")
-    assert run("dump", filled, "missing").exit_code == 1
-
-
-def test_dump_goes_on_behind_damage(filled: Path) -> None:
-    row, _, value = chunk_rows(filled)[0]
-    with database(filled) as rows:
-        rows.execute("UPDATE Cache SET value = ? WHERE rowid = ?", (value[:-1] + b"?", row))
-    shown = run("dump", filled, "raw", "--json")
-    assert "damaged: sequences 0 to 2 of topic b'raw'" in shown.output
-    assert '"offset": 3' in shown.output
-    assert shown.exit_code == 1  # as that of verify

@@ -1,0 +1,90 @@
+"""All tables of a log: what is committed to them, and what is read from the disk when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dafka.log.limits import PAUSE_KEYS
+from dafka.log.reader import damaged
+from dafka.log.shapes import RowShape
+from dafka.log.storage import Storage
+from dafka.log.table import OWN_TABLES, Table, decode_value, pack_key, row_key, unseal
+
+
+class Tables:
+    """The tables of the log in folder ``path``; ``check_open()`` raises if its rows can be read no longer.
+
+    ``keys`` are those on the disk, as (table, key); they are taken out of the list. Calls ``pause`` now and
+    then.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        storage: Storage,
+        keys: list[tuple[str, str]],
+        check_open: Callable[[], None],
+        pause: Callable[[], object],
+    ) -> None:
+        self._path = path
+        self._storage = storage
+        self._check_open = check_open
+        self._pause = pause
+        self._tables: dict[str, Table] = {}
+        keys.reverse()
+        while keys:  # and not in a loop over them: to free very many at once would take its time
+            table, key = keys.pop()
+            self.get(table).put_stored(key, None)
+            if not len(keys) % PAUSE_KEYS:
+                pause()
+        for name, shape in OWN_TABLES.items():
+            self.get(name, shape)
+
+    def get(self, name: str, shape: RowShape | None = None) -> Table:
+        """:meth:`dafka.log.Log.table`."""
+        table = self._tables.get(name)
+        if table is None:
+            row_key(self._path, name, "")
+            table = self._tables[name] = Table(name, self._load)
+        if shape is not None:
+            self._check_keys(table, shape)
+            table.expect(shape)
+        return table
+
+    def commit(self, values: Mapping[tuple[str, str], bytes | None]) -> None:
+        """These values were committed; None: they were deleted."""
+        for (table, key), value in values.items():
+            if value is None:
+                self.get(table).drop(key)
+            else:
+                self.get(table).put_stored(key, value)
+
+    def forget(self, places: Iterable[tuple[str, str]]) -> None:
+        """Read these values again from the disk when they are asked for."""
+        for table, key in places:
+            self.get(table).forget_value(key)
+
+    def _check_keys(self, table: Table, shape: RowShape) -> None:
+        for number, key in enumerate(table.unordered(), 1):
+            if not shape.key(key):
+                raise damaged(self._path, _place(table.name, key), ValueError("no such key is ever written"))
+            if not number % PAUSE_KEYS:
+                self._pause()
+
+    def _load(self, table: str, key: str, shape: RowShape | None) -> tuple[bytes, Any]:
+        self._check_open()
+        place = _place(table, key)
+        row = pack_key(table, key)
+        try:
+            stored = unseal(row, self._storage.get(row, place))
+            value = decode_value(stored)
+            if shape is not None and not shape.value(key, value):
+                raise ValueError("its value has another shape than those that are written")
+            return stored, value
+        except (ValueError, RecursionError) as error:
+            raise damaged(self._path, place, error) from error
+
+
+def _place(table: str, key: str) -> str:
+    return f"key {key!r} of table {table!r}"
