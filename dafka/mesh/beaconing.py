@@ -63,7 +63,8 @@ class Beaconing:
         self._closed = False
         self._towers = options.towers
         self._patience = options.beacon_timeout
-        self._heard = False  # anything, from any tower, ever
+        self.heard = False
+        """Whether a tower has said anything: it greets who connects, and tells a node its own beacon."""
         self._role = PeersRole(
             new_address(),
             options.host,
@@ -91,7 +92,7 @@ class Beaconing:
     def read(self) -> bool:
         """Read what the towers say; whether there was something."""
         messages = self._in.receive(limits.ROUND_MESSAGES)
-        self._heard = self._heard or bool(messages)
+        self.heard = self.heard or bool(messages)
         now, refused = time.monotonic(), self._role.refused
         for frames in messages:
             if frames == [WELCOME]:
@@ -134,7 +135,7 @@ class Beaconing:
             self._carry(self._role.tick(now))
             if now > patience_ends:
                 patience_ends = float("inf")
-                if not self._heard:  # a tower greets who connects, and tells a node its own beacon
+                if not self.heard:
                     addresses = ", ".join(subscribe_from for _, subscribe_from in self._towers)
                     log.warning("nothing is heard from a tower at %s: is one running there?", addresses)
 

@@ -21,7 +21,7 @@ from dafka.mesh.address import TowerLike, address_name, check_address, check_top
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
 from dafka.mesh.record import BatchError, Record, batch_records, is_batch, raw_records
 from dafka.mesh.watch import Watch
-from dafka.protocol.commands import Command
+from dafka.protocol.commands import Claim, Command
 from dafka.protocol.errors import DafkaError
 from dafka.protocol.runs import Run
 from dafka.roles.consumer import ConsumerRole
@@ -208,6 +208,7 @@ class ConsumerNode(Node):
         self._records = self._bytes = 0  # in the inbox, or taken and not yet reported back
         self._delivered = self._delivered_bytes = 0  # ever
         self._lost = 0
+        self._behind = 0.0  # when published records may last have waited, while that is of interest
         self._taken_records = self._taken_bytes = 0  # touched by the user's thread only
         self._endpoint = Endpoint.shared(hub, options)
         role.know_stores(self._endpoint.stores)
@@ -272,7 +273,11 @@ class ConsumerNode(Node):
         return self._carry(self._role.receive_run(time.monotonic(), run))
 
     def on_command(self, command: Command) -> None:
-        self._carry(self._role.receive(time.monotonic(), command))
+        now = time.monotonic()
+        unread = type(command) is Claim and self._endpoint.is_behind(self)
+        if unread:
+            self._behind = now
+        self._carry(self._role.receive(now, command, unread=unread))
 
     def on_subscription(self, prefix: bytes) -> None:
         self._carry(self._role.peer_subscribed(time.monotonic(), prefix))
@@ -280,6 +285,11 @@ class ConsumerNode(Node):
     def tick(self, now: float) -> None:
         self._carry(self._role.tick(now))
         self._endpoint.resume(self)
+        if self._role.has_reclaimed:
+            if self._endpoint.is_behind(self):
+                self._behind = now
+            elif now - self._behind > limits.LANE_READ_UP_SECONDS:
+                self._role.read_up()
         self._watch.tick(now)
 
     def close(self) -> None:

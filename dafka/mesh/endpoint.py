@@ -6,10 +6,10 @@ said to them, another one what they have fetched, and one beacon announces them
 lane of each consumer or store (:mod:`dafka.mesh.lane`). The endpoint decides nothing: it carries the outputs
 of roles to the sockets and what arrives to the roles.
 
-What arrives is routed by the exact ZeroMQ topic, because a subscription also brings everything that merely
-starts with it. Nodes of the same endpoint hear each other directly, as lists and not as bytes, so they need
-no beacon to meet. The queue between them is bounded as a socket's is, and what it drops is repaired as what
-a socket drops is; a producer looks whether there is room (:attr:`Endpoint.congested`) and waits.
+What arrives goes to the nodes that have subscribed to it (:mod:`dafka.mesh.routes`). Nodes of the same
+endpoint hear each other directly, as lists and not as bytes, so they need no beacon to meet. The queue
+between them (:mod:`dafka.mesh.local`) is bounded as a socket's is, and what it drops is repaired as what a
+socket drops is; a producer looks whether there is room (:attr:`Endpoint.congested`) and waits.
 
 The sockets are raw ZeroMQ sockets read with DONTWAIT until they are empty. Their descriptors are edge
 triggered: they tell of news once, and any call on the socket may be the one that hears it. Hence the loop
@@ -39,18 +39,19 @@ from dafka.mesh.links import Links
 from dafka.mesh.local import LocalQueue
 from dafka.mesh.node import Node
 from dafka.mesh.options import EndpointOptions, node_options
+from dafka.mesh.routes import Routes
 from dafka.mesh.sockets import Socket
 from dafka.mesh.ticking import Ticking
 from dafka.protocol.commands import Ack, Command, Fetch, Head
 from dafka.protocol.errors import DafkaError
-from dafka.protocol.framing import encode, zmq_topic
-from dafka.protocol.runs import Inbound, Run, RunReader, encode_run
+from dafka.protocol.framing import encode
+from dafka.protocol.runs import Inbound, Run, RunReader, encode_run, topic_of
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.outputs import HearAnswers, Subscribe, Unsubscribe
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Endpoint", "EndpointBindError", "EndpointOptions", "Node", "node_options", "run_topic"]
+__all__ = ["Endpoint", "EndpointBindError", "EndpointOptions", "Node", "node_options"]
 
 _COUNTED = (
     *("records_in", "bytes_in", "records_out", "bytes_out"),
@@ -84,15 +85,7 @@ class Endpoint:
         self.counts: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
         self._verbose = log.isEnabledFor(logging.DEBUG)
         self._reader = RunReader()
-        self._nodes: dict[Node, set[bytes]] = {}  # each with its subscriptions
-        self._greeters: dict[bytes, dict[Node, None]] = {}  # who asks for subscriptions, by ID octet
-        self._routes: dict[bytes, dict[Node, None]] = {}
-        self._hellos: dict[bytes, dict[bytes, None]] = {
-            b"C": {},
-            b"G": {},
-            b"L": {},
-            b"W": {},
-        }  # such routes, by ID octet
+        self._routes = Routes()
         self._heard = HeardPrefixes()  # what remote peers are subscribed to
         self.stores = KnownStores()
         self._local = LocalQueue(hub.post)
@@ -133,6 +126,11 @@ class Endpoint:
         return frozenset(self._beaconing.peers)
 
     @property
+    def hears_tower(self) -> bool:
+        """Whether a tower has said anything."""
+        return self._beaconing.heard
+
+    @property
     def congested(self) -> bool:
         """Whether the nodes of this process are behind with hearing each other."""
         return self._local.congested
@@ -146,7 +144,7 @@ class Endpoint:
         return {
             **{f"endpoint_{name}": count for name, count in self.counts.items()},
             "endpoint_peers": len(self._beaconing.peers),
-            "endpoint_nodes": len(self._nodes),
+            "endpoint_nodes": self._routes.nodes,
             "endpoint_subscriptions": len(self._routes),
             "endpoint_heard_subscriptions": len(self._heard),
             "endpoint_local_items": len(self._local),
@@ -158,25 +156,20 @@ class Endpoint:
 
     def attach(self, node: Node) -> None:
         """Have ``node`` ticked and told of the subscriptions it asks for, those already there included."""
-        self._nodes.setdefault(node, set())
         self._ticking.add(node)
-        for octet in _octets(node.hello_ids):
-            self._greeters.setdefault(octet, {})[node] = None
-            for prefix in [*self._heard.with_ids(octet), *self._hellos.get(octet, ())]:
-                self._guard(node.on_subscription, prefix)
+        for prefix in [*self._routes.attach(node), *self._heard.with_ids(node.hello_ids)]:
+            self._guard(node.on_subscription, prefix)
 
     def detach(self, node: Node) -> None:
         """Forget ``node`` and its subscriptions; the last one out closes the sockets."""
         node.left = True
-        for octet in _octets(node.hello_ids):
-            self._greeters.get(octet, {}).pop(node, None)
         self._ticking.remove(node)
         if not self._closed:
-            for prefix in list(self._nodes.get(node, ())):
+            for prefix in list(self._routes.of(node)):
                 self._unsubscribe(node, prefix)
-        self._nodes.pop(node, None)
+        self._routes.detach(node)
         self._links.close_lane(node)
-        if not self._nodes:
+        if not self._routes.nodes:
             self._close()
 
     def resume(self, node: Node) -> None:
@@ -210,11 +203,11 @@ class Endpoint:
             elif kind is HearAnswers:
                 self._hear_answers(output.address)
             else:
-                topic = zmq_topic(output)
+                topic = topic_of(output)
                 self.counts["commands_out"] += 1
                 if kind is Fetch:
                     self.counts["fetches_out"] += 1
-                if self._others(topic, node):
+                if self._routes.has_others(topic, node):
                     self._to_local(node, output, 0)
                 if self._heard.hears(topic):
                     self._publisher.send_messages((encode(output, self.options.framing),))
@@ -222,11 +215,11 @@ class Endpoint:
             self._ready.set()
 
     def _publish_run(self, node: Node, run: Run) -> None:
-        topic = run_topic(run)
+        topic = topic_of(run)
         counts, size = self.counts, sum(map(len, run.contents))
         counts["records_out"] += len(run.contents)
         counts["bytes_out"] += size
-        if self._others(topic, node):
+        if self._routes.has_others(topic, node):
             self._to_local(node, run, size)
         if self._heard.hears(topic):
             self._publisher.send_messages(encode_run(run, self.options.framing))
@@ -240,68 +233,50 @@ class Endpoint:
     # -- routing --------------------------------------------------------------------------------
 
     def _subscribe(self, node: Node, prefix: bytes) -> None:
-        nodes = self._routes.get(prefix)
-        if nodes is None:
-            self._routes[prefix] = {node: None}
-            if prefix[:1] in self._hellos:
-                self._hellos[prefix[:1]][prefix] = None
-            self.stores.subscribed(prefix)
-            if prefix[:1] == b"D":
-                self._links.hear_answers()
+        is_first = prefix not in self._routes
+        if self._routes.subscribe(node, prefix):
             if prefix[:1] not in lane.IDS:
-                self._socket_for(prefix).set(zmq.SUBSCRIBE, prefix)
-        else:
-            nodes[node] = None
-        own = self._nodes.setdefault(node, set())
-        if prefix[:1] in lane.IDS and prefix not in own:
-            if node.always_has_room:
+                if is_first:
+                    self._socket_for(prefix).set(zmq.SUBSCRIBE, prefix)
+            elif node.always_has_room:
                 self._subscriber.set(zmq.SUBSCRIBE, prefix)
             else:
                 self._links.lane(node, partial(self._new_lane, node)).subscribe(prefix)
-        own.add(prefix)
+        if is_first:
+            self.stores.subscribed(prefix)
+            if prefix[:1] == b"D":
+                self._links.hear_answers()
         self._ready.set()
         self._tell_subscription(prefix, node)
 
     def _unsubscribe(self, node: Node, prefix: bytes) -> None:
-        nodes = self._routes.get(prefix, {})
-        if node in nodes:
-            self._nodes[node].discard(prefix)
-            del nodes[node]
-            if node in self._links.lanes and prefix[:1] in lane.IDS:
-                self._links.lanes[node].unsubscribe(prefix)
-            elif prefix[:1] in lane.IDS:
-                self._subscriber.set(zmq.UNSUBSCRIBE, prefix)
-                self._ready.set()
-            if not nodes:
-                del self._routes[prefix]
-                self._hellos.get(prefix[:1], {}).pop(prefix, None)
-                if prefix[:1] not in lane.IDS:
-                    self._socket_for(prefix).set(zmq.UNSUBSCRIBE, prefix)
-                if prefix not in self._heard:
-                    self.stores.unsubscribed(prefix)
-                self._ready.set()
+        if not self._routes.unsubscribe(node, prefix):
+            return
+        is_last = prefix not in self._routes
+        if prefix[:1] not in lane.IDS:
+            if is_last:
+                self._socket_for(prefix).set(zmq.UNSUBSCRIBE, prefix)
+        elif node.always_has_room:
+            self._subscriber.set(zmq.UNSUBSCRIBE, prefix)
+        else:
+            self._links.lanes[node].unsubscribe(prefix)
+        if is_last and prefix not in self._heard:
+            self.stores.unsubscribed(prefix)
+        self._ready.set()
 
     def _socket_for(self, prefix: bytes) -> Socket:
         """The socket that hears what is not published to all."""
         return self._answers if prefix[:1] == b"D" else self._subscriber
 
     def _tell_subscription(self, prefix: bytes, origin: Node | None) -> None:
-        for node in list(self._greeters.get(prefix[:1], ())):
+        for node in self._routes.greeters(prefix):
             if node is not origin:
                 self._guard(node.on_subscription, prefix)
 
-    def _others(self, topic: bytes, origin: Node | None) -> bool:
-        for prefix in (topic, topic[:1]):
-            nodes = self._routes.get(prefix)
-            if nodes and (len(nodes) > 1 or origin not in nodes):
-                return True
-        return False
-
     def _dispatch(self, item: Run | Command, origin: Node | None, *, from_peer: bool = False) -> None:
         is_run = type(item) is Run
-        topic = run_topic(item) if is_run else zmq_topic(item)  # type: ignore[arg-type]
-        exact, general = self._routes.get(topic), self._routes.get(topic[:1])
-        receivers = [*(exact or ()), *(node for node in general or () if not exact or node not in exact)]
+        topic = topic_of(item)
+        receivers = self._routes.receivers(topic)
         if self._verbose:
             log.debug("in: %s", _brief(item))
         if from_peer and topic[:1] in lane.IDS:
@@ -327,8 +302,8 @@ class Endpoint:
     def _deliver(self, node: Node, item: Run | Command) -> Run | None:
         """Give a node what its lane has brought; the rest that it has no room for."""
         is_run = type(item) is Run
-        topic = run_topic(item) if is_run else zmq_topic(item)  # type: ignore[arg-type]
-        own = self._nodes.get(node, ())
+        topic = topic_of(item)
+        own = self._routes.of(node)
         if isinstance(item, Ack) or (topic not in own and topic[:1] not in own):
             return None
         if self._verbose:
@@ -438,12 +413,3 @@ def _brief(item: Any) -> str:
         return f"{item!r:.300}"
     size = sum(map(len, item.contents))
     return f"{len(item.contents)} records, {size} octets: {item._replace(contents=[])!r:.300}"
-
-
-def run_topic(run: Run) -> bytes:
-    """The ZeroMQ topic of a run's messages."""
-    return b"M" + run.topic if run.recipient is None else b"D" + run.recipient
-
-
-def _octets(ids: bytes) -> list[bytes]:
-    return [ids[position : position + 1] for position in range(len(ids))]

@@ -44,6 +44,8 @@ LANE_BYTES = 4 * 1024 * 1024
 room."""
 LANE_BEHIND_SECONDS = 0.25
 """A lane that has found nothing to read for longer than this, while something was there, is behind."""
+LANE_READ_UP_SECONDS = 1.0
+"""A lane that has not been behind for so long has read all that had come before."""
 LANE_LEAVE_SECONDS = 0.5
 """How long nothing may come before a peer that has left is disconnected from."""
 ANSWERS_HEARD_SECONDS = 10.0
@@ -101,6 +103,9 @@ UNANSWERED_SECONDS = 10.0
 SERVE_RECORDS = 1000
 """Records sent before another request or green thread has its turn."""
 SERVE_BYTES = 1024 * 1024
+HEADS_AT_ONCE = 256
+"""Heads that a store tells in one turn of the hub."""
+
 SERVE_REQUESTS = 1000
 """Fetches that wait to be served; more are dropped, and their senders ask again."""
 

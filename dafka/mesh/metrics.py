@@ -1,6 +1,6 @@
 """The metrics of a node, as ``metrics()`` of a Producer, Consumer, Store and Tower returns them.
 
-A plain mapping from names to numbers, except ``discarded``, which maps causes to numbers. Names in
+A plain mapping from names to numbers; those in :data:`LABELS` are mappings themselves. Names in
 :data:`COUNTERS` only ever grow; all others are gauges. Those that begin with ``endpoint_`` belong to the
 endpoint, which all nodes of a process with equal options share: its ``records_in`` came from other processes,
 its ``records_out`` were published by any of its nodes, to whomever.
@@ -72,7 +72,26 @@ LISTENER_METRICS = {
 }
 """Of a broker that listens for Kafka's clients."""
 
-DESCRIPTIONS = {**NODE_METRICS, **ENDPOINT_METRICS, **HUB_METRICS, **LISTENER_METRICS}
+ZPER_METRICS = {
+    "zper_connections": "Connections of ZeroMQ programs to ZPER's servers",
+    "zper_accepted": "Connections accepted",
+    "zper_messages_in": "Messages written and committed",
+    "zper_bytes_in": "These in RAW form in octets",
+    "zper_flushes": "Flushes of all partitions",
+    "zper_unflushed_messages": "Messages taken that are not committed yet",
+    "zper_unflushed_bytes": "What these take in memory, about",
+    "zper_requests": "Requests of readers",
+    "zper_streams": "Streams of the reader and of the relay",
+    "zper_messages_streamed": "Messages sent in streams",
+    "zper_bytes_streamed": "These in RAW form in octets",
+    "zper_acks": "Messages told to subscribers of their topic",
+    "zper_acks_dropped": "Acks not sent to subscribers that did not read",
+    "zper_replica_lag": "Records that each replica has not answered for, by its address",
+    "zper_queued_bytes": "Octets that wait for clients to read them",
+}
+"""Of a broker with ZPER's servers."""
+
+DESCRIPTIONS = {**NODE_METRICS, **ENDPOINT_METRICS, **HUB_METRICS, **LISTENER_METRICS, **ZPER_METRICS}
 
 COUNTERS = frozenset(
     {
@@ -82,5 +101,10 @@ COUNTERS = frozenset(
         *("endpoint_records_in", "endpoint_bytes_in", "endpoint_records_out", "endpoint_bytes_out"),
         *("endpoint_commands_in", "endpoint_commands_out", "endpoint_fetches_in", "endpoint_fetches_out"),
         *("listener_accepted", "listener_requests", "listener_bytes_in", "listener_bytes_out"),
+        *("zper_accepted", "zper_messages_in", "zper_bytes_in", "zper_flushes"),
+        *("zper_requests", "zper_messages_streamed", "zper_bytes_streamed", "zper_acks", "zper_acks_dropped"),
     }
 )
+
+LABELS = {"discarded": "cause", "zper_replica_lag": "replica"}
+"""What the keys are of those that are mappings to numbers."""

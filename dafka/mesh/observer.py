@@ -45,6 +45,11 @@ class Observer:
         """How many malformed messages arrived, by cause."""
         return dict(self._node.endpoint.discarded)
 
+    @property
+    def hears_tower(self) -> bool:
+        """Whether a tower has said anything: without one nobody is found."""
+        return self._node.endpoint.hears_tower
+
     def close(self) -> None:
         """Leave the mesh."""
         self._hub.run(self._node.close)

@@ -1,7 +1,7 @@
 """The hub's side of a producer: a producer role on an endpoint, and the queue from the threads that send.
 
-Both sides of the hand-over are bounded: what waits for the hub, and what the role keeps until it is
-acknowledged. At either bound the sending threads wait, which is the mesh pushing back.
+Records that wait for the hub are bounded, and so are those that the role keeps until they are acknowledged.
+At either bound the sending threads wait: this is the back pressure of the mesh.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class ProducerClosedError(DafkaError):
 
 
 class AddressInUseError(DafkaError, ValueError):
-    """Another producer has the address; a partition has one producer only."""
+    """Another producer uses the address; a partition has only one producer."""
 
 
 class MessageKindError(DafkaError, ValueError):
-    """Something that this producer does not send: it sends raw records, or record batches, for life."""
+    """A raw record for a producer of record batches, or the reverse: a partition has one kind."""
 
 
 class RecordTooLargeError(DafkaError, ValueError):
@@ -46,11 +46,11 @@ class RecordTooLargeError(DafkaError, ValueError):
 
 
 class SendTimeoutError(DafkaError, TimeoutError):
-    """There was no room for a record within the time given: acknowledgements do not keep up."""
+    """There was no room for a record in time, because acknowledgements do not keep up."""
 
 
 class PartitionEndError(SendTimeoutError):
-    """Nobody has said within the time where the partition ends that this producer is to go on with."""
+    """No node has told in time where the partition ends that this producer continues."""
 
 
 class UnacknowledgedError(DafkaError, TimeoutError):
@@ -71,9 +71,9 @@ class UnacknowledgedError(DafkaError, TimeoutError):
 
 
 class Finding(NamedTuple):
-    """How the end of a partition is looked for that the user has named.
+    """How long a producer with a given address asks for the end of its partition.
 
-    ``timeout``: seconds; ``begin``: whether to begin all the same when nobody has said it by then.
+    ``timeout``: seconds; ``begin``: whether to begin a new partition if no node has answered by then.
     """
 
     timeout: float
@@ -84,7 +84,7 @@ NOT_FINDING = Finding(0.0, False)
 
 
 class ProducerNode(Node):
-    """A producer of raw records; hub side, but for what its comments give to the sending threads."""
+    """A producer of raw records. Hub side, except for what comments assign to the sending threads."""
 
     kind = RAW
 
@@ -161,7 +161,7 @@ class ProducerNode(Node):
                 )
 
     def signal(self) -> None:
-        """Have the hub look at what waits."""
+        """Have the hub publish the records that wait."""
         if not self.signalled:
             self.signalled = True
             self._hub.post(self.drain)
@@ -178,7 +178,7 @@ class ProducerNode(Node):
     # -- in the hub -----------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """Publish what waits, a run at a time, as long as the role has room for it."""
+        """Publish waiting records, a run at a time, while the role has room."""
         try:
             self._drain()
         except Exception as error:
@@ -186,7 +186,7 @@ class ProducerNode(Node):
             self.fail(ProducerClosedError(f"the producer failed on something unexpected: {error!r}"))
 
     def fail(self, error: DafkaError) -> None:
-        """Send nothing any more; who waits, and who sends or flushes later, gets the error."""
+        """Send nothing more; waiting and later calls of send and flush raise the error."""
         self.failed = self.failed or error
         self.full = True
         self._progress.set()
@@ -293,7 +293,7 @@ class ProducerNode(Node):
         self._look_at_claim(now)
 
     def _look_at_claim(self, now: float) -> None:
-        """Begin when it is known where, and give way to another producer of the partition."""
+        """Begin when the end of the partition is known, and give way to another producer of it."""
         claim = self._role.claim
         if claim is None or self.failed is not None:
             return
@@ -331,11 +331,11 @@ class ProducerNode(Node):
         self._wake()
 
     def _number_from(self, position: Position) -> None:
-        """What is sent first gets these numbers. All that send are waiting."""
+        """Begin at these numbers. All sending threads are waiting."""
         self.next = position.sequence
 
     def _takes(self, position: Position) -> bool:
-        """Whether this kind of messages can follow those that are there; else the producer has failed."""
+        """Whether the partition holds messages of this kind; otherwise the producer fails."""
         if position.kind and position.kind != self.kind:
             there, here = ("raw records", "record batches")[:: 1 if position.kind == RAW else -1]
             self.fail(

@@ -7,9 +7,10 @@ Nothing is counted twice: a collector asks the node when it is scraped. Names ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from dafka.mesh.metrics import COUNTERS, DESCRIPTIONS
+from dafka.mesh.metrics import COUNTERS, DESCRIPTIONS, LABELS
 from dafka.protocol.errors import DafkaError
 
 
@@ -32,25 +33,32 @@ def check_available() -> None:
 
 
 class MetricsServer:
-    """Serves what ``read()`` returns, on ``http://host:port/metrics``, until :meth:`close`.
+    """Serves metrics on ``http://host:port/metrics`` until :meth:`close`.
 
-    ``kind``: the node's, in small letters. ``port`` 0 takes a free one; :attr:`port` says which. Raises
-    :class:`MetricsUnavailableError`, :class:`MetricsBindError`.
+    ``port`` 0 takes a free one; :attr:`port` says which. Raises :class:`MetricsUnavailableError`,
+    :class:`MetricsBindError`.
     """
 
-    def __init__(
-        self, kind: str, read: Callable[[], Mapping[str, Any]], port: int, host: str = "127.0.0.1"
-    ) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         check_available()
         from prometheus_client import CollectorRegistry, start_http_server
 
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Collector(kind, read))
+        self._registry = CollectorRegistry(auto_describe=False)
         try:
-            self._server, self._thread = start_http_server(port, addr=host, registry=registry)
+            self._server, self._thread = start_http_server(port, addr=host, registry=self._registry)
         except OSError as error:
             raise MetricsBindError(f"metrics cannot be served on {host}:{port}: {error}") from error
         self.port = int(self._server.server_port)
+
+    @contextmanager
+    def serving(self, kind: str, read: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
+        """Serve what ``read()`` returns for the block. ``kind``: the node's, in small letters."""
+        collector = _Collector(kind, read)
+        self._registry.register(collector)
+        try:
+            yield
+        finally:
+            self._registry.unregister(collector)
 
     def close(self) -> None:
         """Stop serving."""
@@ -77,9 +85,10 @@ class _Collector:
             full = f"dafka_{self._kind}_{name}"
             description = DESCRIPTIONS.get(name, name)
             if isinstance(value, Mapping):
-                family = CounterMetricFamily(full, description, labels=["cause"])
-                for cause, count in value.items():
-                    family.add_metric([cause], count)
+                kind = CounterMetricFamily if name in COUNTERS else GaugeMetricFamily
+                family = kind(full, description, labels=[LABELS.get(name, "cause")])
+                for label, count in value.items():
+                    family.add_metric([label], count)
                 yield family
             elif name in COUNTERS:
                 yield CounterMetricFamily(full, description, value=value)

@@ -1,7 +1,8 @@
-"""What a consumer or a store says of itself in the log, because nobody may be looking at its metrics.
+"""Warnings of a consumer or a store about partitions that do not progress.
 
-A partition whose records nobody sends is waited for as long as it takes: whoever has them may come back. A
-partition for which the table has no place is not followed at all. Both look like a quiet mesh from outside.
+A node waits without a limit for records that no other node sends, because a node that has them may come
+back. It does not follow partitions for which its table has no room. Both look like a mesh without traffic, so
+they are logged for users who do not look at metrics.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Looks at a role now and then (:meth:`tick`); ``who`` is the node, in words."""
+    """Looks at a role at each :meth:`tick`; ``who`` names the node in messages."""
 
     def __init__(self, who: str, role: ConsumerRole | StoreRole) -> None:
         self._who = who
         self._role = role
-        self._since: float | None = None  # when there began to be partitions that nobody answers for
-        self._told = 0  # how many of them the log knows of
+        self._since: float | None = None  # since when there are unanswered partitions
+        self._told = 0  # how many of them were logged
         self._full = False
 
     def tick(self, now: float) -> None:
@@ -34,7 +35,7 @@ class Watch:
         if self._role.refused and not self._full:
             self._full = True
             log.warning(
-                "%s: its table of partitions is full, and what comes of further ones is left out", self._who
+                "%s: its table of partitions is full; further partitions are not followed", self._who
             )
         unanswered = self._role.unanswered
         if not unanswered:

@@ -1,1 +1,1 @@
-"""Bytes <-> objects: commands, the two framings, beacons, record batches. No I/O."""
+"""Bytes <-> objects: commands, the two framings, beacons, record batches, RAW form. No I/O."""

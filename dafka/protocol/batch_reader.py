@@ -12,11 +12,9 @@ of them, each field must end where its record ends, and all failures are :class:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 from operator import lt
-from struct import unpack_from
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dafka.protocol.batch import (
     HEADER_OCTETS,
@@ -27,12 +25,13 @@ from dafka.protocol.batch import (
     BatchHeader,
     check_batch,
 )
+from dafka.protocol.batch_stretch import SHORTEST, find_stretch, unpack, values_of
 from dafka.protocol.compression import decompress
-from dafka.protocol.varint import decode_varint, encode_varint
+from dafka.protocol.varint import decode_varint
 
-_STRETCH = 8  # records of one shape that make the short cut worth its while
+_NO_HEADERS: list[tuple[str, bytes | None]] = []
 _RETRY_GROWTH = 8
-_BLOCK = 256
+_BETWEEN = 8  # times that records between stretches are read one by one, where values alone are read
 _ZIGZAG = [0] * (1 << 14)  # the numbers of one or two octets: 0, -1, 1, -2, ...
 _ZIGZAG[0::2] = range(1 << 13)
 _ZIGZAG[1::2] = range(-1, -(1 << 13) - 1, -1)
@@ -59,8 +58,11 @@ class Columns(NamedTuple):
         )
 
 
-def decode_batch(batch: bytes) -> Columns:
+def decode_batch(batch: bytes, *, shared: bool = False) -> Columns:
     """The records of a batch, offsets ascending; all timestamps the same if its type is LogAppendTime.
+
+    With ``shared`` all records without headers have the same empty list, which must not be changed: a list of
+    its own for each of millions of records sets off Python's garbage collector again and again.
 
     Raises :class:`BatchError` for whatever is wrong with it; its cause is ``codec`` if only the codec is
     not installed.
@@ -71,25 +73,70 @@ def decode_batch(batch: bytes) -> Columns:
         raise BatchError("count", f"{header.count} records, at most {RECORDS_LIMIT} are read")
     compression = header.compression
     if compression is None:
-        return _read(batch, HEADER_OCTETS, header)
-    return _read(decompress(compression, batch[HEADER_OCTETS:]), 0, header)
+        return _read(batch, HEADER_OCTETS, header, shared)
+    return _read(decompress(compression, batch[HEADER_OCTETS:]), 0, header, shared)
 
 
-def _read(buffer: bytes, position: int, header: BatchHeader) -> Columns:
+def decode_plain_values(batch: bytes) -> list[bytes] | None:
+    """The values of a batch that has nothing else: no keys, no headers, no compression, and mostly values of
+    one length. None for any other, which :func:`decode_batch` reads.
+
+    Raises :class:`BatchError` for a batch whose header is wrong.
+    """
+    header = check_batch(batch)
+    count = header.count
+    if header.compression is not None or not SHORTEST <= count <= RECORDS_LIMIT:
+        return None
+    if header.last_offset_delta + 1 < count:
+        return None
+    position, between = HEADER_OCTETS, _BETWEEN
+    values: list[bytes] = []
+    try:
+        while (done := len(values)) < count:
+            stretch = find_stretch(batch, position, done, count)
+            if stretch is not None:
+                if stretch.key_length >= 0:
+                    return None
+                for fields in values_of(batch, stretch):
+                    values.extend(fields)
+                position = stretch.stop
+                continue
+            between -= 1
+            columns = Columns([], [], [], [], [])
+            records = min(SHORTEST, count - done)
+            position, _ = _read_records(batch, position, records, 0, HEADERS_LIMIT, columns, True)
+            if not between or not _are_plain(columns, done):
+                return None
+            values.extend(columns.values)  # type: ignore[arg-type]
+    except (IndexError, ValueError):
+        return None
+    return values if position == len(batch) else None
+
+
+def _are_plain(records: Columns, done: int) -> bool:
+    """Whether they are values alone, with the offset deltas from ``done`` on."""
+    offsets, _, keys, values, headers = records
+    count = len(values)
+    if None in values or keys.count(None) < count or any(headers):
+        return False
+    return offsets == list(range(done, done + count))
+
+
+def _read(buffer: bytes, position: int, header: BatchHeader, shared: bool) -> Columns:
     count = header.count
     if count * RECORD_OCTETS > len(buffer) - position:
         raise BatchError("count", f"{count} records in {len(buffer) - position} octets")
     columns = Columns([], [], [], [], [])
-    retry, headers_left = _STRETCH, HEADERS_LIMIT
+    retry, headers_left = SHORTEST, HEADERS_LIMIT
     plain = True  # all in stretches, so their offset deltas are 0, 1, 2, ...
     try:
         while (done := len(columns.offsets)) < count:
-            after = _read_stretch(buffer, position, done, count, header.base_timestamp, columns)
+            after = _read_stretch(buffer, position, done, count, header.base_timestamp, columns, shared)
             if after == position:
                 plain = False
                 records = min(retry, count - done)
                 after, headers_left = _read_records(
-                    buffer, position, records, header.base_timestamp, headers_left, columns
+                    buffer, position, records, header.base_timestamp, headers_left, columns, shared
                 )
                 retry *= _RETRY_GROWTH
             position = after
@@ -119,7 +166,13 @@ def _offsets(deltas: list[int], header: BatchHeader, plain: bool) -> list[int]:
 
 
 def _read_records(
-    buffer: bytes, position: int, count: int, base_timestamp: int, headers_left: int, columns: Columns
+    buffer: bytes,
+    position: int,
+    count: int,
+    base_timestamp: int,
+    headers_left: int,
+    columns: Columns,
+    shared: bool,
 ) -> tuple[int, int]:
     """Read ``count`` records of any shape; the position behind them, and how many headers may still come.
 
@@ -127,15 +180,17 @@ def _read_records(
     """
     offsets, timestamps, keys, values, all_headers = columns
     varint, zigzag = decode_varint, _ZIGZAG
+    none = _NO_HEADERS
     last = len(buffer)
     for _ in range(count):
         # Each field: the octet itself if it is a whole varint, else two octets, else the general way.
+        # A negative length puts the end before the beginning, which is noticed behind the last field.
         octet = buffer[position]
         if octet < 0x80:
-            end = position + 1 + (octet >> 1)
+            end = position + 1 + zigzag[octet]
             position += 2  # the attributes are skipped
         elif (high := buffer[position + 1]) < 0x80:
-            end = position + 2 + ((octet & 0x7F | high << 7) >> 1)
+            end = position + 2 + zigzag[octet & 0x7F | high << 7]
             position += 3
         else:
             length, position = varint(buffer, position)
@@ -195,7 +250,7 @@ def _read_records(
                 position = start + length
             values.append(buffer[start:position])
         if not buffer[position]:
-            all_headers.append([])
+            all_headers.append(none if shared else [])
             position += 1
         else:
             headers, position = _read_headers(buffer, position, headers_left)
@@ -248,94 +303,34 @@ def _read_headers(buffer: bytes, position: int, left: int) -> tuple[list[tuple[s
 
 # -- stretches of one shape ---------------------------------------------------------------------
 
-_ONE_OCTET = bytes(range(0x80))  # octets that are a whole varint
-_MORE_OCTETS = bytes(range(0x80, 0x100))  # octets that begin a longer one
-# First and second octet of the varints of 0 to 8191, as columns to compare with.
-_FIRST = bytes(range(0, 0x80, 2)) + bytes(range(0x80, 0x100, 2)) * 127
-_SECOND = b"".join(bytes((octet,)) * 64 for octet in range(0x80))
-
 
 def _read_stretch(
-    buffer: bytes, position: int, done: int, count: int, base_timestamp: int, columns: Columns
+    buffer: bytes, position: int, done: int, count: int, base_timestamp: int, columns: Columns, shared: bool
 ) -> int:
-    """Read as many records as have the shape of the one at ``position``; the position behind them.
-
-    The same position comes back if they are fewer than _STRETCH, the shape is not one that is looked for,
-    or offsets have gaps. ``done`` records were read before, of ``count``.
-    """
-    # The shape: where the fields are, from the first octet of the record on.
-    if done >= 8192 or count - done < _STRETCH:
+    """Read a stretch of records; the position behind them, which is the same if there is none."""
+    stretch = find_stretch(buffer, position, done, count)
+    if stretch is None:
         return position
-    length, attributes = decode_varint(buffer, position)
-    size = attributes - position + length
-    head = buffer[position:attributes]
-    if not buffer.startswith(head, position + size) or not buffer.startswith(head, position + 2 * size):
-        return position
-    timestamp = attributes + 1
-    offset = timestamp + (1 if buffer[timestamp] < 0x80 else 2)
-    delta = encode_varint(done)
-    if buffer[offset - 1] >= 0x80 or not buffer.startswith(delta, offset):
-        return position
-    key = offset + len(delta)
-    key_length, key_start = decode_varint(buffer, key)
-    value = key_start + max(key_length, 0)
-    value_length, value_start = decode_varint(buffer, value)
-    headers = value_start + value_length
-    if headers != position + size - 1 or key_length < -1 or value_length < 0:
-        return position
-
-    # How many records repeat it: the fixed octets are equal in all, varints that differ have equal sizes.
-    records = min(count - done, (len(buffer) - position) // size, (64 if done < 64 else 8192) - done)
-    fixed = (*range(position, timestamp), *range(key, key_start), *range(value, value_start), headers)
-    for place in fixed:
-        if records < _STRETCH:
-            return position
-        column = buffer[place : position + records * size : size]
-        records = len(column) - len(column.lstrip(column[:1]))
-    if buffer[headers]:
-        return position
-    stop = position + records * size
-    stamps = buffer[timestamp:stop:size]
-    if offset - timestamp == 1:
-        records -= len(stamps.lstrip(_ONE_OCTET))
-    else:
-        upper = buffer[timestamp + 1 : stop : size]
-        records -= max(len(stamps.lstrip(_MORE_OCTETS)), len(upper.lstrip(_ONE_OCTET)))
-    if records < _STRETCH:
-        return position
-    stop = position + records * size
-    if buffer[offset:stop:size] != _FIRST[done : done + records]:
-        return position
-    if key - offset == 2 and buffer[offset + 1 : stop : size] != _SECOND[done : done + records]:
-        return position
-
-    # The fields.
+    records, stamps = stretch.records, stretch.stamps
     columns.offsets.extend(range(done, done + records))
-    if offset - timestamp == 1:
-        _read_timestamps(stamps[:records], base_timestamp, columns.timestamps)
+    if len(stamps) == 1:
+        _read_timestamps(stamps[0][:records], base_timestamp, columns.timestamps)
     else:
         zigzag = _ZIGZAG
-        pairs = zip(stamps[:records], upper[:records], strict=True)
+        pairs = zip(stamps[0][:records], stamps[1][:records], strict=True)
         columns.timestamps.extend([base_timestamp + zigzag[low & 0x7F | high << 7] for low, high in pairs])
-    if key_length < 0:
+    if stretch.key_length < 0:
         columns.keys.extend([None] * records)
-        record = f"{value_start - position}x{value_length}sx"
-        for fields in _unpack(record, size, records, buffer, position):
+        for fields in values_of(buffer, stretch):
             columns.values.extend(fields)
     else:
-        record = f"{key_start - position}x{key_length}s{value_start - value}x{value_length}sx"
-        for fields in _unpack(record, size, records, buffer, position):
+        value, value_start, value_length = stretch.value, stretch.value_start, stretch.value_length
+        record = f"{stretch.key_start - position}x{stretch.key_length}s{value_start - value}x{value_length}sx"
+        for fields in unpack(record, stretch.size, records, buffer, position):
             columns.keys.extend(fields[0::2])
             columns.values.extend(fields[1::2])
-    columns.headers.extend([[] for _ in range(records)])
-    return stop
-
-
-def _unpack(record: str, size: int, records: int, buffer: bytes, position: int) -> Iterator[tuple[Any, ...]]:
-    """The fields of many records at once. They share a ``struct`` format, which is kept there for the next
-    stretch of that shape; it takes 32 octets a record, so it is one for _BLOCK records at most."""
-    for first in range(0, records, _BLOCK):
-        yield unpack_from(record * min(_BLOCK, records - first), buffer, position + first * size)
+    columns.headers.extend([_NO_HEADERS] * records if shared else [[] for _ in range(records)])
+    return stretch.stop
 
 
 def _read_timestamps(deltas: bytes, base: int, timestamps: list[int]) -> None:
@@ -343,7 +338,7 @@ def _read_timestamps(deltas: bytes, base: int, timestamps: list[int]) -> None:
     while deltas:
         rest = deltas.lstrip(deltas[:1])
         run = len(deltas) - len(rest)
-        if run < _STRETCH:
+        if run < SHORTEST:
             timestamps.extend([base + _ZIGZAG[octet] for octet in deltas])
             return
         timestamps.extend([base + _ZIGZAG[deltas[0]]] * run)

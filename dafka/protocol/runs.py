@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dafka.protocol.commands import Command, DirectRecord, Record
 from dafka.protocol.errors import MalformedMessage
-from dafka.protocol.framing import SEQUENCE_LIMIT, SIGNATURE, VERSION, Framing, decode, string
+from dafka.protocol.framing import SEQUENCE_LIMIT, SIGNATURE, VERSION, Framing, decode, string, zmq_topic
 
 PREFIXES_LIMIT = 65536  # heads remembered; a flood of made-up partitions empties the table, no more
 
@@ -48,9 +48,16 @@ class Inbound(NamedTuple):
     discarded: Counter[str]  # messages by the cause that MalformedMessage names
 
 
+def topic_of(item: Run | Command) -> bytes:
+    """The ZeroMQ topic that a command, or the messages of a run, are published under."""
+    if not isinstance(item, Run):
+        return zmq_topic(item)
+    return b"M" + item.topic if item.recipient is None else b"D" + item.recipient
+
+
 def encode_run(run: Run, framing: Framing = Framing.LIBDAFKA) -> list[list[bytes]]:
     """The messages of a run, each as its list of frames. ValueError for values that do not fit the wire."""
-    topic = b"M" + run.topic if run.recipient is None else b"D" + run.recipient
+    topic = topic_of(run)
     fields = string(run.address) + string(run.topic)
     pack = _U64.pack
     numbered = enumerate(run.contents, run.first)

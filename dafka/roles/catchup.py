@@ -4,12 +4,12 @@
 The FETCH Command). The specification says no more, and a node that fetches on every record it cannot use
 brings the mesh down. The rules here:
 
-Credit. What is handed over takes room (:meth:`CatchUp.set_room`), and a FETCH sets aside the room its answer
-will need. Partitions that are behind stand in a queue for it, first come, first served. Those whose last
-fetch brought nothing stand in one of their own and get every tenth turn while others wait, or a flood of
-partitions that nobody has would hold up all others by a minute. Live records may not use what is set aside,
-or a busy partition would starve the others. Published records that find no room are given back
-(:class:`~dafka.roles.outputs.Hold`); fetched ones are dropped, and fetched again in their turn.
+Credit. What is handed over takes room, and a FETCH sets aside the room its answer will need, up to half of
+what there is (:mod:`dafka.roles.room`). Partitions that are behind wait for it in a queue
+(:mod:`dafka.roles.fetch_queue`). Published records that find no room are given back
+(:class:`~dafka.roles.outputs.Hold`); fetched ones are dropped, and fetched again in their turn. Those that
+were kept behind a gap (:mod:`dafka.roles.ahead`) wait for room when it is filled, and nothing is fetched
+before they have found some.
 
 One fetch at a time for a partition. It ends when all of it has come, or when the end of an answer has come
 and something in front of it is missing: then the missing part is asked for at once, but no second time
@@ -32,21 +32,21 @@ heap, partitions that are up to date are in no list at all.
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import count as count_up
 from typing import Generic, TypeVar
 
 from dafka.protocol.commands import Fetch
 from dafka.protocol.runs import Run
+from dafka.roles.ahead import Ahead
+from dafka.roles.fetch_queue import FetchQueue
 from dafka.roles.follower import NEVER, Follower, State
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import HearAnswers, Hold, Output
+from dafka.roles.room import Room
 
 F = TypeVar("F", bound=Follower)
-
-_AGAIN = 10  # every so many turns are theirs that nobody answered the last time
 
 
 class CatchUp(Generic[F]):
@@ -64,8 +64,7 @@ class CatchUp(Generic[F]):
         skip: Callable[[F, int, int], Output],
         limits: Limits,
     ) -> None:
-        self.room_records = 0
-        self.room_bytes = 0
+        self.room = Room(limits.fetches)
         self.fetches = 0  # sent so far
         self.timeouts = 0  # of these, how many were lost
         self.stores = KnownStores()
@@ -73,14 +72,10 @@ class CatchUp(Generic[F]):
         self._hand_over = hand_over
         self._skip = skip
         self._limits = limits
-        self._reserved_records = 0
-        self._reserved_bytes = 0
         self._under_way = 0
-        self._ahead_records = 0
-        self._ahead_bytes = 0
-        self._waiting: deque[F] = deque()
-        self._again: deque[F] = deque()  # the same, for those that nobody answered the last time
-        self._turns = 0
+        self._ahead = Ahead(limits)
+        self._filled: dict[F, None] = {}  # what they have ahead follows on what has come, and waits for room
+        self._queue: FetchQueue[F] = FetchQueue()
         self._paused: dict[F, None] = {}
         self._unanswered: dict[F, None] = {}  # in the order in which they came; paused, or asked for again
         self._alarms: list[tuple[float, int, F]] = []
@@ -104,7 +99,7 @@ class CatchUp(Generic[F]):
         end = first + len(contents)
         before = follower.next
         if first > before:
-            self._keep(follower, first, contents)
+            self._ahead.keep(follower, first, contents)
         elif end > before:
             fresh = contents[before - first :] if first < before else contents
             taken = self._take(follower, fresh, outputs)
@@ -122,19 +117,20 @@ class CatchUp(Generic[F]):
         if run.recipient is not None and follower.state is State.ASKED and end >= follower.asked:
             self._answered_in_part(follower)
         if follower.state is State.IDLE:
-            self._queue(follower)
+            self._wait(follower)
 
     def heard_of(self, follower: F, end: int) -> None:
         """The partition reaches up to ``end`` (exclusive)."""
         if end > follower.end:
             follower.end = end
             if follower.state is State.IDLE:
-                self._queue(follower)
+                self._wait(follower)
 
     def trimmed(self, now: float, follower: F, first: int, source: bytes) -> None:
         """The records of the partition that ``source`` has begin at ``first``."""
         if first <= follower.next or follower.state not in (State.ASKED, State.PAUSED):
             return
+        follower.untried = False
         if not follower.trimmed:
             follower.doubted = now
         # Of several nodes, the one that has most decides.
@@ -163,7 +159,7 @@ class CatchUp(Generic[F]):
         follower.end = max(follower.end, position)
         self._take_ahead(follower, outputs)
         self._advanced(now, follower)
-        self._queue(follower)
+        self._wait(follower)
 
     def restart(self, now: float, follower: F, position: int, pause: float) -> None:
         """What was handed over from ``position`` on came to nothing: get it again after ``pause`` seconds."""
@@ -177,7 +173,7 @@ class CatchUp(Generic[F]):
 
     def set_room(self, records: int, size: int) -> None:
         """There is room for so many records and bytes, from now on; :meth:`pump` uses it."""
-        self.room_records, self.room_bytes = records, size
+        self.room.set(records, size)
 
     def tick(self, now: float, outputs: list[Output]) -> None:
         """See to what is due."""
@@ -195,31 +191,26 @@ class CatchUp(Generic[F]):
         self.pump(now, outputs)
 
     def pump(self, now: float, outputs: list[Output]) -> None:
-        """Give credit to those that wait for it, as far as it goes. To be called after everything else."""
-        while self._under_way < self._limits.fetches and self._has_room() and (queue := self._in_turn()):
-            follower = queue[0]
-            if follower.ahead and not self._take_ahead(follower, outputs):
-                break
-            if follower.behind and not self._has_room_for(follower):
-                break  # what was kept has used it up, or it is less than a record: others would use it first
-            queue.popleft()
-            self._turns += 1
-            follower.state = State.IDLE
-            if follower.behind:
-                self._ask(now, follower, outputs)
-
-    def _in_turn(self) -> deque[F]:
-        """The queue whose first one is next; an empty one when both are."""
-        if self._turns % _AGAIN == _AGAIN - 1:
-            return self._again or self._waiting
-        return self._waiting or self._again
+        """Give room to those that wait for it, as far as it goes. To be called after everything else."""
+        for follower in list(self._filled):
+            if not self._take_ahead(follower, outputs):
+                return
+            self._advanced(now, follower)
+            self._wait(follower)
+        while (first := self._queue.first) is not None:
+            if self._under_way >= self._limits.fetches or not self.room.has_credit_for(first):
+                return
+            self._queue.pop()
+            first.state = State.IDLE
+            if first.behind:
+                self._ask(now, first, outputs)
 
     def encourage(self, follower: F) -> None:
         """Somebody who may have the records has turned up."""
         if follower.state is State.PAUSED:
             self._forget_fetch(follower)
             self._answered(follower)
-            self._queue(follower)
+            self._wait(follower)
 
     def encourage_all(self) -> None:
         """Somebody who may have the records of any partition has turned up."""
@@ -233,21 +224,9 @@ class CatchUp(Generic[F]):
             self._forget_fetch(follower)
             self._answered(follower)
             follower.state = State.GONE
-        for name in ("_waiting", "_again"):
-            kept = (follower for follower in getattr(self, name) if follower.state is State.WAITING)
-            setattr(self, name, deque(kept))
+        self._queue.drop_gone()
         self._alarms = [entry for entry in self._alarms if entry[2].state is not State.GONE]
         heapq.heapify(self._alarms)
-
-    def _has_room(self) -> bool:
-        """Whether there is room that no fetch has set aside."""
-        return self.room_records > self._reserved_records and self.room_bytes > self._reserved_bytes
-
-    def _has_room_for(self, follower: F) -> bool:
-        """Whether a record of the partition will find room, or at least nobody else is to have it."""
-        if not self._has_room():
-            return False
-        return not self._reserved_records or self.room_bytes - self._reserved_bytes >= follower.record_bytes
 
     # -- taking records -----------------------------------------------------------------------------
 
@@ -255,8 +234,7 @@ class CatchUp(Generic[F]):
         """Hand over those of ``contents``, which begin at ``next``, that there is room for. How many."""
         count = len(contents)
         size = sum(map(len, contents))
-        room_records = self.room_records - self._reserved_records + follower.reserved_records
-        room_bytes = self.room_bytes - self._reserved_bytes + follower.reserved_bytes
+        room_records, room_bytes = self.room.for_records_of(follower)
         if count > room_records or size > room_bytes:
             contents, size = _beginning(contents, room_records, room_bytes)
             count = len(contents)
@@ -265,106 +243,50 @@ class CatchUp(Generic[F]):
         first = follower.next
         follower.next = first + count
         follower.record_bytes = size // count + 1
-        self.room_records -= count
-        self.room_bytes -= size
+        follower.untried = False
+        self.room.use(count, size)
         outputs.append(self._hand_over(follower, first, contents, size))
         return count
 
-    def _keep(self, follower: F, first: int, contents: list[bytes]) -> None:
-        """Keep records that lie behind a gap, if they continue what is kept and there is place."""
-        limits = self._limits
-        if follower.ahead:
-            known = follower.ahead_next - first
-            if known < 0:
-                return
-            contents = contents[known:] if known else contents
-            if not contents:
-                return
-        elif first - follower.next > limits.ahead_distance:
-            return
-        count = len(contents)
-        size = sum(map(len, contents))
-        if (
-            follower.ahead_next - follower.ahead_first + count > limits.ahead_records
-            or follower.ahead_bytes + size > limits.ahead_bytes
-            or self._ahead_records + count > limits.all_ahead_records
-            or self._ahead_bytes + size > limits.all_ahead_bytes
-        ):
-            return
-        if not follower.ahead:
-            follower.ahead_first = follower.ahead_next = first
-        self._change_ahead(follower, count, size)
-        follower.ahead.append(contents)
-        follower.ahead_next += count
-
     def _take_ahead(self, follower: F, outputs: list[Output]) -> bool:
         """Hand over what is kept, if the gap before it is filled. False when there was no room for all."""
-        while follower.ahead and follower.ahead_first <= follower.next:
-            contents = follower.ahead.popleft()
-            first = follower.ahead_first
-            follower.ahead_first = first + len(contents)
-            self._change_ahead(follower, -len(contents), -sum(map(len, contents)))
-            fresh = contents[follower.next - first :]
-            if not fresh:
-                continue
-            rest = fresh[self._take(follower, fresh, outputs) :]
+        while contents := self._ahead.take(follower):
+            rest = contents[self._take(follower, contents, outputs) :]
             if rest:
-                follower.ahead.appendleft(rest)
-                follower.ahead_first = follower.next
-                self._change_ahead(follower, len(rest), sum(map(len, rest)))
+                self._ahead.put_back(follower, rest)
+                self._filled[follower] = None
                 return False
-        if not follower.ahead:
-            follower.ahead_first = follower.ahead_next = 0
+        self._filled.pop(follower, None)
         return True
 
     def _give_up_ahead(self, follower: F) -> None:
-        self._change_ahead(follower, follower.ahead_first - follower.ahead_next, -follower.ahead_bytes)
-        follower.ahead.clear()
-        follower.ahead_first = follower.ahead_next = 0
-
-    def _change_ahead(self, follower: F, records: int, size: int) -> None:
-        follower.ahead_bytes += size
-        self._ahead_records += records
-        self._ahead_bytes += size
+        self._ahead.give_up(follower)
+        self._filled.pop(follower, None)
 
     # -- fetching -----------------------------------------------------------------------------------
 
-    def _queue(self, follower: F) -> None:
+    def _wait(self, follower: F) -> None:
         if follower.state is State.IDLE and follower.behind:
             follower.state = State.WAITING
-            (self._again if follower.failures else self._waiting).append(follower)
+            self._queue.add(follower)
 
     def _ask(self, now: float, follower: F, outputs: list[Output]) -> None:
         limits = self._limits
-        size = min(self.room_bytes - self._reserved_bytes, limits.fetch_bytes)
-        count = min(
-            follower.gap_end - follower.next,
-            follower.window,
-            self.room_records - self._reserved_records,
-            max(1, size // follower.record_bytes),
-        )
+        count = min(follower.gap_end - follower.next, self.room.window(follower, limits.fetch_bytes))
         follower.state = State.ASKED
         follower.asked_from = follower.next
         follower.asked = follower.next + count
         self._under_way += 1
-        self._reserve(follower, count)
+        self.room.reserve(follower, count)
         self._set_due(follower, now + limits.fetch_timeout)
         self.fetches += 1
         outputs.append(Fetch(follower.address, self._requester, follower.topic, follower.next, count))
-
-    def _reserve(self, follower: F, count: int) -> None:
-        # Not more than there is: sizes are guesses, and other fetches must find what was set aside for them.
-        free = self.room_bytes - self._reserved_bytes + follower.reserved_bytes
-        size = min(count * follower.record_bytes, max(0, free))
-        self._reserved_records += count - follower.reserved_records
-        self._reserved_bytes += size - follower.reserved_bytes
-        follower.reserved_records, follower.reserved_bytes = count, size
 
     def _forget_fetch(self, follower: F) -> None:
         """Leave ASKED or PAUSED."""
         if follower.state is State.ASKED:
             self._under_way -= 1
-            self._reserve(follower, 0)
+            self.room.reserve(follower, 0)
         elif follower.state is State.PAUSED:
             del self._paused[follower]
         if follower.state is not State.WAITING:
@@ -379,7 +301,7 @@ class CatchUp(Generic[F]):
             self._forget_fetch(follower)
         elif follower.state is State.ASKED:
             if follower.next < follower.asked:
-                self._reserve(follower, follower.asked - follower.next)
+                self.room.reserve(follower, follower.asked - follower.next)
                 self._set_due(follower, now + self._limits.fetch_timeout)
                 return
             if follower.asked - follower.asked_from >= follower.window:
@@ -411,7 +333,7 @@ class CatchUp(Generic[F]):
                 self._skip_to_trimmed(follower, outputs)
                 return
             self._forget_fetch(follower)
-            self._queue(follower)
+            self._wait(follower)
             return
         self._forget_fetch(follower)
         if asked:
@@ -427,7 +349,7 @@ class CatchUp(Generic[F]):
                     pause = self._limits.fetch_timeout * 2 ** min(follower.failures - 2, 30)
                     self._pause(now, follower, min(pause, self._limits.longest_pause))
                     return
-        self._queue(follower)
+        self._wait(follower)
 
     def _answered(self, follower: F) -> None:
         follower.failures = 0
@@ -454,7 +376,7 @@ class CatchUp(Generic[F]):
         self._forget_trimmed(follower)
         self._answered(follower)
         self._take_ahead(follower, outputs)
-        self._queue(follower)
+        self._wait(follower)
 
     def _set_due(self, follower: F, due: float) -> None:
         follower.due = due

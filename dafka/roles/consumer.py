@@ -14,6 +14,11 @@ positions they could: that it missed the last record of a producer that is gone.
 GET-HEADS may be lost, or be sent before any store is connected, and only stores speak for producers that
 are gone. So it is repeated, at intervals that double.
 
+A producer that claims a partition (:mod:`dafka.roles.claim`) is told how far the user has been given it, and
+will number its own records from there. So records of the producer before it that wait unread for room are
+not taken any more: until all that waits has been read, published records of the partition only say how far
+it reaches, and what stores have of it is fetched.
+
 Missed records are fetched as :mod:`dafka.roles.catchup` has it. FETCH is credit: nothing is asked for that
 there is no room for. ZeroMQ topics are matched by prefix, so names and addresses are compared here.
 """
@@ -70,6 +75,8 @@ class ConsumerRole:
         self._limits = limits
         self._topics: dict[bytes, dict[bytes, Follower]] = {}
         self._followed = 0  # partitions in all topics
+        # Topic and partition, while records of an earlier producer may wait unread.
+        self._reclaimed: set[tuple[bytes, bytes]] = set()
         self._catchup: CatchUp[Follower] = CatchUp(address, _deliver, _gap, limits)
         # When GET-HEADS is due again: (time, serial, topic, interval).
         self._heads: list[tuple[float, int, bytes, float]] = []
@@ -142,6 +149,7 @@ class ConsumerRole:
         self._heads = [entry for entry in self._heads if entry[2] != topic]
         heapq.heapify(self._heads)
         self._followed -= len(followers)
+        self._reclaimed = {key for key in self._reclaimed if key[0] != topic}
         outputs: list[Output] = [Unsubscribe(b"M" + topic), Unsubscribe(b"H" + topic)]
         self._catchup.drop(followers.values())
         self._catchup.pump(now, outputs)
@@ -171,12 +179,27 @@ class ConsumerRole:
             follower = self._follow(run.topic, run.address, run.first)
             if follower is None:
                 return outputs
-        self._catchup.receive(now, follower, run, outputs)
+        if run.recipient is None and (run.topic, run.address) in self._reclaimed:
+            self._catchup.heard_of(follower, run.next)
+        else:
+            self._catchup.receive(now, follower, run, outputs)
         self._catchup.pump(now, outputs)
         return outputs
 
-    def receive(self, now: float, command: Command) -> list[Output]:
-        """Any other command; what is for somebody else is ignored."""
+    @property
+    def has_reclaimed(self) -> bool:
+        """Whether :meth:`read_up` would change anything."""
+        return bool(self._reclaimed)
+
+    def read_up(self) -> None:
+        """All published records have been read that had come when a partition was claimed."""
+        self._reclaimed.clear()
+
+    def receive(self, now: float, command: Command, *, unread: bool = False) -> list[Output]:
+        """Any other command; what is for somebody else is ignored.
+
+        ``unread``: published records that came before it may wait for room.
+        """
         outputs: list[Output] = []
         match command:
             case Head(address, topic, sequence):
@@ -193,11 +216,7 @@ class ConsumerRole:
                 if follower is not None:
                     self._catchup.trimmed(now, follower, first, source)
             case Claim(address, claimant, topic):
-                follower = self._topics.get(topic, {}).get(address)
-                if follower is not None:
-                    self._catchup.claimed(follower, claimant)
-                    if follower.next > self._offsets.get(address, 0):
-                        outputs.append(End(claimant, address, topic, follower.next, b""))
+                self._claimed(claimant, topic, address, unread, outputs)
             case Record(address, topic, sequence, content):
                 return self.receive_run(now, Run(None, address, topic, sequence, [content]))
             case DirectRecord(recipient, address, topic, sequence, content):
@@ -235,6 +254,22 @@ class ConsumerRole:
         if follower is not None:
             self._catchup.heard_of(follower, sequence + 1)
         return follower
+
+    def _claimed(
+        self, claimant: bytes, topic: bytes, address: bytes, unread: bool, outputs: list[Output]
+    ) -> None:
+        """A producer claims a partition; all that this consumer may have of it may wait unread."""
+        followers = self._topics.get(topic)
+        if followers is None:
+            return
+        follower = followers.get(address)
+        is_new = follower is None or follower.claimant != claimant
+        if unread and is_new and len(self._reclaimed) < self._limits.partitions:
+            self._reclaimed.add((topic, address))
+        if follower is not None:
+            self._catchup.claimed(follower, claimant)
+            if follower.next > self._offsets.get(address, 0):
+                outputs.append(End(claimant, address, topic, follower.next, b""))
 
     def _follow(self, topic: bytes, address: bytes, latest: int) -> Follower | None:
         """Begin with a partition; ``latest`` is where it starts if it is to start at the latest record."""

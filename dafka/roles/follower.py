@@ -52,6 +52,7 @@ class Follower:
         "state",
         "topic",
         "trimmed",
+        "untried",
         "window",
     )
 
@@ -73,6 +74,7 @@ class Follower:
         # What past fetches have taught.
         self.window = window  # records to ask for
         self.record_bytes = record_bytes  # size of a record, roughly
+        self.untried = True  # nobody has sent anything of it yet, or said that it is trimmed
         self.failures = 0  # fetches in a row that brought nothing
         self.hurried = False  # a fetch was repeated early and has brought nothing yet
         self.claimant = b""  # the last producer that claimed the partition

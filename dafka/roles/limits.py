@@ -67,6 +67,8 @@ class Limits(NamedTuple):
     longest_ack_interval: float = 16.0
 
     # -- answering -------------------------------------------------------------------------------
+    told_at_once: int = 256
+    """Heads that a store tells at once; whoever publishes for it asks it for the others."""
     answer_records: int = 100_000
     """Most records in the answer to one FETCH. C nodes ask for up to as many."""
     answer_bytes: int = 16 * 1024 * 1024

@@ -5,10 +5,11 @@ Lists of contents in outputs may be shared with other roles and with what was re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dafka.protocol.beacons import NodeBeacon
-from dafka.protocol.commands import Command
+from dafka.protocol.commands import Command, DirectHead
 from dafka.protocol.runs import Run
 
 
@@ -77,6 +78,18 @@ class Serve(NamedTuple):
     count: int  # type: ignore[assignment]  # hides tuple.count, as the wire names it
 
 
+class TellHeads(NamedTuple):
+    """Store to whoever publishes for it: ``recipient`` is to get all the ``heads``, some at a time.
+
+    They are those of ``topic``, as it was asked for; a newer request of the same replaces it. Each head is
+    what is committed when it is taken from the iterator, and what is deleted by then is left out.
+    """
+
+    recipient: bytes
+    topic: bytes
+    heads: Iterator[DirectHead]
+
+
 class Hold(NamedTuple):
     """There is no room for these published records, the next of their partition.
 
@@ -115,6 +128,7 @@ Output = (
     | Append
     | Begin
     | Serve
+    | TellHeads
     | Hold
     | HearAnswers
     | NodeBeacon

@@ -29,8 +29,8 @@ matches prefixes.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from dafka.protocol.commands import (
     Ack,
@@ -49,10 +49,10 @@ from dafka.protocol.commands import (
 )
 from dafka.protocol.runs import Run
 from dafka.roles.catchup import CatchUp
-from dafka.roles.follower import Follower
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import DEFAULT_LIMITS, LAST_SEQUENCE, Limits
-from dafka.roles.outputs import Append, Begin, Hold, Output, Serve, Subscribe
+from dafka.roles.outputs import Begin, Hold, Output, Serve, Subscribe, TellHeads
+from dafka.roles.stored import StoredPartition, append, begin
 
 ALL_TOPICS = b""
 """GET-HEADS of this topic asks for the heads of every partition."""
@@ -72,10 +72,10 @@ class StoreRole:
         self.refused = 0
         """Times something came of a partition that the table had no place for."""
         self._limits = limits
-        self._partitions: dict[tuple[bytes, bytes], _Stored] = {}
+        self._partitions: dict[tuple[bytes, bytes], StoredPartition] = {}
         self._led: set[tuple[bytes, bytes]] = set()  # those of them that this process itself leads
-        self._topics: dict[bytes, list[_Stored]] = {}
-        self._catchup: CatchUp[_Stored] = CatchUp(address, _append, _begin, limits)
+        self._topics: dict[bytes, dict[bytes, StoredPartition]] = {}  # by address
+        self._catchup: CatchUp[StoredPartition] = CatchUp(address, append, begin, limits)
         self._catchup.set_room(limits.uncommitted_records, limits.uncommitted_bytes)
         self._resume = float("-inf")  # a write failed; nothing is taken before this time
         self._next_heads = float("-inf")
@@ -87,6 +87,15 @@ class StoreRole:
     def positions(self) -> dict[tuple[bytes, bytes], tuple[int, int, int]]:
         """By (topic, partition): the first sequence, the committed end, and how far it is known to reach."""
         return {key: (stored.first, stored.committed, stored.end) for key, stored in self._partitions.items()}
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions."""
+        return len(self._partitions)
+
+    def lags(self) -> Iterator[int]:
+        """By how many records the log is behind with each partition that there is now."""
+        return (max(0, stored.end - stored.committed) for stored in list(self._partitions.values()))
 
     @property
     def fetches(self) -> int:
@@ -120,6 +129,17 @@ class StoreRole:
 
     # -- the log ------------------------------------------------------------------------------------
 
+    def know(self, topic: bytes, address: bytes, first: int, following: int) -> None:
+        """The log has the partition's records from ``first`` up to ``following``.
+
+        For a log that is read while the store runs already: what has been :meth:`stored` meanwhile counts.
+        """
+        stored = self._partitions.get((topic, address))
+        if stored is None:
+            self._add(topic, address, first, following)
+        else:
+            stored.first = max(stored.first, first)
+
     def lead(self, topic: bytes, address: bytes) -> None:
         """This process itself numbers the partition's records. It takes no place of what the mesh brings."""
         if (topic, address) not in self._led:
@@ -134,10 +154,11 @@ class StoreRole:
         """
         outputs: list[Output] = []
         stored = self._partition(topic, address)
+        if stored is not None:
+            self._give_back(stored, end)
         if stored is None or end <= stored.committed:
             return outputs
         stored.committed = stored.log_end = end
-        self._give_back(stored, end)
         if end > stored.next:
             self._catchup.advance(now, stored, end, outputs)
         stored.ack_interval = self._limits.ack_interval
@@ -145,16 +166,20 @@ class StoreRole:
         self._pump(now, outputs)
         return outputs
 
-    def not_stored(self, now: float, topic: bytes, address: bytes) -> list[Output]:
-        """An append failed. All that the log has not committed of the partition will be fetched again.
+    def not_stored(self, now: float, topic: bytes, address: bytes, end: int) -> list[Output]:
+        """The append up to ``end`` failed: what the log has not committed of the partition is fetched again.
 
-        Appends of the partition that are still under way must fail as well: they would leave a hole.
+        Appends behind it that are still under way must fail as well: they would leave a hole. They take room
+        until that is said.
         """
         stored = self._partitions.get((topic, address))
-        if stored is None:
+        failed = None if stored is None else stored.take_failed(end)
+        if stored is None or failed is None:
+            return []
+        self._catchup.room.give_back(failed.records, failed.size)
+        if failed.fails:
             return []
         self._resume = now + self._limits.write_pause
-        self._give_back(stored, LAST_SEQUENCE)
         self._catchup.restart(now, stored, stored.committed, self._limits.write_pause)
         return [Begin(topic, address, stored.committed)] if stored.log_end < stored.committed else []
 
@@ -185,7 +210,8 @@ class StoreRole:
         for stored in gone:
             self._give_back(stored, LAST_SEQUENCE)
         self._catchup.drop(gone)
-        self._topics[topic] = [stored for stored in self._topics[topic] if stored not in gone]
+        for stored in gone:
+            del self._topics[topic][stored.address]
         if not self._topics[topic]:
             del self._topics[topic]
 
@@ -232,9 +258,10 @@ class StoreRole:
             case Claim():
                 self._tell_end(command, unread, outputs)
             case GetHeads(topic, recipient) if recipient != self.address:
-                self._tell_heads(recipient, self._topics if topic == ALL_TOPICS else (topic,), outputs)
+                topics = list(self._topics) if topic == ALL_TOPICS else [topic]
+                self._tell_heads(recipient, topic, topics, outputs)
             case ConsumerHello(self.address, recipient, topics):
-                self._tell_heads(recipient, topics, outputs)
+                self._tell_heads(recipient, ALL_TOPICS, topics, outputs)
             case DirectHead(self.address, address, topic, sequence):
                 stored = self._heard_of(topic, address, sequence)
                 if stored is not None and stored.next <= sequence:
@@ -274,7 +301,7 @@ class StoreRole:
 
     # -- partitions ---------------------------------------------------------------------------------
 
-    def _partition(self, topic: bytes, address: bytes) -> _Stored | None:
+    def _partition(self, topic: bytes, address: bytes) -> StoredPartition | None:
         stored = self._partitions.get((topic, address))
         if stored is None:
             if len(self._partitions) - len(self._led) >= self._limits.partitions or not topic or not address:
@@ -283,13 +310,13 @@ class StoreRole:
             stored = self._add(topic, address, 0, 0)
         return stored
 
-    def _add(self, topic: bytes, address: bytes, first: int, following: int) -> _Stored:
-        stored = _Stored(topic, address, first, following, self._limits)
+    def _add(self, topic: bytes, address: bytes, first: int, following: int) -> StoredPartition:
+        stored = StoredPartition(topic, address, first, following, self._limits)
         self._partitions[topic, address] = stored
-        self._topics.setdefault(topic, []).append(stored)
+        self._topics.setdefault(topic, {})[address] = stored
         return stored
 
-    def _heard_of(self, topic: bytes, address: bytes, sequence: int) -> _Stored | None:
+    def _heard_of(self, topic: bytes, address: bytes, sequence: int) -> StoredPartition | None:
         """The head of a partition is ``sequence``."""
         if sequence >= LAST_SEQUENCE:
             return None
@@ -302,19 +329,16 @@ class StoreRole:
         if now >= self._resume:
             self._catchup.pump(now, outputs)
 
-    def _give_back(self, stored: _Stored, end: int) -> None:
+    def _give_back(self, stored: StoredPartition, end: int) -> None:
         """What was under way to the log below ``end`` takes no room any more."""
-        pending, catchup = stored.pending, self._catchup
-        while pending and pending[0][0] <= end:
-            _, records, size = pending.popleft()
-            catchup.room_records += records
-            catchup.room_bytes += size
+        for over in stored.take_pending(end):
+            self._catchup.room.give_back(over.records, over.size)
 
-    def _acknowledge(self, now: float, stored: _Stored) -> Output:
+    def _acknowledge(self, now: float, stored: StoredPartition) -> Output:
         stored.ack_due = now + stored.ack_interval
         return Ack(stored.address, stored.topic, stored.committed - 1, self.address)
 
-    def _acknowledge_again(self, now: float, stored: _Stored, outputs: list[Output]) -> None:
+    def _acknowledge_again(self, now: float, stored: StoredPartition, outputs: list[Output]) -> None:
         if now >= stored.ack_due and stored.committed:
             outputs.append(self._acknowledge(now, stored))
             stored.ack_interval = min(stored.ack_interval * 2, self._limits.longest_ack_interval)
@@ -347,46 +371,23 @@ class StoreRole:
         count = max(0, min(end - sample, self._limits.sample_records))
         outputs.append(End(claimant, partition, topic, end, self.address, first=sample, count=count))
 
-    def _tell_heads(self, recipient: bytes, topics: Iterable[bytes], outputs: list[Output]) -> None:
+    def _tell_heads(
+        self, recipient: bytes, asked: bytes, topics: Iterable[bytes], outputs: list[Output]
+    ) -> None:
+        heads = self._heads(recipient, topics)
+        at_once = self._limits.told_at_once
+        some = list(islice(heads, at_once))
+        outputs += some
+        if len(some) == at_once:
+            outputs.append(TellHeads(recipient, asked, heads))
+
+    def _heads(self, recipient: bytes, topics: Iterable[bytes]) -> Iterator[DirectHead]:
         for topic in dict.fromkeys(topics):  # a hello may repeat one 65 536 times
-            outputs += [
-                DirectHead(recipient, stored.address, topic, stored.committed - 1)
-                for stored in self._topics.get(topic, ())
-                if stored.committed
-            ]
+            for address, stored in list(self._topics.get(topic, {}).items()):
+                if stored.committed and self._partitions.get((topic, address)) is stored:
+                    yield DirectHead(recipient, address, topic, stored.committed - 1)
 
     def _ask_for_heads(self, now: float, outputs: list[Output]) -> None:
         outputs.append(GetHeads(ALL_TOPICS, self.address))
         self._next_heads = now + self._heads_interval
         self._heads_interval = min(self._heads_interval * 2, self._limits.longest_heads_interval)
-
-
-class _Stored(Follower):
-    """A partition: what is received of it (``next``), and what of that is in the log."""
-
-    __slots__ = ("ack_due", "ack_interval", "committed", "first", "log_end", "pending")
-
-    def __init__(self, topic: bytes, address: bytes, first: int, following: int, limits: Limits) -> None:
-        super().__init__(topic, address, following, limits.first_window, limits.guessed_record_bytes)
-        self.first = first
-        self.committed = following
-        self.pending: deque[tuple[int, int, int]] = deque()  # on the way into the log: (end, records, bytes)
-        self.log_end = following  # below `committed` while a Begin is not confirmed by a commit yet
-        self.ack_due = float("-inf")
-        self.ack_interval = limits.ack_interval
-
-    def lacks(self, sequence: int) -> bool:
-        """Whether it is looking for the record itself, and has been told that it is trimmed."""
-        return self.next <= sequence < self.trimmed and not (self.ahead and self.ahead_first <= sequence)
-
-
-def _append(stored: _Stored, first: int, contents: list[bytes], size: int) -> Output:
-    stored.pending.append((first + len(contents), len(contents), size))
-    return Append(stored.topic, stored.address, first, contents)
-
-
-def _begin(stored: _Stored, first: int, following: int) -> Output:
-    if stored.first == stored.committed:
-        stored.first = following  # there was nothing before
-    stored.committed = following
-    return Begin(stored.topic, stored.address, following)

@@ -226,7 +226,7 @@ def test_a_node_that_has_left_says_nothing_any_more(caplog):
         get_hub().run(node.subscribe, b"late")
         get_hub().run(node._give_room, 0, 0)
         assert staying.metrics()["endpoint_subscriptions"] == before
-        assert node not in endpoint._nodes
+        assert not endpoint._routes.of(node)
     assert caplog.text == ""
 
 

@@ -14,8 +14,7 @@ from mesh.children import until
 from mesh.peer import Peer
 
 from dafka import Consumer, Producer, Store, Tower
-from dafka.mesh import limits
-from dafka.mesh import store as store_node
+from dafka.mesh import limits, store_node
 from dafka.protocol.commands import Claim, DirectHead, DirectRecord, End, Fetch, GetHeads, Head, Record
 from dafka.roles import store as store_role
 from dafka.roles.limits import Limits
@@ -142,6 +141,24 @@ def test_a_store_does_not_say_where_a_partition_ends_while_its_records_wait_for_
         peer.send(Claim(PARTITION, asks, TOPIC, 0, numbering=False))
         told = peer.receive(End)
         assert (told.recipient, told.sequence) == (asks, 5)
+
+
+def test_what_waits_for_a_consumer_is_not_taken_when_the_next_producer_numbers_it_again(
+    little_room: None,
+) -> None:
+    with Tower() as tower, Peer(tower.addresses) as peer, Consumer(["hello"], tower=tower) as consumer:
+        peer.meet(b"Mhello", b"Hhello", b"C")
+        publish(peer, 0, 200)
+        until(lambda: consumer.metrics()["inbox_records"] == 50)
+        peer.send(Claim(PARTITION, b"1" * 32, TOPIC, 0, numbering=False))
+        told = peer.receive(End)
+        assert (told.recipient, told.sequence) == (b"1" * 32, 50)
+        assert take(consumer, 50) == list(range(50))
+        assert answer(peer, b"of the next one").sequence == 50
+        record = consumer.poll(20.0, 1)[0]
+        assert (record.sequence, record.value) == (50, b"of the next one")
+        # When all that waited has been read, records are taken as they come.
+        until(lambda: not consumer._node._role.has_reclaimed)
 
 
 def answer(peer: Peer, content: bytes) -> Fetch:

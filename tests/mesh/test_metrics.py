@@ -55,7 +55,7 @@ def test_what_is_discarded_is_told_by_cause():
 def test_without_prometheus_client_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(prometheus.MetricsUnavailableError, match=r"dafka\[metrics\]"):
-        prometheus.MetricsServer("store", dict, 0)
+        prometheus.MetricsServer(0)
 
 
 @pytest.mark.parametrize(
@@ -84,19 +84,23 @@ def read(url: str) -> str:
         return answer.read().decode()
 
 
-@pytest.mark.parametrize("tool", [["store", "db"], ["produce", "hello"], ["consume", "hello"], ["tower"]])
-def test_a_port_for_metrics_that_is_taken_is_named(tool, tmp_path):
+@pytest.mark.parametrize(
+    "tool", [["store", "db"], ["produce", "hello"], ["consume", "hello"], ["tower"], ["broker"]]
+)
+def test_a_port_for_metrics_that_is_taken_is_named_before_anything_starts(tool, tmp_path):
     pytest.importorskip("prometheus_client")
     with socket.create_server(("127.0.0.1", 0)) as taken, Tower() as tower:
         port = str(taken.getsockname()[1])
-        where = (
-            mesh(tower) if tool != ["tower"] else ["--sub", "tcp://127.0.0.1:*", "--pub", "tcp://127.0.0.1:*"]
-        )
+        where = {
+            "tower": ["--sub", "tcp://127.0.0.1:*", "--pub", "tcp://127.0.0.1:*"],
+            "broker": ["--listen", "127.0.0.1:0", "--data", str(tmp_path / "db")],
+        }.get(tool[0], mesh(tower))
         tool = [tool[0], str(tmp_path / "db")] if tool[0] == "store" else tool
         done = run(*tool, "--metrics-port", port, *where)
     assert done.returncode == 1
-    assert f"Error: metrics cannot be served on 127.0.0.1:{port}: " in done.stderr
+    assert done.stderr.startswith(f"Error: metrics cannot be served on 127.0.0.1:{port}: ")
     assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_daemons_serve_their_metrics_to_prometheus(tmp_path):

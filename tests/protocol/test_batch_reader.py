@@ -22,7 +22,7 @@ from dafka.protocol import batch_reader, compression
 from dafka.protocol.batch import CODECS, HEADER_OCTETS, BatchError, read_header, with_offset
 from dafka.protocol.batch_reader import Columns, decode_batch
 from dafka.protocol.batch_writer import encode_batch
-from dafka.protocol.varint import encode_varint
+from dafka.protocol.varint import decode_varint, encode_varint
 
 Record = tuple[int, "bytes | None", "bytes | None", Any]
 
@@ -162,6 +162,16 @@ def test_any_buffer_is_read_into_bytes(kind: type) -> None:
 )
 def test_records_that_are_not_as_they_say_are_a_batch_error(body: bytes, count: int) -> None:
     assert cause(assembled(body, count)) in ("count", "records", "offsets")
+
+
+@pytest.mark.parametrize("size", [1, 100, 10_000])  # whose lengths take one, two and three octets
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_a_record_of_a_negative_length_is_a_batch_error(size: int, count: int) -> None:
+    records = [record(offset=number, value=encode_varint(size) + bytes(size)) for number in range(count)]
+    assert len(decode_batch(assembled(b"".join(records), count)).values) == count
+    length, start = decode_varint(records[-1], 0)
+    records[-1] = encode_varint(-length - 1) + records[-1][start:]
+    assert cause(assembled(b"".join(records), count)) == "records"
 
 
 def test_a_bogus_count_makes_nothing() -> None:

@@ -200,20 +200,29 @@ def address(number: int) -> bytes:
     return b"%032d" % number
 
 
-def test_fetches_under_way_share_the_room():
-    role = consumer(room=25)
+def knowing(partitions: int, room: int, limits: Limits = LIMITS) -> ConsumerRole:
+    """A consumer that has record 0 of so many partitions, and room for as many records as are said."""
+    role = consumer(limits)
+    for number in range(partitions):
+        role.receive_run(0.0, run(0, 1, address=address(number)))
+    role.set_room(0.0, room, 10**9)
+    return role
+
+
+def test_fetches_under_way_share_half_of_the_room():
+    role = knowing(5, room=26)
     sizes = []
     for number in range(5):
         sizes += [end - first for first, end in asked(role.receive(0.0, head(99, address(number))))]
-    assert sizes == [10, 10, 5]
+    assert sizes == [10, 3]
 
 
 def test_who_waits_for_credit_gets_it_in_turn():
-    role = consumer(LIMITS._replace(fetches=1))
+    role = knowing(3, room=1000, limits=LIMITS._replace(fetches=1))
     for number in range(3):
-        role.receive(0.0, head(29, address(number)))
+        role.receive(0.0, head(30, address(number)))
     turns = []
-    outputs = role.receive_run(0.1, direct(0, 10, address(0)))
+    outputs = role.receive_run(0.1, direct(1, 11, address(0)))
     while fetches := [out for out in outputs if isinstance(out, Fetch)]:
         (fetch,) = fetches
         turns.append(int(fetch.partition))
@@ -222,24 +231,47 @@ def test_who_waits_for_credit_gets_it_in_turn():
 
 
 def test_live_records_do_not_take_the_room_set_aside_for_an_answer():
-    role = consumer(room=10)
-    role.receive_run(0.0, run(0, 1, address=address(2)))
-    role.receive(0.0, head(7, address(1)))
-    assert given(role.receive_run(0.1, run(1, 5, address=address(2)))) == [(1, 2)]
-    assert given(role.receive_run(0.1, direct(0, 8, address(1)))) == [(0, 8)]
+    role = knowing(2, room=16)
+    assert asked(role.receive(0.0, head(8, address(1)))) == [(1, 9)]
+    assert given(role.receive_run(0.1, run(1, 20, address=address(0)))) == [(1, 9)]
+    assert given(role.receive_run(0.1, direct(1, 9, address(1)))) == [(1, 9)]
+
+
+def test_live_records_find_room_whatever_is_fetched():
+    role = knowing(1, room=1000)
+    for number in range(2000):
+        role.receive(0.0, head(99, b"I" * 24 + b"%08d" % number))
+    assert role.fetches == 500
+    assert given(role.receive_run(0.1, run(1, 501, address=address(0)))) == [(1, 501)]
+
+
+def test_a_known_partition_does_not_wait_for_those_that_nothing_has_come_of():
+    role = knowing(1, room=1000)
+    for number in range(2000):
+        role.receive(0.0, head(99, b"I" * 24 + b"%08d" % number))
+    assert asked(role.receive_run(0.5, run(2, 3, address=address(0)))) == []
+    assert next(out.partition for out in role.tick(1.0) if isinstance(out, Fetch)) == address(0)
+
+
+def test_a_partition_that_nothing_has_come_of_is_asked_for_so_little_that_all_fetches_find_credit():
+    role = consumer(LIMITS._replace(fetches=50, first_window=1000, largest_window=1000), room=1000)
+    fetches = []
+    for number in range(60):
+        fetches += asked(role.receive(0.0, head(999, address(number))))
+    assert fetches == [(0, 10)] * 50
 
 
 def test_a_lost_fetch_gives_its_credit_back():
-    role = consumer(room=10)
-    role.receive(0.0, head(99, address(1)))
+    role = knowing(3, room=20)
+    assert asked(role.receive(0.0, head(99, address(1)))) == [(1, 11)]
     assert role.receive(0.0, head(99, address(2))) == []
-    assert [out.partition for out in role.tick(1.0)] == [address(2)]
-    assert [out.partition for out in role.tick(2.0)] == [address(1), address(2)]  # asking for less now
+    assert [(out.partition, out.count) for out in role.tick(1.0)] == [(address(2), 10)]
+    assert [(out.partition, out.count) for out in role.tick(2.0)] == [(address(1), 5), (address(2), 5)]
 
 
 def test_no_fetch_is_sent_into_less_room_than_a_record_while_others_may_use_it_up():
     role = consumer()
-    role.set_room(0.0, 100, 300)  # a record is thought to have 256 bytes
+    role.set_room(0.0, 100, 600)  # a record is thought to have 256 bytes
     assert asked(role.receive(1.0, head(0, address(1)))) == [(0, 1)]
     assert asked(role.receive(1.0, head(0, address(2)))) == []
     assert asked(role.receive_run(1.1, direct(0, 1, address(1)))) == [(0, 1)]
@@ -319,10 +351,10 @@ def test_what_is_kept_waits_for_room():
 def test_records_far_from_the_next_one_are_not_kept():
     role = consumer(LIMITS._replace(ahead_distance=100))
     role.receive_run(0.0, run(101, 105))
-    assert role._catchup._ahead_records == 0
+    assert role._catchup._ahead.records == 0
     role.receive_run(0.0, direct(0, 1))
     role.receive_run(0.0, run(101, 105))
-    assert role._catchup._ahead_records == 4
+    assert role._catchup._ahead.records == 4
 
 
 def test_what_is_kept_is_bounded_for_one_partition_and_for_all():
@@ -331,11 +363,11 @@ def test_what_is_kept_is_bounded_for_one_partition_and_for_all():
     for number in range(4):
         role.receive_run(0.0, run(1, 5, address=address(number)))
         role.receive_run(0.0, run(5, 9, address=address(number)))
-    assert role._catchup._ahead_records == 12
+    assert role._catchup._ahead.records == 12
     role = consumer(limits)
     role.receive_run(0.0, Run(None, PARTITION, TOPIC, 1, [b"x" * 60]))
     role.receive_run(0.0, Run(None, PARTITION, TOPIC, 2, [b"x" * 60]))
-    assert role._catchup._ahead_bytes == 60
+    assert role._catchup._ahead.bytes == 60
 
 
 def test_what_is_kept_is_given_up_when_nobody_fills_the_gap():
@@ -343,7 +375,7 @@ def test_what_is_kept_is_given_up_when_nobody_fills_the_gap():
     role.receive_run(0.0, run(1, 5))
     for step in range(1, 100):
         role.tick(step / 10)
-    assert (role._catchup._ahead_records, role._catchup._ahead_bytes) == (0, 0)
+    assert (role._catchup._ahead.records, role._catchup._ahead.bytes) == (0, 0)
     outputs = role.receive_run(10.0, direct(0, 1))
     assert (given(outputs), asked(outputs)) == ([(0, 1)], [(1, 3)])
 
@@ -358,8 +390,9 @@ def test_accounts_are_even_when_everything_has_come():
             role.receive_run(0.1, direct(0, 7, address(number)))
     catchup = role._catchup
     assert role.lag == 0
-    assert (catchup._ahead_records, catchup._ahead_bytes) == (0, 0)
-    assert (catchup._reserved_records, catchup._reserved_bytes, catchup._under_way) == (0, 0, 0)
+    room = catchup.room
+    assert (catchup._ahead.records, catchup._ahead.bytes) == (0, 0)
+    assert (room.reserved_records, room.reserved_bytes, catchup._under_way) == (0, 0, 0)
     role.tick(100.0)
     assert not catchup._alarms
 
@@ -369,9 +402,5 @@ def test_a_tick_costs_nothing_for_partitions_that_are_up_to_date():
     for number in range(10_000):
         role.receive_run(0.0, run(0, 1, address=address(number)))
     catchup = role._catchup
-    assert (len(catchup._alarms), len(catchup._waiting) + len(catchup._again), len(catchup._paused)) == (
-        0,
-        0,
-        0,
-    )
+    assert (len(catchup._alarms), len(catchup._queue), len(catchup._paused)) == (0, 0, 0)
     assert role.tick(1.0) == []

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dafka.protocol.commands import (
+    Claim,
     ConsumerHello,
     DirectHead,
     DirectRecord,
+    End,
     Fetch,
     GetHeads,
     Head,
@@ -31,7 +33,7 @@ TOPIC = b"hello"
 
 
 def consumer(
-    offset_reset: str = "earliest", topics=(TOPIC,), room=(10_000, 10_000_000), **options
+    offset_reset: str = "earliest", topics=(TOPIC,), room=(1_000_000, 10**9), **options
 ) -> ConsumerRole:
     role = ConsumerRole(ME, offset_reset=offset_reset, **options)
     role.set_room(0.0, *room)
@@ -230,7 +232,7 @@ def test_without_room_nothing_is_asked_for_or_given():
     assert role.receive(1.0, Head(PARTITION, TOPIC, 9)) == []
     assert role.receive_run(1.0, live(0, b"0")) == [Hold(live(0, b"0"))]
     assert role.receive_run(1.0, direct(0, b"0")) == []
-    assert role.set_room(2.0, 4, 1000) == [fetch(0, 3)]  # of records of about 256 bytes
+    assert role.set_room(2.0, 4, 1000) == [fetch(0, 1)]
 
 
 def test_no_more_is_given_than_there_is_room_for():
@@ -268,7 +270,7 @@ def test_room_is_used_up_until_it_is_said_anew():
     role.receive_run(1.0, live(0, b"0"))
     assert role.receive_run(1.0, live(1, b"1", b"2")) == [deliver(1, b"1"), Hold(live(2, b"2"))]
     role.receive(1.0, Head(PARTITION, TOPIC, 3))
-    assert role.set_room(2.0, 2, 1000) == [fetch(2, 2)]
+    assert role.set_room(2.0, 4, 1000) == [fetch(2, 2)]
 
 
 def test_when_records_kept_behind_a_gap_use_up_the_room_nothing_is_asked_for():
@@ -277,11 +279,11 @@ def test_when_records_kept_behind_a_gap_use_up_the_room_nothing_is_asked_for():
     assert role.receive_run(1.1, direct(0, b"0")) == [deliver(0, b"0"), deliver(1, b"1")]
     role.receive(1.2, Head(PARTITION, TOPIC, 9))
     assert role.set_room(1.3, 1, 1000) == [deliver(2, b"2")]
-    assert role.set_room(1.4, 5, 1000) == [fetch(3, 5)]
+    assert role.set_room(1.4, 10, 1000) == [fetch(3, 5)]
 
 
 def test_what_one_fetch_set_aside_is_not_taken_by_the_guess_of_another():
-    role = consumer(room=(100, 300), limits=Limits(guessed_record_bytes=256))
+    role = consumer(room=(100, 600), limits=Limits(guessed_record_bytes=256))
     role.receive_run(1.0, live(0, b"0", b"1"))
     assert role.receive(1.1, Head(PARTITION, TOPIC, 5)) == [fetch(2, 4)]  # of records of 2 bytes or so
     # Two of 256 bytes would be more than there is.
@@ -416,6 +418,57 @@ def test_trimmed_means_nothing_to_a_consumer_that_has_come_further():
     assert not any(isinstance(output, Gap) for output in role.tick(9.0))
 
 
+# -- a partition that is claimed --------------------------------------------------------------------
+
+
+def claim(claimant: bytes) -> Claim:
+    return Claim(PARTITION, claimant, TOPIC, 0, False)
+
+
+def test_a_producer_that_claims_a_partition_is_told_how_far_it_has_been_read():
+    role = consumer()
+    assert role.receive(1.0, claim(b"N1")) == []
+    role.receive_run(1.0, live(0, b"0", b"1"))
+    assert role.receive(1.1, claim(b"N1")) == [End(b"N1", PARTITION, TOPIC, 2, b"")]
+
+
+def test_what_waits_unread_of_the_producer_before_is_not_taken_but_fetched():
+    role = consumer()
+    role.receive_run(1.0, live(0, b"0", b"1"))
+    assert role.receive(1.1, claim(b"N2"), unread=True) == [End(b"N2", PARTITION, TOPIC, 2, b"")]
+    assert role.receive_run(1.2, live(2, b"before", b"before")) == [fetch(2, 2)]
+    assert role.receive_run(1.3, live(0, b"0", address=PARTITION2)) == [
+        deliver(0, b"0", address=PARTITION2)
+    ]
+    assert role.receive_run(1.4, direct(2, b"stored")) == [deliver(2, b"stored")]
+
+
+def test_what_waits_unread_of_a_partition_that_it_does_not_know_yet_is_fetched_as_well():
+    role = consumer()
+    assert role.receive(1.0, claim(b"N2"), unread=True) == []
+    assert role.receive_run(1.1, live(0, b"before")) == [fetch(0, 1)]
+    role.unsubscribe(1.2, TOPIC)
+    assert not role.has_reclaimed
+
+
+def test_when_all_that_waited_is_read_records_are_taken_again():
+    role = consumer()
+    role.receive_run(1.0, live(0, b"0"))
+    role.receive(1.1, claim(b"N2"), unread=True)
+    assert role.has_reclaimed
+    role.read_up()
+    assert not role.has_reclaimed
+    assert role.receive_run(1.2, live(1, b"1")) == [deliver(1, b"1")]
+
+
+def test_a_producer_that_claims_its_partition_again_changes_nothing():
+    role = consumer()
+    role.receive_run(1.0, live(0, b"0"))
+    role.receive(1.1, claim(b"N2"))
+    role.receive(9.0, claim(b"N2"), unread=True)
+    assert role.receive_run(9.1, live(1, b"1")) == [deliver(1, b"1")]
+
+
 # -- leaving, limits --------------------------------------------------------------------------------
 
 
@@ -432,10 +485,10 @@ def test_unsubscribing_forgets_the_topic():
 
 
 def test_unsubscribing_gives_the_credit_of_its_fetches_to_others():
-    role = consumer(topics=(TOPIC, b"other"), room=(5, 10_000))
+    role = consumer(topics=(TOPIC, b"other"), room=(2, 10_000))
     assert len(role.receive(1.0, Head(PARTITION, b"other", 9))) == 1
     assert role.receive(1.0, Head(PARTITION, TOPIC, 9)) == []
-    assert role.unsubscribe(1.1, b"other")[2:] == [fetch(0, 5)]
+    assert role.unsubscribe(1.1, b"other")[2:] == [fetch(0, 1)]
 
 
 def test_the_table_of_partitions_is_bounded():

@@ -136,8 +136,8 @@ def test_a_failed_write_is_fetched_again_after_a_pause():
     role.stored(0.0, TOPIC, PARTITION, 1)
     role.receive_run(0.1, live(1, b"1"))
     role.receive_run(0.1, live(2, b"2"))
-    assert role.not_stored(0.2, TOPIC, PARTITION) == []
-    assert role.not_stored(0.2, TOPIC, PARTITION) == []  # the second append, behind the first
+    assert role.not_stored(0.2, TOPIC, PARTITION, 2) == []
+    assert role.not_stored(0.2, TOPIC, PARTITION, 3) == []  # the second append, behind the first
     assert role.receive_run(0.5, live(3, b"3")) == [Hold(live(3, b"3"))]
     role.receive(0.5, Head(PARTITION2, TOPIC, 0))
     assert role.tick(0.9) == []
@@ -146,6 +146,43 @@ def test_a_failed_write_is_fetched_again_after_a_pause():
         fetch(0, 1, PARTITION2),
     ]
     assert role.receive_run(1.4, direct(1, b"1", b"2")) == [append(1, b"1", b"2")]
+
+
+def after_a_failed_write(*, room: int = 4) -> StoreRole:
+    """The first of two appends has failed, and the second is under way."""
+    role = store(limits=Limits(uncommitted_records=room, guessed_record_bytes=1, write_pause=1.0))
+    role.receive_run(0.0, live(0, b"0", b"1"))
+    role.receive_run(0.0, live(2, b"2", b"3"))
+    role.not_stored(0.1, TOPIC, PARTITION, 2)
+    return role
+
+
+def test_appends_behind_one_that_has_failed_take_room_until_they_are_over():
+    role = after_a_failed_write()
+    role.tick(1.2)
+    assert role.receive_run(1.3, direct(0, b"0", b"1", b"2")) == [append(0, b"0", b"1")]
+    assert role.not_stored(1.4, TOPIC, PARTITION, 4) == []  # the second append, behind the first
+    role.tick(2.5)
+    assert append(2, b"2", b"3") in role.receive_run(2.6, direct(2, b"2", b"3"))
+
+
+def test_an_append_that_fails_behind_another_does_not_stop_what_has_been_fetched_since():
+    role = after_a_failed_write(room=100)
+    role.tick(1.2)
+    assert append(0, b"0", b"1") in role.receive_run(1.3, direct(0, b"0", b"1"))
+    assert role.not_stored(1.4, TOPIC, PARTITION, 4) == []  # the second append, behind the first
+    assert role.stored(1.5, TOPIC, PARTITION, 2) == [ack(1)]
+    assert append(2, b"2", b"3") in role.receive_run(1.6, direct(2, b"2", b"3"))  # no pause
+
+
+def test_nothing_is_left_out_while_an_append_is_under_way_that_will_fail():
+    role = after_a_failed_write()
+    role.tick(1.2)
+    role.receive(1.3, Trimmed(ME, PARTITION, TOPIC, 4, OTHER_STORE))
+    assert not any(isinstance(out, Begin) for out in role.tick(1.8))
+    role.not_stored(1.9, TOPIC, PARTITION, 4)
+    role.receive(2.0, Trimmed(ME, PARTITION, TOPIC, 4, OTHER_STORE))
+    assert Begin(TOPIC, PARTITION, 4) in [out for now in (2.4, 2.9) for out in role.tick(now)]
 
 
 def test_what_is_not_committed_is_bounded():
@@ -158,7 +195,7 @@ def test_what_is_not_committed_is_bounded():
     role = store(limits=Limits(uncommitted_bytes=10))
     taken, left = append(0, b"x" * 8, b"y" * 8), Hold(live(2, b"z"))
     assert role.receive_run(0.0, live(0, b"x" * 8, b"y" * 8, b"z")) == [taken, left]
-    role.not_stored(0.1, TOPIC, PARTITION)
+    role.not_stored(0.1, TOPIC, PARTITION, 2)
     assert [out for out in role.tick(1.3) if isinstance(out, Fetch)] == [fetch(0, 1)]
 
 
@@ -339,11 +376,11 @@ def test_a_beginning_is_said_again_until_the_log_has_a_record_there():
     role.receive(1.1, Trimmed(ME, PARTITION, TOPIC, 6, OTHER_STORE))
     role.tick(1.4)
     role.receive_run(1.5, direct(6, b"6"))
-    assert role.not_stored(1.6, TOPIC, PARTITION) == [Begin(TOPIC, PARTITION, 6)]
+    assert role.not_stored(1.6, TOPIC, PARTITION, 7) == [Begin(TOPIC, PARTITION, 6)]
     role.tick(2.7)
     assert role.receive_run(2.8, direct(6, b"6")) == [append(6, b"6")]
     assert role.stored(2.9, TOPIC, PARTITION, 7) == [ack(6)]
-    assert role.not_stored(3.0, TOPIC, PARTITION) == []
+    assert role.not_stored(3.0, TOPIC, PARTITION, 7) == []
 
 
 def test_nothing_is_left_out_while_records_are_on_their_way_to_the_log():
@@ -438,3 +475,37 @@ def test_a_partition_that_was_deleted_for_good_is_forgotten():
     assert role.positions == {}
     asked = [one for step in range(100) for one in role.tick(2.0 + step) if isinstance(one, Fetch)]
     assert asked == []
+
+
+def test_very_many_heads_are_told_some_at_a_time():
+    limits = Limits(told_at_once=10)
+    names = [b"%032d" % number for number in range(25)]
+    role = StoreRole(ME, {(TOPIC, name): (0, 5) for name in names}, limits=limits)
+    *first, rest = role.receive(1.0, GetHeads(TOPIC, CONSUMER))
+    assert first == [DirectHead(CONSUMER, name, TOPIC, 4) for name in names[:10]]
+    assert rest[:2] == (CONSUMER, TOPIC)
+    role.forget(TOPIC, [names[11]])  # what is said is what holds when it is said
+    role.stored(1.0, TOPIC, names[12], 9)
+    told = list(rest.heads)
+    assert told[:2] == [DirectHead(CONSUMER, names[10], TOPIC, 4), DirectHead(CONSUMER, names[12], TOPIC, 8)]
+    assert [head.address for head in told] == [names[10], *names[12:]]
+
+
+def test_heads_of_all_topics_and_of_a_hello_are_told_some_at_a_time_too():
+    limits = Limits(told_at_once=2)
+    role = StoreRole(ME, {(b"t%d" % number, PARTITION): (0, 1) for number in range(5)}, limits=limits)
+    for question in (
+        GetHeads(ALL_TOPICS, CONSUMER),
+        ConsumerHello(ME, CONSUMER, tuple(b"t%d" % number for number in range(5))),
+    ):
+        *first, rest = role.receive(1.0, question)
+        assert [head.topic for head in (*first, *rest.heads)] == [b"t0", b"t1", b"t2", b"t3", b"t4"]
+
+
+def test_a_log_that_is_learned_of_late_takes_nothing_back():
+    role = StoreRole(ME)
+    role.lead(TOPIC, PARTITION)
+    role.stored(1.0, TOPIC, PARTITION, 7)
+    role.know(TOPIC, PARTITION, 3, 5)
+    role.know(TOPIC, PARTITION2, 1, 4)
+    assert role.positions == {(TOPIC, PARTITION): (3, 7, 7), (TOPIC, PARTITION2): (1, 4, 4)}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dafka.roles.consumer import ConsumerRole
+from dafka.roles.follower import Follower
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import Deliver, Gap
 
 from .nodes import Node
-from .rules import Key, check_skip, is_content_of, require
+from .rules import PLENTY, Key, Violation, check_skip, is_content_of, require, run_of
 from .tables import check_tables
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class ConsumerNode(Node):
         )
         for sequence, content in enumerate(output.contents, output.first):
             require(is_content_of(content, output.address, sequence), f"{self} is given {content!r}")
+            self._check_run(key, sequence, content)
         self.positions[key] = output.first + len(output.contents)
         self.inbox += map(len, output.contents)
         require(len(self.inbox) <= self.room_records, f"{self} is given more records than it has room for")
@@ -102,6 +104,25 @@ class ConsumerNode(Node):
             self._taking = True
             self._take_later()
         return True
+
+    def _check_run(self, key: Key, sequence: int, content: bytes) -> None:
+        """What the user is given is not numbered again by a later producer that has asked this consumer.
+
+        But for what a store has that was away at the time.
+        """
+        for begin in self.network.begins.get(key, ()):
+            again = run_of(content) < begin.run and begin.first <= sequence and self in begin.heard
+            if again and not any(store.has_stored(key, sequence, content) for store in self.network.stores):
+                raise Violation(f"{self} is given {content!r} of {key}, and {begin} has numbered it again")
+
+    @property
+    def is_half_full(self) -> bool:
+        return len(self.inbox) >= self.room_records // 2 or sum(self.inbox) >= self.room_bytes // 2
+
+    def follower(self, key: Key) -> Follower | None:
+        if not self.alive or self.room_records < PLENTY or self.room_bytes < PLENTY:
+            return None
+        return self.role._topics.get(key[0], {}).get(key[1])
 
     def _expected(self, key: Key, first: int) -> int:
         start = self.offsets.get(key[1], 0 if self.earliest else first)
@@ -121,6 +142,11 @@ class ConsumerNode(Node):
         if self.inbox and not self._taking:
             self._taking = True
             self._take_later()
+
+    def tick(self, now: float) -> None:
+        super().tick(now)
+        if not self._lane:
+            self.role.read_up()
 
     def check(self) -> None:
         check_tables(self, self.limits)

@@ -9,6 +9,7 @@ from dafka.roles.claim import PartitionClaim
 from dafka.roles.limits import Limits
 from dafka.roles.producer import ProducerRole
 
+from .network import Begin
 from .nodes import ProducerNode
 from .rules import SETTLED, content_of, note_gone, require
 
@@ -102,6 +103,7 @@ class NamedProducer(ProducerNode):
             require(answered + plain >= max(1, role.min_stores), f"{self} has asked {answered} stores only")
             if self.claim.found.witnessed:  # consumers have seen records that died with their producer
                 note_gone(network, self.key, start)
+            self._note_begin(start, contested)
             role.begin(network.now, self.claim.found)
             self._checked = start
         if contested:
@@ -115,12 +117,20 @@ class NamedProducer(ProducerNode):
                 )
             self._checked = max(self._checked, role.first_unacknowledged)
 
+    def _note_begin(self, start: int, contested: bool) -> None:
+        network, settled = self.network, self.network.now - SETTLED / 2
+        if not contested and network.calm_since <= settled:
+            heard = frozenset(node for node in network.consumers if network.are_linked(self, node, settled))
+            network.begins.setdefault(self.key, []).append(Begin(self.run, start, heard))
+
     def _is_held(self, store: Any, sequence: int) -> bool:
         partition = store.log.get(self.key)
         if partition is None:
             return False
         held = partition.records.get(sequence)
-        return held == self.content_of(sequence) or (held is None and sequence < partition.next)
+        if held is None or store.plain:  # of those only the numbers can be compared
+            return sequence < partition.next
+        return bool(held == self.content_of(sequence))
 
     def check_twin(self, other: NamedProducer, since: float) -> None:
         """Two that have been running and connected for a while have found each other out."""

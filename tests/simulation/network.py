@@ -20,8 +20,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dafka.protocol.commands import Command
-from dafka.protocol.framing import Framing, decode, encode, zmq_topic
-from dafka.protocol.runs import Run, RunReader, encode_run
+from dafka.protocol.framing import Framing, decode, encode
+from dafka.protocol.runs import Run, RunReader, encode_run, topic_of
 
 from .nodes import Node, ProducerNode, TowerNode
 
@@ -48,6 +48,14 @@ class Faults(NamedTuple):
 CALM = Faults()
 
 
+class Begin(NamedTuple):
+    """The ``run``-th producer of a partition begins at ``first``; ``heard`` are consumers it could ask."""
+
+    run: int
+    first: int
+    heard: frozenset[Node]
+
+
 class Network:
     """Everything that will happen, by time, and who hears whom."""
 
@@ -68,6 +76,8 @@ class Network:
         """By (topic, partition): records below were let go of somewhere, by retention or by ``forget``."""
         self.answered: dict[bytes, dict[StoreNode, None]] = {}
         """By the claimant of a partition: the stores that have told it what they have."""
+        self.begins: dict[tuple[bytes, bytes], list[Begin]] = {}
+        """By (topic, partition): where later producers of it have begun."""
         self.messages = 0
         self.digest = 0
         self.trace: Callable[[str], None] | None = None
@@ -212,7 +222,7 @@ class Network:
 
     def publish(self, sender: Node, item: Item) -> None:
         """To everybody whose subscriptions the publisher knows."""
-        topic = _topic(item)
+        topic = topic_of(item)
         for node, prefixes in sender.listeners.items():
             if topic.startswith(prefixes):
                 for message in self._survivors(item):
@@ -269,12 +279,6 @@ class Network:
             yield piece
             if self.random.random() < self.faults.doubling:
                 yield piece
-
-
-def _topic(item: Item) -> bytes:
-    if isinstance(item, Run):
-        return b"M" + item.topic if item.recipient is None else b"D" + item.recipient
-    return zmq_topic(item)
 
 
 def _through_frames(item: Item, framing: Framing) -> list[Item]:

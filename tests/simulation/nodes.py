@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dafka.protocol.beacons import NodeBeacon
-from dafka.protocol.commands import Fetch, Head, Trimmed
+from dafka.protocol.commands import Claim, Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
+from dafka.roles.follower import Follower
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import Limits
 from dafka.roles.outputs import Connect, Disconnect, HearAnswers, Hold, Subscribe, Unsubscribe
@@ -20,7 +21,7 @@ from dafka.roles.peers import PeersRole
 from dafka.roles.producer import ProducerRole
 from dafka.roles.tower import TowerRole
 
-from .rules import content_of, note_gone, require
+from .rules import Key, content_of, expect_prompt, note_gone, require
 from .tables import check_tables
 
 if TYPE_CHECKING:
@@ -155,6 +156,15 @@ class Node:
         """Every other node does; the rest fetch it later."""
         return bool(self.number % 2)
 
+    @property
+    def is_half_full(self) -> bool:
+        """Whether half of the room for records is in use; the other half may be set aside for fetches."""
+        return True
+
+    def follower(self, key: Key) -> Follower | None:
+        """How far it has come with a partition; None if it has none of it, or is slow for want of room."""
+        return None
+
     def resume(self) -> None:
         """There may be room again for what waits."""
         waiting, self._lane = self._lane, deque()
@@ -163,13 +173,16 @@ class Node:
         self._lane.extend(waiting)
 
     def _hold(self, run: Run) -> None:
+        require(self.is_half_full, f"{self} has no room for {run.first} and is not half full")
         if self.keeps_what_it_has_no_room_for:
             self._lane.appendleft(run)
         else:
             self._receive(self.network.now, Head(run.address, run.topic, run.next - 1))
 
     def _receive(self, now: float, item: Any) -> None:
-        if not isinstance(item, Run):
+        if isinstance(item, Claim) and self._lane:
+            self.carry(self.role.receive(now, item, unread=True))
+        elif not isinstance(item, Run):
             self.carry(self.role.receive(now, item))
         elif hasattr(self.role, "receive_run"):
             self.carry(self.role.receive_run(now, item))
@@ -247,6 +260,7 @@ class ProducerNode(Node):
         if self.alive and self.may_send():
             first = self.role.next_sequence
             contents = [self.content_of(first + index) for index in range(records)]
+            expect_prompt(self.network, self, first, first + records)
             self.carry([self.role.publish(self.network.now, contents)])
             if self.memory is not None and self.role.retained_bytes > self.memory:
                 self.forget()
@@ -321,6 +335,26 @@ class _Silent:
 
     def receive(self, now: float, item: Any) -> list[Any]:
         return []
+
+
+class IntruderNode(Node):
+    """A node that tells of partitions that do not exist, so that others ask for what nobody sends."""
+
+    name = "intruder"
+    LARGEST = 100_000  # records that it tells of in one of them
+
+    def __init__(self, network: Network, topics: list[bytes]) -> None:
+        super().__init__(network)
+        self.role = _Silent()
+        self.topics = topics
+        self._told = 0
+
+    def tell(self, partitions: int) -> None:
+        for _ in range(partitions):
+            self._told += 1
+            sequence = self.network.random.randrange(self.LARGEST)
+            topic = self.network.random.choice(self.topics)
+            self.network.publish(self, Head(b"I" * 24 + b"%08d" % self._told, topic, sequence))
 
 
 class FloodNode(Node):

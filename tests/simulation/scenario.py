@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 
 from dafka.roles.limits import Limits
@@ -9,7 +10,7 @@ from dafka.roles.limits import Limits
 from .consumer_node import ConsumerNode
 from .named_producer import NamedProducer
 from .network import CALM, Faults, Network
-from .nodes import FloodNode, Node, ProducerNode, TowerNode
+from .nodes import FloodNode, IntruderNode, Node, ProducerNode, TowerNode
 from .rules import Violation, require
 from .store_node import StoreNode
 
@@ -31,9 +32,12 @@ TIGHT = Limits(
     all_ahead_records=40,
     uncommitted_records=50,
     answer_records=20,
+    told_at_once=1,
 )
 # Stores that have no place for a partition say nothing of it, so the others wait out their patience.
 CROWDED = Limits(partitions=8, peers=64, commit_patience=5.0, store_patience=6.0)
+# So that the fetches of partitions that do not exist can use up what there is of everything.
+INTRUDED = Limits(fetches=20, uncommitted_records=2000)
 TOPICS = [b"hello", b"hello2"]  # ZeroMQ, which compares prefixes, delivers both to who wants the first
 
 
@@ -76,6 +80,10 @@ def build(seed: int) -> Network:
     network.through_frames = chance.random() < 0.2
     crowded = chance.random() < 0.1
     limits = CROWDED if crowded else chance.choice([Limits(), TIGHT])
+    more = random.Random(f"more {seed}")
+    intruded = not crowded and more.random() < 0.15
+    if intruded:
+        limits = INTRUDED
     for number in range(chance.choice([1, 1, 2])):
         TowerNode(network, number)
     _add_stores(network, limits)
@@ -93,7 +101,28 @@ def build(seed: int) -> Network:
             network.later(chance.uniform(2.0, FAULTS_END), flood.flood, 10)
     if network.calm_since:
         _add_faults(network)
+    if intruded:
+        _add_intruder(network, more)
+    if network.faults.failing_writes and more.random() < 0.6:
+        for store in network.stores:  # more is under way when the first write fails
+            store.commit_time = 2.0
+            network.later(FAULTS_END, setattr, store, "commit_time", 0.05)
+    named = [node for node in network.producers if isinstance(node, NamedProducer)]
+    keeping = [node for node in network.consumers if node.keeps_what_it_has_no_room_for]
+    if named and keeping and more.random() < 0.6:
+        _end_while_a_consumer_has_no_room(network, named[0], more.choice(keeping), more)
     return network
+
+
+def _add_intruder(network: Network, chance: random.Random) -> None:
+    """Partitions that do not exist, while there are faults and when there are none any more.
+
+    Not so many that a store gets to others only when those that look for the same have lost patience.
+    """
+    intruder = IntruderNode(network, TOPICS)
+    network.later(1.0, _join, network, intruder)
+    for _ in range(chance.randint(1, 3)):
+        network.later(chance.uniform(2.0, EVERYBODY_HERE - 6), intruder.tell, chance.choice([20, 50]))
 
 
 def _add_stores(network: Network, limits: Limits) -> None:
@@ -111,7 +140,7 @@ def _add_stores(network: Network, limits: Limits) -> None:
                 network.later(chance.uniform(6.0, EVERYBODY_HERE), store.trim)
     if len(network.stores) > 1 and chance.random() < 0.15:
         network.later(chance.uniform(8.0, FAULTS_END), chance.choice(network.stores).destroy)
-    if len(network.stores) > 1 and limits is not CROWDED and chance.random() < 0.3:
+    if len(network.stores) > 1 and limits not in (CROWDED, INTRUDED) and chance.random() < 0.3:
         _trim_before_one_that_catches_up(network)
 
 
@@ -166,9 +195,28 @@ def _add_named_producer(network: Network, limits: Limits) -> None:
     if len(network.stores) > 1 and chance.random() < 0.5:
         _hide_the_store_that_has_most(network, first)
     keeping = [store for store in network.stores if store.keeps_what_it_has_no_room_for]
-    quiet = limits is not CROWDED and not network.faults.failing_writes
+    quiet = limits not in (CROWDED, INTRUDED) and not network.faults.failing_writes
     if keeping and quiet and chance.random() < 0.5:
         _end_while_a_store_has_no_room(network, first, chance.choice(keeping))
+
+
+def _end_while_a_consumer_has_no_room(
+    network: Network, producer: NamedProducer, consumer: ConsumerNode, chance: random.Random
+) -> None:
+    """Its last records reach no store, and wait for the user of a consumer while it comes back."""
+    consumer.room_records = 20
+    network.later(5.0, consumer.subscribe, producer.key[0])
+    at = chance.uniform(6.0, 10.0)
+    for store in network.stores:
+        network.later(at, network.cut, producer, store, 2.0)
+    network.later(at, setattr, consumer, "longest_break", 6.0)
+    for step in range(12):
+        network.later(at + 0.01 * step, producer.send, 3)
+    network.later(at + 0.5, network.kill, producer)
+    network.later(at + chance.uniform(0.5, 2.0), _revive, network, producer)
+    for _ in range(5):
+        network.later(at + chance.uniform(3.0, 6.0), producer.send, 3)
+    network.later(at + 6.0, setattr, consumer, "longest_break", 0.05)
 
 
 def _hide_the_store_that_has_most(network: Network, producer: NamedProducer) -> None:
@@ -212,7 +260,8 @@ def _end_while_a_store_has_no_room(network: Network, producer: NamedProducer, st
 def _add_consumers(network: Network, limits: Limits) -> None:
     chance = network.random
     # Where most partitions are made up, their fetches would use up the little room for a second each.
-    rooms = [200, 10_000] if limits is CROWDED else [1, 20, 200, 10_000]
+    rooms = [200, 10_000] if limits in (CROWDED, INTRUDED) else [1, 20, 200, 10_000]
+    sizes = [10**9] if limits is INTRUDED else [300, 10**9, 10**9]
     for number in range(chance.randint(1, 3)):
         offsets = {}
         if chance.random() < 0.2:
@@ -221,7 +270,7 @@ def _add_consumers(network: Network, limits: Limits) -> None:
             network,
             address_of(b"C", number),
             chance.choice(["earliest", "latest"]),
-            (chance.choice(rooms), chance.choice([300, 10**9, 10**9])),
+            (chance.choice(rooms), chance.choice(sizes)),
             limits,
             offsets,
         )
@@ -344,7 +393,8 @@ def _consumer_behind(
 def is_lost(network: Network, key: tuple[bytes, bytes], sequence: int) -> bool:
     """Whether the record died with the nodes that had it, and nobody alive can tell that it is no more.
 
-    A producer does not, if it never gives up a store whose acknowledgement it has: that may come back.
+    A producer does not, if it never gives up a store whose acknowledgement it has: that may come back; nor
+    while another store waits for such a record, and could go on to this one.
     """
     for store in network.stores:
         if store.alive and store.reach(key) > sequence:
@@ -352,6 +402,8 @@ def is_lost(network: Network, key: tuple[bytes, bytes], sequence: int) -> bool:
     for producer in network.producers:
         if producer.key == key and producer.alive and producer.role.next_sequence > sequence:
             had = any(sequence < store.acknowledged.get(key, 0) for store in network.stores)
+            waiting = (store.reach(key) for store in network.stores if store.alive)
+            had = had or any(at < sequence and is_lost(network, key, at) for at in waiting)
             gives_up = producer.role.store_timeout is not None
             return sequence < producer.role.first_retained and had and not gives_up
     return True

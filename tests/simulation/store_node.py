@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from dafka.protocol.commands import Ack, Claim, End, Trimmed
+from dafka.protocol.commands import Ack, End, Trimmed
 from dafka.protocol.runs import Run
+from dafka.roles.follower import Follower
 from dafka.roles.limits import Limits
-from dafka.roles.outputs import Append, Begin, Serve
+from dafka.roles.outputs import Append, Begin, Serve, TellHeads
 from dafka.roles.producer import checksum_of
 from dafka.roles.store import StoreRole
 
 from .nodes import Node
-from .rules import Key, check_skip, is_content_of, note_gone, require
+from .rules import PLENTY, PROMPT, Key, check_skip, is_content_of, note_gone, require
 from .tables import check_tables
 
 if TYPE_CHECKING:
@@ -88,6 +90,16 @@ class StoreNode(Node):
         """The same, or where the store goes on because what lies before is no more (:class:`Begin`)."""
         return max(self.end(key), self._begun.get(key, 0))
 
+    @property
+    def is_half_full(self) -> bool:
+        waits = self.network.now < self.role._resume  # after a write that failed
+        return waits or self._uncommitted >= self.limits.uncommitted_records // 2
+
+    def follower(self, key: Key) -> Follower | None:
+        if not self.alive or self.limits.uncommitted_records < PLENTY or self.commit_time > PROMPT / 2:
+            return None
+        return self.role._partitions.get(key)
+
     def holds(self, key: Key, sequence: int) -> bool:
         """Whether it can send the record, or will when a commit is done."""
         if not self.alive:
@@ -95,11 +107,8 @@ class StoreNode(Node):
         held = self.log[key].records if key in self.log else {}
         return sequence in held or any(sequence in coming for coming in self._coming.get(key, ()))
 
-    def _receive(self, now: float, item: Any) -> None:
-        if isinstance(item, Claim):
-            self.carry(self.role.receive(now, item, unread=bool(self._lane)))
-        else:
-            super()._receive(now, item)
+    def has_stored(self, key: Key, sequence: int, content: bytes) -> bool:
+        return key in self.log and self.log[key].records.get(sequence) == content
 
     def unread_end(self, key: Key) -> int:
         """How far the records reach that have come and wait for room."""
@@ -136,6 +145,8 @@ class StoreNode(Node):
             if not self.plain:  # as C stores, which know no CLAIM
                 network.answered.setdefault(output.recipient, {})[self] = None
                 network.publish(self, self._summed_up(output))
+        elif isinstance(output, TellHeads):
+            self._tell_heads(output)
         elif isinstance(output, Ack):
             key = (output.topic, output.partition)
             require(
@@ -156,7 +167,8 @@ class StoreNode(Node):
         self._coming[key].popleft()
         at = self.end(key) if begin is None else begin
         if append.first != at or network.random.random() < network.faults.failing_writes:
-            self.carry(self.role.not_stored(network.now, *key))
+            end = append.first + len(append.contents)
+            self.carry(self.role.not_stored(network.now, *key, end))
             return
         if partition is None:
             partition = self.log[key] = Partition()
@@ -179,6 +191,14 @@ class StoreNode(Node):
         while len(contents) < end.count and first + len(contents) in partition.records:
             contents.append(partition.records[first + len(contents)])
         return end._replace(first=first, count=len(contents), checksum=checksum_of(contents))
+
+    def _tell_heads(self, told: TellHeads) -> None:
+        """Two at a time, with whatever else happens in between."""
+        some = list(islice(told.heads, 2))
+        for head in some:
+            self.network.publish(self, head)
+        if some:
+            self.network.later_in(self, 0.01, self._tell_heads, told)
 
     def _serve(self, serve: Serve) -> None:
         """As the mesh does: what is there from the first one on, or where the records go on."""

@@ -22,8 +22,9 @@ def check_tables(node: Any, limits: Limits) -> None:
     catchup = role._catchup
     followers = _followers(role)
     reserved = sum(follower.reserved_records for follower in followers)
-    assert reserved == catchup._reserved_records >= 0, (node, reserved, catchup._reserved_records)
-    assert sum(follower.reserved_bytes for follower in followers) == catchup._reserved_bytes >= 0, node
+    room = catchup.room
+    assert reserved == room.reserved_records >= 0, (node, reserved, room.reserved_records)
+    assert sum(follower.reserved_bytes for follower in followers) == room.reserved_bytes >= 0, node
     asked = sum(follower.state.value == "asked" for follower in followers)
     assert asked == catchup._under_way <= limits.fetches, node
     for follower in followers:
@@ -32,8 +33,8 @@ def check_tables(node: Any, limits: Limits) -> None:
         size = sum(len(content) for contents in follower.ahead for content in contents)
         assert size == follower.ahead_bytes <= limits.ahead_bytes, (node, size)
     ahead = sum(follower.ahead_next - follower.ahead_first for follower in followers)
-    assert ahead == catchup._ahead_records <= limits.all_ahead_records, (node, ahead)
-    assert len(catchup._waiting) + len(catchup._again) <= len(followers), node
+    assert ahead == catchup._ahead.records <= limits.all_ahead_records, (node, ahead)
+    assert len(catchup._queue) <= len(followers), node
     assert len(catchup._alarms) <= 50 + 8 * len(followers), (node, len(catchup._alarms))
 
 

@@ -6,6 +6,7 @@ import pytest
 from simulation.scenario import simulate
 
 from dafka.protocol.commands import Ack, Trimmed
+from dafka.roles.ahead import Ahead
 from dafka.roles.catchup import CatchUp
 from dafka.roles.claim import PartitionClaim, Position
 from dafka.roles.consumer import ConsumerRole
@@ -47,7 +48,7 @@ def leaves_out_what_is_missing(patch):
     def careless(self, follower, first, contents):
         follower.next = first
 
-    patch.setattr(CatchUp, "_keep", careless)
+    patch.setattr(Ahead, "keep", careless)
 
 
 def gives_no_regard_to_room(patch):
@@ -116,6 +117,26 @@ def believes_every_ack(patch):
     patch.setattr(ProducerRole, "_hear_ack", believe)
 
 
+def takes_what_waits_when_its_partition_is_claimed(patch):
+    receive = ConsumerRole.receive
+    patch.setattr(ConsumerRole, "receive", lambda self, now, command, **more: receive(self, now, command))
+
+
+def lets_in_more_while_appends_behind_one_that_failed_are_under_way(patch):
+    not_stored = StoreRole.not_stored
+
+    def rash(self, now, topic, address, end):
+        outputs = not_stored(self, now, topic, address, end)
+        self._give_back(self._partitions[topic, address], 10**9)
+        return outputs
+
+    patch.setattr(StoreRole, "not_stored", rash)
+
+
+def sets_all_room_aside_for_fetches(patch):
+    patch.setattr("dafka.roles.room._half", lambda room: room)
+
+
 @pytest.mark.parametrize(
     ("fault", "seeds"),
     [
@@ -133,6 +154,9 @@ def believes_every_ack(patch):
         (does_not_notice_its_twin, range(600)),
         (says_where_a_partition_ends_before_it_has_read_all, range(500, 700)),
         (believes_every_ack, range(600)),
+        (lets_in_more_while_appends_behind_one_that_failed_are_under_way, range(600)),
+        (sets_all_room_aside_for_fetches, SEEDS),
+        (takes_what_waits_when_its_partition_is_claimed, range(600)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

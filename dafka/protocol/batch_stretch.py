@@ -1,0 +1,107 @@
+"""Stretches of records of one shape in a record batch: found and checked with strided slices of the buffer.
+
+Streams often hold records of one shape (keys of one length, values of one length, no headers), and then every
+field of a stretch of records stands at a fixed distance from the same field of the next record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import unpack_from
+from typing import Any, NamedTuple
+
+from dafka.protocol.varint import decode_varint, encode_varint
+
+SHORTEST = 8  # records of one shape that make the short cut worth its while
+
+_BLOCK = 256
+_ONE_OCTET = bytes(range(0x80))  # octets that are a whole varint
+_MORE_OCTETS = bytes(range(0x80, 0x100))  # octets that begin a longer one
+# First and second octet of the varints of 0 to 8191, as columns to compare with.
+_FIRST = bytes(range(0, 0x80, 2)) + bytes(range(0x80, 0x100, 2)) * 127
+_SECOND = b"".join(bytes((octet,)) * 64 for octet in range(0x80))
+
+
+class Stretch(NamedTuple):
+    """Records of one shape from ``position`` up to ``stop``: where the fields are in the first of them."""
+
+    records: int
+    size: int
+    position: int
+    stop: int
+    stamps: tuple[
+        bytes, ...
+    ]  # the first octets of the timestamps' deltas, and the second ones if there are any
+    key_start: int
+    key_length: int
+    value: int
+    value_start: int
+    value_length: int
+
+
+def find_stretch(buffer: bytes, position: int, done: int, count: int) -> Stretch | None:
+    """As many records as have the shape of the one at ``position``.
+
+    None if they are fewer than SHORTEST, the shape is not one that is looked for, or offsets have gaps.
+    ``done`` records were read before, of ``count``.
+    """
+    # The shape: where the fields are, from the first octet of the record on.
+    if done >= 8192 or count - done < SHORTEST:
+        return None
+    length, attributes = decode_varint(buffer, position)
+    size = attributes - position + length
+    head = buffer[position:attributes]
+    if not buffer.startswith(head, position + size) or not buffer.startswith(head, position + 2 * size):
+        return None
+    timestamp = attributes + 1
+    offset = timestamp + (1 if buffer[timestamp] < 0x80 else 2)
+    delta = encode_varint(done)
+    if buffer[offset - 1] >= 0x80 or not buffer.startswith(delta, offset):
+        return None
+    key = offset + len(delta)
+    key_length, key_start = decode_varint(buffer, key)
+    value = key_start + max(key_length, 0)
+    value_length, value_start = decode_varint(buffer, value)
+    headers = value_start + value_length
+    if headers != position + size - 1 or key_length < -1 or value_length < 0:
+        return None
+
+    # How many records repeat it: the fixed octets are equal in all, varints that differ have equal sizes.
+    records = min(count - done, (len(buffer) - position) // size, (64 if done < 64 else 8192) - done)
+    fixed = (*range(position, timestamp), *range(key, key_start), *range(value, value_start), headers)
+    for place in fixed:
+        if records < SHORTEST:
+            return None
+        column = buffer[place : position + records * size : size]
+        records = len(column) - len(column.lstrip(column[:1]))
+    if buffer[headers]:
+        return None
+    stop = position + records * size
+    stamps = tuple(buffer[place:stop:size] for place in range(timestamp, offset))
+    if len(stamps) == 1:
+        records -= len(stamps[0].lstrip(_ONE_OCTET))
+    else:
+        records -= max(len(stamps[0].lstrip(_MORE_OCTETS)), len(stamps[1].lstrip(_ONE_OCTET)))
+    if records < SHORTEST:
+        return None
+    stop = position + records * size
+    if buffer[offset:stop:size] != _FIRST[done : done + records]:
+        return None
+    if key - offset == 2 and buffer[offset + 1 : stop : size] != _SECOND[done : done + records]:
+        return None
+    return Stretch(
+        records, size, position, stop, stamps, key_start, key_length, value, value_start, value_length
+    )
+
+
+def values_of(buffer: bytes, stretch: Stretch) -> Iterator[tuple[Any, ...]]:
+    """The values of a stretch of records without keys."""
+    record = f"{stretch.value_start - stretch.position}x{stretch.value_length}sx"
+    return unpack(record, stretch.size, stretch.records, buffer, stretch.position)
+
+
+def unpack(record: str, size: int, records: int, buffer: bytes, position: int) -> Iterator[tuple[Any, ...]]:
+    """The fields of many records at once. They share a ``struct`` format, which is kept there for the next
+    stretch of that shape; it takes 32 octets a record, so it is one for _BLOCK records at most."""
+    for first in range(0, records, _BLOCK):
+        yield unpack_from(record * min(_BLOCK, records - first), buffer, position + first * size)

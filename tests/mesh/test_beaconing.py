@@ -1,0 +1,179 @@
+"""Beaconing: what a node says to its towers, and which of the peers that these name it connects to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import zmq
+
+from dafka.hub.hub import get_hub
+from dafka.mesh import beaconing as module
+from dafka.mesh.beaconing import Beaconing
+from dafka.mesh.counting import Discards
+from dafka.mesh.options import EndpointOptions
+from dafka.protocol.beacons import WELCOME, NodeBeacon, TowerBeacon, decode_beacon, encode_beacon
+
+PORT = 4321
+
+
+class Links:
+    """What a node is connected to."""
+
+    def __init__(self) -> None:
+        self.peers: list[str] = []
+
+    def connect(self, peer: str) -> None:
+        self.peers.append(peer)
+
+    def disconnect(self, peer: str) -> None:
+        self.peers.remove(peer)
+
+
+class Node:
+    """The beaconing of a node, and a tower that says what a test has it say."""
+
+    def __init__(self) -> None:
+        self.context: zmq.Context[Any] = zmq.Context()
+        self.takes, self.gives = self.context.socket(zmq.SUB), self.context.socket(zmq.XPUB)
+        self.takes.subscribe(b"")
+        self.gives.setsockopt(zmq.XPUB_WELCOME_MSG, WELCOME)
+        pair = [
+            f"tcp://127.0.0.1:{one.bind_to_random_port('tcp://127.0.0.1')}"
+            for one in (self.takes, self.gives)
+        ]
+        self.links, self.discarded = Links(), Discards()
+        options = EndpointOptions(towers=((pair[0], pair[1]),), beacon_interval=0.1, beacon_timeout=0.5)
+        hub = get_hub()
+        self.beaconing: Beaconing = hub.run(
+            Beaconing,
+            hub,
+            options,
+            PORT,
+            self.links,  # type: ignore[arg-type]
+            lambda: None,
+            self.discarded,
+        )
+        for _ in (b"B", WELCOME):
+            assert self.gives.poll(20_000)
+            self.gives.recv()
+
+    def heard(self) -> NodeBeacon:
+        """The node's next beacon."""
+        assert self.takes.poll(20_000)
+        beacon = decode_beacon(self.takes.recv_multipart())
+        assert isinstance(beacon, NodeBeacon)
+        return beacon
+
+    def tell(self, *endpoints: bytes, address: bytes = b"AB" * 16) -> None:
+        for endpoint in endpoints:
+            self.gives.send_multipart(encode_beacon(TowerBeacon(address, endpoint)))
+
+    def until(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline
+            get_hub().run(self.beaconing.read)
+            time.sleep(0.005)
+
+    def close(self) -> None:
+        get_hub().run(self.beaconing.close)
+        self.context.destroy(linger=0)
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    one = Node()
+    yield one
+    one.close()
+
+
+def test_a_node_says_again_and_again_who_and_where_it_is(node):
+    first, second = node.heard(), node.heard()
+    assert first == second
+    assert first.port == PORT
+
+
+def test_a_tower_is_heard_once_it_has_said_anything(node):
+    node.until(lambda: node.beaconing.heard)  # it has been welcomed
+
+
+def test_a_peer_is_connected_to_once_and_left_when_it_is_silent(node):
+    node.tell(b"tcp://127.0.0.1:5001", b"tcp://127.0.0.1:5001")
+    node.until(lambda: node.links.peers == ["tcp://127.0.0.1:5001"])
+    assert node.beaconing.target_of(b"AB" * 16) == "tcp://127.0.0.1:5001"
+
+    def another() -> bool:
+        node.tell(b"tcp://127.0.0.1:5002", address=b"CD" * 16)
+        return node.links.peers == ["tcp://127.0.0.1:5002"]
+
+    node.until(another)
+    assert node.beaconing.target_of(b"AB" * 16) is None
+
+
+def test_a_peer_that_moves_is_followed(node):
+    node.tell(b"tcp://127.0.0.1:5001", b"tcp://127.0.0.1:5002")
+    node.until(lambda: node.links.peers == ["tcp://127.0.0.1:5002"])
+
+
+def test_its_own_beacon_is_no_peer(node):
+    node.tell(b"tcp://127.0.0.1:5001", address=node.heard().address)
+    node.tell(b"tcp://127.0.0.1:5002")
+    node.until(lambda: node.links.peers)
+    assert node.links.peers == ["tcp://127.0.0.1:5002"]
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        b"ipc:///tmp/x",
+        b"tcp://127.0.0.1",
+        b"tcp://127.0.0.1:0",
+        b"tcp://127.0.0.1:65536",
+        b"tcp://127.0.0.256:5001",
+        b"tcp://127.1:5001",
+        b"tcp://a b:5001",
+        b"",
+    ],
+)
+def test_what_is_no_place_of_a_peer_is_counted_and_left_alone(node, endpoint):
+    node.tell(endpoint)
+    node.tell(b"tcp://127.0.0.1:5002", address=b"CD" * 16)
+    node.until(lambda: node.links.peers)
+    assert node.links.peers == ["tcp://127.0.0.1:5002"]
+    assert sum(node.discarded.values()) == 1
+
+
+def test_what_is_no_beacon_is_counted(node):
+    node.gives.send_multipart([b"B", b"x"])
+    node.gives.send_multipart(encode_beacon(NodeBeacon(b"AB" * 16, b"127.0.0.1", 5001)))
+    node.until(lambda: sum(node.discarded.values()) == 2)
+    assert node.links.peers == []
+
+
+def test_the_name_of_a_host_is_looked_up_beside_the_hub(node, monkeypatch):
+    def look_up(host: str, port: int, *_: object) -> list[Any]:
+        assert host == "peer.example"
+        return [(None, None, None, None, ("127.0.0.9", port))]
+
+    monkeypatch.setattr(module.sockets, "getaddrinfo", look_up)
+    node.tell(b"tcp://peer.example:5001")
+    node.until(lambda: node.links.peers == ["tcp://127.0.0.9:5001"])
+
+
+def test_a_name_that_is_not_found_is_looked_up_again(node, monkeypatch):
+    looked_up = []
+
+    def look_up(host: str, port: int, *_: object) -> list[Any]:
+        looked_up.append(host)
+        if len(looked_up) == 1:
+            raise OSError("not found")
+        return [(None, None, None, None, ("127.0.0.9", port))]
+
+    monkeypatch.setattr(module.sockets, "getaddrinfo", look_up)
+    monkeypatch.setattr(module.limits, "LOOKUP_PAUSE", 0.05)
+    node.tell(b"tcp://peer.example:5001")
+    node.until(lambda: node.links.peers == ["tcp://127.0.0.9:5001"])
+    assert node.discarded["peer-lookup"] == 1

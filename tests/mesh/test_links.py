@@ -1,0 +1,124 @@
+"""Links: which sockets of an endpoint are connected to which peers, and whose answers are heard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dafka.mesh import limits, links
+from dafka.mesh.links import Links
+
+PEER, OTHER = "tcp://127.0.0.1:1001", "tcp://127.0.0.1:1002"
+
+
+class Connections:
+    """A socket or a lane: what it is connected to, each as often as it was."""
+
+    def __init__(self, peers: Any = ()) -> None:
+        self.peers: list[str] = list(peers)
+        self.closed = False
+
+    def connect(self, peer: str) -> None:
+        self.peers.append(peer)
+
+    def disconnect(self, peer: str) -> None:
+        self.peers.remove(peer)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Sockets:
+    """The links of an endpoint, and their two sockets."""
+
+    def __init__(self) -> None:
+        self.subscriber, self.answers = Connections(), Connections()
+        self.links = Links(self.subscriber, self.answers)  # type: ignore[arg-type]
+
+    def lane(self, node: object) -> Any:
+        return self.links.lane(node, Connections)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def sockets() -> Sockets:
+    return Sockets()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(links.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_answers_are_heard_from_the_first_time_that_somebody_fetches(sockets):
+    sockets.links.connect(PEER)
+    assert (sockets.subscriber.peers, sockets.answers.peers) == ([PEER], [])
+    sockets.links.hear_answers()
+    sockets.links.hear_answers()
+    sockets.links.connect(OTHER)
+    assert sockets.answers.peers == [PEER, OTHER]
+    sockets.links.disconnect(PEER)
+    assert sockets.subscriber.peers == sockets.answers.peers == [OTHER]
+
+
+def test_a_node_has_one_lane_which_is_connected_to_all_peers(sockets):
+    sockets.links.connect(PEER)
+    lane = sockets.lane("node")
+    assert sockets.lane("node") is lane
+    sockets.links.connect(OTHER)
+    assert lane.peers == [PEER, OTHER]
+    sockets.links.disconnect(PEER)
+    assert lane.peers == [OTHER]
+
+
+def test_the_lane_of_a_node_that_leaves_is_closed(sockets):
+    lane, other = sockets.lane("node"), sockets.lane("other")
+    sockets.links.close_lane("node")
+    sockets.links.close_lane("node")
+    assert (lane.closed, other.closed) == (True, False)
+    sockets.links.close()
+    assert other.closed
+    assert sockets.links.lanes == {}
+
+
+def test_a_c_producers_answers_are_not_heard(sockets, clock):
+    sockets.links.hear_answers()
+    sockets.links.connect(PEER)
+    sockets.links.distrust(PEER)
+    sockets.links.distrust(PEER)
+    assert (sockets.subscriber.peers, sockets.answers.peers) == ([PEER], [])
+    sockets.links.disconnect(PEER)
+    assert sockets.subscriber.peers == []
+
+
+def test_when_nobody_else_answers_they_are_heard_for_some_time(sockets, clock):
+    sockets.links.hear_answers()
+    sockets.links.connect(PEER)
+    sockets.links.distrust(PEER)
+    sockets.links.trust(PEER)
+    sockets.links.trust(PEER)
+    assert sockets.answers.peers == [PEER]
+    clock[0] += limits.ANSWERS_HEARD_SECONDS - 1
+    sockets.links.distrust(PEER)
+    assert sockets.answers.peers == [PEER]
+    clock[0] += 1
+    sockets.links.distrust(PEER)
+    assert sockets.answers.peers == []
+
+
+def test_what_is_known_of_a_producer_counts_also_before_somebody_fetches(sockets, clock):
+    sockets.links.connect(PEER)
+    sockets.links.connect(OTHER)
+    sockets.links.distrust(PEER)
+    assert sockets.answers.peers == []
+    sockets.links.hear_answers()
+    assert sockets.answers.peers == [OTHER]
+
+
+def test_strangers_are_neither_trusted_nor_distrusted(sockets, clock):
+    sockets.links.hear_answers()
+    sockets.links.trust(PEER)
+    sockets.links.distrust(PEER)
+    assert sockets.answers.peers == []

@@ -1,0 +1,137 @@
+"""The raw sockets: read until empty, bounded in messages and octets, and heard of when there is news."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import gevent.event
+import pytest
+import zmq
+
+from dafka.hub.hub import get_hub
+from dafka.mesh.sockets import Socket
+
+
+class Pair:
+    """A publisher and a subscriber to everything it says; used on the hub's thread."""
+
+    def __init__(self) -> None:
+        hub = get_hub()
+        self.ready = gevent.event.Event()
+        self.news = gevent.event.Event()
+        self.publisher = Socket(hub.context, zmq.XPUB, self.news.set, 10_000)
+        self.subscriber = Socket(hub.context, zmq.SUB, self.ready.set, 10_000)
+        port = self.publisher.bind_free_port("127.0.0.1")
+        self.subscriber.set(zmq.SUBSCRIBE, b"")
+        self.subscriber.connect(f"tcp://127.0.0.1:{port}")
+        while not self.publisher.receive(1):
+            self.news.wait(0.1)
+
+    def close(self) -> None:
+        self.publisher.close()
+        self.subscriber.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    one = get_hub().run(Pair)
+    yield one
+    get_hub().run(one.close)
+
+
+def in_hub(call: Callable[[], object]) -> None:
+    get_hub().run(call)
+
+
+def read(pair: Pair, count: int) -> list[list[bytes]]:
+    """So many messages, however many come at a time."""
+    messages: list[list[bytes]] = []
+    deadline = time.monotonic() + 20
+    while len(messages) < count:
+        assert time.monotonic() < deadline
+        if found := pair.subscriber.receive(count - len(messages)):
+            messages += found
+        else:
+            pair.ready.wait(0.1)
+            pair.ready.clear()
+    return messages
+
+
+def test_messages_keep_their_frames_and_their_order(pair):
+    said = [[b"one"], [b"two", b"frames"], [b"and", b"", b"three"], [b""]]
+
+    def talk() -> None:
+        pair.publisher.send_messages(said)
+        assert read(pair, 4) == said
+        assert pair.subscriber.receive(10) == []
+        assert not pair.subscriber.readable()
+
+    in_hub(talk)
+
+
+def test_no_more_messages_are_read_at_once_than_asked_for(pair):
+    def talk() -> None:
+        pair.publisher.send_messages([[b"%d" % number, b"x"] for number in range(10)])
+        first = read(pair, 1)
+        while len(first) < 4:
+            first += pair.subscriber.receive(4 - len(first))
+        assert [frames[0] for frames in first] == [b"0", b"1", b"2", b"3"]
+        assert [frames[0] for frames in read(pair, 6)] == [b"4", b"5", b"6", b"7", b"8", b"9"]
+
+    in_hub(talk)
+
+
+def test_reading_ends_with_the_message_that_makes_it_so_many_octets(pair):
+    def talk() -> None:
+        pair.publisher.send_messages([[b"%d" % number, b"x" * 100] for number in range(10)])
+        (first,) = read(pair, 1)
+        assert first[0] == b"0"
+        deadline = time.monotonic() + 20
+        taken: list[list[bytes]] = []
+        while len(taken) < 9:
+            assert time.monotonic() < deadline
+            some = pair.subscriber.receive(100, 250)
+            assert len(some) <= 3
+            taken += some
+
+    in_hub(talk)
+
+
+def test_a_socket_that_was_read_until_it_was_empty_is_told_of_the_next_message(pair):
+    def talk() -> None:
+        for number in range(20):
+            pair.ready.clear()
+            assert pair.subscriber.receive(1) == []
+            pair.publisher.send_messages([[b"%d" % number]])
+            assert pair.ready.wait(20)
+            assert read(pair, 1) == [[b"%d" % number]]
+
+    in_hub(talk)
+
+
+def test_frames_tell_where_they_came_from(pair):
+    def talk() -> None:
+        pair.publisher.send_messages([[b"hello"]])
+        deadline = time.monotonic() + 20
+        while (frames := pair.subscriber.receive_frames()) is None:
+            assert time.monotonic() < deadline
+            pair.ready.wait(0.1)
+        assert [frame.bytes for frame in frames] == [b"hello"]
+        assert frames[0].get("Peer-Address") == "127.0.0.1"
+
+    in_hub(talk)
+
+
+def test_nobody_who_listens_is_no_reason_to_wait(pair):
+    def talk() -> None:
+        pair.subscriber.close()
+        pair.publisher.send_messages([[b"x" * 1000] for _ in range(20_000)])
+
+    in_hub(talk)
+
+
+def test_closing_twice_is_allowed(pair):
+    in_hub(pair.publisher.close)
+    in_hub(pair.publisher.close)
+    assert pair.publisher.closed

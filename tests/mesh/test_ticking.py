@@ -1,0 +1,106 @@
+"""Ticks: every node at its interval, a slice at a time, until it leaves."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dafka.hub.hub import get_hub
+from dafka.mesh import limits
+from dafka.mesh.node import Node
+from dafka.mesh.ticking import Ticking
+
+
+class Ticked(Node):
+    def __init__(self, counts: Counter[Node], interval: float = 0.02) -> None:
+        self.tick_interval = interval
+        self.counts = counts
+
+    def tick(self, now: float) -> None:
+        self.counts[self] += 1
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def call(tick: Callable[[float], Any], now: float) -> None:
+    tick(now)
+
+
+@pytest.fixture
+def counts() -> Counter[Node]:
+    return Counter()
+
+
+@pytest.fixture
+def rounds() -> list[None]:
+    return []
+
+
+@pytest.fixture
+def ticking(rounds: list[None]) -> Iterator[Ticking]:
+    one = Ticking(get_hub(), call, lambda: rounds.append(None))
+    yield one
+    get_hub().run(one.close)
+
+
+def test_every_node_is_ticked_at_its_interval(ticking, counts):
+    often, rarely = Ticked(counts, 0.02), Ticked(counts, 100.0)
+    get_hub().run(ticking.add, often)
+    get_hub().run(ticking.add, rarely)
+    assert sorted(ticking.intervals) == [0.02, 100.0]
+    until(lambda: counts[often] >= 5)
+    assert counts[rarely] == 0
+
+
+def test_many_nodes_are_ticked_a_slice_at_a_time(ticking, counts, rounds, monkeypatch):
+    monkeypatch.setattr(limits, "TICKED_AT_ONCE", 3)
+    nodes = [Ticked(counts) for _ in range(10)]
+    for node in nodes:
+        get_hub().run(ticking.add, node)
+    until(lambda: all(counts[node] >= 3 for node in nodes))
+    assert len(rounds) >= 2
+    ticks = [counts[node] for node in nodes]
+    assert max(ticks) - min(ticks) <= 2
+
+
+def test_a_node_that_has_left_is_ticked_no_longer(ticking, counts):
+    staying, leaving = Ticked(counts), Ticked(counts)
+    for node in (staying, leaving):
+        get_hub().run(ticking.add, node)
+    until(lambda: counts[leaving])
+    get_hub().run(ticking.remove, leaving)
+    ticks = counts[leaving]
+    seen = counts[staying]
+    until(lambda: counts[staying] >= seen + 3)
+    assert counts[leaving] == ticks
+
+
+def test_an_interval_ends_with_its_last_node_and_begins_anew(ticking, counts):
+    node = Ticked(counts)
+    get_hub().run(ticking.add, node)
+    get_hub().run(ticking.remove, node)
+    until(lambda: ticking.intervals == [])
+    get_hub().run(ticking.add, node)
+    until(lambda: counts[node] >= 2)
+
+
+def test_after_closing_nobody_is_ticked(ticking, counts):
+    node, other = Ticked(counts), Ticked(counts)
+    get_hub().run(ticking.add, node)
+    until(lambda: counts[node])
+    get_hub().run(ticking.close)
+    ticks = counts[node]
+    again = Ticking(get_hub(), call, lambda: None)
+    get_hub().run(again.add, other)
+    until(lambda: counts[other] >= 3)
+    get_hub().run(again.close)
+    assert (counts[node], ticking.intervals) == (ticks, [])

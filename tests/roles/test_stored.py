@@ -1,0 +1,80 @@
+"""A partition as a store has it: the appends under way, and what becomes of those behind a failed one."""
+
+from __future__ import annotations
+
+from dafka.roles.limits import Limits
+from dafka.roles.outputs import Append, Begin
+from dafka.roles.stored import Pending, StoredPartition, append, begin
+
+TOPIC, PARTITION = b"hello", b"A" * 32
+
+
+def partition(first: int = 0, following: int = 0) -> StoredPartition:
+    return StoredPartition(TOPIC, PARTITION, first, following, Limits())
+
+
+def appending(*pieces: tuple[int, int]) -> StoredPartition:
+    """With appends under way, from first to end."""
+    one = partition()
+    for first, end in pieces:
+        append(one, first, [b"x"] * (end - first), end - first)
+    return one
+
+
+def test_what_is_handed_to_the_log_is_under_way():
+    one = partition()
+    assert append(one, 0, [b"a", b"bc"], 3) == Append(TOPIC, PARTITION, 0, [b"a", b"bc"])
+    assert list(one.pending) == [Pending(2, 2, 3)]
+
+
+def test_a_commit_ends_all_appends_up_to_its_end():
+    one = appending((0, 2), (2, 3), (3, 7))
+    assert one.take_pending(3) == [Pending(2, 2, 2), Pending(3, 1, 1)]
+    assert one.take_pending(3) == []
+    assert list(one.pending) == [Pending(7, 4, 4)]
+
+
+def test_appends_behind_one_that_has_failed_will_fail():
+    one = appending((0, 2), (2, 3), (3, 7))
+    assert one.take_failed(3) == Pending(3, 1, 1)
+    assert list(one.pending) == [Pending(2, 2, 2), Pending(7, 4, 4, fails=True)]
+
+
+def test_what_was_handed_over_since_does_not_fail_with_them():
+    one = appending((0, 2), (2, 3))
+    one.take_failed(2)
+    append(one, 0, [b"x"] * 3, 3)
+    assert one.take_failed(3) == Pending(3, 1, 1, fails=True)
+    assert list(one.pending) == [Pending(3, 3, 3)]
+
+
+def test_an_append_that_is_over_already_is_none():
+    one = appending((0, 2))
+    assert one.take_failed(5) is None
+    assert len(one.pending) == 1
+
+
+def test_what_is_left_out_counts_as_committed():
+    one = partition(0, 3)
+    assert begin(one, 3, 8) == Begin(TOPIC, PARTITION, 8)
+    assert (one.first, one.committed, one.log_end) == (0, 8, 3)
+
+
+def test_a_partition_that_has_nothing_begins_where_it_goes_on():
+    one = partition()
+    begin(one, 0, 8)
+    assert (one.first, one.committed, one.log_end) == (8, 8, 0)
+
+
+def test_it_lacks_what_others_say_is_trimmed_and_has_not_come():
+    one = partition(0, 3)
+    one.end, one.trimmed = 10, 7
+    assert [sequence for sequence in range(12) if one.lacks(sequence)] == [3, 4, 5, 6]
+    one.ahead.append([b"x"])
+    one.ahead_first, one.ahead_next = 5, 6
+    assert [sequence for sequence in range(12) if one.lacks(sequence)] == [3, 4]
+
+
+def test_one_that_is_in_the_log_is_known():
+    assert partition().untried
+    assert not partition(0, 3).untried
