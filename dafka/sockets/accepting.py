@@ -1,0 +1,110 @@
+"""The peers of a socket that listens: accepted, counted, looked after and closed together."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import gevent
+
+from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
+from dafka.sockets import limits, listening
+from dafka.sockets.endpoints import Endpoint
+from dafka.sockets.peer import Pattern, Peer
+from dafka.sockets.shared import Shared
+from dafka.zmtp.connection import Options
+
+
+class Accepting:
+    """Accepts peers on ``socket``, a bound socket from :func:`dafka.sockets.listening.bind`. Hub side."""
+
+    def __init__(self, hub: Hub, socket: Any, pattern: Pattern, options: Options) -> None:
+        self.shared = Shared(hub, self._established)
+        self.accepted = 0
+        self._hub = hub
+        self._pattern = pattern
+        self._options = options
+        self._peers: dict[Peer, gevent.Greenlet] = {}
+        self._greeting: dict[Peer, None] = {}  # not established, the oldest first
+        self._port = listening.Port(hub, socket, self._accept)
+        host, port = self._port.address
+        self.endpoint = str(Endpoint(host, port))
+        self._tending = hub.keep(self._tend)
+
+    def metrics(self) -> dict[str, int]:
+        """By the names of :mod:`dafka.sockets.metrics`."""
+        return {
+            "connections": len(self._peers),
+            "peers": len(self._peers) - len(self._greeting),
+            "accepted": self.accepted,
+            **self.shared.metrics(),
+        }
+
+    def close(self) -> None:
+        """Close the port and all connections; queued octets are sent first, for LINGER_SECONDS at most."""
+        self._port.close()
+        ends = time.monotonic() + limits.LINGER_SECONDS
+        while any(peer.queued for peer in self._peers) and time.monotonic() < ends:
+            gevent.sleep(0.005)
+        self._tending.kill(block=False)
+        greens = [green for green in self._peers.values() if green is not gevent.getcurrent()]
+        for peer in Pace().over(list(self._peers), every=16):
+            peer.close()
+        for green in Pace().over(greens):
+            green.kill(block=False)
+        gevent.joinall(greens, timeout=limits.LINGER_SECONDS)
+        self.shared.reasons.close()
+
+    def _accept(self, socket: Any, address: Any) -> None:
+        self.accepted += 1
+        if len(self._peers) >= limits.CONNECTIONS:
+            self.shared.discarded["connections"] += 1
+            listening.close(socket)
+            return
+        self._make_room()
+        peer = Peer(self.shared, self._pattern, self._options, socket, address)
+        self._greeting[peer] = None
+        self._peers[peer] = self._hub.spawn(self._run, peer)
+
+    def _make_room(self) -> None:
+        """Wait for handshakes under way if there are many, and end the oldest if it has had its time."""
+        while len(self._greeting) >= limits.HANDSHAKES:
+            oldest = next(iter(self._greeting))
+            if time.monotonic() - oldest.began < limits.HANDSHAKE_LEAST_SECONDS:
+                gevent.sleep(0.005)
+                continue
+            del self._greeting[oldest]
+            detail = f"no handshake yet, as of {limits.HANDSHAKES} other connections"
+            oldest.close("handshakes", detail)
+
+    def _run(self, peer: Peer) -> None:
+        try:
+            peer.run()
+        finally:
+            self._peers.pop(peer, None)
+            self._greeting.pop(peer, None)
+
+    def _established(self, peer: Peer) -> None:
+        self._greeting.pop(peer, None)
+
+    def _tend(self) -> None:
+        while True:
+            gevent.sleep(limits.TEND_SECONDS)
+            now = time.monotonic()
+            for peer in Pace().over(list(self._greeting)):
+                if now - peer.began <= limits.HANDSHAKE_SECONDS:
+                    break
+                peer.close("handshake-slow", f"no handshake within {limits.HANDSHAKE_SECONDS:g} s")
+            for peer in Pace().over(list(self.shared.with_ttl)):
+                if peer.silent(now) > peer.ttl:
+                    peer.close("silent", f"nothing was received for the {peer.ttl:g} s of its last PING")
+            if self.shared.queued.waiting:
+                for peer in Pace().over(list(self._peers)):
+                    if peer.stuck(now) > limits.UNREAD_SECONDS:
+                        peer.close("unread", f"it has read nothing for {limits.UNREAD_SECONDS:g} s")
+            if self.shared.budget.waiting:
+                for slow in self.shared.budget.held_since(now - limits.MESSAGE_SECONDS):
+                    if isinstance(slow, Peer) and slow.waits_since is not None:
+                        detail = f"a message took longer than {limits.MESSAGE_SECONDS:g} s to arrive"
+                        slow.close("slow", detail)

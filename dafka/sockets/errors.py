@@ -1,0 +1,13 @@
+"""The errors of sockets."""
+
+from __future__ import annotations
+
+from dafka.protocol.errors import DafkaError
+
+
+class EndpointError(DafkaError, ValueError):
+    """An address that is no endpoint of these sockets."""
+
+
+class DisconnectedError(DafkaError, ConnectionError):
+    """The peer has disconnected, or its connection was closed: nothing can be sent to it any more."""

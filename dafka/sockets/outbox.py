@@ -1,0 +1,175 @@
+"""The queue of octets to one peer, sent without a green thread of its own.
+
+Senders put buffers in, and all of them go out together at the end of the hub's turn. If the kernel does not
+take everything, a watcher sends the rest when the socket has room. So ten thousand peers cost nothing but
+their queues, and these are bounded: a sender waits for room, or drops its message.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import gevent.event
+
+from dafka.hub.turns import TurnGauge, in_later_turn
+from dafka.sockets import limits
+
+_WRITE = 2  # libev's EV_WRITE
+
+
+class Queued:
+    """What waits to be sent to all peers of a socket."""
+
+    def __init__(self, turns: TurnGauge) -> None:
+        self.turns = turns
+        self.held = 0  # octets, with what buffers take besides
+        self.sent = 0  # octets since the start
+        self.waiting = 0  # senders that wait for others' octets to leave
+        self.room = gevent.event.Event()
+
+    def allowance(self) -> int:
+        """How much may wait for one peer."""
+        left = limits.ALL_QUEUED_OCTETS - self.held
+        return min(limits.QUEUED_OCTETS, max(limits.QUEUED_LEAST_OCTETS, left // 4))
+
+
+class Outbox:
+    """The queue of one socket. ``failed()`` is called when sending fails; the owner then closes it."""
+
+    def __init__(self, socket: Any, queued: Queued, failed: Callable[[], None]) -> None:
+        self.octets = 0
+        """Octets that the kernel has not taken yet."""
+        self.progressed = time.monotonic()
+        """When the kernel took some, or when the first of those that wait came."""
+        self._socket = socket._sock
+        self._all = queued
+        self._failed = failed
+        self._buffers: deque[bytes | memoryview] = deque()
+        self._held = 0
+        self._loop = gevent.get_hub().loop
+        self._writable: Any = None
+        self._scheduled = False
+        self._closed = False
+        self._room: gevent.event.Event | None = None
+
+    def has_room(self, size: int) -> bool:
+        """Whether ``size`` octets may be put in now; for an empty outbox mostly, whatever their size."""
+        if self._held + size <= self._all.allowance() or not self._all.held:
+            return True
+        return not self._held and self._all.held + size <= limits.ALL_QUEUED_OCTETS
+
+    def put(self, buffers: list[bytes]) -> None:
+        """Queue octets. They are sent in order, after those that wait already."""
+        if self._closed:
+            return
+        if not self._buffers:
+            self.progressed = time.monotonic()
+        size = sum(map(len, buffers))
+        self._buffers += buffers
+        self.octets += size
+        self._hold(size + limits.BUFFER_OCTETS * len(buffers))
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.run_callback(self._send)
+
+    def wait(self, size: int) -> bool:
+        """Wait as a green thread until there is room; whether the outbox is still open."""
+        while not self._closed and not self.has_room(size):
+            if self._held:
+                if self._room is None:
+                    self._room = gevent.event.Event()
+                self._room.clear()
+                self._room.wait()
+            else:
+                self._all.waiting += 1
+                try:
+                    self._all.room.clear()
+                    self._all.room.wait()
+                finally:
+                    self._all.waiting -= 1
+        return not self._closed
+
+    def flush(self) -> None:
+        """Send what the kernel takes now."""
+        if self._buffers:
+            self._send_now()
+
+    def close(self) -> None:
+        """Let go of what waits, and of who waits. To be called before the socket is closed."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._writable is not None:
+            self._writable.stop()
+            self._writable.close()
+            self._writable = None
+        self._buffers.clear()
+        self.octets = 0
+        self._hold(-self._held)
+        if self._room is not None:
+            self._room.set()
+        self._all.room.set()
+
+    def _hold(self, size: int) -> None:
+        self._held += size
+        self._all.held += size
+        if size < 0:
+            if self._room is not None and 2 * self._held <= self._all.allowance():
+                self._room.set()
+            if self._all.waiting:
+                self._all.room.set()
+
+    def _send(self) -> None:
+        """Called by the loop. ``_scheduled`` stays until everything is gone."""
+        if self._all.turns.elapsed <= limits.TURN_SECONDS:
+            self._send_now()
+        elif not self._closed:
+            if self._writable is not None:
+                self._writable.stop()
+            in_later_turn(self._send_now)
+
+    def _send_now(self, _: None = None) -> None:
+        if self._closed:
+            return
+        self._scheduled = True
+        most = limits.SENT_AT_ONCE
+        try:
+            while self._buffers and most > 0:
+                most -= self._send_some(most)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._failed()
+            return
+        if self._buffers:
+            if self._writable is None:
+                self._writable = self._loop.io(self._socket.fileno(), _WRITE)
+            if not self._writable.active:
+                self._writable.start(self._send)
+        else:
+            self._scheduled = False
+            if self._writable is not None:
+                self._writable.stop()
+
+    def _send_some(self, most: int) -> int:
+        buffers = self._buffers
+        if len(buffers) == 1 or len(buffers[0]) >= most:
+            sent = self._socket.send(memoryview(buffers[0])[:most])
+        else:
+            some = [buffers[index] for index in range(min(len(buffers), limits.BUFFERS_AT_ONCE))]
+            sent = self._socket.sendmsg(some)
+        self.progressed = time.monotonic()
+        self.octets -= sent
+        self._all.sent += sent
+        left, gone = sent, sent
+        while buffers and left >= len(buffers[0]):
+            left -= len(buffers.popleft())
+            gone += limits.BUFFER_OCTETS
+        if left:
+            buffers[0] = memoryview(buffers[0])[left:]
+        self._hold(-gone)
+        return int(sent)

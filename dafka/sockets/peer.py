@@ -1,0 +1,276 @@
+"""One peer of a socket: a green thread that reads its connection, and a queue of what is sent to it."""
+
+from __future__ import annotations
+
+import logging
+import socket as sockets
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from dafka.hub.turns import Pace
+from dafka.sockets import limits, listening
+from dafka.sockets.batches import batches
+from dafka.sockets.errors import DisconnectedError
+from dafka.sockets.outbox import Outbox
+from dafka.sockets.shared import Shared
+from dafka.zmtp.connection import Cancel, Connection, Established, Event, Messages, Options, Ping, Subscribe
+from dafka.zmtp.encoding import Message, encode
+from dafka.zmtp.errors import ProtocolError
+
+log = logging.getLogger(__name__)
+
+
+class Pattern(Protocol):
+    """What a kind of socket does with its peers. A ProtocolError of any but ``left`` disconnects the peer."""
+
+    def joined(self, peer: Peer) -> None:
+        """The handshake is complete; the first call for a peer."""
+
+    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
+        """Messages have arrived. While this waits, the peer is not read."""
+
+    def subscribed(self, peer: Peer, prefix: bytes) -> None:
+        """A subscription has arrived, at a publisher."""
+
+    def cancelled(self, peer: Peer, prefix: bytes) -> None:
+        """A subscription was taken back."""
+
+    def left(self, peer: Peer) -> None:
+        """The connection is closed; the last call for a peer that has joined."""
+
+
+class Peer:
+    """A peer.
+
+    ``identity``, ``socket_type`` (``b"DEALER"``, ...) and ``version`` ((3, 1), ...) come from its handshake;
+    ``address`` is where it connects from, ``(host, port)``. ``data`` belongs to the handler.
+    """
+
+    def __init__(self, shared: Shared, pattern: Pattern, options: Options, socket: Any, address: Any) -> None:
+        self.identity = b""
+        self.socket_type = b""
+        self.version = (0, 0)
+        self.address = address[:2]
+        self.data: Any = None
+        self.socket = socket
+        self.waits_since: float | None = None
+        """Since when the peer's next octets are waited for; None while received ones are handled."""
+        self.ttl = 0.0  # of the last PING
+        self.began = time.monotonic()
+        self._shared = shared
+        self._pattern = pattern
+        self._connection = Connection(options)
+        self._outbox = Outbox(socket, shared.queued, self.close)
+        self._in_hand = 0  # octets of which not everything is handled
+        self._joined = self._closed = False
+        self._pace = Pace()
+        _prepare(socket)
+        self._put_output()
+
+    # -- for the handler ------------------------------------------------------------------------
+
+    @property
+    def queued(self) -> int:
+        """Octets sent that the kernel has not taken yet."""
+        return self._outbox.octets
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection is closed."""
+        return self._closed
+
+    def send(self, message: Message) -> None:
+        """Send a message, frame by frame. Waits as a green thread while too much is queued.
+
+        Raises DisconnectedError. Messages that are queued when a connection ends are lost, as with libzmq.
+        """
+        self.send_encoded(encode(message), 1)
+
+    def send_many(self, messages: Sequence[Message]) -> None:
+        """Send messages; faster than one by one. See :meth:`send`."""
+        for buffers, count, octets in batches(messages):
+            self._send(buffers, count, octets)
+            self._share_turn()
+
+    def send_encoded(self, buffers: list[bytes], count: int) -> None:
+        """Send ``count`` messages that are encoded already (:mod:`dafka.zmtp.encoding`). See :meth:`send`."""
+        self._send(buffers, count, sum(map(len, buffers)))
+
+    def wait_for_room(self, size: int) -> None:
+        """Wait as a green thread until so many octets may be queued: to read something only then.
+
+        Raises DisconnectedError.
+        """
+        if not self._outbox.wait(size):
+            raise DisconnectedError(f"{self} has disconnected")
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many octets may be queued now."""
+        return self._outbox.has_room(size)
+
+    def offer_encoded(self, buffers: list[bytes], count: int, size: int) -> bool:
+        """As :meth:`send_encoded`, but without waiting: False if there is no room."""
+        if self._closed or not self._outbox.has_room(size):
+            return False
+        self._outbox.put(buffers)
+        self._shared.messages_out += count
+        return True
+
+    def _send(self, buffers: list[bytes], count: int, octets: int) -> None:
+        self.wait_for_room(octets)
+        self._outbox.put(buffers)
+        self._shared.messages_out += count
+
+    def close(self, cause: str = "", detail: str = "") -> None:
+        """Close the connection at once. With a cause it is counted and logged."""
+        if self._closed:
+            return
+        self._closed = True
+        if cause:
+            self._shared.reasons.report(cause, f"{self} disconnected: {detail}")
+        self._outbox.flush()
+        self._outbox.close()
+        self._shared.with_ttl.discard(self)
+        self._shared.budget.charge(self, 0)  # it may wait there
+        listening.forget(self.socket)
+        with suppress(OSError):
+            self.socket.shutdown(sockets.SHUT_RDWR)  # also if a forked process holds the descriptor
+        self.socket.close()
+
+    def __str__(self) -> str:
+        name = f" {self.identity!r}" if self.identity else ""
+        kind = self.socket_type.decode("ascii", "replace") or "peer"
+        return f"{kind}{name} at {self.address[0]}:{self.address[1]}"
+
+    # -- the green thread -----------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Read until the connection is closed."""
+        try:
+            self._read()
+        except ProtocolError as error:
+            self._put_output()
+            self.close(error.cause, str(error))
+        except Exception:
+            if not self._closed:
+                self._shared.reasons.report("internal", f"messages of {self} failed", ours=True)
+        finally:
+            self.close()
+            self._shared.budget.charge(self, 0)
+            if self._joined:
+                self._pattern.left(self)
+
+    def _read(self) -> None:
+        shared, connection = self._shared, self._connection
+        budget, receive = shared.budget, self.socket._sock.recv
+        while not self._closed:
+            size = budget.next_read(self)
+            try:
+                octets = receive(size)
+            except BlockingIOError:
+                if not self._wait():
+                    return
+                self._share_turn()
+                continue
+            except OSError:
+                return  # it has disconnected
+            if not octets:
+                return
+            shared.octets_in += len(octets)
+            self._in_hand = connection.held + len(octets)
+            budget.charge(self, self._in_hand)
+            done = self._take(octets)
+            while connection.pending:
+                self._share_turn()
+                done |= self._take(b"")
+            budget.charge(self, connection.held, anew=done)
+            self._share_turn()
+
+    def _wait(self) -> bool:
+        """Wait for octets; False if the socket was closed meanwhile."""
+        self.waits_since = time.monotonic()
+        try:
+            self.socket._wait(self.socket._read_event)
+        except OSError:
+            return False
+        finally:
+            self.waits_since = None
+        return True
+
+    def _share_turn(self) -> None:
+        if self._shared.turns.elapsed > limits.TURN_SECONDS:
+            self._pace.pause()
+
+    def _take(self, octets: bytes) -> bool:
+        """Whether anything was complete."""
+        crowded = self._shared.budget.is_crowded
+        most = limits.HANDLED_LEAST_MESSAGES if crowded else limits.HANDLED_MESSAGES
+        events = self._connection.receive(octets, most)
+        self._put_output()
+        for event in events:
+            self._handle(event)
+        return bool(events)
+
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, Messages):
+            messages = event.messages
+            self._shared.messages_in += len(messages)
+            self._shared.budget.charge(self, self._in_hand + limits.MESSAGE_OVERHEAD_OCTETS * len(messages))
+            self._pattern.messages(self, messages)
+        elif isinstance(event, Subscribe):
+            self._pattern.subscribed(self, event.prefix)
+        elif isinstance(event, Cancel):
+            self._pattern.cancelled(self, event.prefix)
+        elif isinstance(event, Ping):
+            self.ttl = event.ttl
+            if event.ttl and not self._closed:
+                self._shared.with_ttl.add(self)
+            else:
+                self._shared.with_ttl.discard(self)
+        elif isinstance(event, Established):
+            self._establish(event)
+
+    def _establish(self, event: Established) -> None:
+        self.identity, self.socket_type, self.version = event.identity, event.socket_type, event.version
+        self._shared.established(self)
+        self._joined = True
+        self._pattern.joined(self)
+
+    def _put_output(self) -> None:
+        if self._outbox.has_room(0):  # who sends PINGs must read their answers, or gets fewer
+            octets = self._connection.take_output()
+            if octets:
+                self._outbox.put([octets])
+
+    # -- looked at every now and then -----------------------------------------------------------
+
+    def silent(self, now: float) -> float:
+        """For how many seconds nothing has come, though it would have been read."""
+        return 0.0 if self.waits_since is None else now - self.waits_since
+
+    def stuck(self, now: float) -> float:
+        """For how many seconds it has read nothing of what is queued."""
+        return now - self._outbox.progressed if self._outbox.octets else 0.0
+
+    def ping(self) -> None:
+        """Ask whether the peer is there, if it speaks ZMTP 3.1."""
+        octets = self._connection.ping()
+        if octets and not self._outbox.octets:
+            self._outbox.put([octets])
+
+
+def _prepare(socket: Any) -> None:
+    socket.settimeout(None)  # whatever the program's default is
+    options = [(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1), (sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)]
+    for name, value in (
+        ("TCP_KEEPIDLE", limits.KEEPALIVE_SECONDS),
+        ("TCP_KEEPINTVL", limits.KEEPALIVE_INTERVAL),
+        ("TCP_KEEPCNT", limits.KEEPALIVE_PROBES),
+    ):
+        if hasattr(sockets, name):  # not everywhere
+            options.append((sockets.IPPROTO_TCP, getattr(sockets, name), value))
+    for level, option, value in options:
+        with suppress(OSError):  # it has already disconnected
+            socket.setsockopt(level, option, value)

@@ -1,0 +1,90 @@
+"""PUB: a server that sends each message to those who have subscribed to what its first frame begins with.
+
+::
+
+    publisher = Publisher(hub, listening.bind("127.0.0.1", 0))
+    publisher.send([b"topic", b"more"])        # or send_many([...]), in a green thread
+    publisher.endpoint; publisher.metrics(); publisher.discarded; publisher.close()
+
+A subscriber whose queue is full loses messages, as with libzmq's PUB; they are counted as ``dropped``.
+Nobody waits for a subscriber. The subscriptions of each and of all are bounded (:mod:`dafka.zmtp.limits`);
+beyond, the subscriber is disconnected (cause ``subscriptions``). Other messages of subscribers are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
+from dafka.sockets import limits
+from dafka.sockets.accepting import Accepting
+from dafka.sockets.batches import batches
+from dafka.sockets.peer import Peer
+from dafka.zmtp import limits as zmtp_limits
+from dafka.zmtp.connection import Options
+from dafka.zmtp.encoding import Message
+from dafka.zmtp.subscriptions import Subscriptions
+
+
+class Publisher:
+    """Serves subscribers on ``socket``, from :func:`dafka.sockets.listening.bind`. Hub side."""
+
+    def __init__(self, hub: Hub, socket: Any) -> None:
+        self._subscriptions: Subscriptions[Peer] = Subscriptions()
+        options = Options((b"PUB",), accepts=True, max_octets=zmtp_limits.COMMAND_OCTETS)
+        self._accepting = Accepting(hub, socket, _Pattern(self._subscriptions), options)
+        self._pace = Pace()
+        self.endpoint = self._accepting.endpoint
+        self.discarded = self._accepting.shared.discarded
+
+    def send(self, message: Message) -> None:
+        """Publish a message."""
+        self.send_many([message])
+
+    def send_many(self, messages: Sequence[Message]) -> None:
+        """Publish messages; faster than one by one if many in a row have the same first frame."""
+        for first, alike in groupby(messages, key=_first):
+            peers = self._subscriptions.matching(first)
+            if peers:
+                self._send(peers, list(alike))
+
+    def has_subscribers(self, first: bytes) -> bool:
+        """Whether anybody gets a message with that first frame."""
+        return bool(self._subscriptions.matching(first))
+
+    def metrics(self) -> dict[str, int]:
+        """Figures by the names of :mod:`dafka.sockets.metrics`."""
+        return {**self._accepting.metrics(), "subscriptions": len(self._subscriptions)}
+
+    def close(self) -> None:
+        """Close the port and all connections; queued octets are sent first, for LINGER_SECONDS at most."""
+        self._accepting.close()
+
+    def _send(self, peers: list[Peer], messages: list[Message]) -> None:
+        shared = self._accepting.shared
+        for buffers, count, octets in batches(messages):
+            for peer in peers:
+                if not peer.offer_encoded(buffers, count, octets):
+                    shared.dropped += count
+                if shared.turns.elapsed > limits.TURN_SECONDS:
+                    self._pace.pause()
+
+
+class _Pattern:
+    def __init__(self, subscriptions: Subscriptions[Peer]) -> None:
+        self.subscribed = subscriptions.add
+        self.cancelled = subscriptions.cancel
+        self.left = subscriptions.forget
+
+    def joined(self, peer: Peer) -> None:
+        pass  # it gets nothing before it subscribes
+
+    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
+        pass  # a PUB has no use for them
+
+
+def _first(message: Message) -> bytes:
+    return message[0]

@@ -1,0 +1,79 @@
+import java.util.Arrays;
+import org.zeromq.ZMQ;
+
+/** A client or server on JeroMQ: KIND ENDPOINT IDENTITY COUNT SIZE. Says "ok" at its end. */
+public class JeroMQ {
+    static byte[] body(int number, int size) {
+        byte[] octets = new byte[number % 3 == 0 ? size : size / 2];
+        Arrays.fill(octets, (byte) number);
+        return octets;
+    }
+
+    static void check(boolean condition, String what) {
+        if (!condition) {
+            System.out.println("wrong: " + what);
+            System.out.flush();
+            Runtime.getRuntime().halt(1);
+        }
+    }
+
+    static void exchange(ZMQ.Socket socket, int number, int size, boolean sends, boolean receives) {
+        byte[] first = ("" + number).getBytes();
+        if (sends) {
+            socket.send(first, ZMQ.SNDMORE);
+            socket.send(body(number, size), 0);
+        }
+        if (receives) {
+            byte[] head = socket.recv(0);
+            check(Arrays.equals(head, first), "message " + number + " begins with " + new String(head));
+            check(socket.hasReceiveMore(), "message " + number + " has one frame");
+            check(Arrays.equals(socket.recv(0), body(number, size)), "the body of message " + number);
+            check(!socket.hasReceiveMore(), "message " + number + " has more frames");
+        }
+    }
+
+    public static void main(String[] given) throws Exception {
+        String kind = given[0], endpoint = given[1], identity = given[2];
+        int count = Integer.parseInt(given[3]), size = Integer.parseInt(given[4]);
+        ZMQ.Context context = ZMQ.context(1);
+        int type = (Integer) ZMQ.class.getField(kind).get(null);
+        ZMQ.Socket socket = context.socket(type);
+        socket.setHWM(100000);
+        if (!identity.isEmpty())
+            socket.setIdentity(identity.getBytes());
+        if (kind.equals("ROUTER")) {
+            int port = socket.bindToRandomPort("tcp://127.0.0.1");
+            System.out.println(port);
+            System.out.flush();
+            for (int number = 0; number < count; number++) {
+                byte[] from = socket.recv(0);
+                byte[] head = socket.recv(0);
+                byte[] tail = socket.recv(0);
+                socket.send(from, ZMQ.SNDMORE);
+                socket.send(head, ZMQ.SNDMORE);
+                socket.send(tail, 0);
+            }
+        } else {
+            if (kind.equals("SUB"))
+                socket.subscribe("".getBytes());
+            socket.connect(endpoint);
+            boolean sends = !kind.equals("PULL") && !kind.equals("SUB");
+            boolean waits = kind.equals("REQ");
+            if (waits)
+                for (int number = 0; number < count; number++)
+                    exchange(socket, number, size, true, true);
+            else {
+                if (sends)
+                    for (int number = 0; number < count; number++)
+                        exchange(socket, number, size, true, false);
+                if (!kind.equals("PUSH"))
+                    for (int number = 0; number < count; number++)
+                        exchange(socket, number, size, false, true);
+            }
+        }
+        System.out.println("ok");
+        System.out.flush();
+        System.in.read();  // until the test has seen everything
+        Runtime.getRuntime().halt(0);
+    }
+}

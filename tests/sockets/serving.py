@@ -1,0 +1,191 @@
+"""Our sockets in the hub of the test's process, and libzmq's on the other side."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import gevent
+import gevent.event
+import zmq
+
+from dafka.hub.hub import get_hub
+from dafka.sockets import listening
+from dafka.sockets.dealer import Dealer
+from dafka.sockets.errors import DisconnectedError
+from dafka.sockets.peer import Peer
+from dafka.sockets.publisher import Publisher
+from dafka.sockets.router import Router
+
+SECONDS = 20.0  # deadline of whatever a test waits for
+
+
+def until(condition: Callable[[], Any], seconds: float = SECONDS) -> Any:
+    """Wait in the test's thread for what ``condition`` returns, once it is true."""
+    ends = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < ends, f"{condition} did not become true within {seconds:g} s"
+        time.sleep(0.005)
+
+
+class Recorder:
+    """A handler that keeps what it is told, and answers if ``answer(peer, message)`` returns a message."""
+
+    def __init__(self, answer: Callable[[Peer, list[bytes]], list[bytes] | None] | None = None) -> None:
+        self.peers: list[Peer] = []
+        self.left_peers: list[Peer] = []
+        self.received: list[tuple[Peer, list[bytes]]] = []
+        self.hold = gevent.event.Event()
+        """Cleared in the hub: messages wait."""
+        self.hold.set()
+        self.waiting = 0
+        self.answer = answer
+
+    @property
+    def messages_of(self) -> dict[bytes, list[list[bytes]]]:
+        """What each identity has sent."""
+        by_identity: dict[bytes, list[list[bytes]]] = {}
+        for peer, message in list(self.received):
+            by_identity.setdefault(peer.identity, []).append(message)
+        return by_identity
+
+    @property
+    def all(self) -> list[list[bytes]]:
+        """All messages in the order of their arrival."""
+        return [message for _, message in list(self.received)]
+
+    def joined(self, peer: Peer) -> None:
+        self.peers.append(peer)
+
+    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
+        self.waiting += 1
+        self.hold.wait()
+        self.waiting -= 1
+        self.received += [(peer, message) for message in messages]
+        if self.answer is not None:
+            answers = [self.answer(peer, message) for message in messages]
+            peer.send_many([answer for answer in answers if answer is not None])
+
+    def left(self, peer: Peer) -> None:
+        self.left_peers.append(peer)
+
+
+@contextmanager
+def router(handler: Recorder, **options: Any) -> Iterator[Router]:
+    """A Router on a free port of loopback."""
+    hub = get_hub()
+
+    def begin() -> Router:
+        return Router(hub, listening.bind("127.0.0.1", 0), handler=handler, **options)
+
+    served = hub.run(begin)
+    try:
+        yield served
+    finally:
+        hub.run(handler.hold.set)
+        hub.run(served.close)
+
+
+@contextmanager
+def publisher() -> Iterator[Publisher]:
+    """A Publisher on a free port of loopback."""
+    hub = get_hub()
+    served = hub.run(lambda: Publisher(hub, listening.bind("127.0.0.1", 0)))
+    try:
+        yield served
+    finally:
+        hub.run(served.close)
+
+
+@contextmanager
+def dealer(endpoint: str, handler: Recorder, **options: Any) -> Iterator[Dealer]:
+    """A Dealer of ours."""
+    hub = get_hub()
+    made = hub.run(lambda: Dealer(hub, endpoint, handler=handler, **options))
+    try:
+        yield made
+    finally:
+        hub.run(handler.hold.set)
+        hub.run(made.close)
+
+
+@contextmanager
+def server(
+    kind: int,
+    endpoint: str = "tcp://127.0.0.1:*",
+    context: zmq.Context[zmq.Socket[bytes]] | None = None,
+    **options: Any,
+) -> Iterator[zmq.Socket[bytes]]:
+    """A socket of libzmq's, bound; ``options`` by the names of pyzmq in lower case."""
+    made = (context or zmq.Context.instance()).socket(kind)
+    made.linger = 0
+    made.rcvtimeo = made.sndtimeo = int(SECONDS * 1000)
+    for name, value in options.items():
+        setattr(made, name, value)
+    until(lambda: _is_bound(made, endpoint))  # libzmq closes an earlier socket some time after close()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _is_bound(made: zmq.Socket[bytes], endpoint: str) -> bool:
+    try:
+        made.bind(endpoint)
+    except zmq.ZMQError as error:
+        if error.errno != zmq.EADDRINUSE:
+            raise
+        return False
+    return True
+
+
+@contextmanager
+def client(kind: int, endpoint: str, identity: bytes = b"", **options: Any) -> Iterator[zmq.Socket[bytes]]:
+    """A socket of libzmq's, connected; ``options`` by the names of pyzmq in lower case."""
+    made = zmq.Context.instance().socket(kind)
+    made.linger = 0
+    made.rcvtimeo = made.sndtimeo = int(SECONDS * 1000)
+    if identity:
+        made.identity = identity
+    for name, value in options.items():
+        setattr(made, name, value)
+    made.connect(endpoint)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def plain(endpoint: str) -> socket.socket:
+    """A plain TCP connection."""
+    host, port = endpoint.removeprefix("tcp://").rsplit(":", 1)
+    return socket.create_connection((host, int(port)), timeout=SECONDS)
+
+
+def in_hub(function: Callable[..., Any], *args: Any) -> Any:
+    """Run in the hub and wait for the outcome."""
+    return get_hub().run(function, *args)
+
+
+def sending(peer: Peer, messages: list[list[bytes]]) -> gevent.Greenlet:
+    """Send in a green thread of the hub, until the peer has left."""
+
+    def send() -> None:
+        with suppress(DisconnectedError):
+            peer.send_many(messages)
+
+    return get_hub().run(lambda: get_hub().spawn(send))
+
+
+def later(function: Callable[..., Any], *args: Any) -> threading.Thread:
+    """Run in a thread of its own."""
+    thread = threading.Thread(target=function, args=args, daemon=True)
+    thread.start()
+    return thread

@@ -1,0 +1,141 @@
+"""Our Publisher and libzmq's SUB and XSUB sockets."""
+
+from __future__ import annotations
+
+import pytest
+import zmq
+from sockets.serving import client, in_hub, plain, publisher, until
+from zmtp.vectors import GREETING_30, GREETING_31, command, greeting_2, message, ready
+
+from dafka.sockets import limits
+from dafka.zmtp import limits as zmtp_limits
+
+
+def test_a_subscriber_gets_what_it_has_subscribed_to():
+    with (
+        publisher() as served,
+        client(zmq.SUB, served.endpoint) as a,
+        client(zmq.SUB, served.endpoint) as all_,
+    ):
+        a.subscribe(b"a")
+        a.subscribe(b"bb")
+        all_.subscribe(b"")
+        until(lambda: served.metrics()["subscriptions"] == 3)
+        messages = [
+            [first, b"%d" % number] for number, first in enumerate([b"a", b"ab", b"b", b"bb", b"", b"c"])
+        ]
+        in_hub(served.send_many, messages)
+        in_hub(served.send, [b"a", b"end"])
+        assert [all_.recv_multipart() for _ in range(7)] == [*messages, [b"a", b"end"]]
+        assert [a.recv_multipart() for _ in range(4)] == [*messages[:2], messages[3], [b"a", b"end"]]
+
+
+def test_a_cancelled_subscription_gets_nothing_more():
+    with publisher() as served, client(zmq.SUB, served.endpoint) as sub:
+        sub.subscribe(b"a")
+        sub.subscribe(b"b")
+        until(lambda: served.metrics()["subscriptions"] == 2)
+        sub.unsubscribe(b"a")
+        until(lambda: served.metrics()["subscriptions"] == 1)
+        in_hub(served.send_many, [[b"a"], [b"b"]])
+        assert sub.recv_multipart() == [b"b"]
+
+
+def test_the_subscriptions_of_one_that_leaves_are_forgotten():
+    with publisher() as served:
+        with client(zmq.XSUB, served.endpoint) as sub:
+            for number in range(1000):
+                sub.send(b"\x01%d" % number)
+            until(lambda: served.metrics()["subscriptions"] == 1000)
+        until(lambda: served.metrics()["subscriptions"] == 0)
+        until(lambda: served.metrics()["connections"] == 0)
+        in_hub(served.send, [b"1"])
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        GREETING_31 + ready(b"SUB") + command(b"\x09SUBSCRIBEa"),
+        GREETING_31 + ready(b"SUB") + message(b"\x01a"),
+        GREETING_30 + ready(b"SUB") + message(b"\x01a"),
+        greeting_2(2) + message(b"\x01a"),
+        greeting_2(10, b"xsub") + message(b"\x01a"),
+    ],
+)
+def test_subscriptions_of_every_version(octets: bytes):
+    with publisher() as served, plain(served.endpoint) as socket:
+        socket.sendall(octets)
+        until(lambda: served.metrics()["subscriptions"] == 1)
+        in_hub(served.send, [b"a", b"b"])
+        received = b""
+        while not received.endswith(message(b"a", b"b")):
+            received += socket.recv(1000)
+
+
+@pytest.mark.parametrize("kind", [zmq.DEALER, zmq.PULL, zmq.PUB])
+def test_other_sockets_are_refused(kind: int):
+    with publisher() as served, client(kind, served.endpoint):
+        until(lambda: served.discarded["socket-type"])
+
+
+def test_one_that_does_not_read_loses_messages_and_others_do_not():
+    with (
+        publisher() as served,
+        plain(served.endpoint) as stuck,
+        client(zmq.SUB, served.endpoint, rcvhwm=0) as reader,
+    ):
+        stuck.sendall(GREETING_31 + ready(b"SUB") + command(b"\x09SUBSCRIBE"))
+        reader.subscribe(b"")
+        until(lambda: served.metrics()["subscriptions"] == 2)
+        body = b"x" * 10_000
+        for number in range(3000):
+            in_hub(served.send, [b"%d" % number, body])
+            assert reader.recv_multipart() == [b"%d" % number, body]
+        metrics = served.metrics()
+        assert 0 < metrics["dropped"] < 3000
+        assert metrics["queued_octets"] < limits.QUEUED_OCTETS + 100_000
+
+
+@pytest.mark.parametrize(("limit", "value"), [("SUBSCRIPTIONS", 100), ("ALL_SUBSCRIPTIONS_OCTETS", 100_000)])
+def test_a_peer_with_too_many_subscriptions_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+):
+    monkeypatch.setattr(zmtp_limits, limit, value)
+    with publisher() as served, client(zmq.SUB, served.endpoint) as sub, plain(served.endpoint) as bad:
+        sub.subscribe(b"prefix")
+        bad.sendall(GREETING_31 + ready(b"SUB"))
+        bad.sendall(
+            b"".join(command(b"\x09SUBSCRIBEprefix%d" % number + b"x" * 200) for number in range(300))
+        )
+        until(lambda: served.discarded["subscriptions"] == 1)
+        until(lambda: served.metrics()["subscriptions"] == 1)
+        in_hub(served.send, [b"prefix"])
+        assert sub.recv_multipart() == [b"prefix"]
+
+
+def test_long_subscriptions_and_long_messages_are_refused():
+    with publisher() as served:
+        for wrong, cause in [
+            (command(b"\x09SUBSCRIBE" + bytes(2000)), "subscriptions"),
+            (command(b"\x09SUBSCRIBE" + bytes(5000)), "command-size"),
+            (message(b"\x01" + bytes(5000)), "message-size"),
+        ]:
+            with plain(served.endpoint) as socket:
+                socket.sendall(GREETING_31 + ready(b"SUB") + wrong)
+                until(lambda cause=cause: served.discarded[cause] == 1)
+
+
+def test_many_subscribers_each_get_each_message():
+    with publisher() as served:
+        sockets = [plain(served.endpoint) for _ in range(300)]
+        for socket in sockets:
+            socket.sendall(GREETING_31 + ready(b"SUB") + command(b"\x09SUBSCRIBE"))
+        until(lambda: served.metrics()["subscriptions"] == 300)
+        in_hub(served.send_many, [[b"%d" % number] for number in range(100)])
+        expected = b"".join(message(b"%d" % number) for number in range(100))
+        for socket in sockets:
+            received = b""
+            while not received.endswith(expected):
+                received += socket.recv(10_000)
+            socket.close()
+        assert served.metrics()["dropped"] == 0
