@@ -12,8 +12,9 @@ import os
 import shutil
 import socket as sockets
 import tempfile
+from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,18 +23,19 @@ from gevent import monkey
 from dafka.broker import running
 from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.errors import BrokerStoppedError
+from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
 from dafka.broker.limits import OFFSETS_RETENTION
 from dafka.broker.listening import LOOPBACK, Listen, client_host
 from dafka.broker.options import BrokerOptions
 from dafka.broker.server.listener import Listener
-from dafka.broker.server.listener import bind as bind_listener
-from dafka.broker.server.listener import close as close_listener
 from dafka.commit.retention import CHECK_INTERVAL
 from dafka.hub.dropped import when_dropped
 from dafka.hub.hub import Hub, get_hub
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.mesh.options import EndpointOptions
+from dafka.sockets.listening import bind as bind_listener
+from dafka.sockets.listening import close as close_listener
 
 if TYPE_CHECKING:
     from socket import socket
@@ -67,6 +69,9 @@ class Broker:
     listener. ``advertised``: ``"HOST"`` or ``"HOST:PORT"``, the address that clients are told, needed for a
     HOST that is every interface (``0.0.0.0``).
 
+    ``zper``: :class:`dafka.zper.ZperOptions`, with which ZeroMQ programs write and read as well; :attr:`zper`
+    then tells the addresses. None: none of that.
+
     The broker runs until :meth:`stop`. One that neither the program nor a client in it has any more is
     stopped, with a ResourceWarning.
 
@@ -90,6 +95,7 @@ class Broker:
         on_damage: OnDamage = "raise",
         listen: str | None = None,
         advertised: str | None = None,
+        zper: FrontEndOptions | None = None,
     ) -> None:
         self._options = BrokerOptions(
             tower=tower,
@@ -103,12 +109,14 @@ class Broker:
             on_damage=on_damage,
             listen=listen,
             advertised=advertised,
+            zper=zper,
         )
         self._path = None if path is None else os.path.abspath(os.fspath(path))
         self._hub = get_hub()
         self._running: _Running | None = None
         self._not_dropped: Callable[[], object] = lambda: None
         self._last_port = 0
+        self._last_zper: FrontEnd | None = None
 
     def start(self: _Self) -> _Self:
         """Open the folder and join the mesh; does nothing if it runs already. Returns the broker."""
@@ -149,21 +157,34 @@ class Broker:
         _ = state.core.node  # has it join the mesh
         return state.tower
 
+    @property
+    def zper(self) -> Any:
+        """The :class:`dafka.zper.front_end.Zper` that serves ZeroMQ programs; None without the option."""
+        return self._state().zper
+
     def metrics(self) -> dict[str, Any]:
-        """The broker's metrics, as names and numbers: its node on the mesh, and its listener. See
-        :mod:`dafka.mesh.metrics`."""
+        """The broker's metrics, as names and numbers: its node on the mesh, its listener, and its servers for
+        ZeroMQ programs. See :mod:`dafka.mesh.metrics`."""
         state = self._state()
         listener = {} if state.listener is None else state.listener.metrics()
-        return self._hub.run(lambda: {**state.core.node.metrics(), **listener, "discarded": self.discarded})
+        zper = {} if state.zper is None else state.zper.metrics()
+        return self._hub.run(
+            lambda: {**state.core.node.metrics(), **listener, **zper, "discarded": self.discarded}
+        )
 
     @property
     def discarded(self) -> dict[str, int]:
-        """How many messages from the mesh were malformed or not for this broker to take, and how many
-        connections of the listener were closed for what came on them, by cause."""
+        """How many messages from the mesh were malformed or not for this broker to take, how many
+        connections of the listener were closed for what came on them, and what ZeroMQ programs sent in vain,
+        by cause."""
         state = self._state()
         node = state.core.node
         discarded = node.endpoint.discarded + node.discarded
-        return dict(discarded if state.listener is None else discarded + state.listener.discarded)
+        if state.listener is not None:
+            discarded += state.listener.discarded
+        if state.zper is not None:
+            discarded += Counter(state.zper.discarded)
+        return dict(discarded)
 
     def __enter__(self: _Self) -> _Self:
         return self.start()
@@ -193,13 +214,13 @@ class Broker:
                 return
             state = self._open()
             try:
-                state.start_listening(self._hub)
+                state.start_listening(self._hub, self._options.zper, self._last_zper)
             except BaseException:
-                state.core.close()
-                state.release()
+                state.stop()
                 raise
             self._running = state
             self._last_port = state.bound_port
+            self._last_zper = state.zper
             running.add(self, state.core, state.path, state.stop)
             self._not_dropped = when_dropped(self, self._hub, state.name, "stop()", state.stop)
 
@@ -236,6 +257,7 @@ class _Running:
         self.tower: Tower | None = None
         self._folder: str | None = None
         self.listener: Listener | None = None
+        self.zper: FrontEnd | None = None
         self._listens = listen is not None
         self._port: Any = _bind(wanted_port) if listen is None else _bind_listener(listen, wanted_port)
         bound_host, self.bound_port = self._port.getsockname()[:2]
@@ -263,10 +285,12 @@ class _Running:
             tower = self.tower
         return EndpointOptions(tower_addresses(tower))
 
-    def start_listening(self, hub: Hub) -> None:
-        """Let Kafka's clients in, if there is an address for them."""
+    def start_listening(self, hub: Hub, zper: FrontEndOptions | None, before: FrontEnd | None) -> None:
+        """Let the clients of Kafka's and ZPER's protocols in, as far as there are addresses for them."""
         if self._listens:
             self.listener = Listener(hub, self.core, self._port)
+        if zper is not None:
+            self.zper = zper.open(hub, self.core, before)
 
     def stop(self) -> None:
         """Disconnect clients, commit what has been accepted and release everything."""
@@ -274,13 +298,14 @@ class _Running:
             if self.stopped:
                 return
             self.stopped = True
-            try:
+            with ExitStack() as rest:  # each of them, whatever becomes of those before; the last one first
+                rest.callback(self.release)
+                rest.callback(running.remove, self.core)
+                rest.callback(self.core.close)
+                if self.zper is not None:
+                    rest.callback(self.zper.close)
                 if self.listener is not None:
-                    self.listener.close()
-                self.core.close()
-            finally:
-                running.remove(self.core)
-                self.release()
+                    rest.callback(self.listener.close)
 
     def release(self) -> None:
         """Release everything; the core is closed, or was never made."""

@@ -182,7 +182,7 @@ class _Search:
         return found.core
 
     def _share(self) -> _Shared:
-        """What all clients of these addresses share; this one uses it until it is released."""
+        """The connections that all clients of these addresses share, until each has released them."""
         if self._security_protocol != "PLAINTEXT":
             raise KafkaConfigurationError(
                 f"security_protocol={self._security_protocol!r}: no broker of this process has the address "

@@ -21,7 +21,7 @@ OFFSETS_KEPT = 1_000_000
 """Committed offsets of all groups and partitions together; beyond, commits for further ones are refused."""
 
 ENDED_AT_ONCE = 500
-"""Partitions and offsets of a transaction that its last round lets go of; of more, others do so before it."""
+"""Partitions and offsets of a transaction that its last round deletes; earlier rounds delete any others."""
 
 COMMIT_OFFSETS = 500
 """Offsets that are committed, or deleted, in one round; more follow in further ones."""
@@ -123,3 +123,21 @@ CROWD_INTERVAL = 60.0
 
 TRANSACTIONAL_IDS_KEPT = 100_000
 """Transactional ids; beyond, those are forgotten whose last transaction ended longest ago."""
+
+CHECKPOINT_OCTETS = 64 * 1024
+"""Octets in RAW form between two checkpoints of a partition's positions; one record batch may have more."""
+
+CHECKPOINT_BYTES = 512 * 1024
+"""The same in bytes of record batches: aborted ones have no octets, and are read all the same."""
+
+CHECKPOINT_BLOCK = 256
+"""Checkpoints in one stored value."""
+
+CHECKPOINT_INTERVAL = 30.0
+"""Seconds until new checkpoints are stored that do not fill a value. What a crash takes is measured again."""
+
+POSITIONS_READ = 256 * 1024
+"""Bytes of batches, or octets, that reading and measuring positions takes at a time, about."""
+
+POSITIONS_CACHE = 8 * 1024 * 1024
+"""Octets of batches in RAW form that are kept for the next reader."""

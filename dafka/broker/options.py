@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
 
+from dafka.broker.interface.front_end import FrontEndOptions
 from dafka.broker.limits import OFFSETS_RETENTION, PARTITIONS_PER_TOPIC
 from dafka.broker.listening import Listen, parse_listen
 from dafka.commit.retention import CHECK_INTERVAL, Retention, check_choice, check_interval, check_retention
@@ -32,6 +33,7 @@ class BrokerOptions:
     on_damage: OnDamage = "raise"
     listen: str | None = None
     advertised: str | None = None
+    zper: FrontEndOptions | None = None
 
     def __post_init__(self) -> None:
         count = self.default_partitions
@@ -49,6 +51,8 @@ class BrokerOptions:
         if self.advertised is not None and self.listen is None:
             raise ValueError(f"advertised={self.advertised!r} says how to reach a listener: give listen, too")
         _ = self.listener
+        if self.zper is not None and not isinstance(self.zper, FrontEndOptions):
+            raise ValueError(f"zper is dafka.zper.ZperOptions(...) or None, not {self.zper!r}")
 
     @cached_property
     def retention(self) -> Retention:

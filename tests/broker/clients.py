@@ -79,6 +79,13 @@ def timed(content: bytes, base: int, largest: int) -> bytes:
     return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + content[HEADER_OCTETS:]
 
 
+def counting(content: bytes, count: int) -> bytes:
+    """A batch that says it has ``count`` records."""
+    head = HEADER.pack(*check_batch(content)._replace(count=count, last_offset_delta=count - 1))
+    crc = crc32c(content[HEADER_OCTETS:], crc32c(head[CRC_END:]))
+    return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + content[HEADER_OCTETS:]
+
+
 def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
     """What ``condition()`` is when it comes true; a failure if it does not."""
     deadline = time.monotonic() + seconds

@@ -247,7 +247,7 @@ class Topics:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_was_acknowledged_stays_and_what_was_aborted_is_never_seen(tmp_path, seed):
+def test_acknowledged_records_stay_and_aborted_ones_are_never_seen(tmp_path, seed):
     world = World(tmp_path, seed)
     members = Members(world)
     transactions = [Transactions(world, name) for name in "xyz"]

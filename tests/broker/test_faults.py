@@ -52,7 +52,7 @@ def test_the_place_of_the_damage_is_logged_once(damaged, caplog):
     assert "sequences 1 to 1 of topic b't'" in line
 
 
-def test_a_damaged_value_is_passed_over_if_that_is_wanted(damaged, caplog):
+def test_a_damaged_value_is_skipped_if_the_broker_is_told_to(damaged, caplog):
     with Broker(damaged, on_damage="skip") as broker:
         with KafkaConsumer(
             "t", bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest"

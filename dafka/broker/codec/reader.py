@@ -24,6 +24,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _NO_UUID = UUID(int=0)
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
 _FIXED = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
 _NULLABLE = {*_FIXED, "uuid", "bitfield"}  # types for which the check for null is left out
 
@@ -142,8 +144,7 @@ def skip_tags(data: memoryview, position: int, items: Items | None = None) -> in
 
 def read_string(data: memoryview, position: int) -> tuple[str | None, int]:
     """A string after its length in two octets; -1 is null."""
-    size = int.from_bytes(data[position : position + 2], "big", signed=True)
-    return _text(data, position + 2, size)
+    return _text(data, position + 2, _INT16.unpack_from(data, position)[0])
 
 
 def read_compact_string(data: memoryview, position: int) -> tuple[str | None, int]:
@@ -186,9 +187,6 @@ def _bits(data: memoryview, position: int) -> tuple[set[int] | None, int]:
     """Authorized operations, which only responses have; None if they were not requested."""
     (value,) = _INT32.unpack_from(data, position)
     return (None if value == -(2**31) else {bit for bit in range(32) if value >> bit & 1}), position + 4
-
-
-_INT32 = struct.Struct(">i")
 
 
 def _fixed(code: str) -> Read:

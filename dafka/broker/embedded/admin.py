@@ -34,6 +34,7 @@ from dafka.broker.interface.admin import (
 )
 from dafka.broker.interface.groups import Error, TopicPartition
 from dafka.broker.interface.outcome import Outcome
+from dafka.broker.positions.positions import Positions
 from dafka.broker.topics.config_table import ALL_BROKERS, ConfigTable, check_broker_configs, row_of
 from dafka.broker.topics.configs import (
     KEYS,
@@ -69,6 +70,7 @@ class AdminCalls(AdminInterface):
         log: Log,
         topics: TopicTable,
         configs: ConfigTable,
+        positions: Positions,
         log_cleaner: LogCleaner,
         lifecycle: Lifecycle,
     ) -> None:
@@ -76,6 +78,7 @@ class AdminCalls(AdminInterface):
         self._log = log
         self._topics = topics
         self._configs = configs
+        self._positions = positions
         self._log_cleaner = log_cleaner
         self._lifecycle = lifecycle
 
@@ -123,6 +126,8 @@ class AdminCalls(AdminInterface):
                 outcome = Outcome(InvalidConfigurationError if own else InvalidRequestError, str(error))
             except _RequestError as error:
                 outcome = Outcome(InvalidRequestError, str(error))
+            except _PolicyError as error:
+                outcome = Outcome(PolicyViolationError, str(error))
             except LogError as error:
                 self._lifecycle.check()
                 outcome = Outcome(KafkaStorageError, str(error))
@@ -144,6 +149,7 @@ class AdminCalls(AdminInterface):
                 entries = self._configs.of_topic(configs)
                 changed = _changed({} if replace else configs, changes, KEYS, entries, "topic")
                 check_configs(changed)
+                self._check_policy(name, changed)
                 return changed
 
             if validate_only:
@@ -158,6 +164,7 @@ class AdminCalls(AdminInterface):
             if type_ == ResourceType.BROKER:
                 changed = _changed(before, changes, broker_keys(), self._configs.of_broker(), "broker")
                 check_broker_configs({key: value for key, value in changed.items() if own.get(key) != value})
+                self._check_default_policy(row, changed)
                 return changed
             keys, whose = group_keys(), "group"
             if type_ == ResourceType.CLIENT_METRICS:
@@ -172,6 +179,25 @@ class AdminCalls(AdminInterface):
         else:
             self._configs.change(row, change_own)
         return Outcome(None)
+
+    def _check_policy(self, name: str, configs: Mapping[str, str]) -> None:
+        topic = self._topics.get(name)
+        if topic is not None and self._configs.is_compacted(configs) and self._positions.begun(topic):
+            raise _PolicyError(
+                f"topic {name!r} cannot be compacted (cleanup.policy): positions in it have been given out "
+                "to clients of ZPER, and compaction would change them"
+            )
+
+    def _check_default_policy(self, row: str, configs: Mapping[str, str]) -> None:
+        if not self._configs.compacts_by_default(row, configs):
+            return
+        for topic in Pace().over(self._topics):
+            if "cleanup.policy" not in topic.configs and self._positions.begun(topic):
+                raise _PolicyError(
+                    "log.cleanup.policy cannot be compact: positions in topic "
+                    f"{topic.name!r} have been given out to clients of ZPER, and compaction would change "
+                    "them; set that topic's own cleanup.policy to delete first"
+                )
 
     def configured(self) -> list[Resource]:
         return self._configs.others()
@@ -244,6 +270,10 @@ class AdminCalls(AdminInterface):
 
 class _RequestError(Exception):
     """The request makes no sense, whatever the settings are."""
+
+
+class _PolicyError(Exception):
+    """The settings are valid, and what they ask for must not be done."""
 
 
 def _check_changes(changes: Sequence[ConfigChange]) -> None:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 import gevent.event
 
@@ -34,9 +33,11 @@ from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.groups.offsets_expiry import OffsetExpiry
 from dafka.broker.groups.times import GroupTimes
 from dafka.broker.interface.broker import BrokerInterface, Fetched, FetchFrom, TopicPartition
+from dafka.broker.interface.part import Part
 from dafka.broker.interface.topics import Metadata, TopicMetadata
 from dafka.broker.limits import EXPIRATION_INTERVAL, OFFSETS_CHECK_INTERVAL
 from dafka.broker.options import BrokerOptions
+from dafka.broker.positions.positions import Positions
 from dafka.broker.records.leader import Leaders
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.pending import PendingAppends
@@ -45,6 +46,7 @@ from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.topics.config_table import ConfigTable
 from dafka.broker.topics.table import TopicTable
 from dafka.broker.transactions.coordinator import TransactionCoordinator
+from dafka.broker.transactions.producer_ids import ProducerIds
 from dafka.broker.transactions.table import TransactionTable
 from dafka.broker.transactions.write_check import WriteCheck
 from dafka.commit.writer import Writer
@@ -57,41 +59,37 @@ from dafka.mesh.options import EndpointOptions
 if TYPE_CHECKING:
     from dafka.broker.records.node import BrokerNode
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
+
+# The parts that answer calls. They raise BrokerStoppedError if the broker is stopped.
 
 
-def _passed_on(
-    part: Callable[[EmbeddedBroker], T], method: Callable[Concatenate[T, P], R]
-) -> Callable[Concatenate[EmbeddedBroker, P], R]:
-    """``method`` of a part of the broker, as a method of the broker that is answered while it runs."""
-
-    @wraps(method)
-    def call(broker: EmbeddedBroker, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        broker._lifecycle.check()
-        return method(part(broker), *args, **kwargs)
-
-    return call
-
-
+@Part
 def _topics(broker: EmbeddedBroker) -> TopicCalls:
+    broker._lifecycle.check()
     return broker._topic_calls
 
 
+@Part
 def _records(broker: EmbeddedBroker) -> RecordCalls:
+    broker._lifecycle.check()
     return broker._record_calls
 
 
+@Part
 def _groups(broker: EmbeddedBroker) -> Coordinator:
+    broker._lifecycle.check()
     return broker._groups
 
 
+@Part
 def _transactions(broker: EmbeddedBroker) -> TransactionCoordinator:
+    broker._lifecycle.check()
     return broker._transactions
 
 
+@Part
 def _admin(broker: EmbeddedBroker) -> AdminCalls:
+    broker._lifecycle.check()
     return broker._admin_calls
 
 
@@ -156,7 +154,7 @@ class EmbeddedBroker(BrokerInterface):
             )
             self._transactions = TransactionCoordinator(
                 hub,
-                self.log,
+                ProducerIds(self.log, self._writer, self._epochs.current),
                 self._writer,
                 self._topics,
                 transactions,
@@ -166,6 +164,15 @@ class EmbeddedBroker(BrokerInterface):
                 self._leaders,
             )
             undo.callback(self._transactions.close)
+            self._positions = Positions(
+                hub,
+                self.log,
+                self._writer,
+                self._topics,
+                self._configs,
+                self._producers,
+                self._lifecycle.check,
+            )
             self._log_cleaner = LogCleaner(
                 hub,
                 self.log,
@@ -174,6 +181,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._configs,
                 self._presence,
                 self._producers,
+                self._positions,
                 options.retention_check_interval,
             )
             self._record_calls = RecordCalls(
@@ -197,11 +205,18 @@ class EmbeddedBroker(BrokerInterface):
                 self._epochs,
                 self._transactions,
                 self._presence,
+                self._positions,
                 self._log_cleaner,
                 self._lifecycle,
             )
             self._admin_calls = AdminCalls(
-                hub, self.log, self._topics, self._configs, self._log_cleaner, self._lifecycle
+                hub,
+                self.log,
+                self._topics,
+                self._configs,
+                self._positions,
+                self._log_cleaner,
+                self._lifecycle,
             )
             self._expiry = Expiry(hub, self._searches(times, options.offsets_retention_seconds))
             undo.pop_all()  # it runs
@@ -242,6 +257,10 @@ class EmbeddedBroker(BrokerInterface):
             ),
         ]
 
+    @property
+    def positions(self) -> Positions:
+        return self._positions
+
     # -- life -----------------------------------------------------------------------------------
 
     reached = True
@@ -272,18 +291,19 @@ class EmbeddedBroker(BrokerInterface):
                 rest.callback(self._stopped.set)
                 rest.callback(self.log.close)
                 rest.callback(self._writer.close)
+                rest.callback(self._positions.close)
                 rest.callback(self._log_cleaner.close)
                 rest.callback(self._presence.close)
 
     # -- calls ----------------------------------------------------------------------------------
 
-    metadata = _passed_on(_topics, TopicCalls.metadata)
-    topic_names = _passed_on(_topics, TopicCalls.topic_names)
-    create_topics = _passed_on(_topics, TopicCalls.create_topics)
-    create_partitions = _passed_on(_topics, TopicCalls.create_partitions)
-    delete_topics = _passed_on(_topics, TopicCalls.delete_topics)
+    metadata = _topics.answers(TopicCalls.metadata)
+    topic_names = _topics.answers(TopicCalls.topic_names)
+    create_topics = _topics.answers(TopicCalls.create_topics)
+    create_partitions = _topics.answers(TopicCalls.create_partitions)
+    delete_topics = _topics.answers(TopicCalls.delete_topics)
 
-    produce = _passed_on(_records, RecordCalls.produce)
+    produce = _records.answers(RecordCalls.produce)
 
     def fetch(
         self,
@@ -304,34 +324,34 @@ class EmbeddedBroker(BrokerInterface):
             read_committed=read_committed,
         )
 
-    watch = _passed_on(_records, RecordCalls.watch)
-    list_offsets = _passed_on(_records, RecordCalls.list_offsets)
-    epoch_ends = _passed_on(_records, RecordCalls.epoch_ends)
+    watch = _records.answers(RecordCalls.watch)
+    list_offsets = _records.answers(RecordCalls.list_offsets)
+    epoch_ends = _records.answers(RecordCalls.epoch_ends)
 
-    join_group = _passed_on(_groups, Coordinator.join_group)
-    sync_group = _passed_on(_groups, Coordinator.sync_group)
-    heartbeat = _passed_on(_groups, Coordinator.heartbeat)
-    leave_group = _passed_on(_groups, Coordinator.leave_group)
-    describe_groups = _passed_on(_groups, Coordinator.describe_groups)
-    list_groups = _passed_on(_groups, Coordinator.list_groups)
-    delete_groups = _passed_on(_groups, Coordinator.delete_groups)
-    commit_offsets = _passed_on(_groups, Coordinator.commit_offsets)
-    fetch_offsets = _passed_on(_groups, Coordinator.fetch_offsets)
-    delete_offsets = _passed_on(_groups, Coordinator.delete_offsets)
+    join_group = _groups.answers(Coordinator.join_group)
+    sync_group = _groups.answers(Coordinator.sync_group)
+    heartbeat = _groups.answers(Coordinator.heartbeat)
+    leave_group = _groups.answers(Coordinator.leave_group)
+    describe_groups = _groups.answers(Coordinator.describe_groups)
+    list_groups = _groups.answers(Coordinator.list_groups)
+    delete_groups = _groups.answers(Coordinator.delete_groups)
+    commit_offsets = _groups.answers(Coordinator.commit_offsets)
+    fetch_offsets = _groups.answers(Coordinator.fetch_offsets)
+    delete_offsets = _groups.answers(Coordinator.delete_offsets)
 
-    init_producer_id = _passed_on(_transactions, TransactionCoordinator.init_producer_id)
-    add_partitions_to_transaction = _passed_on(
-        _transactions, TransactionCoordinator.add_partitions_to_transaction
+    init_producer_id = _transactions.answers(TransactionCoordinator.init_producer_id)
+    add_partitions_to_transaction = _transactions.answers(
+        TransactionCoordinator.add_partitions_to_transaction
     )
-    add_offsets_to_transaction = _passed_on(_transactions, TransactionCoordinator.add_offsets_to_transaction)
-    commit_transaction_offsets = _passed_on(_transactions, TransactionCoordinator.commit_transaction_offsets)
-    end_transaction = _passed_on(_transactions, TransactionCoordinator.end_transaction)
-    describe_producers = _passed_on(_transactions, TransactionCoordinator.describe_producers)
-    describe_transactions = _passed_on(_transactions, TransactionCoordinator.describe_transactions)
-    list_transactions = _passed_on(_transactions, TransactionCoordinator.list_transactions)
+    add_offsets_to_transaction = _transactions.answers(TransactionCoordinator.add_offsets_to_transaction)
+    commit_transaction_offsets = _transactions.answers(TransactionCoordinator.commit_transaction_offsets)
+    end_transaction = _transactions.answers(TransactionCoordinator.end_transaction)
+    describe_producers = _transactions.answers(TransactionCoordinator.describe_producers)
+    describe_transactions = _transactions.answers(TransactionCoordinator.describe_transactions)
+    list_transactions = _transactions.answers(TransactionCoordinator.list_transactions)
 
-    describe_configs = _passed_on(_admin, AdminCalls.describe_configs)
-    alter_configs = _passed_on(_admin, AdminCalls.alter_configs)
-    configured = _passed_on(_admin, AdminCalls.configured)
-    delete_records = _passed_on(_admin, AdminCalls.delete_records)
-    log_directories = _passed_on(_admin, AdminCalls.log_directories)
+    describe_configs = _admin.answers(AdminCalls.describe_configs)
+    alter_configs = _admin.answers(AdminCalls.alter_configs)
+    configured = _admin.answers(AdminCalls.configured)
+    delete_records = _admin.answers(AdminCalls.delete_records)
+    log_directories = _admin.answers(AdminCalls.log_directories)

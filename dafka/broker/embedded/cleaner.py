@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gevent.event
 
+from dafka.broker.positions.positions import Positions
 from dafka.broker.records.presence import Presence
 from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.topics.config_table import ConfigTable
@@ -30,7 +31,8 @@ _REST = 10.0  # seconds until a deletion that failed is tried again
 class LogCleaner:
     """Retention, compaction, and the records of deleted topics. Hub side; runs until :meth:`close`.
 
-    Compaction ends at the last stable offset: the transactions behind it are still open.
+    Compaction ends at the last stable offset: the transactions behind it are still open. Records that have
+    positions are measured before they are deleted, and never compacted.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class LogCleaner:
         configs: ConfigTable,
         presence: Presence,
         producers: ProducerStates,
+        positions: Positions,
         interval: float,
     ) -> None:
         self._log = log
@@ -50,8 +53,9 @@ class LogCleaner:
         self._configs = configs
         self._presence = presence
         self._producers = producers
+        self._positions = positions
         self._closed = False
-        self._cleaner = Cleaner(hub, log, writer, self._rules, self.trimmed, interval)
+        self._cleaner = Cleaner(hub, log, writer, self._rules, self.trimmed, interval, positions.trimming)
         self._deleted: list[tuple[bytes, bytes, int]] = [entry[:3] for entry in topics.deleted]
         self._wake = gevent.event.Event()
         self._green = hub.keep(self._delete_all)
@@ -76,7 +80,8 @@ class LogCleaner:
 
     def trim(self, partition: Partition, offset: int) -> None:
         """Delete the records below an offset; waits as a green thread. Raises the log's errors."""
-        trim_in_steps(self._writer, partition.stored, offset)
+        with self._positions.trimming(partition.stored, offset):
+            trim_in_steps(self._writer, partition.stored, offset)
         self.trimmed(partition.stored)
 
     def close(self) -> None:
@@ -94,7 +99,7 @@ class LogCleaner:
             gone = self._topics.deleted.was_led(stored.topic, stored.address)
             return None if gone else Rules(_retention(self._configs.settings(None)))
         settings = self._configs.settings(partition.topic)
-        if not settings.compacted:
+        if not settings.compacted or self._positions.begun(partition.topic):
             return Rules(_retention(settings))
         return Rules(_retention(settings), self._compaction(settings, partition))
 
@@ -133,7 +138,8 @@ class LogCleaner:
                 self._writer.drop_and_wait(*drops)
             for stored, end in found:
                 if stored is not None and end > stored.first_offset:
-                    trim_in_steps(self._writer, stored, end)
+                    with self._positions.trimming(stored, end):
+                        trim_in_steps(self._writer, stored, end)
                     self.trimmed(stored)
             natives = [stored for stored, end in found if stored is not None and end != FOR_GOOD]
             self._topics.trimmed(natives)

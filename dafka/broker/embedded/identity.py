@@ -7,7 +7,8 @@ import uuid
 from typing import NamedTuple
 
 from dafka.commit.writer import Writer
-from dafka.log import Log
+from dafka.log import Log, shapes
+from dafka.log.limits import NAME_BYTES
 from dafka.mesh.address import new_address
 
 NODE_ID = 0
@@ -21,10 +22,14 @@ class Identity(NamedTuple):
     address: bytes
 
 
+def _name(value: object) -> bool:
+    return shapes.text(value) and 0 < len(str(value)) <= NAME_BYTES and str(value).isascii()
+
+
 def identity(log: Log, writer: Writer) -> Identity:
     """The names in the log, made and written if it is new; waits as a green thread for the commit."""
-    table = log.table(IDENTITY)
-    if "cluster_id" not in table:
+    table = log.table(IDENTITY, shapes.named_rows(cluster_id=_name, address=_name))
+    if "cluster_id" not in table or "address" not in table:
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         address = new_address().decode()
         writer.put_and_wait({(IDENTITY, "cluster_id"): cluster_id, (IDENTITY, "address"): address})

@@ -1,8 +1,8 @@
 """Orphaned rows: rows about topics that no longer exist.
 
-Deleting a topic deletes its rows about groups and producers. A commit of a group's offsets or the marker of a
-transaction may be under way meanwhile and write a row after that, which no topic refers to. Such rows are
-found and deleted here, at the broker's start and from time to time.
+Deleting a topic deletes its rows about groups, producers and positions. A commit of a group's offsets or the
+marker of a transaction may be under way meanwhile and write a row after that, which no topic refers to. Such
+rows are found and deleted here, at the broker's start and from time to time.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from dafka.broker.groups.offsets import OFFSETS
+from dafka.broker.positions.checkpoints import POSITIONS
 from dafka.broker.records.leader_epochs import EPOCHS
-from dafka.broker.records.producer_state import PRODUCERS
+from dafka.broker.records.producer_row import PRODUCERS
 from dafka.broker.records.transaction_index import ABORTED
 from dafka.broker.topics.table import TopicTable
 from dafka.broker.transactions.transaction import OPEN
@@ -45,8 +46,8 @@ def forget_orphaned(log: Log, writer: Writer, topics: TopicTable, pause: Callabl
 
 
 def _rows(log: Log) -> Iterator[tuple[str, str, UUID]]:
-    """(table, key, id of the topic) of all rows about a topic's groups, producers and leader epochs."""
-    for table in (PRODUCERS, ABORTED, EPOCHS):
+    """(table, key, id of the topic) of all rows about a topic's groups, producers, epochs and positions."""
+    for table in (PRODUCERS, ABORTED, EPOCHS, POSITIONS):
         for key in log.table(table):
             yield table, key, UUID(hex=key[:32])
     for key in log.table(OFFSETS):

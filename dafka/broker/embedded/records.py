@@ -137,9 +137,9 @@ class RecordCalls(RecordInterface):
     def _take_all(self, appends: Iterable[_Taken], request: Request, acks: int, wide: bool) -> None:
         """Append what the topics' configurations allow, each partition's in the order of the calls.
 
-        What has to be compressed or walked through takes its time, and so do many records; what comes behind
-        it in the same partition waits for it. The rest is appended before any other green thread runs, and
-        what is wrong with those that are refused is looked for in the end.
+        Batches that have to be compressed or examined record by record take time, and so do many records;
+        later batches of the same partition wait for them. All others are appended before any other green
+        thread runs. The wrong records of refused batches are looked for last.
         """
         waiting: deque[tuple[Partition, PartitionAppend, Place]] = deque()
         refused: list[tuple[Partition, Refusal]] = []
@@ -293,8 +293,10 @@ class RecordCalls(RecordInterface):
         return (rest[0][0], rest[0][1]) if rest else None
 
     def _latest_time(self, partition: Partition) -> tuple[int, int] | None:
-        """The first record with the partition's largest timestamp: if there is none with the one that its
-        batches say, by bisection over the timestamps."""
+        """The first record with the partition's largest timestamp.
+
+        If no record has the timestamp in the headers of batches, it is found by bisection over timestamps.
+        """
         high = partition.stored.largest_timestamp
         if high < 0:
             return None

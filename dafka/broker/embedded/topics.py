@@ -28,6 +28,7 @@ from dafka.broker.interface.topics import (
     TopicSpec,
 )
 from dafka.broker.limits import PARTITIONS_KEPT, PARTITIONS_PER_TOPIC
+from dafka.broker.positions.positions import Positions
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.presence import Presence
 from dafka.broker.records.producer_state import ProducerStates
@@ -95,6 +96,7 @@ class TopicCalls(TopicInterface):
         epochs: LeaderEpochs,
         transactions: TransactionCoordinator,
         presence: Presence,
+        positions: Positions,
         log_cleaner: LogCleaner,
         lifecycle: Lifecycle,
     ) -> None:
@@ -109,6 +111,7 @@ class TopicCalls(TopicInterface):
         self._epochs = epochs
         self._transactions = transactions
         self._presence = presence
+        self._positions = positions
         self._log_cleaner = log_cleaner
         self._lifecycle = lifecycle
 
@@ -195,15 +198,19 @@ class TopicCalls(TopicInterface):
         if not self._topics.delete(topic):
             return UnknownTopicOrPartitionError
         self._producers.forget(topic)
+        self._positions.forget(topic)
         of_transactions = self._transactions.forget(topic)
         self._presence.forget(topic)
         self._log_cleaner.deleted(topic.partitions)
         for partition in Pace().over(topic.partitions):
             partition.wake()
         try:
-            # What is noted of it elsewhere. What stays is found later as rows of a topic that is gone.
+            # Its rows in other tables. Rows that stay are found later as those of a deleted topic.
             self._offsets.forget(topic)
-            noted = chain(of_transactions, self._producers.places_of(topic), self._epochs.places_of(topic))
+            noted = chain(
+                of_transactions,
+                *(part.places_of(topic) for part in (self._producers, self._epochs, self._positions)),
+            )
             for places in in_pieces(Pace().over(noted), DELETED_ROWS):
                 self._writer.put_and_wait(dict.fromkeys(places))
         except LogError as error:

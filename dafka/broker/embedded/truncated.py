@@ -9,6 +9,7 @@ offsets are given again, in a new leader epoch. Before that the rows about the l
   gap and is refused, so the transaction is aborted and not committed in part.
 - An aborted transaction that is lost is forgotten. Otherwise readers would skip new records of its producer
   at these offsets. If only the marker is lost, another one is written at the end of the partition.
+- Checkpoints of positions behind the end are forgotten: what gets the lost offsets may be of other sizes.
 - A group that has committed a lost offset continues at the end of the partition. Otherwise it would miss the
   new records up to the lost offset.
 """
@@ -21,51 +22,58 @@ from functools import partial
 import gevent.event
 
 from dafka.broker.groups.offsets import OFFSETS
+from dafka.broker.positions.checkpoints import rows_before
 from dafka.broker.records.leader_epochs import LeaderEpochs
-from dafka.broker.records.producer_state import NO_TRANSACTION, PRODUCERS, ProducerState, row_name, unpack
+from dafka.broker.records.producer_row import NO_TRANSACTION, PRODUCERS, ProducerState, unpack
+from dafka.broker.records.producer_state import row_name
 from dafka.broker.records.transaction_index import AbortedIndex
 from dafka.broker.topics.table import Partition, TopicTable
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Numbered, Writer
+from dafka.hub.turns import Pace
 from dafka.log import LOST_TABLE, Log
 from dafka.protocol.batch import with_offset
 from dafka.protocol.batch_control import encode_marker
 
 
 def forget_truncated(log: Log, writer: Writer, topics: TopicTable, epochs: LeaderEpochs) -> None:
-    """Carry this out for the partitions that the log says have ended early; waits as a green thread.
+    """Carry this out for the partitions that the log says have lost records; waits as a green thread.
 
     Raises the log's errors; the next start does the rest.
     """
-    ended = list(log.table(LOST_TABLE).items())
-    stored = {str(partition.number): partition for partition in log.partitions()} if ended else {}
-    for number, end in ended:
+    begins = list(log.table(LOST_TABLE).items())
+    stored = {str(partition.number): partition for partition in log.partitions()} if begins else {}
+    for number, lost in begins:
         partition = topics.of_log(stored[number]) if number in stored else None
         rows: Rows = {(LOST_TABLE, number): None}
+        if partition is not None:
+            rows.update(rows_before(log, row_name(partition), partition.high_watermark))
         if partition is None or not partition.writable:
             writer.put_and_wait(rows)
         else:
-            _forget(log, writer, partition, end, rows, epochs)
+            _forget(log, writer, partition, lost, rows, epochs)
 
 
 def _forget(
-    log: Log, writer: Writer, partition: Partition, end: int, rows: Rows, epochs: LeaderEpochs
+    log: Log, writer: Writer, partition: Partition, lost: int, rows: Rows, epochs: LeaderEpochs
 ) -> None:
+    """Correct the rows about a partition whose records from offset ``lost`` on are gone."""
+    end = partition.high_watermark  # above ``lost`` if it has lost its first value
     name = row_name(partition)
     for key, stored in log.table(PRODUCERS).items(name + "/"):
-        rest = _without(unpack(stored), end)
+        rest = _without(unpack(stored), lost)
         if rest is None or rest.pack() != stored:
             rows[PRODUCERS, key] = None if rest is None else rest.pack()
     offsets = log.table(OFFSETS)
-    for key in offsets.unordered():
+    for key in Pace().over(offsets.unordered()):
         if key.endswith("/" + name):
             offset, *rest = offsets.get(key)
             if offset > end:
                 rows[OFFSETS, key] = [end, *rest]
     index = AbortedIndex(log, name)
-    gone, changed = index.cut(end)
+    gone, changed = index.cut(lost)
     rows.update(changed)
-    unmarked = [transaction for transaction in gone if transaction.first < end]
+    unmarked = [transaction for transaction in gone if transaction.first < lost]
     history = epochs.begin(partition, rows)
 
     def number(sequence: int, offset: int) -> Numbered:
@@ -85,16 +93,16 @@ def _forget(
     partition.epochs = history or partition.epochs
 
 
-def _without(state: ProducerState, end: int) -> ProducerState | None:
-    """A producer's state without its records from ``end`` on; None if nothing is left."""
+def _without(state: ProducerState, lost: int) -> ProducerState | None:
+    """A producer's state without its records from ``lost`` on; None if nothing is left."""
     appends = tuple(
-        append._replace(records=min(append.records, end - append.base_offset))
+        append._replace(records=min(append.records, lost - append.base_offset))
         for append in state.appends
-        if append.base_offset < end
+        if append.base_offset < lost
     )
-    if appends == state.appends and state.transaction_start < end:
+    if appends == state.appends and state.transaction_start < lost:
         return state
-    if not NO_TRANSACTION < state.transaction_start < end:
+    if not NO_TRANSACTION < state.transaction_start < lost:
         return None
     return state._replace(appends=appends)
 

@@ -5,6 +5,8 @@ as a green thread until its answer comes. Each group is ticked when its next tim
 (:mod:`dafka.hub.deadlines`). A heartbeat only postpones a timeout, so most heartbeats leave the deadlines as
 they are.
 
+The empty name is no group that members could join, but offsets may be committed for it, as in Kafka.
+
 Groups live in memory; only committed offsets survive a restart. After a restart the members are unknown and
 join again, as with Kafka when a coordinator moves.
 """
@@ -30,8 +32,10 @@ from kafka.errors import (
 )
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
 
+from dafka.broker.groups.generation import at_once
 from dafka.broker.groups.group import Group, State
-from dafka.broker.groups.offsets import GroupOffsets
+from dafka.broker.groups.members import Reply
+from dafka.broker.groups.offsets import GroupOffsets, check_offsets
 from dafka.broker.groups.times import GroupTimes
 from dafka.broker.interface.groups import (
     NO_MEMBER,
@@ -49,10 +53,11 @@ from dafka.broker.interface.groups import (
 from dafka.broker.limits import COMMIT_OFFSETS, GROUPS_KEPT, SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MIN
 from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import Hub
-from dafka.hub.turns import in_pieces
+from dafka.hub.turns import Pace, in_pieces
 
 log = logging.getLogger(__name__)
 
+ANSWERED_AT_ONCE = 100  # members
 FAILED_PAUSE = 1.0  # seconds until a group is ticked again after an unexpected error
 
 T = TypeVar("T")
@@ -101,7 +106,7 @@ class Coordinator(GroupInterface):
                 return Joined(UnknownMemberIdError, member_id=request.member_id)
             if len(self._groups) >= GROUPS_KEPT:
                 return Joined(CoordinatorNotAvailableError, member_id=request.member_id)
-            found = self._groups[group] = Group(self._clock())
+            found = self._groups[group] = Group(self._clock(), self._deliver)
         known = found
 
         def join(reply: Callable[[Joined], object]) -> None:
@@ -122,7 +127,7 @@ class Coordinator(GroupInterface):
     ) -> Synced:
         found = self._groups.get(group)
         if found is None:
-            return Synced(UnknownMemberIdError)
+            return Synced(_unknown(group))
         known = found
 
         def sync(reply: Callable[[Synced], object]) -> None:
@@ -143,7 +148,7 @@ class Coordinator(GroupInterface):
     ) -> Error | None:
         found = self._groups.get(group)
         if found is None:
-            return UnknownMemberIdError
+            return _unknown(group)
         answer = gevent.event.AsyncResult()
         reply = answer.set if max_wait > 0 else None
         error = found.heartbeat(self._clock(), generation, member_id, instance_id, reply)
@@ -162,7 +167,7 @@ class Coordinator(GroupInterface):
     def leave_group(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
         found = self._groups.get(group)
         if found is None:
-            return [UnknownMemberIdError for _ in members]
+            return [_unknown(group) for _ in members]
         answers = found.leave(self._clock(), members)
         self._schedule(group, found)
         return answers
@@ -177,6 +182,13 @@ class Coordinator(GroupInterface):
             return answer.get()  # type: ignore[no-any-return]
         finally:
             self._waiting.discard(answer)
+
+    def _deliver(self, replies: Iterable[Reply], count: int) -> None:
+        """Give the members of a group their answers: in the turns that come if they are many."""
+        if count <= ANSWERED_AT_ONCE:
+            at_once(replies, count)
+        else:
+            self._hub.spawn(at_once, Pace().over(replies), count)
 
     # -- time ---------------------------------------------------------------------------------------
 
@@ -210,7 +222,7 @@ class Coordinator(GroupInterface):
         return None if found is None or found.state is not State.STABLE else _subscribed(found)
 
     def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
-        return {name: self._describe(name) for name in groups}
+        return {name: self._describe(name) for name in Pace().over(groups, every=1)}
 
     def _describe(self, name: str) -> GroupDescription:
         group = self._groups.get(name)
@@ -221,20 +233,20 @@ class Coordinator(GroupInterface):
 
     def list_groups(self, states: Iterable[str] = ()) -> list[ListedGroup]:
         wanted = {state.lower() for state in states}
-        found = {name: (group.protocol_type or "", group.state.value) for name, group in self._groups.items()}
-        for name in self._offsets.groups():
-            found.setdefault(name, ("", State.EMPTY.value))
-        return [
-            ListedGroup(name, protocol_type, state)
-            for name, (protocol_type, state) in sorted(found.items())
-            if not wanted or state.lower() in wanted
-        ]
+        pace = Pace()
+        found: dict[str, ListedGroup] = {}
+        for name, group in pace.over(list(self._groups.items())):
+            found[name] = ListedGroup(name, group.protocol_type or "", group.state.value)
+        for name in pace.over(self._offsets.groups()):
+            if name not in found:
+                found[name] = ListedGroup(name, "", State.EMPTY.value)
+        return [one for one in pace.over(found.values()) if not wanted or one.state.lower() in wanted]
 
     def delete_groups(self, groups: Iterable[str]) -> dict[str, Error | None]:
         return {name: self._delete(name) for name in groups}
 
     def _delete(self, name: str) -> Error | None:
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str):
             return InvalidGroupIdError
         if name in self._deleting:
             return CoordinatorLoadInProgressError
@@ -264,6 +276,8 @@ class Coordinator(GroupInterface):
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
     ) -> dict[TopicPartition, Error | None]:
+        if len(offsets) > COMMIT_OFFSETS:
+            check_offsets(offsets.values())  # before some are committed
         answers: dict[TopicPartition, Error | None] = {}
         for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
             error = self.check_commit(group, generation, member_id, instance_id)
@@ -302,16 +316,25 @@ class Coordinator(GroupInterface):
     def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, Error | None]:
-        found = self._groups.get(group)
         wanted = list(partitions)
-        if found is None and not self._offsets.has_group(group):
+        if not isinstance(group, str) or not group:
+            return dict.fromkeys(wanted, InvalidGroupIdError)
+        if group not in self._groups and not self._offsets.has_group(group):
             return dict.fromkeys(wanted, GroupIdNotFoundError)
-        read = _subscribed(found) if found is not None else frozenset()
-        answers: dict[TopicPartition, Error | None] = {
-            key: GroupSubscribedToTopicError for key in wanted if read is None or key[0] in read
-        }
-        rest = [key for key in wanted if key not in answers]
-        return {**answers, **self._offsets.delete(group, rest)}
+        answers: dict[TopicPartition, Error | None] = {}
+        for some in in_pieces(wanted, COMMIT_OFFSETS):
+            # Members may have joined since the last round.
+            found = self._groups.get(group)
+            read = _subscribed(found) if found is not None else frozenset()
+            rest = [key for key in some if read is not None and key[0] not in read]
+            answers.update(dict.fromkeys(some, GroupSubscribedToTopicError))
+            answers.update(self._offsets.delete(group, rest))
+        return answers
+
+
+def _unknown(group: object) -> Error:
+    """The error of a member's call to a group that does not exist."""
+    return UnknownMemberIdError if isinstance(group, str) and group else InvalidGroupIdError
 
 
 def _subscribed(group: Group) -> frozenset[str] | None:

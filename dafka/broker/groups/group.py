@@ -47,14 +47,14 @@ from kafka.errors import (
     UnknownMemberIdError,
 )
 
-from dafka.broker.groups.members import HeartbeatReply, JoinReply, Member, Members, SyncReply
+from dafka.broker.groups.generation import Deliver, Generation, at_once
+from dafka.broker.groups.members import HeartbeatReply, JoinReply, Member, Members, Reply, SyncReply
 from dafka.broker.groups.rebalance import JoinPhase
 from dafka.broker.interface.groups import (
     NO_MEMBER,
     Error,
     GroupDescription,
     Joined,
-    JoinedMember,
     JoinRequest,
     LeavingMember,
     MemberDescription,
@@ -74,9 +74,14 @@ class State(Enum):
 
 
 class Group:
-    """A group. ``wake_at`` is the latest time for the next :meth:`tick`; an earlier one is harmless."""
+    """A group. ``wake_at`` is the latest time for the next :meth:`tick`; an earlier one is harmless.
 
-    def __init__(self, now: float) -> None:
+    ``deliver(replies, count)`` gives the answers to many members, now or soon: it calls the functions that it
+    is given, each with its value. If the group has changed by then, members learn of it with their next call.
+    """
+
+    def __init__(self, now: float, deliver: Deliver = at_once) -> None:
+        self._deliver = deliver
         self.state = State.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
@@ -154,9 +159,9 @@ class Group:
         ):
             # Nothing has changed. The client repeats its JoinGroup, perhaps because the answer was lost.
             self._touch(member, now)
-            reply(self._joined(member))
+            reply(self._answering.joined(member.member_id, self.members.values()))
             return
-        member.dismiss(RebalanceInProgressError)
+        at_once(member.dismiss(RebalanceInProgressError), 1)
         self.members.change(member, request)
         member.join = reply
         self._prepare(now)
@@ -166,13 +171,13 @@ class Group:
     ) -> None:
         """A new process of a static member takes the place of the old one."""
         old_id = member.member_id
-        member.dismiss(FencedInstanceIdError)
+        at_once(member.dismiss(FencedInstanceIdError), 1)
         led = self.leader == old_id
         self.members.rename(member, member_id)
         self.members.change(member, request)
         self._touch(member, now)
         if self.state is State.STABLE and self.members.chosen_protocol() == self.protocol:
-            joined = self._joined(member)
+            joined = self._answering.joined(member.member_id, self.members.values())
             if led and request.can_skip_assignment:
                 joined = joined._replace(skip_assignment=True)
             elif led:
@@ -183,22 +188,10 @@ class Group:
         member.join = reply
         self._prepare(now)
 
-    def _joined(self, member: Member) -> Joined:
-        members: Sequence[JoinedMember] = ()
-        if member.member_id == self.leader:
-            members = [
-                JoinedMember(other.member_id, other.request.instance_id, other.metadata(self.protocol))
-                for other in self.members.values()
-            ]
-        return Joined(
-            None,
-            self.generation,
-            self.protocol_type,
-            self.protocol,
-            self.leader or NO_MEMBER,
-            member.member_id,
-            members,
-        )
+    @property
+    def _answering(self) -> Generation:
+        """What the members of the generation are told."""
+        return Generation(self.generation, self.protocol_type, self.protocol, self.leader or NO_MEMBER)
 
     # -- rebalancing --------------------------------------------------------------------------------
 
@@ -210,22 +203,28 @@ class Group:
             self.state = State.PREPARING
             self._sync_by = self._forget_at = inf
             self.wake_at = min(self.wake_at, self._joins.wake_at(now))
+            replies: list[Reply] = []
             for member in self.members.values():
                 if forget:
                     member.assignment = b""
                 if member.sync is not None:
                     sync, member.sync = member.sync, None
                     self._touch(member, now)
-                    sync(Synced(RebalanceInProgressError))
-                member.wake(RebalanceInProgressError)
+                    replies.append((sync, Synced(RebalanceInProgressError)))
+                replies += member.wake(RebalanceInProgressError)
+            self._deliver(replies, len(replies))
         self._complete_joins(now)
 
     def _complete_joins(self, now: float) -> None:
         if self.state is not State.PREPARING or not self._joins.is_complete(now, self.members):
             return
-        for member in list(self.members.values()):
-            if member.join is None and member.request.instance_id is None:
-                self._remove(member)
+        self._remove(
+            [
+                member
+                for member in self.members.values()
+                if member.join is None and member.request.instance_id is None
+            ]
+        )
         joined = [member for member in self.members.values() if member.join is not None]
         if self.members and not joined:
             # All members are static and away: they keep their places until their sessions expire.
@@ -243,12 +242,14 @@ class Group:
         self.state = State.COMPLETING
         self._sync_by = now + self.members.rebalance_timeout
         self.wake_at = min(self.wake_at, self._sync_by)
+        replies: list[tuple[JoinReply | None, str]] = []
         for member in joined:
             member.synced = False
             self._touch(member, now)
-            reply, member.join = member.join, None
-            if reply is not None:
-                reply(self._joined(member))
+            replies.append((member.join, member.member_id))
+            member.join = None
+        everybody = list(self.members.values())
+        self._deliver(self._answering.answers(replies, everybody), len(replies))
 
     def _emptied(self, now: float) -> None:
         self.state = State.EMPTY
@@ -295,12 +296,14 @@ class Group:
 
     def _assign(self, now: float, assignments: Mapping[str, bytes]) -> None:
         self.state = State.STABLE
+        replies: list[Reply] = []
         for member in self.members.values():
             member.assignment = assignments.get(member.member_id, b"")
             if member.sync is not None:
                 sync, member.sync = member.sync, None
                 self._touch(member, now)
-                sync(self._synced(member))
+                replies.append((sync, self._synced(member)))
+        self._deliver(replies, len(replies))
 
     def _synced(self, member: Member) -> Synced:
         return Synced(None, member.assignment, self.protocol_type, self.protocol)
@@ -324,7 +327,7 @@ class Group:
         if self.state is State.PREPARING:
             return RebalanceInProgressError
         if reply is not None:
-            member.wake(None)
+            at_once(member.wake(None), 1)
             member.heartbeat = reply
         return None
 
@@ -366,7 +369,7 @@ class Group:
     def leave(self, now: float, leaving: Iterable[LeavingMember]) -> list[Error | None]:
         """LeaveGroup: an answer for each member, and one rebalance for all."""
         answers: list[Error | None] = []
-        before = len(self.members)
+        gone: dict[str, Member] = {}
         for member_id, instance_id, _reason in leaving:
             if member_id == NO_MEMBER and instance_id is not None:
                 static = self.members.of_instance(instance_id)
@@ -375,10 +378,13 @@ class Group:
                 answers.append(None)
                 continue
             error = self.members.refusal(member_id, instance_id)
+            if error is None and member_id in gone:
+                error = UnknownMemberIdError
             if error is None:
-                self._remove(self.members[member_id])
+                gone[member_id] = self.members[member_id]
             answers.append(error)
-        if len(self.members) < before:
+        if gone:
+            self._remove(list(gone.values()))
             self._members_gone(now)
         else:
             self._complete_joins(now)  # a rebalance may have waited for a pending id
@@ -394,8 +400,7 @@ class Group:
             for member in self.members.values()
             if (not member.synced and now >= self._sync_by) or (not member.waits and member.expires <= now)
         ]
-        for member in late:
-            self._remove(member)
+        self._remove(late)
         if now >= self._sync_by:
             self._sync_by = inf
         if late:
@@ -414,9 +419,12 @@ class Group:
         """Mark the group as deleted; it has to be empty."""
         self.state = State.DEAD
 
-    def _remove(self, member: Member) -> None:
-        self.members.remove(member)
-        member.dismiss(UnknownMemberIdError)
+    def _remove(self, members: Sequence[Member]) -> None:
+        replies: list[Reply] = []
+        for member in members:
+            self.members.remove(member)
+            replies += member.dismiss(UnknownMemberIdError)
+        self._deliver(replies, len(replies))
 
     def _members_gone(self, now: float) -> None:
         if self.state in (State.COMPLETING, State.STABLE):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, ValuesView
 from math import inf
+from typing import Any
 
 from kafka.errors import FencedInstanceIdError, UnknownMemberIdError
 
@@ -16,6 +17,8 @@ from dafka.broker.interface.groups import Error, Joined, JoinRequest, Synced
 JoinReply = Callable[[Joined], object]
 SyncReply = Callable[[Synced], object]
 HeartbeatReply = Callable[["Error | None"], object]
+Reply = tuple[Callable[[Any], object], Any]
+"""An answer to a parked call: the function to call, and with what."""
 
 
 class Member:
@@ -35,43 +38,57 @@ class Member:
 
     def metadata(self, protocol: str | None) -> bytes:
         """The metadata that the member sent for this protocol."""
-        return next((metadata for name, metadata in self.request.protocols if name == protocol), b"")
+        for name, metadata in self.request.protocols:
+            if name == protocol:
+                return metadata
+        return b""
 
     @property
     def waits(self) -> bool:
         """Whether a JoinGroup or SyncGroup of it is parked, during which a member sends no heartbeats."""
         return self.join is not None or self.sync is not None
 
-    def dismiss(self, error: Error) -> None:
-        """Answer all its parked calls with an error."""
+    def dismiss(self, error: Error) -> Iterator[Reply]:
+        """Unpark all its calls: their replies, with an error as the answer of each."""
         if self.join is not None:
             reply, self.join = self.join, None
-            reply(Joined(error, member_id=self.member_id))
+            yield reply, Joined(error, member_id=self.member_id)
         if self.sync is not None:
             sync, self.sync = self.sync, None
-            sync(Synced(error))
-        self.wake(error)
+            yield sync, Synced(error)
+        yield from self.wake(error)
 
-    def wake(self, error: Error | None) -> None:
-        """Answer its parked heartbeat, if there is one."""
+    def wake(self, error: Error | None) -> Iterator[Reply]:
+        """Unpark its heartbeat, if there is one: the reply, with the answer."""
         if self.heartbeat is not None:
             heartbeat, self.heartbeat = self.heartbeat, None
-            heartbeat(error)
+            yield heartbeat, error
 
 
 class Members(Mapping[str, Member]):
     """Members by member id, in the order of their joining.
 
-    ``leader`` is the id of one of them, None if there are none. ``pending`` are ids that were given out and
-    have not joined yet, with the time at which each expires.
+    ``pending`` are ids that were given out and have not joined yet, with the time at which each expires.
     """
 
     def __init__(self) -> None:
-        self.leader: str | None = None
+        self._leader: str | None = None
         self.pending: dict[str, float] = {}
         self._by_id: dict[str, Member] = {}
         self._instances: dict[str, str] = {}  # static members: instance id -> member id
         self._protocols: Counter[str] = Counter()  # how many members support each
+
+    @property
+    def leader(self) -> str | None:
+        """The member that computes the assignment: the oldest one, if the one that was chosen has gone."""
+        if self._leader not in self._by_id:
+            # Looked for when it is asked for: many may go at once, each of them the oldest.
+            self._leader = next(iter(self._by_id), None)
+        return self._leader
+
+    @leader.setter
+    def leader(self, member_id: str | None) -> None:
+        self._leader = member_id
 
     def __getitem__(self, member_id: str) -> Member:
         return self._by_id[member_id]
@@ -107,8 +124,6 @@ class Members(Mapping[str, Member]):
         self._protocols.update(_names(member.request))
         if member.request.instance_id is not None:
             self._instances[member.request.instance_id] = member.member_id
-        if self.leader is None:
-            self.leader = member.member_id
 
     def change(self, member: Member, request: JoinRequest) -> None:
         """Replace what a member joined with; its instance id stays."""
@@ -119,13 +134,12 @@ class Members(Mapping[str, Member]):
 
     def rename(self, member: Member, member_id: str) -> None:
         """Give a static member the new member id of the process that has taken its place."""
-        old_id = member.member_id
+        old_id, leader = member.member_id, self.leader
         self._by_id = {
             (member_id if known == old_id else known): other for known, other in self._by_id.items()
         }
         member.member_id = self._instances[str(member.request.instance_id)] = member_id
-        if self.leader == old_id:
-            self.leader = member_id
+        self.leader = member_id if leader == old_id else leader
 
     def remove(self, member: Member) -> None:
         """Remove a member; the oldest of the others becomes the leader if it was the leader."""
@@ -133,8 +147,6 @@ class Members(Mapping[str, Member]):
         self._protocols.subtract(_names(member.request))
         if member.request.instance_id is not None:
             self._instances.pop(member.request.instance_id, None)
-        if self.leader == member.member_id:
-            self.leader = next(iter(self._by_id), None)
 
     # -- what they have in common ---------------------------------------------------------------------
 
@@ -146,6 +158,8 @@ class Members(Mapping[str, Member]):
     def chosen_protocol(self) -> str:
         """The protocol with the most votes; each member votes for its first one that all members support."""
         common = self.protocols
+        if len(common) == 1:
+            return next(iter(common))
         votes = Counter(
             next(name for name, _ in member.request.protocols if name in common) for member in self.values()
         )

@@ -11,6 +11,7 @@ gets UNSTABLE_OFFSET_COMMIT, because the transaction may replace the current off
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -34,9 +35,24 @@ from dafka.broker.topics.table import Topic, TopicTable
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.turns import Pace, in_pieces
-from dafka.log import DamagedError, Log, LogError
+from dafka.log import DamagedError, Log, LogError, shapes
 
 OFFSETS = "offsets"
+
+_PARTITION = re.compile("/[0-9a-f]{32}/[0-9]{1,6}").fullmatch
+_optional_text = shapes.either(shapes.text, shapes.nothing)
+OFFSET = shapes.either(
+    shapes.row_of(shapes.number, _optional_text, shapes.number),
+    shapes.row_of(shapes.number, _optional_text, shapes.number, shapes.number),
+)
+"""The value of a row: offset, metadata, leader epoch, and the time of the commit."""
+
+
+def is_key(key: str) -> bool:
+    """Whether a row may have this key."""
+    length, colon, rest = key.partition(":")
+    size = int(length) if length.isascii() and length.isdecimal() and len(length) < 10 else -1
+    return bool(colon) and 0 <= size <= len(rest) and bool(_PARTITION(rest[size:]))
 
 
 class StoredOffset(NamedTuple):
@@ -66,7 +82,7 @@ class GroupOffsets:
     def __init__(
         self, log: Log, writer: Writer, topics: TopicTable, clock: Callable[[], float] = time.time
     ) -> None:
-        self._table = log.table(OFFSETS)
+        self._table = log.table(OFFSETS, shapes.rows(is_key, OFFSET))
         self._writer = writer
         self._topics = topics
         self._clock = clock
@@ -90,7 +106,7 @@ class GroupOffsets:
         Raises TypeError for an offset that is not an integer: a row that cannot be written would fail its
         whole round.
         """
-        if not isinstance(group, str) or not group:
+        if not isinstance(group, str):
             return dict.fromkeys(offsets, InvalidGroupIdError), {}
         answers: dict[TopicPartition, Error | None] = {}
         rows: Rows = {}
@@ -191,13 +207,8 @@ class GroupOffsets:
         return isinstance(group, str) and group in self._table.kinds(_group_of)
 
     def delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
-        """Delete the offsets of a group for these partitions; waits as a green thread for the commit."""
-        answers: dict[TopicPartition, Error | None] = {}
-        for some in in_pieces(partitions, COMMIT_OFFSETS):
-            answers.update(self._delete(group, some))
-        return answers
-
-    def _delete(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Error | None]:
+        """Delete the offsets of a group for these partitions, in one round; waits as a green thread for the
+        commit."""
         answers: dict[TopicPartition, Error | None] = {}
         rows: Rows = {}
         for name, number in partitions:
@@ -256,6 +267,13 @@ class GroupOffsets:
             topic = self._topics.by_id(UUID(hex=topic_id))
             if topic is not None:
                 yield (topic.name, int(number)), CommittedOffset(*row[:3])
+
+
+def check_offsets(offsets: Iterable[CommittedOffset]) -> None:
+    """Raise TypeError if one of them is not an integer."""
+    for committed in Pace().over(offsets):
+        index(committed.offset)
+        index(committed.leader_epoch)
 
 
 def _group_of(key: str) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from dafka.commit.writer import Writer
-from dafka.log import Log, LogClosedError
+from dafka.log import Log, LogClosedError, shapes
 from dafka.log.repeating import bounded_logger
 
 log = bounded_logger(__name__)
@@ -24,7 +24,7 @@ class GroupTimes:
     """The times at which the groups of one broker lost their last member. Hub side."""
 
     def __init__(self, log: Log, writer: Writer, clock: Callable[[], float] = time.time) -> None:
-        self._table = log.table(GROUPS)
+        self._table = log.table(GROUPS, shapes.rows(shapes.any_key, shapes.number))
         self._writer = writer
         self._clock = clock
         self._occupied: set[str] = set()

@@ -31,6 +31,7 @@ from dafka.broker.interface.groups import (
     Synced,
     TopicPartition,
 )
+from dafka.broker.interface.positions import PositionsInterface
 from dafka.broker.interface.records import (
     EARLIEST,
     LATEST,
@@ -94,7 +95,12 @@ class BrokerInterface(TopicInterface, RecordInterface, GroupInterface, Transacti
 
     is_remote: bool = False
     """Whether the broker is reached over TCP. Only such a one can :meth:`send`, and only a broker of this
-    process can :meth:`watch`."""
+    process can :meth:`watch` and has :attr:`positions`."""
+
+    @property
+    def positions(self) -> PositionsInterface:
+        """The octet positions of its partitions. Only for a broker of this process."""
+        raise NotImplementedError
 
     @property
     @abstractmethod
@@ -122,9 +128,9 @@ class BrokerInterface(TopicInterface, RecordInterface, GroupInterface, Transacti
     def send(self, request: Any, node: int | None = None) -> Any:
         """Send one of kafka-python's requests, in the highest version both sides know; its response.
 
-        ``node``: the id of the broker that must answer it; None: any. What the response says is not looked
-        into. Raises KafkaConnectionError, RequestTimedOutError, KafkaProtocolError (no answer, or none that
-        can be read), BrokerNotAvailableError (no such node) and IncompatibleBrokerVersion. Only for a broker
+        ``node``: the id of the broker that must answer it; None: any. Errors in the response are not
+        examined. Raises KafkaConnectionError, RequestTimedOutError, KafkaProtocolError (a malformed
+        answer), BrokerNotAvailableError (no such node) and IncompatibleBrokerVersion. Only for a broker
         that :attr:`is_remote`; requests to one of this process are answered by
         :mod:`dafka.broker.server.answering`.
         """

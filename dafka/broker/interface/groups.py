@@ -147,7 +147,7 @@ class GroupInterface(ABC):
         protocol: str | None = None,
         assignments: Mapping[str, bytes] | None = None,
     ) -> Synced:
-        """Hand in (the leader) and take (everyone) the assignment; waits until the leader has come.
+        """Return the member's assignment, which the leader sends; waits until the leader has synced.
 
         Errors: UnknownMemberIdError, IllegalGenerationError, FencedInstanceIdError,
         InconsistentGroupProtocolError, RebalanceInProgressError (join again).
@@ -204,6 +204,9 @@ class GroupInterface(ABC):
     ) -> dict[TopicPartition, Error | None]:
         """Note a group's positions, durably.
 
+        Very many are written in several rounds. Each answer is true for its partition, also when only some of
+        the rounds could be written. The group may be the empty name, which has no members.
+
         A member names itself. Without a member id offsets are taken only for a group without members.
         Errors: UnknownMemberIdError, IllegalGenerationError, FencedInstanceIdError,
         RebalanceInProgressError, InvalidGroupIdError, UnknownTopicOrPartitionError,
@@ -230,6 +233,6 @@ class GroupInterface(ABC):
     ) -> dict[TopicPartition, Error | None]:
         """Forget positions of a group, as long as no member subscribes to the topic.
 
-        Errors: GroupIdNotFoundError, GroupSubscribedToTopicError, UnknownTopicOrPartitionError,
-        KafkaStorageError.
+        Errors: InvalidGroupIdError, GroupIdNotFoundError, GroupSubscribedToTopicError,
+        UnknownTopicOrPartitionError, KafkaStorageError.
         """

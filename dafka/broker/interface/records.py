@@ -142,12 +142,12 @@ class RecordInterface(ABC):
     ) -> dict[TopicPartition, Produced]:
         """Append record batches (magic 2, with any base offset) and return after the commit.
 
-        ``acks`` 0 returns when the batches are numbered; 1 and -1 mean the same here. What comes for one
-        partition is taken as a whole or not at all.
+        ``acks`` 0 returns when the batches are numbered; 1 and -1 mean the same here. The batches of one
+        partition are appended together or not at all.
 
-        Batches of idempotent producers (with a producer id) are appended once: one that comes again, also
-        while the first is under way, gets the offset that the first has. Transactional ones need their
-        partition added to the open transaction of ``transactional_id``. Errors: UnknownTopicOrPartitionError,
+        Batches of idempotent producers (with a producer id) are appended once: a repeated batch, also while
+        the first is under way, gets the offset of the first. The partition of a transactional batch must
+        have been added to the open transaction of ``transactional_id``. Errors: UnknownTopicOrPartitionError,
         PolicyViolationError (a native producer's), CorruptRecordError, InvalidRecordError (no batch, an empty
         one, a record without a key for a compacted topic), InvalidTimestampError, MessageSizeTooLargeError,
         InvalidRequiredAcksError, KafkaStorageError (not written); OutOfOrderSequenceNumberError,

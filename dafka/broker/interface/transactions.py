@@ -94,7 +94,10 @@ class TransactionInterface(ABC):
     def add_partitions_to_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, Error | None]:
-        """Begin the transaction if none is open, and note partitions that it writes to; all or none of them.
+        """Begin the transaction if none is open, and note partitions that it writes to.
+
+        All or none of them; but very many are noted in several rounds, and if one of these cannot be written,
+        the answers say which partitions were noted before it.
 
         Errors: InvalidProducerIdMappingError, ProducerFencedError, ConcurrentTransactionsError,
         InvalidTxnStateError, UnknownTopicOrPartitionError, OperationNotAttemptedError, KafkaStorageError.
@@ -120,8 +123,8 @@ class TransactionInterface(ABC):
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
     ) -> dict[TopicPartition, Error | None]:
-        """Offsets that become the group's when the transaction commits. Errors as for ``commit_offsets``, and
-        those of the transaction."""
+        """Offsets that become the group's when the transaction commits. Each answer is true for its
+        partition, as with ``commit_offsets``. Errors as there, and those of the transaction."""
 
     @abstractmethod
     def end_transaction(

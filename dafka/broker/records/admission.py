@@ -8,6 +8,9 @@ compression, so offsets, producer ids and sequences are untouched.
 The largest timestamp in a batch's header is what retention goes by. That of a batch whose records have none
 (-1) is the time when it came, so that it can go, as Kafka takes the time of the file.
 
+A producer's batch that says LogAppendTime has one time for all its records. As in Kafka it is refused where
+the broker gives the times, and taken as any other where producers do: it then says CreateTime.
+
 A batch is compressed, decompressed and walked through in a thread beside the hub, unless it is small, and
 takes its time there; how much is bounded (:mod:`dafka.protocol.batch_walk`). What comes behind it for the
 same partition waits, or a small batch would overtake a large one before it.
@@ -31,7 +34,13 @@ from kafka.errors import (
 
 from dafka.broker.interface.broker import Produced
 from dafka.broker.records.append import PartitionAppend
-from dafka.broker.records.record_errors import LAST_TIMESTAMP, refusal, timestamp_error
+from dafka.broker.records.record_errors import (
+    APPEND_TIME,
+    LAST_TIMESTAMP,
+    no_append_time,
+    refusal,
+    timestamp_error,
+)
 from dafka.broker.topics.configs import TopicSettings
 from dafka.hub.pool import BATCHES
 from dafka.protocol.batch import (
@@ -127,7 +136,7 @@ def _check_sizes(settings: TopicSettings, append: PartitionAppend) -> None:
 def _has_to_be_walked(settings: TopicSettings, header: BatchHeader) -> bool:
     if settings.compacted:
         return True
-    if settings.log_append_time or header.timestamp_type:
+    if settings.log_append_time:
         return False
     return header.base_timestamp > header.max_timestamp or settings.timestamp_before_max_ms != LAST_TIMESTAMP
 
@@ -142,11 +151,10 @@ def _examined(settings: TopicSettings, append: PartitionAppend, content: bytes, 
         _check_records(content, header)
     if found is not None and found.keyless and settings.compacted:
         raise _with_records(settings, append, now, Produced(InvalidRecordError))
+    if no_append_time(settings, header):
+        raise _with_records(settings, append, now, Produced(InvalidTimestampError, detail=APPEND_TIME))
     if settings.log_append_time:
         return None
-    if header.timestamp_type:
-        detail = "the producer says LogAppendTime, and message.timestamp.type is CreateTime"
-        raise _with_records(settings, append, now, Produced(InvalidTimestampError, detail=detail))
     largest = header.max_timestamp
     if header.base_timestamp > largest:
         largest = header.base_timestamp if found is None else found.largest
@@ -154,9 +162,10 @@ def _examined(settings: TopicSettings, append: PartitionAppend, content: bytes, 
     wrong = timestamp_error(settings, largest, now) or timestamp_error(settings, oldest, now)
     if wrong:
         raise _with_records(settings, append, now, Produced(InvalidTimestampError, detail=wrong))
-    if largest == header.max_timestamp and largest >= 0:
+    if largest == header.max_timestamp and largest >= 0 and not header.timestamp_type:
         return None
-    dated = header._replace(max_timestamp=largest if largest >= 0 else now)
+    attributes = header.attributes & ~TIMESTAMP_TYPE_BIT
+    dated = header._replace(attributes=attributes, max_timestamp=largest if largest >= 0 else now)
     return _packed(dated, content[HEADER_OCTETS:])
 
 

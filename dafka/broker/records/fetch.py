@@ -1,25 +1,25 @@
-"""Fetch: reading batches from several partitions, and waiting for more without asking again and again.
+"""Fetch: reading batches from several partitions, and waiting for more without polling.
 
-A fetch reads what there is. If that is not enough it registers with its partitions and sleeps until one of
-them grows, and then reads on in that one, from where it had come to: every batch is read once, however
-often the fetch wakes up.
+A fetch reads what is there. If that is not enough it registers with its partitions, sleeps until one of them
+grows, and reads that partition on from where it stopped: each batch is read once, however often the fetch
+wakes up.
 
-Batches are served as they lie in the log, as the same objects. Raw messages of native producers are put into
-batches on the way out, with their sequence as offset and the time of storing as timestamp.
+Batches are served as they lie in the log, as the same objects. Raw messages of native producers are encoded
+as batches, with their sequence as offset and the time of storing as timestamp.
 
-Who reads committed records only gets batches below the last stable offset, where the first transaction that
-is still open begins, and the aborted transactions in what was read. These are looked up with the reading:
-while a fetch waits for more, records can be deleted, and what was known of their transactions with them. A
-marker that moves that offset is a batch, too, so its commit wakes the fetches that wait.
+With ``read_committed`` a fetch gets batches below the last stable offset, where the first open transaction
+begins, and the list of aborted transactions among them. That list is made when the batches are read: while
+the fetch waits for more, records may be deleted, and the index of their transactions with them. The marker
+that moves the last stable offset is a batch as well, so its commit wakes waiting fetches.
 
-The first batch of an answer comes whatever its size, so that every reader gets on. Every further one fits
-into the limits of its partition and of the whole answer, or is left for the next fetch: clients such as
-librdkafka refuse a response that is larger than they asked for.
+The first batch of an answer is included whatever its size, so that every reader makes progress. Further
+batches have to fit into the limits of their partition and of the whole answer: clients such as librdkafka
+refuse a response that is larger than they asked for.
 
-Of batches that compaction has emptied only the last one of an answer is served, for they may be many.
+Compaction may leave many batches without records. An answer has only the last of them.
 
-Where the log passes over values that are damaged (``on_damage="skip"``) and nothing readable lies behind
-them, an empty batch stands for their offsets. Without it a reader would ask for them for ever.
+If the log skips damaged values (``on_damage="skip"``) and no readable batch follows, an empty batch covers
+their offsets. Without it a reader would request them for ever.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from dafka.protocol.batch import HEADER_OCTETS, read_header, with_offset
 from dafka.protocol.batch_empty import encode_empty
 from dafka.protocol.batch_writer import encode_batch
 
-RAW_MESSAGES = 10_000  # messages of a native producer read at a time; they may be empty and weigh nothing
+RAW_MESSAGES = 10_000  # messages of a native producer read at a time; empty ones do not count in bytes
 RAW_RECORDS = 1000  # of these put into one batch at most
 RAW_OVERHEAD = 16  # octets that a message takes at most as a record, besides its own
 
-MISFITS = 16  # partitions whose next batch is too long for what is left, until no further one is looked at
+MISFITS = 16  # partitions whose next batch does not fit, after which no further partition is read
 
 MESSAGES_KEPT = 100  # of each partition, so that each is logged once
 
@@ -79,14 +79,14 @@ class _Reading:
     def __init__(self, partition: Partition | None, wanted: FetchFrom, epochs: LeaderEpochs) -> None:
         self.partition = partition
         self.refused: Error | None = UnknownTopicOrPartitionError
-        self.diverging: tuple[int, int] | None = None  # the reader's last record is not in the log any more
+        self.diverging: tuple[int, int] | None = None  # the reader has records that the log has lost
         if partition is not None:
             self.refused = epochs.refusal(partition, wanted.leader_epoch)
             if wanted.last_epoch != NO_EPOCH and self.refused is None:
                 self._compare(epochs.of(partition), partition.high_watermark, wanted)
         self.offset = wanted.offset
         self.limit = wanted.max_bytes
-        self.batches: Sequence[bytes] = ()  # lists only where there is something: most partitions are quiet
+        self.batches: Sequence[bytes] = ()  # a list only if there are any: most partitions have none
         self.aborted: Collection[tuple[int, int]] = ()
         self.error: Error | None = None
 
@@ -98,8 +98,8 @@ class _Reading:
             self.diverging = epoch, epoch_end
 
     @property
-    def is_told(self) -> bool:
-        """Whether there is something to answer before the time is over."""
+    def has_result(self) -> bool:
+        """Whether it is in the answer of a fetch that ends before its time is over."""
         return bool(self.batches) or self.error is not None or self.diverging is not None
 
     def answer(self, producers: ProducerStates) -> Fetched:
@@ -140,7 +140,7 @@ class Fetch:
         self._taken = 0
         self._since_yield = 0
         self._failed = False
-        self._misfits = 0  # partitions that have more than there was room for, and gave nothing
+        self._misfits = 0  # partitions whose next batch did not fit
         self._pace = Pace()
         self._readings = {
             key: _Reading(topics.partition(key[0], key[1]), from_, epochs)
@@ -150,7 +150,7 @@ class Fetch:
         self._wake = gevent.event.Event()
 
     def run(self, max_wait: float) -> dict[TopicPartition, Fetched]:
-        """Read, wait while it is too little, and answer."""
+        """Read, wait until it is enough or ``max_wait`` seconds are over, and answer."""
         readings = self._readings
         self._read(readings.values())
         if not self._enough and max_wait > 0:
@@ -158,7 +158,7 @@ class Fetch:
         producers, paced = self._producers, self._pace.over(readings.items())
         if not self._enough or self._min_bytes <= 0:
             return {key: reading.answer(producers) for key, reading in paced}
-        return {key: reading.answer(producers) for key, reading in paced if reading.is_told}
+        return {key: reading.answer(producers) for key, reading in paced if reading.has_result}
 
     def partition_grew(self, partition: Partition) -> None:
         """Called after each commit of a partition that this fetch waits for, and when it is deleted."""
@@ -166,7 +166,7 @@ class Fetch:
         self._wake.set()
 
     def abandon(self) -> None:
-        """End the waiting: the broker stops."""
+        """Stop waiting, because the broker stops."""
         self._failed = True
         self._wake.set()
 
@@ -204,7 +204,7 @@ class Fetch:
             for partition in self._pace.over(left):
                 partition.unwatch(self)
         finally:
-            for partition in left:  # the fetch is ended in a pause: partitions must not keep it
+            for partition in left:  # the fetch was killed in a pause, and no partition may keep it
                 partition.unwatch(self)
 
     def _read(self, readings: Iterable[_Reading]) -> None:
@@ -273,7 +273,7 @@ class Fetch:
 
 
 def _tell(partition: Partition | None, failure: LogError) -> None:
-    """Log where reading failed, once: a client is only told the kind of error."""
+    """Log a failure of reading, once for each place: clients get an error code only."""
     message = str(failure)
     if partition is not None and message not in partition.unreadable:
         kept = partition.unreadable if len(partition.unreadable) < MESSAGES_KEPT else ()
@@ -293,14 +293,14 @@ def _check(reading: _Reading) -> Error | None:
 
 
 def _without_empty(batches: list[bytes]) -> list[bytes]:
-    """Without those that compaction has emptied, but with the last one: it says how far this goes."""
+    """Batches with records, and the last one, whose end is the next offset to fetch."""
     if _NO_RECORDS in (batch[_COUNT] for batch in batches):
         return [batch for batch in batches[:-1] if batch[_COUNT] != _NO_RECORDS] + batches[-1:]
     return batches
 
 
 def _without_epoch(content: bytes) -> bytes:
-    """A native producer's batch in the one epoch of its partition. Another broker's epochs are not ours."""
+    """A native producer's batch in the only epoch of its partition, whatever another broker wrote into it."""
     if content[_EPOCH] == _EPOCH_0:
         return content
     return with_offset(content, read_header(content).base_offset, FIRST.latest)
@@ -309,7 +309,7 @@ def _without_epoch(content: bytes) -> bytes:
 def _in_batches(messages: list[tuple[int, int, bytes]], limit: int) -> list[bytes]:
     """Raw messages (sequence, timestamp in ms, content) as batches; one timestamp in each (LogAppendTime).
 
-    As many as take no more than ``limit`` octets, but one at least.
+    As many as fit into ``limit`` bytes, and at least one.
     """
     batches: list[bytes] = []
     for timestamp, group in groupby(messages, _timestamp):
@@ -331,6 +331,6 @@ def _in_batch(messages: list[tuple[int, int, bytes]], timestamp: int) -> bytes:
 
 
 def _fitting(messages: list[tuple[int, int, bytes]], limit: int) -> int:
-    """How many of the messages take no more than ``limit`` octets as a batch."""
+    """How many of the messages fit into a batch of ``limit`` bytes."""
     ends = list(accumulate(map(len, map(_content, messages)), initial=HEADER_OCTETS))
     return bisect_right(range(1, len(ends)), limit, key=lambda n: ends[n] + n * RAW_OVERHEAD)

@@ -19,6 +19,7 @@ such a producer numbers its records itself, and a store that has lost some fetch
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from kafka.errors import FencedLeaderEpochError, UnknownLeaderEpochError
@@ -28,10 +29,21 @@ from dafka.broker.topics.epoch_history import FIRST, EpochHistory
 from dafka.broker.topics.table import Partition, Topic
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
-from dafka.log import LOST_TABLE, Log
+from dafka.log import LOST_TABLE, Log, shapes
 
 EPOCHS = "epochs"
 _TERM = "epoch"  # the table with the broker's epoch, and the run of the machine in which it was given
+
+
+def _epoch(value: object) -> bool:
+    return shapes.natural(value) and value < 2**31  # type: ignore[operator]
+
+
+_first = shapes.row_of(_epoch, shapes.natural)
+EPOCH_ROWS = shapes.rows(
+    re.compile("[0-9a-f]{32}/[0-9]{1,6}").fullmatch,
+    lambda value: bool(value) and shapes.list_of(_first)(value),
+)
 
 
 class LeaderEpochs:
@@ -42,8 +54,8 @@ class LeaderEpochs:
     """
 
     def __init__(self, log: Log, writer: Writer, boot: str | None) -> None:
-        self._histories = log.table(EPOCHS)
-        table = log.table(_TERM)
+        self._histories = log.table(EPOCHS, EPOCH_ROWS)
+        table = log.table(_TERM, shapes.named_rows(current=_epoch, boot=shapes.text))
         known = table.get("current")
         fresh = known is None and not log.partitions()
         lost = len(log.table(LOST_TABLE)) > 0

@@ -6,7 +6,7 @@ arrive under a leader's address are another node's mistake, and are dropped: the
 partition that only the leader numbers. Records of a deleted topic's leaders, which another store may have
 kept, are dropped as well.
 
-All HEADs come from one tick, a slice of the leaders at a time, so that ten thousand partitions make a
+All HEADs come from one green thread, a slice of the leaders at a time, so that ten thousand partitions make a
 steady trickle and not a burst every second.
 """
 
@@ -15,16 +15,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import gevent
+
 from dafka.broker.limits import HEAD_INTERVAL
 from dafka.broker.topics.deleted import FOR_GOOD
 from dafka.broker.topics.table import Partition, Topic, TopicTable
 from dafka.commit.writer import Writer
 from dafka.hub.hub import Hub
-from dafka.log import Log
+from dafka.hub.turns import Pace, in_pieces, next_turn
+from dafka.log import Log, LogPartition
+from dafka.mesh import limits
 from dafka.mesh.endpoint import Endpoint
-from dafka.mesh.store import StoreNode
+from dafka.mesh.store_node import StoreNode
 from dafka.protocol.commands import Claim, Command, DirectHead, Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
+
+FORGOTTEN_AT_ONCE = 500
+"""Partitions of a deleted topic."""
+
+_PAUSE = 0.1  # seconds between two slices of HEADs
 
 
 class BrokerNode(StoreNode):
@@ -35,21 +44,25 @@ class BrokerNode(StoreNode):
     ) -> None:
         self.discarded: Counter[str] = Counter()
         self._topics = topics
-        self._heading: list[Partition] = [
-            partition
-            for topic in topics
-            for partition in topic.partitions
-            if partition.writable and partition.next_sequence
-        ]
-        self._headed = 0
+        self._heading: dict[Partition, None] = {}
         super().__init__(hub, endpoint, log, writer, address)
-        for led in self._heading:
-            self.role.lead(led.topic.octets, led.address)
-        for topic, partition, offset, sequence in topics.deleted:
-            if offset == FOR_GOOD:
-                self.role.forget(topic, [partition])
-            else:
-                self.role.trimmed(topic, partition, sequence)
+
+    def begin(self) -> None:
+        super().begin()
+        for topic, address, offset, sequence in Pace().over(self._topics.deleted):
+            if offset != FOR_GOOD:
+                self.role.trimmed(topic, address, sequence)
+        self._hub.keep(self._head)
+
+    def learn(self, partition: LogPartition) -> None:
+        names = partition.topic, partition.address
+        if self._topics.deleted.was_led(*names):
+            return
+        super().learn(partition)
+        led = self._topics.of_log(partition)
+        if led is not None and led.writable and not led.topic.deleted:
+            self.role.lead(*names)
+            self._heading[led] = None
 
     def publish_committed(
         self, partition: Partition, first: int, contents: list[bytes], records: int
@@ -57,7 +70,7 @@ class BrokerNode(StoreNode):
         """Publish what a leader has committed, from sequence ``first`` on: ``records`` of clients."""
         self.count(records, sum(map(len, contents)))
         if not first:
-            self._heading.append(partition)
+            self._heading[partition] = None
         self.lead(Run(None, partition.address, partition.topic.octets, first, contents))
 
     def count(self, records: int, octets: int) -> None:
@@ -66,11 +79,16 @@ class BrokerNode(StoreNode):
         self._counts["bytes_in"] += octets
 
     def forget(self, topic: Topic) -> None:
-        """A topic was deleted: no more HEADs for it, and a FETCH is told that the records are gone."""
-        self._heading = [partition for partition in self._heading if partition.topic is not topic]
-        self.role.forget(topic.octets, [one.address for one in topic.partitions if one.writable])
-        for partition in topic.partitions:
-            self.role.trimmed(topic.octets, partition.address, partition.next_sequence)
+        """A topic was deleted: no more HEADs for it, and a FETCH is told that the records are gone.
+
+        Waits as a green thread if it has very many partitions.
+        """
+        for some in in_pieces(Pace().over(topic.partitions), FORGOTTEN_AT_ONCE):
+            for partition in some:
+                self._heading.pop(partition, None)
+                if not partition.writable:
+                    self.role.trimmed(topic.octets, partition.address, partition.next_sequence)
+            self.role.forget(topic.octets, [partition.address for partition in some if partition.writable])
 
     def on_run(self, run: Run) -> None:
         if self._topics.leads(run.topic, run.address):
@@ -108,18 +126,18 @@ class BrokerNode(StoreNode):
         wanted = command.topic, command.partition
         return deleted.end_of(*wanted) if deleted.is_mentioned(*wanted) else 0
 
-    def tick(self, now: float) -> None:
-        super().tick(now)
-        heading = self._heading
-        if not heading:
-            return
-        count = math.ceil(len(heading) * self.tick_interval / HEAD_INTERVAL)
-        due = [heading[(self._headed + step) % len(heading)] for step in range(min(count, len(heading)))]
-        self._headed = (self._headed + len(due)) % len(heading)
-        self.endpoint.publish(
-            self,
-            [
-                Head(partition.address, partition.topic.octets, partition.stored.next_sequence - 1)
-                for partition in due
-            ],
-        )
+    def _head(self) -> None:
+        """Publish a HEAD of each leader's partition in every HEAD_INTERVAL, some at a time."""
+        while not self.closed:
+            heading = list(self._heading)
+            for due in in_pieces(heading, max(1, math.ceil(len(heading) * _PAUSE / HEAD_INTERVAL))):
+                gevent.sleep(_PAUSE)
+                for some in in_pieces(due, limits.HEADS_AT_ONCE):
+                    self.endpoint.publish(self, [_head_of(one) for one in some if one in self._heading])
+                    next_turn()
+            if not heading:
+                gevent.sleep(_PAUSE)
+
+
+def _head_of(partition: Partition) -> Head:
+    return Head(partition.address, partition.topic.octets, partition.stored.next_sequence - 1)

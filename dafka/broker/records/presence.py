@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Presence:
     """Passes events on to the node as soon as there is one. Hub side.
 
-    ``make`` makes the node, of everything that has been committed.
+    ``make`` makes the node, which then begins with everything that has been committed.
     """
 
     def __init__(self, make: Callable[[], BrokerNode]) -> None:
@@ -38,7 +38,13 @@ class Presence:
             if self._node is None:
                 node = self._make()
                 node.count(self._records, self._octets)
-                self._node = node
+                self._node = node  # it gets changes while it learns the existing partitions
+                try:
+                    node.begin()
+                except BaseException:
+                    self._node = None
+                    node.close()
+                    raise
             return self._node
 
     def publish_committed(

@@ -22,11 +22,9 @@ Callers in this process send many at once and may have to send all of them again
 
 from __future__ import annotations
 
-import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from kafka.errors import (
     InvalidProducerEpochError,
@@ -44,7 +42,21 @@ from dafka.broker.limits import (
     PRODUCERS_KEPT,
     PRODUCERS_MAX,
 )
-from dafka.broker.records.transaction_index import AbortedIndex, AbortedTransaction
+from dafka.broker.records.producer_row import (
+    NO_TRANSACTION,
+    PRODUCER_ROWS,
+    PRODUCERS,
+    UNKNOWN,
+    Append,
+    ProducerState,
+    unpack,
+)
+from dafka.broker.records.transaction_index import (
+    ABORTED,
+    ABORTED_ROWS,
+    AbortedIndex,
+    AbortedTransaction,
+)
 from dafka.broker.topics.table import Partition, Topic
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
@@ -52,14 +64,8 @@ from dafka.log import Log
 from dafka.protocol.batch import SEQUENCES, BatchHeader
 from dafka.protocol.errors import DafkaError
 
-PRODUCERS = "producers"
-NO_TRANSACTION = -1
-
 _MINUTE = 60_000  # ms
 _ROWS = 1000  # looked at before other green threads have their turn, and deleted in one round
-
-_HEAD = struct.Struct(">hqq")
-_APPEND = struct.Struct(">iiq")
 
 
 class RefusedBatchError(DafkaError):
@@ -70,54 +76,6 @@ class RefusedBatchError(DafkaError):
         super().__init__(detail)
 
 
-class Append(NamedTuple):
-    """Records that were appended together: the first one's sequence and offset, and their number."""
-
-    first: int
-    records: int
-    base_offset: int
-
-
-class ProducerState(NamedTuple):
-    """One producer in one partition. ``time`` (ms) is when it last wrote; the appends are the last ones."""
-
-    epoch: int
-    time: int
-    transaction_start: int
-    appends: tuple[Append, ...]
-
-    @property
-    def last_sequence(self) -> int:
-        """The sequence of its last record; -1 if its epoch has none."""
-        if not self.appends:
-            return -1
-        last = self.appends[-1]
-        return (last.first + last.records - 1) % SEQUENCES
-
-    def duplicate(self, header: BatchHeader) -> int | None:
-        """The offset that a batch was given when it came for the first time, or None."""
-        for append in reversed(self.appends):
-            distance = (header.base_sequence - append.first) % SEQUENCES
-            if distance + header.count <= append.records:
-                return append.base_offset + distance
-        return None
-
-    def pack(self) -> bytes:
-        """What the table holds of it."""
-        appends = b"".join(_APPEND.pack(*append) for append in self.appends)
-        return _HEAD.pack(self.epoch, self.time, self.transaction_start) + appends
-
-
-UNKNOWN = ProducerState(NO_EPOCH, 0, NO_TRANSACTION, ())
-
-
-def unpack(stored: bytes) -> ProducerState:
-    """The other way."""
-    epoch, at, start = _HEAD.unpack_from(stored)
-    appends = map(Append._make, _APPEND.iter_unpack(stored[_HEAD.size :]))
-    return ProducerState(epoch, at, start, tuple(appends))
-
-
 class ProducerStates:
     """The producers of all partitions of one log. Hub side."""
 
@@ -126,7 +84,8 @@ class ProducerStates:
         self._writer = writer
         self._clock = clock
         self._began = self.now()  # no producer could send a batch again before
-        self._table = log.table(PRODUCERS)
+        self._table = log.table(PRODUCERS, PRODUCER_ROWS)
+        log.table(ABORTED, ABORTED_ROWS)
         self._staged: dict[str, ProducerState] = {}  # what the round under way makes of rows
         self._waiting: Counter[str] = Counter()  # appends on their way to a round, by row
         self._open: dict[Partition, dict[int, int]] = {}  # where open transactions begin, by producer id
@@ -406,15 +365,3 @@ def _prefix(partition: Partition) -> str:
 
 def _key(partition: Partition, producer_id: int) -> str:
     return f"{partition.topic.topic_id.hex}/{partition.number}/{producer_id}"
-
-
-__all__ = [
-    "PRODUCERS",
-    "Append",
-    "ProducerState",
-    "ProducerStates",
-    "RefusedBatchError",
-    "Staging",
-    "row_name",
-    "unpack",
-]

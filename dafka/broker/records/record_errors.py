@@ -1,7 +1,7 @@
-"""Which records of a refused batch are to blame, and why, as Produce answers it from version 8 on (KIP-467).
+"""Which records of a refused batch are wrong, and why: in Produce responses from version 8 on (KIP-467).
 
-One wrong record has its whole batch refused. A client that is told which one it was fails that record with
-its reason, and lets its sender know that the others were only in its company.
+A batch with one wrong record is refused as a whole. A client that knows the wrong record fails it with its
+reason, and the others with an error that says that another record of their batch was refused.
 """
 
 from __future__ import annotations
@@ -13,27 +13,31 @@ from kafka.errors import InvalidRecordError, InvalidTimestampError
 
 from dafka.broker.interface.broker import Error, Produced, RecordError
 from dafka.broker.topics.configs import TopicSettings
-from dafka.protocol.batch import BatchError
+from dafka.protocol.batch import BatchError, BatchHeader, read_header
 from dafka.protocol.batch_walk import walk_records
 
 RECORD_ERRORS = 10_000  # named in an answer at most
 
 _UNBOUNDED = LAST_TIMESTAMP = 2**63 - 1
+NO_TIMESTAMP = -1
+APPEND_TIME = "the producer says LogAppendTime, which is the broker's to say (message.timestamp.type)"
 _NO_KEY = "a record without a key, and the topic is compacted (cleanup.policy)"
 
 
 def refusal(settings: TopicSettings, batches: Iterable[bytes], now: int, otherwise: Produced) -> Produced:
-    """What is answered for ``batches``, some record of which a topic of these ``settings`` does not take.
+    """The answer for ``batches`` of which a topic with these ``settings`` refuses some record.
 
-    ``otherwise`` is the answer where the records cannot be read.
+    ``otherwise`` is the answer if the records cannot be read.
     """
     wrong: list[RecordError] = []
     found: set[Error] = set()
     count = 0
-    for count, (timestamp, has_key) in enumerate(_records(batches), 1):
+    for count, (header, timestamp, has_key) in enumerate(_records(batches), 1):
         error: Error = InvalidRecordError
         message = "" if has_key or not settings.compacted else _NO_KEY
-        if not message and not settings.log_append_time:
+        if not message and no_append_time(settings, header):
+            error, message = InvalidTimestampError, APPEND_TIME
+        elif not message and not settings.log_append_time:
             error, message = InvalidTimestampError, timestamp_error(settings, timestamp, now)
         if message:
             found.add(error)
@@ -47,6 +51,11 @@ def refusal(settings: TopicSettings, batches: Iterable[bytes], now: int, otherwi
         detail = f"{len(wrong)}{more} of {count} records are wrong, the first is record {first}: {detail}"
     top = InvalidTimestampError if InvalidTimestampError in found else InvalidRecordError
     return Produced(top, detail=detail, record_errors=tuple(wrong))
+
+
+def no_append_time(settings: TopicSettings, header: BatchHeader) -> bool:
+    """Whether a batch says LogAppendTime where it may not: the broker gives the times, or it has none."""
+    return bool(header.timestamp_type) and (settings.log_append_time or header.max_timestamp == NO_TIMESTAMP)
 
 
 def timestamp_error(settings: TopicSettings, timestamp: int, now: int) -> str:
@@ -64,9 +73,10 @@ def timestamp_error(settings: TopicSettings, timestamp: int, now: int) -> str:
     return ""
 
 
-def _records(batches: Iterable[bytes]) -> Iterator[tuple[int, bool]]:
-    """Timestamp of each record, and whether it has a key; ends where a batch cannot be read."""
+def _records(batches: Iterable[bytes]) -> Iterator[tuple[BatchHeader, int, bool]]:
+    """Header and timestamp of each record, and whether it has a key; ends where a batch cannot be read."""
     with suppress(BatchError):
         for content in batches:
+            header = read_header(content)
             for _, timestamp, has_key in walk_records(content):
-                yield timestamp, has_key
+                yield header, timestamp, has_key

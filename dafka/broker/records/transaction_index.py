@@ -8,6 +8,7 @@ go, from the front, so that entry and row can be told from each other by countin
 
 from __future__ import annotations
 
+import re
 import struct
 from array import array
 from bisect import bisect_left
@@ -16,10 +17,15 @@ from typing import NamedTuple
 
 from dafka.broker.limits import ABORTED_BLOCK
 from dafka.commit.rows import Rows
-from dafka.log import Log
+from dafka.log import Log, shapes
 
 ABORTED = "aborted"
 _ENTRY = struct.Struct(">qqqq")
+
+ABORTED_ROWS = shapes.rows(
+    re.compile("[0-9a-f]{32}/[0-9]{1,6}/[0-9]{12}").fullmatch,
+    shapes.octets(lambda size: size and not size % _ENTRY.size),
+)
 
 
 class AbortedTransaction(NamedTuple):
@@ -92,7 +98,7 @@ class AbortedIndex:
         return b"".join(_ENTRY.pack(*self._entry(position)) for position in block) or None
 
     def rows_below(self, offset: int) -> Rows:
-        """What deletes the full rows, from the front, whose markers all lie below ``offset``."""
+        """Rows that delete the full rows at the front, all of whose markers lie below ``offset``."""
         rows: Rows = {}
         lasts = self._columns[2]
         while (end := (len(rows) + 1) * ABORTED_BLOCK) <= len(lasts) and lasts[end - 1] < offset:

@@ -1,4 +1,4 @@
-"""Watching many partitions for change, so that somebody who asks again and again looks at those alone."""
+"""Watching many partitions for change, so that repeated fetches of a session look at changed ones only."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from dafka.hub.turns import Pace
 
 
 class Watch(PartitionWatch):
-    """What :meth:`dafka.broker.interface.broker.BrokerInterface.watch` of the embedded broker gives. Hub
-    side."""
+    """The embedded broker's :class:`~dafka.broker.interface.records.PartitionWatch`. Hub side."""
 
     def __init__(self, topics: TopicTable) -> None:
         self._topics = topics
@@ -28,7 +27,7 @@ class Watch(PartitionWatch):
         if partition is None or self._closed:
             return False
         if self._partitions.get(key) is not partition:
-            self.remove(key)  # that of a topic which was deleted
+            self.remove(key)  # the partition of a deleted topic of this name
             self._partitions[key] = partition
             self._keys[partition] = key
             partition.watch(self)

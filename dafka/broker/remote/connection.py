@@ -1,7 +1,7 @@
 """One TCP connection to a broker: requests go out as they come, answers come back in the same order.
 
-A green thread reads. Each request waits for its own answer; when one does not come in time, or what comes
-is no Kafka answer, the connection is of no use any more and all that wait for it are told.
+A green thread reads the answers, and each request waits for its own. When an answer is late or malformed
+the connection is closed, and all requests that wait for it fail.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _API_VERSIONS_VERSION = 3
 class Connection:
     """A connection that is open from construction on until it fails or is closed. Hub side.
 
-    Raises KafkaConnectionError (nobody there, or no Kafka broker), within ``timeout`` seconds.
+    Raises KafkaConnectionError, within ``timeout`` seconds, if no Kafka broker answers at the address.
     """
 
     def __init__(self, host: str, port: int, timeout: float) -> None:
@@ -107,11 +107,11 @@ class Connection:
         client_id: str = CLIENT_ID,
         answered: bool = True,
     ) -> memoryview:
-        """Send a request and wait for its answer, the octets behind the correlation id.
+        """Send a request and return its answer: the bytes after the correlation id.
 
-        With ``answered=False`` it does not wait, and there is nothing. Raises KafkaConnectionError (the
-        connection ended: whether the request was carried out is not known), RequestTimedOutError and
-        KafkaProtocolError; all of them have closed the connection.
+        With ``answered=False`` it returns no bytes and does not wait. Raises KafkaConnectionError (the
+        connection was lost, and the request may have been carried out), RequestTimedOutError and
+        KafkaProtocolError; the connection is closed then.
         """
         name = client_id.encode()[:32767]
         head = struct.pack(">h", len(name)) + name + (b"\0" if flexible else b"")
@@ -125,11 +125,11 @@ class Connection:
                 self._waiting.append((self._last_id, answer))
             frame = b"".join([_HEADER.pack(size, api_key, version, self._last_id), head, *body])
             try:
-                with gevent.Timeout(timeout, TimeoutError("the broker takes nothing")):
+                with gevent.Timeout(timeout, TimeoutError("the broker does not read")):
                     self._socket.sendall(frame)
             except OSError as error:
                 self._fail(KafkaConnectionError(f"{self.name}: {error.strerror or error}"))
-            except BaseException:  # killed in the middle of a frame
+            except BaseException:  # this green thread was killed in the middle of a frame
                 self._fail(KafkaConnectionError(f"{self.name}: sending was interrupted"))
                 raise
         if not answered:
@@ -144,27 +144,27 @@ class Connection:
             raise late from None
 
     def ask(self, request: Any, version: int, timeout: float, client_id: str = CLIENT_ID) -> Any:
-        """Send a request of kafka-python's classes in that version; its response. Raises as ``request``."""
+        """The response to a request object of kafka-python, in that version. Raises as :meth:`request`."""
         flexible = request.flexible_version_q(version)
         body = request.encode(version=version)
         answer = self.request(
             request.API_KEY, version, [body], timeout, flexible=flexible, client_id=client_id
         )
         response_class = _response_class(request, version)
-        tagged = flexible and request.API_KEY != _API_VERSIONS  # whose response never has tags in front
+        tagged = flexible and request.API_KEY != _API_VERSIONS  # its response header never has tagged fields
         return self.decode(lambda: read_response(response_class, version, tagged, answer))
 
     def decode(self, decoder: Callable[[], Any]) -> Any:
-        """What ``decoder`` makes of an answer; KafkaProtocolError, and the connection closed, if it fails."""
+        """The result of ``decoder``. If it fails the connection is closed; raises KafkaProtocolError."""
         try:
             return decoder()
         except Exception as error:
-            failure = KafkaProtocolError(f"{self.name} has sent an answer that cannot be read: {error!r}")
+            failure = KafkaProtocolError(f"{self.name} has sent a malformed answer: {error!r}")
             self._fail(failure)
             raise failure from error
 
     def close(self) -> None:
-        """Close it. What waits for an answer gets KafkaConnectionError."""
+        """Close it. Requests that wait for an answer raise KafkaConnectionError."""
         self._fail(KafkaConnectionError(f"{self.name}: the connection was closed"))
         if self._reader is not gevent.getcurrent():
             self._reader.kill(block=False)
@@ -177,7 +177,7 @@ class Connection:
             body = [request.encode(version=version)]
             answer = self.request(_API_VERSIONS, version, body, timeout, flexible=version >= 3)
             code = self.decode(lambda: _SHORT.unpack_from(answer)[0])  # noqa: B023
-            # What else a broker says that is too old for the version, brokers do not agree on.
+            # Brokers that are too old for the version fill the rest of the response in different ways.
             if code != _UNSUPPORTED_VERSION:
                 break
         if code:
@@ -194,7 +194,7 @@ class Connection:
                     buffered += self._some(receive(65536))
                 size = _INT.unpack_from(buffered)[0]
                 if not 4 <= size <= RESPONSE_BYTES:
-                    raise KafkaProtocolError(f"{self.name}: {size} is no length of an answer")
+                    raise KafkaProtocolError(f"{self.name}: {size} is not the length of an answer")
                 if len(buffered) >= size + 4:
                     answer = memoryview(buffered)[4 : size + 4]
                     buffered = buffered[size + 4 :]
@@ -211,7 +211,7 @@ class Connection:
             self._fail(KafkaConnectionError(f"{self.name}: reading failed: {error!r}"))
 
     def _rest(self, begin: bytes, size: int) -> memoryview:
-        """An answer of which only the beginning is there. Room is made for what comes, not for a promise."""
+        """Receive the rest of an answer. Memory is allocated as bytes come, not for the announced length."""
         frame = bytearray(min(size, RECEIVE_BYTES))
         filled = len(begin) - 4
         if filled > len(frame):
@@ -235,7 +235,7 @@ class Connection:
     def _answered(self, answer: memoryview) -> None:
         number = _INT.unpack_from(answer)[0]
         if not self._waiting:
-            raise KafkaProtocolError(f"{self.name} has sent an answer that nobody has asked for")
+            raise KafkaProtocolError(f"{self.name} has sent an answer without a request")
         expected, waiting = self._waiting.popleft()
         if number != expected:
             error = CorrelationIdError(f"{self.name} answers request {number}, expected is {expected}")
@@ -247,7 +247,7 @@ class Connection:
         if self._error is not None:
             return
         self._error = error
-        with suppress(OSError):  # a forked child may have the socket, too: closing it here is not enough
+        with suppress(OSError):  # closing it is not enough where a forked child has the socket as well
             self._socket.shutdown(sockets.SHUT_RDWR)
         self._socket.close()
         while self._waiting:
@@ -278,7 +278,7 @@ def _open(host: str, port: int) -> Any:
 def _addresses(host: str, port: int) -> Any:
     if host.lower() == "localhost":
         return [*_addresses("127.0.0.1", port), *_addresses("::1", port)]
-    try:  # without a name to look up there is nothing to wait for, and no thread needed
+    try:  # a numeric address needs no lookup, and so no thread that waits for one
         return sockets.getaddrinfo(host, port, 0, sockets.SOCK_STREAM, 0, sockets.AI_NUMERICHOST)
     except sockets.gaierror:
         return gevent.socket.getaddrinfo(host, port, 0, sockets.SOCK_STREAM)

@@ -46,7 +46,7 @@ Answers = dict[TopicPartition, Fetched]
 
 
 class _Asked(NamedTuple):
-    """What a broker is asked for; requests that are equal have the same answers."""
+    """A fetch from one broker; equal ones have the same answers."""
 
     node: Node
     partitions: tuple[tuple[TopicPartition, FetchFrom], ...]

@@ -1,10 +1,10 @@
 """The brokers of a cluster, and the connections to each of them.
 
-Brokers answer the requests of one connection one after the other. So what is answered at once shares a
-connection, produce has one of its own, and each request that waits at the broker (fetch, join, sync, changes
-of topics, transactions) has a connection for itself as long as it waits.
+A broker answers the requests of a connection one after the other. Requests that are answered at once share
+one connection, produce requests share another, and a request that waits at the broker (fetch, join, sync,
+changes of topics, transactions) has a connection to itself.
 
-A broker that cannot be reached is left in peace for a while, longer each time (``limits``).
+After a failed attempt to connect there is a pause before the next one, which grows (``limits``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Node:
         self._connect_timeout = connect_timeout
         self._lasting: dict[str, Connection] = {}
         self._opening = {SHARED: RLock(), PRODUCE: RLock()}
-        self._not_opened: dict[str, KafkaConnectionError] = {}  # what the last attempt that failed ended with
+        self._not_opened: dict[str, KafkaConnectionError] = {}  # the error of the last attempt, if it failed
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._places = BoundedSemaphore(WAITING_CONNECTIONS)
@@ -59,8 +59,8 @@ class Node:
     def connection(self, purpose: str = SHARED) -> Connection:
         """The connection that all requests of a purpose share.
 
-        Those that wait for an attempt to open it share its failure, too: with an attempt of its own for each,
-        one after the other, the last would wait long.
+        If it cannot be opened, all requests that wait for it fail: with one attempt for each, one after the
+        other, the last request would wait long.
         """
         known = self._not_opened.get(purpose)
         with self._opening[purpose]:
@@ -78,7 +78,7 @@ class Node:
 
     @contextmanager
     def waiting(self) -> Iterator[Connection]:
-        """A connection for one request that waits at the broker. It is closed if the request is given up."""
+        """A connection for one request that waits at the broker. It is closed if the block raises."""
         with self._places:
             connection = None
             while self._idle and (connection is None or connection.closed):
@@ -97,13 +97,13 @@ class Node:
 
     @property
     def reachable(self) -> bool:
-        """Whether there is a connection, or the last attempt to open one is long enough ago."""
+        """Whether it is connected, or the pause after the last failed attempt is over."""
         shared = self._lasting.get(SHARED)
         return (shared is not None and not shared.closed) or time.monotonic() >= self._retry_at
 
     @property
     def failures(self) -> int:
-        """How many attempts to connect have failed since the last one that did not."""
+        """How many attempts to connect have failed in a row."""
         return self._failures
 
     def close(self) -> None:

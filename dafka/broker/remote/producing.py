@@ -25,8 +25,8 @@ from dafka.broker.remote.nodes import PRODUCE, Node
 class Producing:
     """One produce: ``run`` sends it and answers for each partition.
 
-    Kafka takes one batch for each partition in a request. What comes as several is sent one after the
-    other, in its order, up to the first that is refused; ``Produced.base_offsets`` says how far it came.
+    Kafka accepts one batch for each partition in a request. Several batches are sent one after the other, in
+    their order, up to the first that is refused; ``Produced.base_offsets`` has those that were appended.
     """
 
     def __init__(self, cluster: Cluster, acks: int, transactional_id: str | None) -> None:

@@ -14,11 +14,11 @@ being stored twice. Batches that were refused because another broker leads by no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.interface.part import Part
 from dafka.broker.remote.admin import RemoteAdmin
 from dafka.broker.remote.cluster import Cluster
 from dafka.broker.remote.groups import RemoteGroups
@@ -28,39 +28,28 @@ from dafka.broker.remote.topics import RemoteTopics
 from dafka.broker.remote.transactions import RemoteTransactions
 from dafka.hub.hub import Hub
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
 
-
-def _passed_on(
-    part: Callable[[Remote], T], method: Callable[Concatenate[T, P], R]
-) -> Callable[Concatenate[Remote, P], R]:
-    """``method`` of a part of the remote broker, as a method of the broker."""
-
-    @wraps(method)
-    def call(broker: Remote, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return method(part(broker), *args, **kwargs)
-
-    return call
-
-
+@Part
 def _topics(broker: Remote) -> RemoteTopics:
     return broker._topics
 
 
+@Part
 def _records(broker: Remote) -> RemoteRecords:
     return broker._records
 
 
+@Part
 def _groups(broker: Remote) -> RemoteGroups:
     return broker._groups
 
 
+@Part
 def _transactions(broker: Remote) -> RemoteTransactions:
     return broker._transactions
 
 
+@Part
 def _admin(broker: Remote) -> RemoteAdmin:
     return broker._admin
 
@@ -133,39 +122,37 @@ class Remote(BrokerInterface):
 
     # -- calls ----------------------------------------------------------------------------------
 
-    metadata = _passed_on(_topics, RemoteTopics.metadata)
-    create_topics = _passed_on(_topics, RemoteTopics.create_topics)
-    create_partitions = _passed_on(_topics, RemoteTopics.create_partitions)
-    delete_topics = _passed_on(_topics, RemoteTopics.delete_topics)
+    metadata = _topics.answers(RemoteTopics.metadata)
+    create_topics = _topics.answers(RemoteTopics.create_topics)
+    create_partitions = _topics.answers(RemoteTopics.create_partitions)
+    delete_topics = _topics.answers(RemoteTopics.delete_topics)
 
-    produce = _passed_on(_records, RemoteRecords.produce)
-    fetch = _passed_on(_records, RemoteRecords.fetch)
-    list_offsets = _passed_on(_records, RemoteRecords.list_offsets)
-    epoch_ends = _passed_on(_records, RemoteRecords.epoch_ends)
+    produce = _records.answers(RemoteRecords.produce)
+    fetch = _records.answers(RemoteRecords.fetch)
+    list_offsets = _records.answers(RemoteRecords.list_offsets)
+    epoch_ends = _records.answers(RemoteRecords.epoch_ends)
 
-    join_group = _passed_on(_groups, RemoteGroups.join_group)
-    sync_group = _passed_on(_groups, RemoteGroups.sync_group)
-    heartbeat = _passed_on(_groups, RemoteGroups.heartbeat)
-    leave_group = _passed_on(_groups, RemoteGroups.leave_group)
-    describe_groups = _passed_on(_groups, RemoteGroups.describe_groups)
-    list_groups = _passed_on(_groups, RemoteGroups.list_groups)
-    delete_groups = _passed_on(_groups, RemoteGroups.delete_groups)
-    commit_offsets = _passed_on(_groups, RemoteGroups.commit_offsets)
-    fetch_offsets = _passed_on(_groups, RemoteGroups.fetch_offsets)
-    delete_offsets = _passed_on(_groups, RemoteGroups.delete_offsets)
+    join_group = _groups.answers(RemoteGroups.join_group)
+    sync_group = _groups.answers(RemoteGroups.sync_group)
+    heartbeat = _groups.answers(RemoteGroups.heartbeat)
+    leave_group = _groups.answers(RemoteGroups.leave_group)
+    describe_groups = _groups.answers(RemoteGroups.describe_groups)
+    list_groups = _groups.answers(RemoteGroups.list_groups)
+    delete_groups = _groups.answers(RemoteGroups.delete_groups)
+    commit_offsets = _groups.answers(RemoteGroups.commit_offsets)
+    fetch_offsets = _groups.answers(RemoteGroups.fetch_offsets)
+    delete_offsets = _groups.answers(RemoteGroups.delete_offsets)
 
-    init_producer_id = _passed_on(_transactions, RemoteTransactions.init_producer_id)
-    add_partitions_to_transaction = _passed_on(
-        _transactions, RemoteTransactions.add_partitions_to_transaction
-    )
-    add_offsets_to_transaction = _passed_on(_transactions, RemoteTransactions.add_offsets_to_transaction)
-    commit_transaction_offsets = _passed_on(_transactions, RemoteTransactions.commit_transaction_offsets)
-    end_transaction = _passed_on(_transactions, RemoteTransactions.end_transaction)
-    describe_producers = _passed_on(_transactions, RemoteTransactions.describe_producers)
-    describe_transactions = _passed_on(_transactions, RemoteTransactions.describe_transactions)
-    list_transactions = _passed_on(_transactions, RemoteTransactions.list_transactions)
+    init_producer_id = _transactions.answers(RemoteTransactions.init_producer_id)
+    add_partitions_to_transaction = _transactions.answers(RemoteTransactions.add_partitions_to_transaction)
+    add_offsets_to_transaction = _transactions.answers(RemoteTransactions.add_offsets_to_transaction)
+    commit_transaction_offsets = _transactions.answers(RemoteTransactions.commit_transaction_offsets)
+    end_transaction = _transactions.answers(RemoteTransactions.end_transaction)
+    describe_producers = _transactions.answers(RemoteTransactions.describe_producers)
+    describe_transactions = _transactions.answers(RemoteTransactions.describe_transactions)
+    list_transactions = _transactions.answers(RemoteTransactions.list_transactions)
 
-    describe_configs = _passed_on(_admin, RemoteAdmin.describe_configs)
-    alter_configs = _passed_on(_admin, RemoteAdmin.alter_configs)
-    delete_records = _passed_on(_admin, RemoteAdmin.delete_records)
-    log_directories = _passed_on(_admin, RemoteAdmin.log_directories)
+    describe_configs = _admin.answers(RemoteAdmin.describe_configs)
+    alter_configs = _admin.answers(RemoteAdmin.alter_configs)
+    delete_records = _admin.answers(RemoteAdmin.delete_records)
+    log_directories = _admin.answers(RemoteAdmin.log_directories)

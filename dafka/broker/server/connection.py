@@ -20,9 +20,9 @@ from dafka.broker.server import limits
 from dafka.broker.server.budget import Budget
 from dafka.broker.server.context import Peer
 from dafka.broker.server.fetch_sessions import FetchSessions
-from dafka.broker.server.reasons import Reasons
 from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce
 from dafka.broker.server.wrong_protocol import wrong_protocol
+from dafka.sockets.reasons import Reasons
 
 RECEIVE_BYTES = 64 * 1024  # read at a time; a longer request gets a buffer of its own
 JOINED_BYTES = 128 * 1024  # a response of at most this size is copied into one buffer

@@ -38,12 +38,6 @@ REQUEST_SECONDS = 60.0
 WRITE_SECONDS = 60.0
 """A response must be sent completely within this time."""
 
-REASON_LINES = 10
-"""Log lines about closed connections for each cause within REASON_SECONDS; the others are only counted."""
-
-REASON_SECONDS = 60.0
-"""The interval after which the number of further closed connections is logged."""
-
 GONE_SECONDS = 1.0
 """The interval at which waiting Fetch requests are checked for closed clients."""
 

@@ -27,9 +27,8 @@ from dafka.broker.server.answers import fetch, produce
 from dafka.broker.server.answers.api_versions import api_versions
 from dafka.broker.server.context import Context, Peer
 from dafka.broker.server.fetch_sessions import FetchSessions
-from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, WAITS, WIDE, Api
-from dafka.hub.hub import get_hub
-from dafka.hub.pool import REQUESTS
+from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, WIDE, Api
+from dafka.hub.worker import REQUESTS, ask
 
 T = TypeVar("T")
 
@@ -83,16 +82,15 @@ def respond(
         answer = partial(api.answer_by_hand, data, body_of(data, header, True), version)
         large = len(data) > limits.INLINE_BYTES
         return framed(header.correlation, True, [REQUESTS.run(answer) if large else answer()])
-    if (api.name in WIDE or len(data) > limits.INLINE_BYTES) and api.name not in WAITS:
+    if api.name in WIDE or len(data) > limits.INLINE_BYTES:
         return REQUESTS.run(_answer, cast(BrokerInterface, _FromThread(broker)), frame, api, peer)
     return _answer(broker, frame, api, peer)
 
 
 def _answer(broker: BrokerInterface, frame: Frame, api: Api, peer: Peer) -> Buffers:
-    """Decode, answer and encode, in the hub or in a thread; large messages always in a thread."""
+    """Decode, answer and encode, in the hub or in a thread; a wide response is always encoded in a thread."""
     header = frame.header
-    large = len(frame.data) > limits.INLINE_BYTES
-    request = REQUESTS.run(_read, frame, api) if large else _read(frame, api)
+    request = _read(frame, api)
     if header.key == API_VERSIONS:
         peer.is_kafka_python = request.client_software_name == KAFKA_PYTHON
     assert api.answer is not None
@@ -203,4 +201,4 @@ class _FromThread:
         self._broker = broker
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return partial(get_hub().run, getattr(self._broker, name))
+        return partial(ask, getattr(self._broker, name))

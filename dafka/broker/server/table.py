@@ -149,9 +149,6 @@ WIDE = frozenset(
 )
 """APIs whose short requests may have long responses: they are answered in a thread outside of the hub."""
 
-WAITS = frozenset({"JoinGroup", "SyncGroup", "EndTxn"})
-"""APIs whose answers wait for other clients, or for long: they are answered in the hub at any size."""
-
 
 def answer(broker: BrokerInterface, request: Any, context: Context = IN_PROCESS) -> Any:
     """The response to a request as an object of kafka-python; see :mod:`dafka.broker.server`."""

@@ -8,6 +8,7 @@ clients and for groups. A topic's are in its own row (:mod:`dafka.broker.topics.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from gevent.lock import BoundedSemaphore
 
@@ -34,7 +35,7 @@ from dafka.broker.topics.configs import (
 from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
 from dafka.broker.topics.table import Topic
 from dafka.commit.writer import Writer
-from dafka.log import Log
+from dafka.log import Log, shapes
 
 CONFIGS = "configs"
 ALL_BROKERS = "default"  # the row for every broker; on the wire its name is empty
@@ -52,7 +53,7 @@ class ConfigTable:
     def __init__(self, log: Log, writer: Writer, node_id: int, static: Mapping[str, str]) -> None:
         self._writer = writer
         self._rows = (str(node_id), ALL_BROKERS)
-        table = log.table(CONFIGS)
+        table = log.table(CONFIGS, shapes.rows(shapes.any_key, shapes.mapping_of(shapes.text)))
         self._changed: dict[str, dict[str, str]] = {row: dict(value) for row, value in table.items()}
         self._static = dict(static)
         self._version = 0
@@ -110,7 +111,7 @@ class ConfigTable:
         return entries
 
     def others(self) -> list[Resource]:
-        """The groups and the subscriptions that have settings of their own."""
+        """The groups and subscriptions with settings of their own."""
         rows = (row.partition(":") for row in sorted(self._changed))
         return [Resource(int(type_), name) for type_, colon, name in rows if colon]
 
@@ -124,8 +125,22 @@ class ConfigTable:
             return chain + self._broker_chain(key.broker)
         return [*chain, ConfigSynonym(name, key.default, ConfigSource.DEFAULT)]
 
-    def _broker_chain(self, name: str) -> list[ConfigSynonym]:
-        places = (*(self._changed.get(row, {}) for row in self._rows), self._static)
+    def is_compacted(self, configs: Mapping[str, str]) -> bool:
+        """Whether a topic is compacted that sets ``configs``."""
+        return "compact" in KEYS["cleanup.policy"].check(self._in_effect(configs, "cleanup.policy"))
+
+    def compacts_by_default(self, row: str, configs: Mapping[str, str]) -> bool:
+        """Whether topics without a policy of their own are compacted if ``configs`` are what was set while
+        running in a row."""
+        name = KEYS["cleanup.policy"].broker
+        policy = self._broker_chain(name, {**self._changed, row: dict(configs)})[0].value
+        return "compact" in KEYS["cleanup.policy"].check(str(policy))
+
+    def _broker_chain(
+        self, name: str, changed: Mapping[str, Mapping[str, str]] | None = None
+    ) -> list[ConfigSynonym]:
+        changed = self._changed if changed is None else changed
+        places = (*(changed.get(row, {}) for row in self._rows), self._static)
         chain = [
             ConfigSynonym(name, place[name], source)
             for place, source in zip(places, _SOURCES, strict=True)
@@ -137,11 +152,15 @@ class ConfigTable:
     # -- changing -------------------------------------------------------------------------------
 
     def changed(self, row: str) -> dict[str, str]:
-        """What was set while running in a row: for all brokers, this one, or what :func:`row_of` says."""
+        """The values set while the broker ran: for all brokers, this one, or the row of :func:`row_of`."""
         return dict(self._changed.get(row, {}))
 
+    def unchanging(self) -> AbstractContextManager[object]:
+        """For a ``with`` block in which :meth:`change` waits; waits as a green thread."""
+        return self._changing  # type: ignore[no-any-return]
+
     def change(self, row: str, change: Callable[[Mapping[str, str]], dict[str, str]]) -> None:
-        """Set it to what ``change(what was set)`` makes of it, and pass on what that raises.
+        """Replace what is set in a row by ``change(what was set)``, and pass on what that raises.
 
         Raises InvalidConfigError if there are OTHERS_KEPT others already.
 
@@ -170,7 +189,7 @@ def check_broker_configs(configs: Mapping[str, str]) -> None:
     for name, value in configs.items():
         check_value(keys, name, value, "broker")
         if keys[name].read_only:
-            raise InvalidConfigError(f"{name} is decided when the broker starts and cannot be changed later")
+            raise InvalidConfigError(f"{name} is set when the broker starts and cannot be changed later")
         if keys[name].update != CLUSTER_WIDE or keys[name].type == ConfigType.PASSWORD:
             raise InvalidConfigError(f"{name} cannot be set: this broker has no listeners with TLS or SASL")
 

@@ -1,13 +1,12 @@
 """Configuration by Kafka's keys: the values that each takes, and where a topic takes its values from.
 
-What is set is checked here, so that a mistake is found where it is made. A topic's own value counts first,
-then the broker's for all topics (which has a name of its own, ``retention.ms`` is ``log.retention.ms``
-there), then the default. One default differs from Kafka's: ``retention.ms`` is -1, because a log that lives
-inside a program should not begin to forget by itself.
+Values are checked when they are set. A topic's own value counts first, then the broker's value for all
+topics (under a name of its own: ``log.retention.ms`` for ``retention.ms``), then the default. One default
+differs from Kafka's: ``retention.ms`` is -1, because a log inside a program should delete records only if it
+is told to.
 
-A broker keeps records in values of about a megabyte and not in segment files, has no replicas and no tiers:
-the keys about those are accepted and have no effect. What Kafka has besides is in
-:mod:`dafka.broker.topics.kafka_configs`.
+This broker has no segment files, no replicas and no tiers: the keys for those are accepted, without effect.
+Kafka's other settings are in :mod:`dafka.broker.topics.kafka_configs`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ log = logging.getLogger(__name__)
 
 Configs = Mapping[str, str]
 
-CLUSTER_WIDE, READ_ONLY = "cluster-wide", "read-only"  # what Key.update may be, for one
+CLUSTER_WIDE, READ_ONLY = "cluster-wide", "read-only"  # values of Key.update; Kafka has more
 
 _INT = 2**31 - 1
 _LONG = 2**63 - 1
@@ -37,14 +36,15 @@ _REPLICAS = re.compile(r"\s*(\*|(\d+:\d+(\s*,\s*\d+:\d+)*)?)\s*", re.ASCII)
 
 
 class InvalidConfigError(DafkaError, ValueError):
-    """A configuration key that Kafka does not know, or a value that it cannot have."""
+    """An unknown configuration key, or an invalid value of a key."""
 
 
 class Key(NamedTuple):
-    """A key: its default, what reads a value and raises ValueError saying what it may be, Kafka's type, and
-    for a topic's key the broker's setting that is the default of all topics ("": there is none).
+    """A configuration key.
 
-    ``update``: whether it can be changed while the broker runs.
+    ``check`` parses a value; its ValueError says which values are valid. ``type`` is Kafka's. ``broker``:
+    the broker's setting that is the default of all topics, "" if there is none. ``update``: whether the key
+    can be changed while the broker runs.
     """
 
     default: str | None
@@ -55,12 +55,12 @@ class Key(NamedTuple):
 
     @property
     def read_only(self) -> bool:
-        """Whether it is decided when the broker starts."""
+        """Whether it can be set only when the broker starts."""
         return self.update == READ_ONLY
 
 
 def integer(least: int, most: int = _LONG) -> Callable[[str], int]:
-    """Reads a whole number of that range."""
+    """A parser of whole numbers in this range."""
 
     def check(value: str) -> int:
         number = int(value) if _WHOLE.fullmatch(value) else least - 1
@@ -83,12 +83,12 @@ def _one_of(*values: str) -> Callable[[str], str]:
 
 
 def switch(value: str) -> bool:
-    """Reads true or false."""
+    """Parse true or false."""
     return _one_of("true", "false")(value.lower()) == "true"
 
 
 def _policy(value: str) -> frozenset[str]:
-    """Empty: records are kept for ever."""
+    """An empty policy keeps records for ever."""
     parts = frozenset(part.strip() for part in value.split(",")) if value.strip() else frozenset[str]()
     if not parts <= {"delete", "compact"}:
         raise ValueError("delete, compact, compact,delete, or nothing")
@@ -126,7 +126,7 @@ def _fraction(value: str) -> float:
 
 
 def anything(value: str) -> str:
-    """Takes any text."""
+    """Accept any text."""
     return value
 
 
@@ -190,7 +190,7 @@ KEYS: dict[str, Key] = {
 OLDER_KEYS = frozenset(
     ("message.format.version", "message.downconversion.enable", "message.timestamp.difference.max.ms")
 )
-"""Keys of a topic that Kafka 4 has no more: they are taken, and told of where they are set."""
+"""Keys of a topic that Kafka 4 has removed: they are accepted, and described only where they are set."""
 
 
 def _fixed(default: str, check: Callable[[str], Any], type_: int) -> Key:
@@ -227,7 +227,7 @@ BROKER_KEYS: dict[str, Key] = {
     "transaction.max.timeout.ms": _fixed_int(1000 * limits.TRANSACTION_TIMEOUT_MAX),
     "transactional.id.expiration.ms": _fixed_int(1000 * limits.TRANSACTIONAL_ID_EXPIRATION),
 }
-"""The keys of the broker that say what it does: the defaults of all topics, and what it was started with."""
+"""The keys of the broker that have an effect: the defaults of topics, and what it was started with."""
 
 
 class TopicSettings(NamedTuple):
@@ -251,7 +251,7 @@ class TopicSettings(NamedTuple):
 
 
 def read_settings(value: Callable[[str], str]) -> TopicSettings:
-    """The settings that ``value(key)`` says; the default for a value that was possible and is not now."""
+    """The settings with the values ``value(key)``; the default where a stored value is no longer valid."""
 
     def read(name: str) -> Any:
         try:
@@ -283,7 +283,7 @@ def read_settings(value: Callable[[str], str]) -> TopicSettings:
 
 
 def check_configs(configs: Configs) -> None:
-    """Raise :class:`InvalidConfigError`, with the key and the value, for what Kafka would not take."""
+    """Raise :class:`InvalidConfigError`, naming key and value, for what Kafka refuses as well."""
     for name, value in configs.items():
         check_value(KEYS, name, value, "topic")
     least, most = (
@@ -307,7 +307,7 @@ def check_key(keys: Mapping[str, Key], name: str, whose: str) -> Key:
 
 
 def check_value(keys: Mapping[str, Key], name: str, value: object, whose: str) -> None:
-    """Raise :class:`InvalidConfigError` if there is no such key, or it cannot have the value."""
+    """Raise :class:`InvalidConfigError` for an unknown key or an invalid value."""
     key = check_key(keys, name, whose)
     try:
         if not isinstance(value, str):

@@ -13,6 +13,7 @@ longest time. If a store brings up such a partition after that, it is a native p
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -21,12 +22,21 @@ from dafka.broker.limits import DELETED_KEPT, DELETED_RETENTION
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.turns import Pace
-from dafka.log import Log, LogPartition
+from dafka.log import Log, LogPartition, shapes
 
 DELETED = "deleted"
 FOR_GOOD = -1
 
 _ROWS = 200  # looked at before other green threads have their turn, and deleted in one round
+
+
+DELETED_ROWS = shapes.rows(
+    re.compile("[\\0-\xff]{0,255}/[\\0-\xff]{0,255}", re.DOTALL).fullmatch,
+    shapes.either(
+        shapes.row_of(shapes.number, shapes.natural),
+        shapes.row_of(shapes.number, shapes.natural, shapes.number),
+    ),
+)
 
 
 class Deleted(NamedTuple):
@@ -45,7 +55,7 @@ class DeletedPartitions:
         self._log = log
         self._writer = writer
         self._clock = clock
-        self._table = log.table(DELETED)
+        self._table = log.table(DELETED, DELETED_ROWS)
         self._led = {
             (one.topic, one.address): one.sequence for one in Pace().over(self) if one.end == FOR_GOOD
         }
@@ -58,11 +68,11 @@ class DeletedPartitions:
     # -- looking up -----------------------------------------------------------------------------
 
     def was_led(self, topic: bytes, address: bytes) -> bool:
-        """Whether ``address`` was the leader of a partition of a topic that is deleted."""
+        """Whether ``address`` was the leader of a partition of a deleted topic."""
         return (topic, address) in self._led
 
     def is_mentioned(self, topic: bytes, address: bytes) -> bool:
-        """:meth:`was_led` of what somebody on the mesh has said or asked for just now."""
+        """:meth:`was_led`, and notes that a node has just mentioned the partition on the mesh."""
         known = (topic, address) in self._led
         if known:
             self._mentioned.add((topic, address))

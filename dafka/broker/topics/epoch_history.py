@@ -53,7 +53,7 @@ class EpochHistory(NamedTuple):
 
     @classmethod
     def of(cls, row: Iterable[Iterable[int]]) -> EpochHistory:
-        """The other way."""
+        """The history in a row."""
         return cls(tuple((epoch, first) for epoch, first in row))
 
 

@@ -1,10 +1,9 @@
 """The settings of Apache Kafka that this broker does not have, so that tools find them.
 
 ``kafka_configs.json`` is what ``scripts/apache_kafka configs`` prints: all settings of a node, with type and
-default. Those of the broker that :data:`~dafka.broker.topics.configs.BROKER_KEYS` lacks are told of with
-Kafka's default, can be set where Kafka lets them be set for all brokers, and have no effect. So are those of
-groups, which are about protocols of newer clients than those that this broker answers, and those of client
-metrics.
+default. Those of the broker that :data:`~dafka.broker.topics.configs.BROKER_KEYS` lacks are described with
+Kafka's default, can be set where Kafka allows it for all brokers, and have no effect. The same is true of
+settings of groups, which belong to newer group protocols than this broker's, and of client metrics.
 """
 
 from __future__ import annotations

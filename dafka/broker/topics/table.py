@@ -20,7 +20,7 @@ nothing: opening the table registers what the log has and the table has not, in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import AbstractContextManager
 from uuid import UUID, uuid4, uuid5
 
 from gevent.lock import BoundedSemaphore
@@ -35,156 +35,23 @@ from kafka.util import ensure_valid_topic_name
 from dafka.broker.interface.broker import Error
 from dafka.broker.limits import PARTITIONS_KEPT, PARTITIONS_PER_TOPIC
 from dafka.broker.topics.deleted import FOR_GOOD, DeletedPartitions
+from dafka.broker.topics.topic import (
+    DELETED,
+    NATIVE_ROWS,
+    NATIVES,
+    TOPIC_ROWS,
+    TOPICS,
+    Partition,
+    Topic,
+)
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.turns import Pace, in_pieces
 from dafka.log import Log, LogPartition
 
-if TYPE_CHECKING:
-    from dafka.broker.topics.configs import TopicSettings
-    from dafka.broker.topics.epoch_history import EpochHistory
+__all__ = ["DELETED_ROWS", "Partition", "Topic", "TopicTable", "is_legal", "leader_address"]
 
-TOPICS, NATIVES = "topics", "natives"
-DELETED = "deleted"  # in the row of a topic whose deletion has not ended
 DELETED_ROWS = 500  # partitions of a deleted topic that one round takes
-
-
-class Watcher(Protocol):
-    """Whoever waits for a partition to change."""
-
-    def partition_grew(self, partition: Partition) -> None:
-        """Called when its end or its beginning has moved, or when it is deleted."""
-
-
-_NONE: frozenset[Any] = frozenset()
-
-
-class Partition:
-    """One partition of a topic.
-
-    There may be very many of which most are never written: one of these costs this object alone, and what the
-    log has of it is looked up, with ``log``, when somebody wants it.
-    """
-
-    __slots__ = (
-        "_log",
-        "_stored",
-        "_watchers",
-        "address",
-        "begun",
-        "epochs",
-        "floor",
-        "number",
-        "topic",
-        "unreadable",
-        "writable",
-    )
-
-    def __init__(
-        self,
-        topic: Topic,
-        number: int,
-        address: bytes,
-        stored: LogPartition | None,
-        log: Log,
-        *,
-        writable: bool,
-        floor: int = 0,
-    ) -> None:
-        self.topic = topic
-        self.number = number
-        self.address = address
-        self.writable = writable
-        self._stored = stored
-        self._log = log
-        self.floor = floor  # what is below belongs to a topic of this name that was deleted
-        self.begun = False  # whether its leader has had anything to append since the broker's start
-        self.epochs: EpochHistory | None = None  # as it is stored, when somebody has looked at it
-        self._watchers: Watcher | set[Watcher] | None = None  # a set is made for more than one
-        self.unreadable: frozenset[str] = _NONE  # what the log has been told of: clients ask again and again
-
-    @property
-    def stored(self) -> LogPartition:
-        """What the log has of it."""
-        if self._stored is None:
-            self._stored = self._log.partition(self.topic.octets, self.address)
-        return self._stored
-
-    @property
-    def high_watermark(self) -> int:
-        """The offset behind the last committed record."""
-        return 0 if self._stored is None else self._stored.next_offset
-
-    @property
-    def log_start(self) -> int:
-        """The offset of the first record that exists."""
-        return self.floor if self._stored is None else max(self._stored.first_offset, self.floor)
-
-    @property
-    def next_sequence(self) -> int:
-        """The sequence of the message that is appended next."""
-        return 0 if self._stored is None else self._stored.next_sequence
-
-    @property
-    def bytes(self) -> int:
-        """What it takes on disk."""
-        return 0 if self._stored is None else self._stored.bytes
-
-    @property
-    def watchers(self) -> list[Watcher]:
-        """Who is told when it changes."""
-        watchers = self._watchers
-        if isinstance(watchers, set):
-            return list(watchers)
-        return [] if watchers is None else [watchers]
-
-    def watch(self, who: Watcher) -> None:
-        """Have ``who`` told when the partition changes, until :meth:`unwatch`."""
-        if isinstance(self._watchers, set):
-            self._watchers.add(who)
-        else:
-            self._watchers = who if self._watchers in (None, who) else {self._watchers, who}
-
-    def unwatch(self, who: Watcher) -> None:
-        """The other way; nothing happens if it is not told."""
-        if isinstance(self._watchers, set):
-            self._watchers.discard(who)
-            if not self._watchers:
-                self._watchers = None
-        elif self._watchers is who:
-            self._watchers = None
-
-    def wake(self) -> None:
-        """Its end, its beginning or its topic's life has changed: whoever waits looks again."""
-        for watcher in self.watchers:
-            watcher.partition_grew(self)
-
-
-class Topic:
-    """A topic; ``octets`` is its name as it goes on the wire."""
-
-    __slots__ = ("configs", "deleted", "name", "octets", "partitions", "settings", "topic_id")
-
-    def __init__(self, name: str, topic_id: UUID, configs: Mapping[str, str]) -> None:
-        self.name = name
-        self.octets = name.encode()
-        self.topic_id = topic_id
-        self.configs = dict(configs)
-        self.partitions: list[Partition] = []
-        self.settings: tuple[int, TopicSettings] | None = None  # the configuration table's, kept here
-        self.deleted = False
-
-    def row(self) -> dict[str, object]:
-        """What the table holds of it."""
-        led: list[list[int]] = []
-        for partition in Pace().over(self.partitions):
-            if not partition.writable:
-                continue
-            if led and led[-1][0] + led[-1][1] == partition.number:
-                led[-1][1] += 1
-            else:
-                led.append([partition.number, 1])
-        return {"id": self.topic_id.hex, "configs": self.configs, "led": led}
 
 
 class TopicTable:
@@ -202,7 +69,8 @@ class TopicTable:
         self._by_names: dict[tuple[bytes, bytes], Partition] = {}
         self.deleted = DeletedPartitions(log, writer)
         self._changing = BoundedSemaphore(1)
-        for name, row in log.table(TOPICS).items():
+        log.table(NATIVES, NATIVE_ROWS)
+        for name, row in log.table(TOPICS, TOPIC_ROWS).items():
             self._load(name, row)
         for topic in [topic for topic in self._topics.values() if topic.deleted]:
             self._finish_deletion(topic)
@@ -301,6 +169,10 @@ class TopicTable:
             topic.configs, topic.settings = changed.configs, None
         return None
 
+    def unchanging(self) -> AbstractContextManager[object]:
+        """For a ``with`` block in which no topic is created, changed or deleted; waits as a green thread."""
+        return self._changing  # type: ignore[no-any-return]
+
     def adopt(self, candidates: Iterable[LogPartition]) -> list[Topic]:
         """Register native partitions that are in the log and in no topic yet; the topics that have grown.
 
@@ -311,9 +183,12 @@ class TopicTable:
             grown: dict[str, Topic] = {}
             added: list[Partition] = []
             rows: Rows = {}
-            for stored in Pace().over(sorted(candidates, key=lambda stored: stored.number)):
-                if self.of_log(stored) is not None or not self.wants(stored):
-                    continue
+            wanted = [
+                stored
+                for stored in Pace().over(candidates)
+                if self.of_log(stored) is None and self.wants(stored)
+            ]
+            for stored in Pace().over(sorted(wanted, key=lambda stored: stored.number)):
                 name = stored.topic.decode("ascii")
                 floor = self.deleted.floor(stored)
                 topic = grown.get(name)
@@ -341,11 +216,11 @@ class TopicTable:
             return [self._take_over(topic) for topic in grown.values()]
 
     def delete(self, topic: Topic) -> bool:
-        """Forget a topic; False if somebody else was faster.
+        """Delete a topic; False if another call has deleted it.
 
-        Nothing here leads to its records any more; :attr:`deleted` says which they are. That may be more rows
-        than one round takes: then the topic's own says first that it is deleted, and goes with the last ones,
-        now or when the log is opened again.
+        Its records are no longer found here; :attr:`deleted` has their partitions. If those are more rows
+        than one round writes, the topic's own row is marked as deleted first, and is removed with the last
+        of them, now or when the log is opened again.
         """
         with self._changing:
             if self._topics.get(topic.name) is not topic:
@@ -411,6 +286,7 @@ class TopicTable:
             for first, count in row["led"]  # type: ignore[attr-defined]
             for partition in self._led(topic, range(first, first + count))
         ]
+        led = len(partitions)
         for key, (address, floor) in Pace().over(self._log.table(NATIVES).items(topic.topic_id.hex + "/")):
             octets = str(address).encode("latin-1")
             stored = self._log.partition(topic.octets, octets)
@@ -418,7 +294,9 @@ class TopicTable:
             partitions.append(
                 Partition(topic, number, octets, stored, self._log, writable=False, floor=floor)
             )
-        topic.partitions = sorted(partitions, key=lambda partition: partition.number)
+        if len(partitions) > led:
+            partitions.sort(key=lambda partition: partition.number)
+        topic.partitions = partitions
         self._add(topic)
 
     def _new_topic(self, name: str, count: int, configs: Mapping[str, str]) -> Topic:

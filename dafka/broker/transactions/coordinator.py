@@ -42,7 +42,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.groups.coordinator import Coordinator
-from dafka.broker.groups.offsets import GroupOffsets
+from dafka.broker.groups.offsets import GroupOffsets, check_offsets
 from dafka.broker.interface.groups import NO_GENERATION, NO_MEMBER, CommittedOffset, Error, TopicPartition
 from dafka.broker.interface.transactions import (
     NO_EPOCH,
@@ -73,7 +73,6 @@ from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace, in_pieces, next_turn
-from dafka.log import Log
 
 _LISTED = 500  # transactional ids that are listed in one turn of the hub
 
@@ -84,7 +83,7 @@ class TransactionCoordinator(TransactionInterface):
     def __init__(
         self,
         hub: Hub,
-        data: Log,
+        ids: ProducerIds,
         writer: Writer,
         topics: TopicTable,
         table: TransactionTable,
@@ -103,9 +102,8 @@ class TransactionCoordinator(TransactionInterface):
         self._offsets = offsets
         self._groups = groups
         self._clock = clock
-        self._ids = ProducerIds(data, writer)
         self._ending = Ending(writer, leaders, offsets, clock)
-        self._identities = Identities(self._ids, table, self._ending, clock)
+        self._identities = Identities(ids, table, self._ending, clock)
         self._timeouts = Timeouts(hub, self._abort, clock)
         for transaction in table.in_use():
             for partition in Pace().over(list(transaction.partitions.values())):
@@ -166,17 +164,21 @@ class TransactionCoordinator(TransactionInterface):
                 key: UnknownTopicOrPartitionError if key in unknown else OperationNotAttemptedError
                 for key in wanted
             }
-        error = run_to_completion(
+        error, added = run_to_completion(
             self._hub, self._add_partitions, transactional_id, producer_id, epoch, named
         )
-        return dict.fromkeys(wanted, error)
+        answers: dict[TopicPartition, Error | None] = dict.fromkeys(wanted, error)
+        answers.update(((one.topic.name, one.number), None) for one in Pace().over(added))
+        return answers
 
     def _add_partitions(
         self, transactional_id: str, producer_id: int, epoch: int, named: Mapping[str, Partition]
-    ) -> Error | None:
+    ) -> tuple[Error | None, list[Partition]]:
+        """Write the partitions that a transaction adds; an error, and those that are written all the same."""
         transaction = self._table.own(transactional_id, producer_id, epoch)
+        added: list[Partition] = []
         if not isinstance(transaction, Transaction):
-            return transaction
+            return transaction, added
         for some in in_pieces(named, COMMIT_OFFSETS):  # the first ones begin the transaction, if none is open
             rows: Rows = {}
             for name in some:
@@ -184,9 +186,10 @@ class TransactionCoordinator(TransactionInterface):
                     rows.update(transaction.partition_row(name))
             error = self._note(transaction, rows)
             if error is not None:
-                return error
+                return error, added
             transaction.partitions.update((name, named[name]) for name in some)
-        return None
+            added.extend(named[name] for name in some)
+        return None, added
 
     def add_offsets_to_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, group: str
@@ -219,11 +222,16 @@ class TransactionCoordinator(TransactionInterface):
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
     ) -> dict[TopicPartition, Error | None]:
-        error = None
-        if generation >= 0 or member_id != NO_MEMBER or instance_id is not None:
-            error = self._groups.check_commit(group, generation, member_id, instance_id)
+        if not isinstance(group, str) or not group:
+            return dict.fromkeys(offsets, InvalidGroupIdError)
+        if len(offsets) > COMMIT_OFFSETS:
+            check_offsets(offsets.values())  # before some are written
+        by_member = generation >= 0 or member_id != NO_MEMBER or instance_id is not None
+        error: Error | None = None
         answers: dict[TopicPartition, Error | None] = {}
         for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
+            if error is None and by_member:
+                error = self._groups.check_commit(group, generation, member_id, instance_id)
             found, rows = self._offsets.rows(group, dict(some))
             if error is None and rows:
                 values = {key: value for (_, key), value in rows.items()}

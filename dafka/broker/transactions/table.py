@@ -16,7 +16,13 @@ from dafka.broker.interface.groups import Error
 from dafka.broker.limits import TRANSACTIONAL_ID_EXPIRATION, TRANSACTIONAL_IDS_KEPT
 from dafka.broker.topics.table import Partition, Topic, TopicTable
 from dafka.broker.transactions.ending import storage_error
-from dafka.broker.transactions.transaction import OPEN, TRANSACTIONS, Transaction
+from dafka.broker.transactions.transaction import (
+    OPEN,
+    OPEN_ROWS,
+    TRANSACTION_ROWS,
+    TRANSACTIONS,
+    Transaction,
+)
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.turns import Pace
@@ -29,8 +35,8 @@ class TransactionTable:
     def __init__(self, log: Log, writer: Writer, topics: TopicTable) -> None:
         self._writer = writer
         self._topics = topics
-        self._table = log.table(TRANSACTIONS)
-        self._open = log.table(OPEN)
+        self._table = log.table(TRANSACTIONS, TRANSACTION_ROWS)
+        self._open = log.table(OPEN, OPEN_ROWS)
         self._known: dict[str, Transaction] = {}
         self._by_producer: dict[int, Transaction] = {}
         touched = set()

@@ -11,14 +11,16 @@ States are Kafka's: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit,
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Any
 
-from dafka.broker.groups.offsets import OFFSETS
+from dafka.broker.groups.offsets import OFFSET, OFFSETS, is_key
 from dafka.broker.interface.groups import TopicPartition
 from dafka.broker.interface.transactions import NO_EPOCH, NO_PRODUCER_ID
 from dafka.broker.topics.table import Partition
 from dafka.commit.rows import Rows
+from dafka.log import shapes
 
 TRANSACTIONS = "transactions"
 OPEN = "transactions.open"
@@ -41,6 +43,32 @@ class State(Enum):
     def is_open(self) -> bool:
         """Whether a transaction is in progress."""
         return self in (State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT)
+
+
+_STATES = frozenset(state.value for state in State)
+TRANSACTION_ROWS = shapes.rows(
+    shapes.any_key,
+    shapes.fields(
+        {
+            "producer_id": shapes.number,
+            "epoch": shapes.number,
+            "state": lambda value: shapes.text(value) and value in _STATES,
+            "updated": shapes.seconds,
+        },
+        {"last_epoch": shapes.number, "timeout": shapes.seconds, "started": shapes.seconds},
+    ),
+)
+_is_open_key = re.compile("[0-9]{1,19}/(?:t/.*|g/.*|p/[0-9a-f]{32}/[0-9]{1,6}|o/(?P<offset>.*))", re.DOTALL)
+
+
+def _open_key(key: str) -> bool:
+    found = _is_open_key.fullmatch(key)
+    return found is not None and (found["offset"] is None or is_key(found["offset"]))
+
+
+OPEN_ROWS = shapes.RowShape(
+    _open_key, lambda key, value: (OFFSET if key.split("/", 2)[1] == "o" else shapes.flag)(value)
+)
 
 
 class Transaction:

@@ -6,15 +6,11 @@ scripts/compaction --seed 123              # one of them again
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
 import os
 import random
 import shutil
 import sys
 import tempfile
-import time
-import traceback
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +20,7 @@ ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
 from broker.embedded.compaction_model import History  # noqa: E402 - needs the path
+from histories import main  # noqa: E402
 
 from dafka import Broker  # noqa: E402
 from dafka.commit.retention import Cleaner  # noqa: E402
@@ -55,37 +52,5 @@ def play(seed: int) -> None:
         assert seen.damages == []
 
 
-def outcome(seed: int) -> str:
-    """What did not hold, in words; empty if all did."""
-    try:
-        play(seed)
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
-        return f"seed {seed}: {type(error).__name__}: {error} ({place})"
-    return ""
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="scripts/compaction", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--seeds", type=int, default=2000, metavar="N", help="how many (default: 2000)")
-    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of them (default: 0)")
-    parser.add_argument("--seed", type=int, metavar="SEED", help="only this one")
-    options = parser.parse_args()
-    if options.seed is not None:
-        play(options.seed)
-        return
-    began, failed = time.monotonic(), 0
-    with multiprocessing.get_context("spawn").Pool() as pool:
-        for said in pool.imap_unordered(outcome, range(options.first, options.first + options.seeds)):
-            if said:
-                failed += 1
-                print(said, flush=True)
-    print(f"{options.seeds} histories, {failed} violations, {time.monotonic() - began:.0f} s")
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    main()
+    main("scripts/compaction", (__doc__ or "").partition("\n")[0], play, 2000)

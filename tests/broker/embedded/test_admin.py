@@ -196,7 +196,7 @@ def test_changes_of_one_resource_are_made_as_a_whole_or_not_at_all(client, chang
 def test_options_of_the_start_cannot_be_changed_later(client):
     outcome = alter(client, ("num.partitions", SET, "3"), resource=BROKER)
     assert outcome.error is errors.InvalidRequestError
-    assert "num.partitions is decided when the broker starts" in outcome.detail
+    assert "num.partitions is set when the broker starts" in outcome.detail
 
 
 @pytest.mark.parametrize("resource", [TOPIC, BROKER])

@@ -14,7 +14,6 @@ from broker.clients import Client, batch
 
 from dafka import Broker
 from dafka.broker import BrokerStoppedError
-from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, FetchFrom
 
 CALLS = [
@@ -118,15 +117,6 @@ def test_every_acknowledged_record_survives_sigkill(tmp_path):
         assert values[: len(acknowledged)] == [b"%d" % number for number in acknowledged]
         assert len(values) <= len(acknowledged) + 1
         assert client.produce("t", b"next").base_offset == len(values)
-
-
-@pytest.mark.parametrize(("name", "method"), CALLS)
-def test_each_call_is_passed_on_with_the_parameters_of_the_interface(name, method):
-    passed_on = getattr(EmbeddedBroker, name)
-    assert passed_on.__name__ == name
-    expected = inspect.signature(method).parameters.values()
-    found = inspect.signature(passed_on).parameters.values()
-    assert [(one.name, one.kind) for one in found] == [(one.name, one.kind) for one in expected]
 
 
 @pytest.mark.parametrize(("name", "method"), CALLS)

@@ -106,7 +106,7 @@ def test_the_end_does_not_wait_for_all_of_it():
     assert done == []
 
 
-def test_they_run_by_themselves_until_they_are_closed():
+def test_searches_repeat_until_they_are_closed():
     found = gevent.event.Event()
     again: list[int] = []
 

@@ -33,7 +33,7 @@ def test_several_batches_for_a_partition_are_taken_in_their_order(client):
     assert client.values("t") == [b"a", b"b", b"c", b"d"]
 
 
-def test_a_batch_is_stored_as_it_came_but_for_its_offset(client):
+def test_a_batch_is_stored_unchanged_except_for_its_offset(client):
     client.create("t")
     client.produce("t", b"first")
     content = batch(b"second", compression="gzip", producer_id=7, producer_epoch=1, base_sequence=5)
@@ -43,7 +43,7 @@ def test_a_batch_is_stored_as_it_came_but_for_its_offset(client):
     assert read_header(stored).base_offset == 1
 
 
-def test_calls_under_way_together_get_offsets_without_gaps(client):
+def test_concurrent_calls_get_offsets_without_gaps(client):
     client.create("t")
 
     def produce_together():
@@ -57,7 +57,7 @@ def test_calls_under_way_together_get_offsets_without_gaps(client):
     assert [values[offset] for offset in offsets] == [b"%d" % n for n in range(50)]
 
 
-def test_acks_0_does_not_wait_and_its_records_are_there_soon(client):
+def test_acks_0_does_not_wait_for_the_commit(client):
     client.create("t")
     assert client.call("produce", {("t", 0): [batch(b"a")]}, acks=0) == {("t", 0): Produced(None)}
     assert until(lambda: client.values("t")) == [b"a"]
@@ -79,7 +79,7 @@ def damaged(content: bytes) -> bytes:
         ([batch(b"good"), batch(b"x" * MESSAGE_MAX_BYTES)], errors.MessageSizeTooLargeError),
     ],
 )
-def test_a_bad_batch_is_refused_with_all_that_came_for_its_partition(client, contents, error):
+def test_an_invalid_batch_is_refused_with_all_batches_of_its_partition(client, contents, error):
     client.create("t", 2)
     answers = client.call("produce", {("t", 0): contents, ("t", 1): [batch(b"other")]})
     assert (answers["t", 0].error, answers["t", 0].base_offset) == (error, -1)
@@ -102,7 +102,7 @@ def test_an_unknown_partition_is_refused(client, partition):
     assert answer.error is errors.UnknownTopicOrPartitionError
 
 
-def test_other_acks_than_kafkas_are_refused(client):
+def test_invalid_acks_are_refused(client):
     client.create("t")
     answer = client.call("produce", {("t", 0): [batch(b"a")]}, acks=2)["t", 0]
     assert answer.error is errors.InvalidRequiredAcksError
@@ -128,7 +128,7 @@ def test_a_failed_write_is_an_error_and_the_next_records_take_its_offsets(client
     assert client.values("t") == [b"before", b"after"]
 
 
-def test_produce_waits_while_too_much_waits_for_its_commit(client, monkeypatch):
+def test_produce_waits_while_too_many_bytes_wait_for_their_commit(client, monkeypatch):
     client.create("t")
     monkeypatch.setattr("dafka.broker.records.pending.PENDING_BYTES", 100)
 
@@ -166,7 +166,7 @@ def test_a_call_for_very_many_partitions_lets_others_write_in_between(client, mo
     assert client.connection.hub.run(written_beside_one) <= 3 * WIDE_PRODUCE
 
 
-def test_what_came_with_a_refused_batch_is_not_overtaken_by_the_next_call(client):
+def test_the_next_call_does_not_overtake_the_other_batches_of_a_call_with_a_refused_one(client):
     client.create("t")
     compacted = TopicSpec(1, {"cleanup.policy": "compact"})
     assert client.change("create_topics", {"compacted": compacted}) == {"compacted": None}
@@ -185,7 +185,7 @@ def test_what_came_with_a_refused_batch_is_not_overtaken_by_the_next_call(client
     assert client.values("t") == [b"first", b"second"]
 
 
-def test_calls_whose_batches_are_being_compressed_when_the_broker_stops_are_told_so(client):
+def test_calls_whose_batches_are_being_compressed_end_when_the_broker_stops(client):
     compressed = TopicSpec(1, {"compression.type": "gzip"})
     assert client.change("create_topics", {"t": compressed}) == {"t": None}
     content = batch(random.Random(1).randbytes(900_000))
@@ -203,7 +203,7 @@ def test_calls_whose_batches_are_being_compressed_when_the_broker_stops_are_told
     assert [type(error) for error in ends] == [BrokerStoppedError] * 3
 
 
-def test_a_call_for_very_many_partitions_that_is_ended_holds_none_of_them_up(client):
+def test_a_killed_call_for_very_many_partitions_blocks_none_of_them(client):
     wide, content = 6000, batch(b"x")
     compressed = TopicSpec(wide, {"compression.type": "gzip"})
     assert client.change("create_topics", {"t": compressed}) == {"t": None}
@@ -243,7 +243,7 @@ def test_offsets_by_time(client):
     assert listed(-9).error is errors.UnsupportedVersionError
 
 
-def test_looking_for_a_time_lets_others_have_their_turn(client):
+def test_a_search_by_timestamp_lets_other_green_threads_run(client):
     """Records without a timestamp: their batches say when they came, so each has to be looked at."""
     client.create("t")
     for _ in range(20):
@@ -267,7 +267,7 @@ def test_looking_for_a_time_lets_others_have_their_turn(client):
     assert turns >= 19
 
 
-def test_the_largest_timestamp_is_looked_for_where_it_is(client, monkeypatch):
+def test_the_largest_timestamp_is_searched_for_in_the_values_that_have_it(client, monkeypatch):
     client.create("t")
     for timestamp in range(1000, 1100):
         client.produce("t", b"a", b"b", timestamp=timestamp)
@@ -282,7 +282,7 @@ def test_the_largest_timestamp_is_looked_for_where_it_is(client, monkeypatch):
     assert len(opened) == 1
 
 
-def test_the_largest_timestamp_is_found_though_batches_say_later_ones(client):
+def test_the_largest_timestamp_is_found_even_if_batch_headers_have_later_ones(client):
     client.create("t")
     client.produce("t", b"a", timestamp=1000)
     client.produce("t", b"b", timestamp=3000)

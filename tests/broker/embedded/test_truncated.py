@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from broker.clients import MEGABYTE, Client, batch
-from broker.transactions.transactional import Producer, committed, everything, fetch
+from broker.transactions.transactional import Producer, committed, everything, fetch, visible
 
 from dafka import Broker
-from dafka.broker.interface.broker import CommittedOffset, Produced, TopicSpec
+from dafka.broker.interface.broker import EARLIEST, CommittedOffset, Produced, TopicSpec
 from dafka.log import LOST_TABLE, Log
 from dafka.log.limits import FILE_BYTES
 from dafka.protocol.batch import with_producer
@@ -32,13 +32,13 @@ def power_cut(folder: Path, kept: int) -> None:
     (folder / "dafka.boot").unlink()
 
 
+def send(client: Client, value: bytes, sequence: int) -> Produced:
+    content = with_producer(batch(value + LARGE), 7, 0, sequence)
+    return client.call("produce", {("t", 0): [content]})["t", 0]
+
+
 def test_a_producer_s_batch_that_was_lost_is_stored_when_it_comes_again(tmp_path: Path) -> None:
     """Or its producer would be told an offset where there is nothing, or another record."""
-
-    def send(client: Client, value: bytes, sequence: int) -> Produced:
-        content = with_producer(batch(value + LARGE), 7, 0, sequence)
-        return client.call("produce", {("t", 0): [content]})["t", 0]
-
     with running(tmp_path) as client:
         client.create("t")
         for sequence in range(3):
@@ -109,6 +109,33 @@ def test_a_group_that_had_read_lost_records_continues_at_the_end_of_the_partitio
             ]
 
 
+def test_a_producer_s_only_batch_that_was_lost_is_stored_when_it_comes_again(tmp_path: Path) -> None:
+    with running(tmp_path) as client:
+        client.create("t")
+        assert send(client, b"0", 0).base_offset == 0
+    power_cut(tmp_path, 0)
+    with running(tmp_path) as client:
+        assert send(client, b"0", 0).base_offset == 1
+        assert send(client, b"0", 0).base_offset == 1
+        assert [value[:1] for value in client.values("t", 1)] == [b"0"]
+
+
+def test_an_aborted_transaction_that_was_all_there_is_hides_nothing_that_comes_later(tmp_path: Path) -> None:
+    with running(tmp_path) as client:
+        client.create("t")
+        producer = Producer(client)
+        producer.send(LARGE)
+        producer.abort()
+    power_cut(tmp_path, 0)
+    with running(tmp_path) as client:
+        producer.client = client
+        producer.init()
+        producer.send(b"value")
+        producer.commit()
+        start = client.call("list_offsets", {("t", 0): EARLIEST})["t", 0].offset
+        assert visible(fetch(client, start)) == [b"value"]
+
+
 def test_a_partition_of_which_nothing_is_left_goes_on_at_its_end(tmp_path: Path) -> None:
     with running(tmp_path) as client:
         client.create("t")
@@ -120,7 +147,7 @@ def test_a_partition_of_which_nothing_is_left_goes_on_at_its_end(tmp_path: Path)
         assert len(client.core.log.table(LOST_TABLE)) == 0
 
 
-def test_what_the_log_says_of_partitions_that_the_broker_does_not_write_is_only_taken_note_of(
+def test_lost_records_of_partitions_that_the_broker_does_not_write_are_only_noted(
     tmp_path: Path,
 ) -> None:
     with Log(tmp_path) as log:

@@ -6,80 +6,11 @@ from typing import Any
 
 import kafka.errors as errors
 import pytest
+from broker.groups.clocked import REBALANCE, SESSION, error_of
 
-from dafka.broker.groups.group import Group, State
-from dafka.broker.interface.broker import JoinRequest, LeavingMember
+from dafka.broker.groups.group import State
+from dafka.broker.interface.broker import LeavingMember
 from dafka.broker.limits import EMPTY_SECONDS, INITIAL_DELAY, INITIAL_DELAY_MAX, INITIAL_DELAY_UNREADY
-
-RANGE = [("range", b"meta")]
-SESSION = 10.0
-REBALANCE = 60.0
-
-
-class Table:
-    """A group with a clock to set, and members that join and sync; each answer is appended to a list."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.group = Group(0.0)
-
-    def join(
-        self, member_id: str = "", protocols: Any = RANGE, instance: str | None = None, **more: Any
-    ) -> Any:
-        answers: list[Any] = []
-        request = JoinRequest(member_id, SESSION, REBALANCE, "consumer", protocols, instance, "c", **more)
-        self.group.join(self.now, request, answers.append)
-        return answers
-
-    def sync(self, joined: Any, assignments: Any = None, instance: str | None = None, **more: Any) -> Any:
-        answers: list[Any] = []
-        fields = {"generation": joined.generation, "member_id": joined.member_id, **more}
-        self.group.sync(
-            self.now,
-            fields["generation"],
-            fields["member_id"],
-            instance,
-            fields.get("protocol_type", "consumer"),
-            fields.get("protocol", joined.protocol),
-            assignments or {},
-            answers.append,
-        )
-        return answers
-
-    def beat(self, joined: Any, **more: Any) -> Any:
-        generation = more.get("generation", joined.generation)
-        return self.group.heartbeat(self.now, generation, joined.member_id, more.get("instance"))
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        if self.now >= self.group.wake_at:
-            self.group.tick(self.now)
-
-    def stable(self, count: int = 1, **options: Any) -> list[Any]:
-        """A stable group of ``count`` new members, the leader first; returns the answers to their joins."""
-        answers = [self.join(**options) for _ in range(count)]
-        self.pass_time(INITIAL_DELAY)
-        return self.settle([answer for (answer,) in answers])
-
-    def settle(self, joined: list[Any]) -> list[Any]:
-        joined = sorted(joined, key=lambda one: one.member_id != one.leader)
-        everyone = {one.member_id: one.member_id.encode() for one in joined}
-        waiting = [self.sync(one) for one in joined[1:]]
-        synced = [self.sync(joined[0], everyone), *waiting]
-        assert [answer.assignment for (answer,) in synced] == [one.member_id.encode() for one in joined]
-        assert self.group.state is State.STABLE
-        return joined
-
-
-@pytest.fixture
-def table() -> Table:
-    return Table()
-
-
-def error_of(answers: list[Any]) -> Any:
-    (answer,) = answers
-    return answer.error
-
 
 # -- the first generation -------------------------------------------------------------------------
 
@@ -408,76 +339,6 @@ def test_an_empty_group_dies_after_a_while(table):
     table.pass_time(1)
     assert table.group.state is State.DEAD
     assert error_of(table.join()) is errors.CoordinatorNotAvailableError
-
-
-# -- static members -------------------------------------------------------------------------------
-
-
-def static(table: Table) -> tuple[Any, Any]:
-    """A stable group of a dynamic leader and a static member "i"."""
-    dynamic, fixed = table.join(), table.join(instance="i")
-    table.pass_time(INITIAL_DELAY)
-    leader, follower = dynamic[0], fixed[0]
-    waiting = table.sync(follower, instance="i")
-    table.sync(leader, {follower.member_id: b"its share"})
-    assert waiting[0].assignment == b"its share"
-    return leader, follower
-
-
-def test_a_static_member_that_returns_gets_its_place_without_a_rebalance(table):
-    leader, old = static(table)
-    (again,) = table.join(instance="i", protocols=[("range", b"new")])
-    assert (again.error, again.generation) == (None, 1)
-    assert again.member_id != old.member_id and again.member_id.startswith("i-")
-    assert table.sync(again, instance="i")[0].assignment == b"its share"
-    assert table.beat(leader) is None
-
-
-def test_the_previous_process_of_a_static_member_is_fenced(table):
-    _leader, old = static(table)
-    heard: list[Any] = []
-    table.group.heartbeat(table.now, 1, old.member_id, "i", heard.append)
-    table.join(instance="i")
-    assert heard == [errors.FencedInstanceIdError]
-    assert table.beat(old, instance="i") is errors.FencedInstanceIdError
-    assert error_of(table.sync(old, instance="i")) is errors.FencedInstanceIdError
-    assert error_of(table.join(old.member_id, instance="i")) is errors.FencedInstanceIdError
-    assert table.group.check_commit(table.now, 1, old.member_id, "i") is errors.FencedInstanceIdError
-    leaving = [LeavingMember(old.member_id, "i")]
-    assert table.group.leave(table.now, leaving) == [errors.FencedInstanceIdError]
-
-
-def test_a_static_leader_that_returns_does_not_assign_again(table):
-    (leader,) = table.stable(instance="i")
-    (again,) = table.join(instance="i")
-    assert again.leader == leader.member_id != again.member_id
-    (third,) = table.join(instance="i", can_skip_assignment=True)
-    assert third.leader == third.member_id and third.skip_assignment
-    assert [member.member_id for member in third.members] == [third.member_id]
-
-
-def test_a_static_member_keeps_its_place_through_a_rebalance_until_its_session_ends(table):
-    leader, _fixed = static(table)
-    table.join()
-    table.join(leader.member_id)
-    table.pass_time(SESSION * 0.9)
-    assert "i" in {member.request.instance_id for member in table.group.members.values()}
-    table.pass_time(SESSION * 0.2)
-    assert "i" not in {member.request.instance_id for member in table.group.members.values()}
-
-
-def test_a_static_member_can_be_removed_by_its_instance_id(table):
-    static(table)
-    assert table.group.leave(table.now, [LeavingMember("", "i")]) == [None]
-    assert table.group.leave(table.now, [LeavingMember("", "i")]) == [errors.UnknownMemberIdError]
-
-
-def test_a_static_member_may_rejoin_with_its_member_id(table):
-    leader, fixed = static(table)
-    table.join()
-    table.join(leader.member_id)
-    answer = table.join(fixed.member_id, instance="i")
-    assert answer[0].generation == 2
 
 
 # -- describing -----------------------------------------------------------------------------------

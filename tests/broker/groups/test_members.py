@@ -100,7 +100,8 @@ def test_a_parked_call_is_answered_once(members):
     answers: list[Any] = []
     one = member("a", "p")
     one.join = one.sync = one.heartbeat = answers.append
-    one.dismiss(errors.UnknownMemberIdError)
-    one.dismiss(errors.UnknownMemberIdError)
+    for _ in range(2):
+        for reply, value in one.dismiss(errors.UnknownMemberIdError):
+            reply(value)
     assert [getattr(answer, "error", answer) for answer in answers] == [errors.UnknownMemberIdError] * 3
     assert not one.waits

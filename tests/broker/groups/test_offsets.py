@@ -6,6 +6,7 @@ import kafka.errors as errors
 import pytest
 
 from dafka.broker.interface.broker import CommittedOffset
+from dafka.broker.interface.groups import LeavingMember
 from dafka.broker.limits import OFFSET_METADATA_MAX_BYTES
 from dafka.log.table import Table
 
@@ -32,7 +33,7 @@ def test_groups_do_not_see_each_others_offsets(client):
 
 def test_groups_with_offsets_are_known_without_reading_each_offset(client, monkeypatch):
     def listed():
-        return [group.group for group in client.call("list_groups")]
+        return sorted(group.group for group in client.call("list_groups"))
 
     client.create("t", 2)
     client.create("u")
@@ -80,7 +81,22 @@ def test_each_partition_has_its_own_error(client):
     assert list(client.call("fetch_offsets", "g")) == [("t", 0)]
 
 
-@pytest.mark.parametrize("group", ["", None, 5])
+def test_the_group_without_a_name_has_offsets_and_no_members(client):
+    """As in Kafka, for the sake of old clients."""
+    client.create("t")
+    assert client.call("commit_offsets", "", {("t", 0): CommittedOffset(1)}) == {("t", 0): None}
+    assert client.call("fetch_offsets", "") == {("t", 0): CommittedOffset(1)}
+    assert [group.group for group in client.call("list_groups")] == [""]
+    assert client.call("describe_groups", [""])[""].state == "Empty"
+    assert client.call("heartbeat", "", 1, "member") is errors.InvalidGroupIdError
+    assert client.call("sync_group", "", 1, "member").error is errors.InvalidGroupIdError
+    assert client.call("leave_group", "", [LeavingMember("member")]) == [errors.InvalidGroupIdError]
+    assert client.call("delete_offsets", "", [("t", 0)]) == {("t", 0): errors.InvalidGroupIdError}
+    assert client.call("delete_groups", [""]) == {"": None}
+    assert client.call("fetch_offsets", "") == {}
+
+
+@pytest.mark.parametrize("group", [None, 5])
 def test_an_invalid_group_name_is_refused(client, group):
     client.create("t")
     answers = client.call("commit_offsets", group, {("t", 0): CommittedOffset(1)})

@@ -2,17 +2,22 @@
 
 Members join, sync, heartbeat, leave, crash and stall in any order, with a clock that jumps. The leader
 assigns as a real one: every partition to exactly one of the members it was told of. Static members restart.
+In every other history the answers to many members at once take their time.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import kafka.errors as errors
 import pytest
 
+from dafka.broker.groups.generation import at_once
 from dafka.broker.groups.group import Group, State
+from dafka.broker.groups.members import Reply
 from dafka.broker.interface.broker import JoinRequest, LeavingMember
 
 PARTITIONS = range(12)
@@ -108,7 +113,8 @@ class World:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.now = 0.0
-        self.group = Group(0.0)
+        self.group = Group(0.0, self.deliver if seed % 2 else at_once)
+        self.under_way: list[Iterator[Reply]] = []
         self.lives: list[Life] = []
         self.stable: set[int] = set()
         self.instances = 0
@@ -127,6 +133,20 @@ class World:
 
         call(reply)
 
+    def deliver(self, replies: Iterable[Reply], count: int) -> None:
+        """Answers to many members come later, and some at a time."""
+        self.under_way.append(iter(replies))
+
+    def hand_out(self, most: int) -> None:
+        """Let so many of the answers under way come, of one call."""
+        if self.under_way:
+            replies = self.random.choice(self.under_way)
+            given = 0
+            for given, (reply, value) in enumerate(islice(replies, most), 1):  # noqa: B007
+                reply(value)
+            if given < most:
+                self.under_way.remove(replies)
+
     def advance(self, seconds: float) -> None:
         until = self.now + seconds
         ticks = 0
@@ -138,6 +158,7 @@ class World:
         self.now = until
 
     def step(self) -> None:
+        self.hand_out(self.random.randrange(1, 4))
         dice = self.random.random()
         if dice < 0.04 and len(self.lives) < 8:
             self.instances += 1
@@ -175,6 +196,8 @@ class World:
     def settle(self) -> None:
         """Let all members continue undisturbed: the group must become stable with exactly the living ones."""
         for _ in range(200):
+            while self.under_way:
+                self.hand_out(100)
             for life in self.lives:
                 life.step()
             self.advance(1.0)

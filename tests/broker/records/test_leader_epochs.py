@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import shutil
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +12,7 @@ import kafka
 import kafka.errors as errors
 import pytest
 from broker.clients import MEGABYTE, Client, batch, until
+from broker.records.machine import Machine
 from broker.transactions.transactional import Producer, committed
 from kafka import TopicPartition
 
@@ -21,47 +20,10 @@ from compat.kafka import KafkaConsumer
 from dafka import Broker
 from dafka.broker.interface.broker import EARLIEST, LATEST, CommittedOffset, EpochEnd, Fetched, FetchFrom
 from dafka.log import LogWriteError
-from dafka.log.space import Space
 from dafka.protocol.batch import read_header
-from dafka.protocol.batch_reader import decode_batch
 
 PLACE = TopicPartition("t", 0)
 FENCED, UNKNOWN = errors.FencedLeaderEpochError, errors.UnknownLeaderEpochError
-
-
-class Machine:
-    """A machine whose power can be cut: the broker's folder is then as it was when it was synced last, by a
-    checkpoint or by :meth:`synced`."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.path = folder / "data"
-        self._disk = folder / "disk"
-        self._boot = folder / "boot"
-        self._boots = 0
-        monkeypatch.setattr("dafka.log.boot._BOOT_ID", str(self._boot))
-        checkpoint = Space.checkpoint
-
-        def and_sync(space: Space, truncate: bool = False) -> bool:
-            done = checkpoint(space, truncate)
-            self.synced()
-            return done
-
-        monkeypatch.setattr(Space, "checkpoint", and_sync)
-        self.reboot()
-
-    def reboot(self) -> None:
-        self._boots += 1
-        self._boot.write_text(f"{self._boots}\n")
-
-    def synced(self) -> None:
-        """All that there is has reached the disk."""
-        shutil.rmtree(self._disk, ignore_errors=True)
-        shutil.copytree(self.path, self._disk)
-
-    def power_cut(self) -> None:
-        shutil.rmtree(self.path)
-        shutil.copytree(self._disk, self.path)
-        self.reboot()
 
 
 @pytest.fixture
@@ -348,64 +310,3 @@ def test_our_consumer_without_a_reset_policy_raises_the_error_of_kafka_pythons(m
     assert raised.value.divergent_offsets == {PLACE: kafka.OffsetAndMetadata(3, "", 0)}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_after_any_power_cuts_a_reader_has_read_what_is_there_or_is_told_from_where_on_not(
-    machine: Machine, seed: int
-) -> None:
-    """Readers come back sooner or later, with epoch and offset of what they have read last."""
-    chance = random.Random(seed)
-    with Broker(machine.path) as broker:
-        Client(broker).create("t")
-    machine.synced()
-    readers: list[dict[int, tuple[bytes, int]]] = [{}]  # value and epoch by offset
-    written = 0
-    for _ in range(8):
-        with Broker(machine.path) as broker:
-            client = Client(broker)
-            for reader in readers:
-                if chance.random() < 0.3:  # the others come when the lost offsets are given again
-                    read_on(client, reader)
-            for _ in range(chance.randrange(5)):
-                client.produce("t", b"%d" % written)
-                written += 1
-                if chance.random() < 0.3:
-                    readers.append(dict(chance.choice(readers)))
-                    read_on(client, readers[-1])
-            log = {offset: value for offset, (value, _) in records(client).items()}
-            for reader in readers:
-                read_on(client, reader)
-                assert {offset: value for offset, (value, _) in reader.items()} == log
-        if chance.random() < 0.4:
-            machine.synced()
-        if chance.random() < 0.7:
-            machine.power_cut()
-
-
-def read_on(client: Client, reader: dict[int, tuple[bytes, int]]) -> None:
-    """Read up to the end; what the broker says is lost is read again."""
-    while True:
-        position = max(reader, default=-1) + 1
-        last = reader[position - 1][1] if reader else -1
-        wanted = {PLACE: FetchFrom(position, MEGABYTE, last_epoch=last)}
-        fetched = client.call("fetch", wanted, max_wait=0, min_bytes=1, max_bytes=MEGABYTE)[PLACE]
-        assert fetched.error is None
-        if fetched.diverging is not None:
-            assert fetched.diverging[1] < position
-            for offset in range(fetched.diverging[1], position):
-                del reader[offset]
-        elif fetched.batches:
-            reader.update(unpacked(fetched.batches))
-        else:
-            return
-
-
-def records(client: Client) -> dict[int, tuple[bytes, int]]:
-    return unpacked(client.fetch("t").batches)
-
-
-def unpacked(batches: list[bytes]) -> dict[int, tuple[bytes, int]]:
-    found: dict[int, tuple[bytes, int]] = {}
-    for content in batches:
-        columns, epoch = decode_batch(content), read_header(content).leader_epoch
-        found |= {at: (value, epoch) for at, value in zip(columns.offsets, columns.values, strict=True)}
-    return found

@@ -8,6 +8,8 @@ import gevent
 from broker.clients import Client, batch, until
 
 from dafka import Broker, Consumer, Producer, Store
+from dafka.broker.records.node import BrokerNode
+from dafka.mesh import limits
 from dafka.mesh.endpoint import Node
 from dafka.protocol.commands import DirectHead, Fetch, Head, Trimmed
 from dafka.protocol.runs import Run
@@ -169,10 +171,62 @@ def test_heads_go_on_after_a_restart_and_end_with_the_topic(tmp_path):
         listener = Listener(client, b"t")
         assert until(lambda: listener.heard) == [Head(client.partitions("t")[0][0].encode(), b"t", 0)]
         client.call("delete_topics", ["t"])
+        client.create("u")
+        client.produce("u", b"a")
+        other = Listener(client, b"u")
         listener.heard.clear()
-        client.connection.hub.run(lambda: [client.core.node.tick(time.monotonic()) for _ in range(20)])
-        client.connection.hub.run(gevent.sleep, 0)
+        until(lambda: sum(isinstance(one, Head) for one in other.heard) >= 2)  # all were told in between
         assert listener.heard == []
+
+
+def test_a_broker_that_joins_the_mesh_learns_of_changes_meanwhile(tmp_path, monkeypatch):
+    """It learns of its partitions one by one, and others have their turn in between."""
+    learn = BrokerNode.learn
+
+    def learn_slowly(node, partition):
+        gevent.sleep(0.01)
+        learn(node, partition)
+
+    monkeypatch.setattr(BrokerNode, "learn", learn_slowly)
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        core, hub = client.core, client.connection.hub
+        for topic in ("before", "t", "gone", "trimmed"):
+            client.create(topic, 40)
+            for number in range(20):
+                client.produce(topic, b"first", partition=number)
+        client.call("delete_topics", ["before"])
+        joining = hub.run(gevent.spawn, core._presence.join)
+        for number in range(40):
+            client.produce("t", b"second", partition=39 - number)
+            if number == 10:
+                client.call("delete_records", {("trimmed", 0): 1, ("trimmed", 19): 1})
+                client.call("delete_topics", ["gone"])
+            if number == 20:
+                assert not joining.ready()
+        hub.run(joining.get)
+        led = {
+            (partition.topic.octets, partition.address): partition
+            for topic in core._topics
+            for partition in topic.partitions
+            if partition.next_sequence
+        }
+        assert core.node.role.positions == {
+            names: (partition.stored.first_sequence, partition.next_sequence, partition.next_sequence)
+            for names, partition in led.items()
+        }
+        assert len(led) == 60
+        assert set(core.node._heading) == set(led.values())
+        assert core.node.metrics()["records_in"] == 4 * 20 + 40
+
+
+def test_a_node_that_asks_for_very_many_heads_is_told_them_all(broker, client, monkeypatch, tmp_path):
+    monkeypatch.setattr(limits, "HEADS_AT_ONCE", 7)
+    client.create("t", 600)
+    client.call("produce", {("t", number): [batch(b"x")] for number in range(600)})
+    with Store(tmp_path / "store", tower=broker.tower) as store:
+        addresses = {address for address, _ in client.partitions("t")}
+        until(lambda: {address for _, address in store.heads()} == addresses, 30)
 
 
 def test_records_and_heads_under_a_leaders_address_are_dropped_and_counted(broker, client):

@@ -11,14 +11,8 @@ from dafka import Broker
 from dafka.broker import limits
 from dafka.broker.interface.broker import Produced
 from dafka.broker.records import producer_state
-from dafka.broker.records.producer_state import (
-    NO_TRANSACTION,
-    PRODUCERS,
-    Append,
-    ProducerState,
-    ProducerStates,
-    row_name,
-)
+from dafka.broker.records.producer_row import NO_TRANSACTION, PRODUCERS, Append, ProducerState
+from dafka.broker.records.producer_state import ProducerStates, row_name
 from dafka.commit import writer
 from dafka.hub.turns import in_pieces
 from dafka.log import LogWriteError

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from broker.clients import MEGABYTE, errors_of
 from broker.remote.fake_broker import FakeCluster
 
 from dafka import Broker
+from dafka.broker.interface.broker import FetchFrom, TopicSpec
 from dafka.broker.remote.remote import Remote
 from dafka.hub.hub import get_hub
+from dafka.protocol.batch_reader import decode_batch
 
 
 class Caller:
@@ -23,6 +26,13 @@ class Caller:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self.remote, name)
         return lambda *args, **kwargs: self.hub.run(method, *args, **kwargs)
+
+    def values(self, topic: str, number: int = 0, offset: int = 0) -> list[bytes | None]:
+        """The values of the records of a partition."""
+        wanted = {(topic, number): FetchFrom(offset, MEGABYTE)}
+        found = self.fetch(wanted, max_wait=5.0, min_bytes=1, max_bytes=MEGABYTE)[topic, number]
+        assert found.error is None
+        return [value for one in found.batches for value in decode_batch(one).values]
 
 
 @pytest.fixture
@@ -66,3 +76,10 @@ def remote(listening: Broker, remote_to: Callable[..., Caller]) -> Caller:
     """The same broker over TCP."""
     host, _, port = listening.bootstrap_servers.rpartition(":")
     return remote_to([(host, int(port))])
+
+
+@pytest.fixture
+def topic(remote: Caller) -> str:
+    """A topic of two partitions."""
+    assert errors_of(remote.create_topics({"topic": TopicSpec(2)})) == {"topic": None}
+    return "topic"

@@ -116,7 +116,7 @@ def test_a_length_that_is_only_a_promise_takes_no_memory(fake):
         tracemalloc.stop()
 
 
-def test_an_answer_nobody_has_asked_for_closes_the_connection(fake):
+def test_an_answer_without_a_request_closes_the_connection(fake):
     answer = struct.pack(">iiiih", 10, 2, 0, 0, 0)
     fake.brokers[0].answers[HEARTBEAT] = lambda request: alive(request).encode(version=4) and answer * 2
     connection = connect(fake)

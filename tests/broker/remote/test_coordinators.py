@@ -1,4 +1,4 @@
-"""Groups and transactions: coordinators that move, load, or cannot be reached."""
+"""Coordinators of groups and transactions that move, load, or cannot be reached."""
 
 from __future__ import annotations
 

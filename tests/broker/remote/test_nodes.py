@@ -5,10 +5,18 @@ from __future__ import annotations
 import time
 
 import gevent
-from broker.remote.fake_broker import HANG
-from kafka.errors import KafkaConnectionError
+from broker.clients import batch
+from broker.remote.fake_broker import HANG, fetched, produced
+from kafka.errors import (
+    KafkaConnectionError,
+)
+
+from dafka.broker.interface.broker import FetchFrom
 
 API_VERSIONS = 18
+
+PRODUCE, FETCH = 0, 1
+BATCH = batch(b"v")
 
 
 def test_those_that_wait_for_a_connection_share_the_failure_to_open_it(fake, remote_to):
@@ -34,3 +42,25 @@ def test_those_that_wait_for_a_connection_share_the_failure_to_open_it(fake, rem
 
     remote.hub.run(failing)  # who asks later brings an attempt of its own
     assert broker.connections == 2
+
+
+def test_connections_are_shared_and_given_back(fake, remote_to):
+    broker = fake.brokers[0]
+    broker.answers[PRODUCE] = produced
+    broker.answers[FETCH] = lambda request: fetched(request, BATCH)
+    remote = remote_to(fake.addresses)
+
+    def work():
+        def one():
+            for _ in range(5):
+                remote.remote.produce({("t", 0): [BATCH]})
+                remote.remote.metadata(["t"])
+                wanted = {("t", 0): FetchFrom(0, 1000)}
+                remote.remote.fetch(wanted, max_wait=1.0, min_bytes=1, max_bytes=1000)
+
+        gevent.joinall([gevent.spawn(one) for _ in range(20)], raise_error=True, timeout=30)
+
+    remote.hub.run(work)
+    # The bootstrap connection, one for everything, one for produce, and the fetches that overlapped.
+    assert broker.connections <= 3 + 20
+    assert broker.counts[PRODUCE] == 100

@@ -35,8 +35,10 @@ from kafka.protocol.admin import (  # noqa: E402
     CreateTopicsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
+    DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeTopicPartitionsRequest,
+    ListGroupsRequest,
 )
 from kafka.protocol.consumer import (  # noqa: E402
     ListOffsetsRequest,
@@ -54,11 +56,11 @@ from kafka.protocol.producer import (  # noqa: E402
     TxnOffsetCommitRequest,
 )
 
-from dafka import Broker  # noqa: E402
-from dafka.broker.interface.groups import JoinRequest  # noqa: E402
+from dafka import Broker, Store, Tower  # noqa: E402
+from dafka.broker.interface.groups import CommittedOffset, JoinRequest  # noqa: E402
 from dafka.broker.limits import GROUP_MAX_SIZE  # noqa: E402
 from dafka.hub.hub import get_hub  # noqa: E402
-from dafka.hub.turns import Pace, next_turn  # noqa: E402
+from dafka.hub.turns import Pace, in_pieces, next_turn  # noqa: E402
 
 TOPIC, SMALL = "wide", "small"
 SLOW = 300.0  # seconds that an attack may take altogether
@@ -408,6 +410,43 @@ def end_txn_with_offsets(scene: Scene) -> Callable[[], None]:
     return sending(scene, encoded(EndTxnRequest(**who, committed=True), 3))
 
 
+def list_very_many_groups(scene: Scene) -> Callable[[], None]:
+    """A quarter as many as there are partitions, each of which has committed an offset."""
+    core = scene.broker._running.core  # type: ignore[union-attr]
+    offsets = {(TOPIC, 0): CommittedOffset(0)}
+
+    def commit_all() -> None:
+        for some in in_pieces(range(scene.partitions // 4), 100):
+            gevent.joinall([gevent.spawn(core.commit_offsets, f"many-{one}", offsets) for one in some])
+
+    get_hub().run(commit_all)
+    return sending(scene, encoded(ListGroupsRequest(states_filter=[], types_filter=[]), 5))
+
+
+def describe_large_group(scene: Scene) -> Callable[[], None]:
+    """One with as many members as it may have, all of which have their assignments."""
+    core = scene.broker._running.core  # type: ignore[union-attr]
+    group = f"described-{next(_groups)}"
+    request = JoinRequest("", 600.0, 600.0, "consumer", [("range", b"x" * 100)])
+
+    def member() -> None:
+        next_turn()
+        joined = core.join_group(group, request)
+        assignments = {one.member_id: b"x" * 100 for one in joined.members}
+        core.sync_group(group, joined.generation, joined.member_id, assignments=assignments)
+
+    def join_all() -> None:
+        members = min(scene.partitions // 10, GROUP_MAX_SIZE)
+        greens = [gevent.spawn(member) for _ in Pace().over(range(members))]
+        gevent.joinall(greens, timeout=5.0)
+        for green in Pace().over(greens):
+            green.kill(block=False)
+
+    get_hub().run(join_all)
+    described = DescribeGroupsRequest(groups=[group] * 5, include_authorized_operations=False)
+    return sending(scene, encoded(described, 5))
+
+
 def join_large_group(scene: Scene) -> Callable[[], None]:
     """As many members as a group may have, or a tenth of the partitions, all of which join at once."""
     core = scene.broker._running.core  # type: ignore[union-attr]
@@ -444,6 +483,26 @@ def join_the_mesh(scene: Scene) -> Callable[[], None]:
                 time.sleep(0.15)
 
     return join
+
+
+def store_joins(scene: Scene) -> Callable[[], None]:
+    """A store comes to the mesh of a broker with all these partitions, and is told of each."""
+
+    def ask_for_all() -> None:
+        with (
+            copied(scene) as folder,
+            Tower() as tower,
+            Broker(folder, tower=tower) as other,
+            tempfile.TemporaryDirectory() as empty,
+            Store(empty, tower=tower) as store,
+        ):
+            written = min(other.metrics()["partitions"], 50_000)  # a store does not follow many more
+            ends = time.monotonic() + SLOW
+            while store.metrics()["partitions"] < written:
+                assert time.monotonic() < ends
+                time.sleep(0.2)
+
+    return ask_for_all
 
 
 def open_again(scene: Scene) -> Callable[[], None]:
@@ -512,8 +571,11 @@ ATTACKS: dict[str, Attack] = {
     "TxnOffsetCommit": txn_offset_commit,
     "EndTxn with offsets": end_txn_with_offsets,
     "JoinGroup of very many": join_large_group,
+    "DescribeGroups of a large one": describe_large_group,
+    "ListGroups of very many": list_very_many_groups,
     "open the folder": open_again,
     "join the mesh": join_the_mesh,
+    "a store joins the mesh": store_joins,
     "delete the topic": delete_topic,
 }
 """In this order: each finds what those before it have left."""

@@ -9,7 +9,7 @@ from broker.clients import until
 from broker.server.client import WireClient, frame, header
 
 from dafka import Broker
-from dafka.broker.server import limits
+from dafka.sockets import limits
 
 
 def test_many_closed_connections_of_one_cause_are_logged_a_few_times_and_then_counted(

@@ -14,7 +14,7 @@ from dafka.broker.topics.configs import BROKER_KEYS, KEYS, InvalidConfigError, c
 from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
 
 
-def test_every_default_is_a_value_that_its_key_may_have():
+def test_every_default_is_valid():
     for key in KEYS.values():
         key.check(key.default)
     for name, key in {**BROKER_KEYS, **broker_keys(), **group_keys(), **client_metrics_keys()}.items():
@@ -38,7 +38,7 @@ def test_settings_are_read_from_the_values_in_effect():
     assert settings.max_message_bytes == BATCH_MAX_BYTES
 
 
-def test_a_value_that_was_possible_once_and_is_not_now_gives_way_to_the_default(caplog):
+def test_a_stored_value_that_is_no_longer_valid_is_replaced_by_the_default(caplog):
     values = {name: key.default for name, key in KEYS.items()} | {"retention.ms": "a week"}
     assert read_settings(values.__getitem__).retention_ms == -1
     assert "retention.ms is a whole number, -1 or more, not 'a week'; -1 is taken" in caplog.text
@@ -57,7 +57,7 @@ def test_a_value_that_was_possible_once_and_is_not_now_gives_way_to_the_default(
         ("follower.replication.throttled.replicas", "*"),
     ],
 )
-def test_values_are_taken_in_every_form_that_kafka_takes(name, value):
+def test_values_are_accepted_in_every_form_that_kafka_accepts(name, value):
     check_configs({name: value})
     read_settings(({key: str(one.default) for key, one in KEYS.items()} | {name: value}).__getitem__)
 
@@ -84,7 +84,7 @@ def test_values_are_taken_in_every_form_that_kafka_takes(name, value):
         ("retention.ms", None, "retention.ms is a text, not None"),
     ],
 )
-def test_a_value_that_cannot_be_is_named(name, value, says):
+def test_an_invalid_value_is_named_in_the_error(name, value, says):
     with pytest.raises(InvalidConfigError) as caught:
         check_configs({name: value})
     assert says in str(caught.value)
@@ -97,7 +97,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one():
         check_configs({"colour": "red"})
 
 
-def test_a_topic_with_a_configuration_that_cannot_be_is_not_created(caplog):
+def test_a_topic_with_an_invalid_configuration_is_not_created(caplog):
     with Broker() as broker:
         connection = connect(broker.bootstrap_servers)
         specs = {

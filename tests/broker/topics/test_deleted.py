@@ -35,7 +35,7 @@ def use_and_delete(client: Client, topic: str = "t") -> bytes:
     return address
 
 
-def test_a_leader_that_no_node_mentions_is_forgotten_in_time(client):
+def test_a_deleted_leader_that_no_node_mentions_is_forgotten_after_a_while(client):
     address = use_and_delete(client)
     deleted = client.core._topics.deleted
     assert forget(client, DELETED_RETENTION - 60) == 0
@@ -66,7 +66,7 @@ def test_a_leader_that_is_mentioned_on_the_mesh_is_remembered_also_after_a_resta
         assert forget(client, ahead + DELETED_RETENTION + 60) == 1
 
 
-def test_beyond_their_number_the_longest_unmentioned_are_forgotten(client, monkeypatch):
+def test_beyond_the_limit_the_deleted_leaders_mentioned_longest_ago_are_forgotten(client, monkeypatch):
     addresses = []
     for number in range(6):
         deleted = client.core._topics.deleted
@@ -111,7 +111,7 @@ def test_a_native_partition_s_row_goes_with_its_records(tmp_path):
         assert Client(broker).call("metadata", None).topics == {}
 
 
-def test_all_topics_together_have_so_many_partitions_and_no_more(client, monkeypatch):
+def test_the_partitions_of_all_topics_together_are_limited(client, monkeypatch):
     monkeypatch.setattr("dafka.broker.topics.table.PARTITIONS_KEPT", 3)
     client.create("t", 2)
     refused = client.call("create_topics", {"u": TopicSpec(2)})["u"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,8 +28,7 @@ from dafka.broker.interface.outcome import Outcome
 from dafka.broker.topics import kafka_configs
 from dafka.broker.topics.configs import KEYS, OLDER_KEYS
 
-ROOT = Path(__file__).resolve().parents[2]
-LISTING = ROOT / "dafka" / "broker" / kafka_configs.LISTING
+ROOT = Path(__file__).resolve().parents[3]
 LONG = "DAFKA_TEST_APACHE_KAFKA"
 UNAVAILABLE = 77
 SET, DELETE = ConfigOperation.SET, ConfigOperation.DELETE
@@ -65,7 +65,7 @@ def test_the_stored_list_is_apache_kafkas():
     if answer.returncode == UNAVAILABLE:
         pytest.skip(answer.stderr)
     assert answer.returncode == 0, answer.stderr
-    assert answer.stdout == LISTING.read_text("utf-8")
+    assert json.loads(answer.stdout) == kafka_configs.listing()
 
 
 def test_a_topic_has_the_settings_of_kafka_with_their_types_defaults_and_the_brokers_names(client):
@@ -80,7 +80,7 @@ def test_a_topic_has_the_settings_of_kafka_with_their_types_defaults_and_the_bro
             assert KEYS[name].broker == theirs["broker"]
 
 
-def test_settings_that_kafka_has_no_more_are_told_of_where_they_are_set(client):
+def test_settings_that_kafka_has_removed_are_described_only_where_they_are_set(client):
     client.create("t")
     for name in OLDER_KEYS:
         assert name not in described(client, TOPIC)
@@ -105,22 +105,6 @@ def test_groups_and_metrics_of_clients_have_the_settings_of_kafka(client, resour
     assert {
         name: {"type": ConfigType(entry.type).name, "default": entry.value} for name, entry in ours.items()
     } == {name: {"type": one["type"], "default": one["default"]} for name, one in listed(part).items()}
-
-
-def test_settings_of_groups_are_kept_across_a_restart(tmp_path):
-    name = "consumer.session.timeout.ms"
-    with Broker(tmp_path) as broker:
-        client = Client(broker)
-        assert alter(client, GROUP, (name, SET, "50000")) == Outcome(None)
-        assert alter(client, METRICS, ("interval.ms", SET, "1000")) == Outcome(None)
-        assert alter(client, METRICS, ("interval.ms", DELETE)) == Outcome(None)
-    with Broker(tmp_path) as broker:
-        client = Client(broker)
-        entry = described(client, GROUP)[name]
-        assert (entry.value, entry.source) == ("50000", ConfigSource.GROUP)
-        assert [one.name for one in entry.synonyms] == [name, f"group.{name}"]
-        assert described(client, Resource(ResourceType.GROUP, "other"))[name].value == "45000"
-        assert client.call("configured") == [GROUP]
 
 
 @pytest.mark.parametrize(
@@ -148,20 +132,12 @@ def test_changes_that_kafka_refuses_are_refused_with_its_error(client, resource,
     assert "secret" not in outcome.detail
 
 
-def test_a_setting_without_effect_can_be_set_and_is_told_of(client):
+def test_a_setting_without_effect_can_be_set_and_is_described(client):
     assert alter(client, ALL_BROKERS, ("num.io.threads", SET, "9")) == Outcome(None)
     assert described(client, ALL_BROKERS)["num.io.threads"].value == "9"
     entry = described(client, BROKER)["num.io.threads"]
     assert (entry.value, entry.source) == ("9", ConfigSource.DYNAMIC_DEFAULT_BROKER)
     assert alter(client, BROKER, ("nonsense", DELETE)) == Outcome(None)
-
-
-def test_there_is_a_bound_for_groups_with_settings(client, monkeypatch):
-    monkeypatch.setattr("dafka.broker.topics.config_table.OTHERS_KEPT", 2)
-    change = ("share.auto.offset.reset", SET, "earliest")
-    outcomes = [alter(client, Resource(ResourceType.GROUP, str(number)), change) for number in range(3)]
-    assert [outcome.error for outcome in outcomes] == [None, None, InvalidConfigurationError]
-    assert alter(client, Resource(ResourceType.GROUP, "0"), change) == Outcome(None)
 
 
 def test_without_a_policy_a_topic_is_neither_compacted_nor_deleted_from():

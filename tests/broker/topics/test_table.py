@@ -126,7 +126,7 @@ def test_a_native_partition_cannot_be_written_through_the_broker(broker, client)
     assert client.values("n", partition=1) == [b"a"]
 
 
-def test_topics_without_a_legal_name_stay_with_the_mesh(broker, client):
+def test_native_topics_with_a_name_that_kafka_refuses_are_not_adopted(broker, client):
     send(broker, b"not \xff Kafka's", b"a")
     send(broker, "n", b"a")
     until(lambda: len(client.partitions("n")) == 2)
@@ -197,7 +197,7 @@ def test_a_deletion_that_takes_several_rounds_and_breaks_off_is_finished_later(t
         until(lambda: all(core.log.find(b"t", address.encode()) is None for address in addresses))
 
 
-def test_of_calls_that_delete_a_topic_one_does_and_a_new_topic_of_its_name_stays(client):
+def test_one_of_several_calls_deletes_a_topic_and_a_new_topic_of_its_name_stays(client):
     client.create("t")
 
     def together() -> list[object]:
@@ -237,7 +237,7 @@ def test_a_native_producer_that_goes_on_brings_its_topic_back_without_the_old_re
             assert client.values("n", 1, partition=1) == [b"new"]
 
 
-def test_what_waits_for_its_round_when_the_topic_is_deleted_is_refused(client):
+def test_batches_that_wait_for_their_round_are_refused_when_the_topic_is_deleted(client):
     client.create("t")
 
     def produce_and_delete():

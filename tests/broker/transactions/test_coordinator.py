@@ -153,37 +153,6 @@ def test_a_native_consumer_gets_no_markers(broker, client, producer):
 # -- refusals -----------------------------------------------------------------------------------
 
 
-def test_a_batch_for_a_partition_that_was_not_added_is_refused(client, producer):
-    assert producer.write(b"a").error is errors.InvalidTxnStateError
-    producer.add(("t", 1))
-    refused = producer.write(b"a")
-    assert refused.error is errors.InvalidTxnStateError
-    assert "was not added" in refused.detail
-    assert everything(client) == []
-
-
-def test_a_batch_outside_of_the_open_transaction_of_its_producer_is_refused(client, producer):
-    producer.send(b"a")
-    content = batch(b"b", producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=1)
-    answer = client.call("produce", {("t", 0): [content]})["t", 0]
-    assert answer.error is errors.InvalidTxnStateError
-
-
-def test_a_batch_of_another_transactional_id_is_refused(client, producer):
-    producer.add(("t", 0))
-    producer.id = "somebody"
-    assert producer.write(b"a").error is errors.InvalidProducerIdMappingError
-
-
-def test_batches_after_the_end_are_refused(client, producer):
-    producer.send(b"a")
-    producer.commit()
-    assert producer.write(b"b").error is errors.InvalidTxnStateError
-    producer.send(b"c")
-    producer.abort()
-    assert committed(client) == [b"a"]
-
-
 def test_with_an_unknown_partition_the_others_are_not_attempted(client, producer):
     wanted = [("t", 0), ("t", 9), ("no", 0)]
     assert client.call("add_partitions_to_transaction", *producer.who, wanted) == {

@@ -74,7 +74,7 @@ def fetch(
 ) -> Fetched:
     """Fetch with read_committed."""
     wanted = {("t", partition): FetchFrom(offset, max_bytes)}
-    limits = {"max_wait": wait, "min_bytes": 1, "max_bytes": MEGABYTE}
+    limits = {"max_wait": wait, "min_bytes": 1, "max_bytes": max_bytes}
     return client.call("fetch", wanted, **limits, read_committed=True)["t", partition]
 
 

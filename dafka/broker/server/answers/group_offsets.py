@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka.errors import GroupIdNotFoundError, UnknownTopicIdError, UnstableOffsetCommitError
+from kafka.errors import (
+    GroupIdNotFoundError,
+    InvalidGroupIdError,
+    UnknownTopicIdError,
+    UnstableOffsetCommitError,
+)
 from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 
 from dafka.broker.codec.errors import error_code
@@ -12,7 +17,7 @@ from dafka.broker.codec.limits import INLINE_ITEMS
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, TopicPartition
 from dafka.broker.server.answers.naming import by_topic, topic_names, version_of
 from dafka.broker.server.context import Context
-from dafka.hub.pool import REQUESTS
+from dafka.hub.worker import REQUESTS
 
 BY_ID = 10  # the first version of OffsetCommit and OffsetFetch with topic ids instead of names
 
@@ -177,8 +182,9 @@ def _with_ids(broker: BrokerInterface, topics: list[Any], asked: Any, names: dic
 def offset_delete(broker: BrokerInterface, request: Any, context: Context) -> Any:
     wanted = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
     errors = broker.delete_offsets(request.group_id, wanted)
-    if errors and all(error is GroupIdNotFoundError for error in errors.values()):
-        return OffsetDeleteResponse(error_code=GroupIdNotFoundError.errno, throttle_time_ms=0, topics=[])
+    kinds = set(errors.values())
+    if len(kinds) == 1 and kinds <= {GroupIdNotFoundError, InvalidGroupIdError}:  # the whole group's
+        return OffsetDeleteResponse(error_code=error_code(kinds.pop()), throttle_time_ms=0, topics=[])
     topic_class = OffsetDeleteResponse.OffsetDeleteResponseTopic
     partition_class = topic_class.OffsetDeleteResponsePartition
     return OffsetDeleteResponse(

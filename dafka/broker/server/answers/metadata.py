@@ -14,7 +14,7 @@ from dafka.broker.interface.broker import BrokerInterface, Metadata, TopicMetada
 from dafka.broker.server.answers.naming import NO_UUID, topic_fields, topic_names, version_of
 from dafka.broker.server.answers.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from dafka.broker.server.context import Context
-from dafka.hub.pool import REQUESTS
+from dafka.hub.worker import REQUESTS
 
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition

@@ -43,7 +43,7 @@ def topic_id(client: Client, topic: str = "topic"):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_version_reads_what_was_produced(client: Client, wire: WireClient, version: int):
+def test_every_version_returns_the_records(client: Client, wire: WireClient, version: int):
     client.create("topic", 2)
     client.produce("topic", b"a", b"b")
     client.produce("topic", b"c")

@@ -8,6 +8,7 @@ from broker.clients import Client
 from broker.server.client import answered
 from kafka.errors import (
     GroupIdNotFoundError,
+    InvalidGroupIdError,
     UnknownTopicIdError,
     UnstableOffsetCommitError,
 )
@@ -98,5 +99,6 @@ def test_an_offset_is_stable_while_a_transaction_commits_the_first_one_of_anothe
 def test_offsets_of_an_unknown_group_cannot_be_deleted(client: Client):
     topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
     topics = [topic(name="topic", partitions=[topic.OffsetDeleteRequestPartition(partition_index=0)])]
-    response = answered(client, OffsetDeleteRequest(group_id="nobody", topics=topics))
-    assert (response.error_code, response.topics) == (GroupIdNotFoundError.errno, [])
+    for group, error in (("nobody", GroupIdNotFoundError), ("", InvalidGroupIdError)):
+        response = answered(client, OffsetDeleteRequest(group_id=group, topics=topics))
+        assert (response.error_code, response.topics) == (error.errno, [])

@@ -1,0 +1,48 @@
+"""Front ends: other protocols on the broker, beside Kafka's.
+
+A front end translates its clients' requests into calls of the one broker interface and keeps no records of
+its own. The broker knows none by name: it opens what its options hold, and closes it before itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.hub.hub import Hub
+
+
+class FrontEnd(ABC):
+    """A front end that serves. Hub side; what it says about itself may be asked from any thread."""
+
+    @property
+    @abstractmethod
+    def addresses(self) -> Mapping[str, str]:
+        """The address that each of its servers is bound to, by the server's name."""
+
+    @abstractmethod
+    def metrics(self) -> dict[str, Any]:
+        """Figures since the start, by the names of :mod:`dafka.mesh.metrics`."""
+
+    @property
+    @abstractmethod
+    def discarded(self) -> Mapping[str, int]:
+        """What was discarded, by cause."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Hand over to the broker what clients have been promised, and disconnect them; waits."""
+
+
+class FrontEndOptions(ABC):
+    """The options of a front end, as a :class:`dafka.Broker` takes them."""
+
+    @abstractmethod
+    def open(self, hub: Hub, broker: BrokerInterface, before: FrontEnd | None) -> FrontEnd:
+        """Serve from now on. Hub side; raises OSError if an address cannot be listened on.
+
+        ``before`` is the front end of this broker's last run. Where any port will do, its ports are taken
+        again if they are free: ZeroMQ's sockets reconnect to the address that they know.
+        """

@@ -1,0 +1,104 @@
+"""The partitions of native producers become partitions of topics after their first commit."""
+
+from __future__ import annotations
+
+import logging
+
+import gevent
+import pytest
+
+from dafka.broker.embedded.adoption import Adoption
+from dafka.broker.embedded.lifecycle import Lifecycle
+from dafka.hub.hub import get_hub
+from dafka.log import LogClosedError, LogError, LogWriteError
+
+
+class Registered:
+    def __init__(self) -> None:
+        self.woken = 0
+
+    def wake(self) -> None:
+        self.woken += 1
+
+
+class Topics:
+    """A table of topics: ``known`` partitions are registered, all others but ``unwanted`` are wanted."""
+
+    def __init__(self) -> None:
+        self.known = {"known": Registered()}
+        self.adopted: list[set[str]] = []
+        self.error: LogError | None = None
+
+    def of_log(self, stored: str) -> Registered | None:
+        return self.known.get(stored)
+
+    def wants(self, stored: str) -> bool:
+        return stored != "unwanted"
+
+    def adopt(self, stored: set[str]) -> list[object]:
+        self.adopted.append(stored)
+        if self.error is not None:
+            raise self.error
+        return []
+
+
+@pytest.fixture
+def topics() -> Topics:
+    return Topics()
+
+
+@pytest.fixture
+def lifecycle() -> Lifecycle:
+    return Lifecycle(get_hub(), "the broker")
+
+
+@pytest.fixture
+def adoption(topics: Topics, lifecycle: Lifecycle) -> Adoption:
+    return Adoption(get_hub(), topics, lifecycle)
+
+
+def commit(adoption: Adoption, *rounds: set[str]) -> None:
+    """Tell of rounds that follow each other without a turn in between, and wait for what comes of them."""
+
+    def tell() -> None:
+        for grown in rounds:
+            adoption.committed(grown)
+        gevent.sleep(0)
+        gevent.sleep(0)
+
+    get_hub().run(tell)
+
+
+def test_a_registered_partition_that_has_grown_is_woken(adoption, topics):
+    commit(adoption, {"known"}, {"known"})
+    assert topics.known["known"].woken == 2
+    assert topics.adopted == []
+
+
+def test_new_partitions_are_registered_together_and_outside_of_the_commit(adoption, topics):
+    commit(adoption, {"a", "unwanted"}, {"b"})
+    assert topics.adopted == [{"a", "b"}]
+    commit(adoption, {"c"})
+    assert topics.adopted[1:] == [{"c"}]
+
+
+def test_a_stopped_broker_leaves_them_to_the_next_start(adoption, topics, lifecycle):
+    lifecycle.stop()
+    commit(adoption, {"a"})
+    assert topics.adopted == []
+
+
+def test_a_failure_is_logged_and_the_next_commit_tries_again(adoption, topics, caplog):
+    topics.error = LogWriteError("/data", "disk full")
+    with caplog.at_level(logging.ERROR, "dafka.broker.embedded.adoption"):
+        commit(adoption, {"a"})
+    assert caplog.messages == ["native partitions could not be registered: disk full"]
+    topics.error = None
+    commit(adoption, {"a"})
+    assert topics.adopted == [{"a"}, {"a"}]
+
+
+def test_a_log_that_is_closed_meanwhile_is_no_failure(adoption, topics, caplog):
+    topics.error = LogClosedError("/data", "closed")
+    commit(adoption, {"a"})
+    assert caplog.messages == []

@@ -1,0 +1,66 @@
+"""Whatever a partition holds, measuring and reading it takes no turn of the hub of 20 ms."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from broker.clients import Client
+from broker.positions.octets import Octets
+
+from dafka.protocol import raw
+from dafka.protocol.batch_writer import encode_batch
+
+TURN = 0.020
+
+CONTENTS: dict[str, Callable[[], list[bytes]]] = {
+    "large batches of equal messages": lambda: [raw.encode_bulk([[b"x" * 100]] * 8000, 1000)] * 20,
+    "large batches of unlike messages": lambda: (
+        [raw.encode_bulk([[b"x" * (number % 200)] for number in range(8000)], 1000)] * 10
+    ),
+    "batches of one message": lambda: [raw.encode_bulk([[b"x" * 100]], 1000)] * 10_000,
+    "batches of empty messages": lambda: [raw.encode_bulk([[b""]] * 20_000, 1000)] * 5,
+    "messages of many frames": lambda: [raw.encode_bulk([[b"x"] * 1000] * 20, 1000)] * 20,
+    "one message of many frames": lambda: [raw.encode_bulk([[b""] * 200_000], 1000)],
+    "a batch that unfolds to very much": lambda: [
+        encode_batch([(1000, None, bytes(1000), ())] * 50_000, compression="gzip")
+    ],
+}
+
+
+@contextmanager
+def short_turns(client: Client) -> Iterator[None]:
+    """Check the turns of what is done in between."""
+    hub = client.connection.hub
+    gc.collect()
+    gc.disable()  # collections take long in a process of tests
+    try:
+        hub.run(lambda: None)
+        hub.run(hub.turns.reset)
+        yield
+        hub.run(lambda: None)
+        longest = hub.turns.longest_cpu
+    finally:
+        gc.enable()
+    assert longest < TURN, f"a turn took {1000 * longest:.1f} ms"
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_a_partition_is_measured_and_read_in_short_turns(client: Client, content: str) -> None:
+    client.create("t")
+    batches = CONTENTS[content]()
+    for begin in range(0, len(batches), 500):
+        produced = client.call("produce", {("t", 0): batches[begin : begin + 500]})["t", 0]
+        assert produced.error is None
+    octets = Octets(client)
+    with short_turns(client):
+        octets.call("catch_up")
+    end = octets.end
+    with short_turns(client):
+        assert len(octets.read(0, 4 << 20)) == min(end, 4 << 20)
+    with short_turns(client):
+        octets.call("messages", 0, 1 << 20)
+        octets.call("messages", end // 2, 1 << 16)
+        octets.call("position_of", octets.call("offset_of", end // 2))

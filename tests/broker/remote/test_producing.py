@@ -1,0 +1,79 @@
+"""Produce with several brokers: each batch goes to the leader of its partition, and none is stored twice."""
+
+from __future__ import annotations
+
+import pytest
+from broker.remote.fake_broker import CLOSE, HANG, produced
+from kafka.errors import (
+    NetworkExceptionError,
+    RequestTimedOutError,
+)
+
+from dafka.protocol.batch_writer import encode_batch
+
+PRODUCE = 0
+NOT_LEADER = 6
+BATCH = encode_batch([(1000, None, b"v", ())])
+
+
+ALL = {("t", 0): [BATCH], ("t", 1): [BATCH], ("t", 2): [BATCH]}
+
+
+def test_each_batch_goes_to_the_leader_of_its_partition(trio, remote_to):
+    for number, broker in enumerate(trio.brokers):
+        broker.answers[PRODUCE] = lambda request, number=number: produced(request, base_offset=number)
+    remote = remote_to(trio.addresses[:1])
+    outcome = remote.produce(ALL)
+    assert {partition: one.base_offset for partition, one in outcome.items()} == {
+        ("t", 0): 0,
+        ("t", 1): 1,
+        ("t", 2): 2,
+    }
+    assert [broker.counts[PRODUCE] for broker in trio.brokers] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"), [(CLOSE, NetworkExceptionError), (HANG, RequestTimedOutError)], ids=["lost", "late"]
+)
+def test_a_produce_that_may_have_been_carried_out_is_not_repeated(trio, remote_to, answer, error):
+    trio.brokers[0].answers[PRODUCE] = lambda request: answer
+    trio.brokers[1].answers[PRODUCE] = trio.brokers[2].answers[PRODUCE] = produced
+    outcome = remote_to(trio.addresses, request_timeout=0.5).produce(ALL)
+    assert outcome["t", 0].error is error
+    assert "perhaps written" in outcome["t", 0].detail
+    assert [outcome["t", number].error for number in (1, 2)] == [None, None]
+    assert trio.brokers[0].counts[PRODUCE] == 1
+
+
+def test_a_leader_that_is_down_is_an_error_of_its_partitions_only(trio, remote_to):
+    trio.brokers[1].answers[PRODUCE] = trio.brokers[2].answers[PRODUCE] = produced
+    remote = remote_to(trio.addresses[1:])
+    trio.brokers[0].stop()
+    outcome = remote.produce(ALL)
+    assert outcome["t", 0].error is NetworkExceptionError
+    assert "not sent" in outcome["t", 0].detail
+    assert [outcome["t", number].error for number in (1, 2)] == [None, None]
+
+
+def test_several_batches_for_a_partition_go_one_at_a_time_up_to_the_first_refused(fake, remote_to):
+    broker = fake.brokers[0]
+    answers = iter([(0, 10), (0, 20), (7, -1)])  # the third: RequestTimedOut, at the broker
+    broker.answers[PRODUCE] = lambda request: produced(request, *next(answers))
+    outcome = remote_to(fake.addresses).produce({("t", 0): [BATCH] * 5})["t", 0]
+    assert outcome.error is RequestTimedOutError
+    assert outcome.base_offsets == (10, 20)
+    assert broker.counts[PRODUCE] == 3
+    sizes = [
+        len(one.records)
+        for request in broker.requests
+        if request.API_KEY == PRODUCE
+        for one in request.topic_data[0].partition_data
+    ]
+    assert sizes == [len(BATCH)] * 3
+
+
+def test_acks_0_does_not_wait_for_an_answer(fake, remote_to):
+    fake.brokers[0].answers[PRODUCE] = lambda request: HANG
+    remote = remote_to(fake.addresses)
+    assert remote.produce({("t", 0): [BATCH] * 3}, 0)["t", 0].error is None
+    fake.brokers[0].wait_for(PRODUCE, 3)

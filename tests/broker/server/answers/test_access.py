@@ -1,0 +1,111 @@
+"""Answers about ACLs, SCRAM users and quotas, which this broker does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from broker.clients import Client
+from broker.server.admin_samples import ANY_ACL
+from broker.server.client import answered
+from kafka.errors import (
+    InvalidRequestError,
+    NoError,
+    ResourceNotFoundError,
+    SecurityDisabledError,
+    UnsupportedVersionError,
+)
+from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
+    AlterUserScramCredentialsRequest,
+    CreateAclsRequest,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+    DescribeClientQuotasRequest,
+    DescribeUserScramCredentialsRequest,
+)
+
+FILTER = DescribeClientQuotasRequest.ComponentData
+QUOTA = AlterClientQuotasRequest.EntryData
+EXACT, DEFAULT, ANY = range(3)
+
+
+def test_acls_are_disabled(client: Client) -> None:
+    acl = CreateAclsRequest.AclCreation(
+        resource_type=2,
+        resource_name="t",
+        resource_pattern_type=3,
+        principal="User:a",
+        host="*",
+        operation=3,
+        permission_type=3,
+    )
+    described = answered(client, DescribeAclsRequest(**ANY_ACL))
+    created = answered(client, CreateAclsRequest(creations=[acl, acl])).results
+    deleted = answered(client, DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter(**ANY_ACL)]))
+    found = [described, *created, *deleted.filter_results]
+    assert [one.error_code for one in found] == [SecurityDisabledError.errno] * 4
+    assert {one.error_message for one in found} == {"this broker has no ACLs"}
+
+
+@pytest.mark.parametrize("users", [None, []])
+def test_there_are_no_scram_users(client: Client, users: list[Any] | None) -> None:
+    response = answered(client, DescribeUserScramCredentialsRequest(users=users))
+    assert (response.error_code, response.results) == (0, [])
+
+
+def test_a_scram_user_is_not_found_and_cannot_be_set(client: Client) -> None:
+    names = [DescribeUserScramCredentialsRequest.UserName(name="a")]
+    (described,) = answered(client, DescribeUserScramCredentialsRequest(users=names)).results
+    assert (described.user, described.error_code) == ("a", ResourceNotFoundError.errno)
+    assert described.error_message == "there is no SCRAM user 'a'"
+    changes = AlterUserScramCredentialsRequest(
+        deletions=[AlterUserScramCredentialsRequest.ScramCredentialDeletion(name="a", mechanism=1)],
+        upsertions=[
+            AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+                name="b", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p"
+            )
+        ],
+    )
+    assert {one.user: one.error_code for one in answered(client, changes).results} == {
+        "a": ResourceNotFoundError.errno,
+        "b": UnsupportedVersionError.errno,
+    }
+
+
+@pytest.mark.parametrize(
+    ("filters", "error"),
+    [
+        ([], NoError),
+        ([("user", ANY, None), ("ip", DEFAULT, None), ("client-id", EXACT, "c")], NoError),
+        ([("team", ANY, None)], UnsupportedVersionError),
+        ([("user", ANY, None), ("user", EXACT, "a")], InvalidRequestError),
+        ([("user", ANY, "a")], InvalidRequestError),
+    ],
+)
+def test_there_are_no_quotas_for_a_valid_filter(
+    client: Client, filters: list[tuple[str, int, str | None]], error: Any
+) -> None:
+    components = [FILTER(entity_type=kind, match_type=how, match=name) for kind, how, name in filters]
+    response = answered(client, DescribeClientQuotasRequest(components=components, strict=False))
+    assert response.error_code == error.errno
+    assert response.entries == ([] if error is NoError else None)
+    assert bool(response.error_message) == (error is not NoError)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "remove", "error"),
+    [
+        (["user"], True, NoError),
+        (["user", "client-id"], False, UnsupportedVersionError),
+        (["team"], True, InvalidRequestError),
+        ([], True, InvalidRequestError),
+    ],
+)
+def test_quotas_are_removed_and_not_set(client: Client, kinds: list[str], remove: bool, error: Any) -> None:
+    entity = [QUOTA.EntityData(entity_type=kind, entity_name="a") for kind in kinds]
+    change = QUOTA.OpData(key="producer_byte_rate", value=1000.0, remove=remove)
+    request = AlterClientQuotasRequest(entries=[QUOTA(entity=entity, ops=[change])], validate_only=False)
+    (entry,) = answered(client, request).entries
+    assert entry.error_code == error.errno
+    assert [one.entity_type for one in entry.entity] == kinds
