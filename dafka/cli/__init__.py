@@ -28,6 +28,7 @@ _HOMES = {
     "log": "log",
     "config": "config",
     "pipeline": "pipeline",
+    "zper": "zper",
 }
 
 
@@ -49,7 +50,7 @@ class _Group(click.Group):
                 command: click.Command = getattr(import_module(f"dafka.cli.{_HOMES[cmd_name]}"), cmd_name)
         finally:
             gc.enable()
-        gc.freeze()  # nor is there any in them later
+        gc.freeze()  # modules are no garbage later either
         return command
 
     def resolve_command(

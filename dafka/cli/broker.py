@@ -12,7 +12,7 @@ deferred_packages.defer()
 
 from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find them deferred)
 from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
-from dafka.cli.metrics import metrics_options, serve_metrics  # noqa: E402
+from dafka.cli.metrics import Metrics, metrics_options  # noqa: E402
 from dafka.cli.options import (  # noqa: E402
     check_folder,
     common_options,
@@ -77,8 +77,7 @@ def broker(
     data: str,
     sub: str | None,
     pub: str | None,
-    metrics_port: int | None,
-    metrics_host: str,
+    metrics: Metrics,
     **options: Any,
 ) -> None:
     """Run a broker that Kafka's clients connect to."""
@@ -87,5 +86,5 @@ def broker(
     tower = None if sub is None or pub is None else towers(sub, pub)
     with ended_by_signal(), Broker(data, listen=listen, tower=tower, **options) as running:
         click.echo(f"broker: {running.bootstrap_servers} in {data}", err=True)
-        with serve_metrics("broker", running.metrics, metrics_port, metrics_host):
+        with metrics.of("broker", running.metrics):
             wait_for_signal()

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TextIO, cast
 
 import click
 
-from dafka.cli.metrics import metrics_options, serve_metrics
+from dafka.cli.metrics import Metrics, metrics_options
 from dafka.cli.options import (
     PartitionAddress,
     Seconds,
@@ -76,8 +76,7 @@ def produce(
     terminate_unacked: bool,
     batch: bool,
     compression: str | None,
-    metrics_port: int | None,
-    metrics_host: str,
+    metrics: Metrics,
     mesh: dict[str, Any],
 ) -> None:
     """Publish each line of standard input as a record of TOPIC.
@@ -100,7 +99,7 @@ def produce(
             **mesh,
         )
     if producer is not None:
-        with serve_metrics("producer", producer.metrics, metrics_port, metrics_host):
+        with metrics.of("producer", producer.metrics):
             _send_and_wait(producer, lines, 0.0 if terminate_unacked else timeout)
 
 
@@ -200,8 +199,7 @@ def consume(
     start: str | int,
     partition: str | None,
     count: int | None,
-    metrics_port: int | None,
-    metrics_host: str,
+    metrics: Metrics,
     mesh: dict[str, Any],
 ) -> None:
     """Print the records of TOPIC, one a line."""
@@ -218,7 +216,7 @@ def consume(
     with (
         ended_by_signal(),
         Consumer([topic], offset_reset=reset, start=starts, **mesh) as consumer,
-        serve_metrics("consumer", consumer.metrics, metrics_port, metrics_host),
+        metrics.of("consumer", consumer.metrics),
     ):
         while left is None or left > 0:
             records = consumer.poll(timeout=1.0, max_records=min(1000, left or 1000))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dafka.cli.metrics import metrics_options, serve_metrics
+from dafka.cli.metrics import Metrics, metrics_options
 from dafka.cli.options import (
     check_folder,
     common_options,
@@ -44,7 +44,7 @@ class TopicBounds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 @click.option("--pub", default="tcp://*:5557", show_default=True, help="Where to give beacons to nodes.")
 @metrics_options
 @common_options
-def tower(sub: str, pub: str, metrics_port: int | None, metrics_host: str) -> None:
+def tower(sub: str, pub: str, metrics: Metrics) -> None:
     """Run a tower, where nodes find each other."""
     with ended_by_signal(), Tower(sub, pub) as running:
         publish_to, subscribe_from = (reachable(bound, first_interface()) for bound in running.bound)
@@ -52,7 +52,7 @@ def tower(sub: str, pub: str, metrics_port: int | None, metrics_host: str) -> No
         click.echo(
             f"tower: nodes publish to {publish_to} and subscribe from {subscribe_from}{where}", err=True
         )
-        with serve_metrics("tower", running.metrics, metrics_port, metrics_host):
+        with metrics.of("tower", running.metrics):
             wait_for_signal()
 
 
@@ -78,8 +78,7 @@ def tower(sub: str, pub: str, metrics_port: int | None, metrics_host: str) -> No
 def store(
     folder: str,
     topic_retention: Sequence[tuple[bytes, Retention]],
-    metrics_port: int | None,
-    metrics_host: str,
+    metrics: Metrics,
     mesh: dict[str, Any],
     **log_options: Any,
 ) -> None:
@@ -87,5 +86,5 @@ def store(
     by_topic: dict[str | bytes, Retention] = dict(topic_retention)
     with ended_by_signal(), Store(folder, topic_retention=by_topic, **log_options, **mesh) as running:
         click.echo(f"store: {running.address} in {folder}", err=True)
-        with serve_metrics("store", running.metrics, metrics_port, metrics_host):
+        with metrics.of("store", running.metrics):
             wait_for_signal()

@@ -35,6 +35,7 @@ def topics(topic: bytes | None, seconds: float, mesh: dict[str, Any]) -> None:
                 if isinstance(heard, (Head, DirectHead)) and topic in (None, heard.topic):
                     key = heard.topic, heard.address
                     heads[key] = max(heads.get(key, 0), heard.sequence)
+        _check_tower(observer, seconds, mesh)
     for (name, address), sequence in sorted(heads.items()):
         click.echo(f"{_shown(name)}\t{_shown(address)}\t{sequence}")
 
@@ -57,10 +58,21 @@ def sniff(seconds: float | None, mesh: dict[str, Any]) -> None:
                 for when, heard in commands:
                     for line in _lines(heard):
                         click.echo(f"{when:.3f} {line}")
+            _check_tower(observer, seconds, mesh)
         finally:
             causes = ", ".join(f"{count} {cause}" for cause, count in sorted(observer.discarded.items()))
             if causes:
                 click.echo(f"not decoded: {causes}", err=True)
+
+
+def _check_tower(observer: Observer, seconds: float | None, mesh: dict[str, Any]) -> None:
+    """Raise an error if no tower is heard: an empty list would look like an empty mesh."""
+    if not observer.hears_tower:
+        addresses = ", ".join(gives for _, gives in mesh["tower"])
+        raise click.ClickException(
+            f"nothing was heard from a tower at {addresses} in {seconds:g} s: is one running there? "
+            "--sub and --pub say where"
+        )
 
 
 def _lines(heard: Run | Command) -> list[str]:

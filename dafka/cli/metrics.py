@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import click
@@ -11,33 +12,50 @@ import click
 from dafka.mesh.prometheus import MetricsServer, check_available
 
 
+class Metrics:
+    """Where a command serves its metrics; ``server`` is None if they are not wanted."""
+
+    def __init__(self, server: MetricsServer | None, host: str) -> None:
+        self._server = server
+        self._host = host
+
+    @contextmanager
+    def of(self, kind: str, read: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
+        """Serve what ``read()`` returns for the block, and say where."""
+        if self._server is None:
+            yield
+            return
+        with self._server.serving(kind, read):
+            click.echo(f"metrics: http://{self._host}:{self._server.port}/metrics", err=True)
+            yield
+
+
 def metrics_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--metrics-port`` and ``--metrics-host``."""
-    command = click.option(
-        "--metrics-host", default="127.0.0.1", show_default=True, help="Interface for --metrics-port."
-    )(command)
-    return click.option(
+    """``--metrics-port`` and ``--metrics-host``; the command gets them as ``metrics``, a :class:`Metrics`.
+
+    The port is bound before the command does anything.
+    """
+
+    @click.option(
         "--metrics-port",
         type=click.IntRange(0, 65535),
         callback=_check_metrics,
         help="Serve metrics for Prometheus on this port (0: any). Needs the extra 'metrics'.",
-    )(command)
+    )
+    @click.option(
+        "--metrics-host", default="127.0.0.1", show_default=True, help="Interface for --metrics-port."
+    )
+    @wraps(command)
+    def wrapped(*args: Any, metrics_port: int | None, metrics_host: str, **kwargs: Any) -> Any:
+        if metrics_port is None:
+            return command(*args, metrics=Metrics(None, metrics_host), **kwargs)
+        with MetricsServer(metrics_port, metrics_host) as server:
+            return command(*args, metrics=Metrics(server, metrics_host), **kwargs)
+
+    return wrapped
 
 
 def _check_metrics(ctx: click.Context, param: click.Parameter, port: int | None) -> int | None:
     if port is not None:
         check_available()  # before anything has started
     return port
-
-
-@contextmanager
-def serve_metrics(
-    kind: str, read: Callable[[], Mapping[str, Any]], port: int | None, host: str
-) -> Iterator[None]:
-    """Serve metrics for the block, if there is a port for them."""
-    if port is None:
-        yield
-        return
-    with MetricsServer(kind, read, port, host) as server:
-        click.echo(f"metrics: http://{host}:{server.port}/metrics", err=True)
-        yield

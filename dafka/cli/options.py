@@ -21,7 +21,7 @@ import click
 
 from dafka.cli import keys
 from dafka.cli.zpl import ZplError, parse_zpl
-from dafka.commit.retention import CHECK_INTERVAL
+from dafka.commit.retention import CHECK_INTERVAL, LARGEST_BOUND
 from dafka.mesh import limits
 from dafka.mesh.address import (
     DEFAULT_TOWER,
@@ -207,12 +207,12 @@ def retention_options(command: Command) -> Command:
     )(command)
     command = click.option(
         "--retention-bytes",
-        type=click.IntRange(-1),
+        type=click.IntRange(-1, LARGEST_BOUND),
         help="Bytes of records to keep in each partition.  [default: all]",
     )(command)
     return click.option(
         "--retention-ms",
-        type=click.IntRange(-1),
+        type=click.IntRange(-1, LARGEST_BOUND),
         help="Milliseconds to keep records.  [default: for ever]",
     )(command)
 

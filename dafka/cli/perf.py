@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
+import uuid
 from typing import Any
 
 import click
@@ -17,8 +19,9 @@ from dafka.mesh.producer import Producer
 COUNT = click.argument("count", type=click.IntRange(1))
 SIZE = click.argument("size", type=click.IntRange(0, limits.RECORD_OCTETS))
 STALLED = 60.0  # seconds without a record after which the run ends
+ACKNOWLEDGED_SECONDS = 3.0  # after everything was consumed, until stores should have it
 LONGEST = 1e6  # seconds that a process can sleep at a time; longer waits do not occur
-HOLD_BACK = "Stores that acknowledge a record before it is let go of; 0: any is when memory is short."
+HOLD_BACK = "Stores that must acknowledge a record before it is dropped; 0: memory alone decides."
 BATCH = click.option("--batch", is_flag=True, help="Send record batches in place of raw records.")
 
 
@@ -31,14 +34,14 @@ def perf() -> None:
 @COUNT
 @SIZE
 @click.option("--topic", default="$PRODUCER_PERF", show_default=True)
-@click.option("--hold", type=Seconds(), default=0.0, help="Seconds to stay in the mesh afterwards.")
+@click.option("--hold", type=Seconds(), default=0.0, help="Seconds to stay in the mesh after publishing.")
 @click.option("--min-stores", type=click.IntRange(0), default=0, show_default=True, help=HOLD_BACK)
 @BATCH
 @mesh_arguments
 def perf_producer(
     count: int, size: int, topic: str, hold: float, min_stores: int, batch: bool, mesh: dict[str, Any]
 ) -> None:
-    """Publish, and ask no store for anything unless --min-stores says so."""
+    """Publish; wait for stores only with --min-stores."""
     value = b"x" * size
     with ended_by_signal(), Producer(topic, min_stores=min_stores, batch=batch, **mesh) as producer:
         started = time.perf_counter()
@@ -72,27 +75,29 @@ def perf_store(count: int, size: int, batch: bool, mesh: dict[str, Any]) -> None
 @BATCH
 @mesh_arguments
 def perf_consumer(count: int, size: int, min_stores: int, batch: bool, mesh: dict[str, Any]) -> None:
-    """Consume from $CONSUMER_PERF, which another process publishes meanwhile.
+    """Consume what another process publishes meanwhile, to a topic of this run: $CONSUMER_PERF and a UUID.
 
-    That one waits for a store's acknowledgements, as the C tool perf_store does, so it is never far ahead
-    of the store, and what the consumer misses is fetched from there.
+    The producer waits for a store's acknowledgements, as the C tool perf_store does, so it is never far
+    ahead of the store, and records that the consumer misses are fetched from the store.
     """
     takes, gives = (",".join(addresses) for addresses in zip(*mesh["tower"], strict=True))
     command = [sys.executable, "-m", "dafka.cli", "perf", "producer", str(count), str(size)]
-    command += ["--topic", "$CONSUMER_PERF", "--hold", "3600", *(["--batch"] if batch else [])]
+    topic = f"$CONSUMER_PERF-{uuid.uuid4()}"  # a store has the records of earlier runs
+    command += ["--topic", topic, "--hold", "3600", *(["--batch"] if batch else [])]
     command += ["--min-stores", str(min_stores)]
     command += ["--sub", takes, "--pub", gives, "--bind", mesh["bind"], "--framing", mesh["framing"]]
-    with ended_by_signal(), Consumer(["$CONSUMER_PERF"], offset_reset="earliest", **mesh) as consumer:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    with ended_by_signal(), Consumer([topic], offset_reset="earliest", **mesh) as consumer:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
         try:
             _consume(consumer, count, size, process)
+            _wait_until_published(process)
         finally:
             process.terminate()
             process.wait()
 
 
 def _consume(consumer: Consumer, count: int, size: int, process: subprocess.Popen[bytes]) -> None:
-    """Consume until the last record, which its offset shows, however many are lost on the way."""
+    """Consume up to the last record, known by its offset, even if others are lost."""
     consumed = end = 0
     started = heard = time.perf_counter()
     while end < count:
@@ -112,7 +117,18 @@ def _consume(consumer: Consumer, count: int, size: int, process: subprocess.Pope
             )
     _report("consumed", consumed, size, started)
     if lost := count - consumed:
-        click.echo(f"{lost} records lost: no node had them any more")
+        click.echo(f"{lost} records lost: no node had them")
+
+
+def _wait_until_published(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the producer's report: its last records may not be acknowledged when they are consumed.
+
+    A producer that is terminated earlier warns about them.
+    """
+    assert process.stdout is not None
+    report = threading.Thread(target=process.stdout.readline, daemon=True)
+    report.start()
+    report.join(ACKNOWLEDGED_SECONDS)
 
 
 def _report(what: str, count: int, size: int, started: float) -> None:

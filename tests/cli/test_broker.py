@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import socket
-import subprocess
-import sys
-import urllib.request
 from pathlib import Path
 
 import pytest
-from cli.tools import mesh, run, running
+from cli.tools import LOOPBACK, address_of, mesh, produce, run, running
 from click.testing import CliRunner
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer
 
 from dafka import Tower
 from dafka.cli import main
-
-LOOPBACK = ["--listen", "127.0.0.1:0"]
-
-
-def address_of(process: subprocess.Popen[str]) -> str:
-    """The broker's address, from its first line."""
-    assert process.stderr is not None
-    line = process.stderr.readline()
-    found = re.match(r"broker: (\S+) in ", line)
-    assert found, line + process.stderr.read()
-    return found[1]
-
-
-def produce(address: str, topic: str, *values: bytes) -> None:
-    producer = KafkaProducer(bootstrap_servers=address)
-    try:
-        for future in [producer.send(topic, value) for value in values]:
-            future.get(20)
-    finally:
-        producer.close()
 
 
 def values(address: str, topic: str, count: int) -> list[bytes]:
@@ -139,27 +115,8 @@ def test_it_joins_a_mesh(tmp_path: Path) -> None:
                 assert "from Kafka" in consumer.stdout.readline()
 
 
-def test_it_serves_metrics(tmp_path: Path) -> None:
-    with running("broker", *LOOPBACK, "--data", str(tmp_path / "data"), "--metrics-port", "0") as daemon:
-        address = address_of(daemon)
-        assert daemon.stderr is not None
-        url = daemon.stderr.readline().split()[-1]
-        produce(address, "topic", b"one")
-        with urllib.request.urlopen(url, timeout=20) as page:
-            text = page.read().decode()
-    assert re.search(r"^dafka_broker_listener_requests_total [1-9]", text, re.M)
-    assert re.search(r"^dafka_broker_partitions 1", text, re.M)
-
-
-@pytest.mark.parametrize("daemon", ["broker", "store", "tower"])
-def test_metrics_that_cannot_be_served_are_named_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: str
-) -> None:
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(main, [daemon, "--metrics-port", "0"])
-    assert done.exit_code == 1
-    assert (
-        done.output == "Error: metrics for Prometheus need prometheus_client: pip install 'dafka[metrics]'\n"
-    )
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("option", ["--retention-ms", "--retention-bytes"])
+def test_a_bound_of_retention_is_refused_with_its_range(option: str) -> None:
+    done = CliRunner().invoke(main, ["broker", option, str(2**63)])
+    assert done.exit_code == 2
+    assert f"{2**63} is not in the range -1<=x<={2**63 - 1}" in done.output

@@ -7,16 +7,9 @@ from pathlib import Path
 
 import click
 import pytest
-from cli.tools import run, running
-from click.testing import CliRunner
+from cli.tools import COMMANDS, run, running
 
 from dafka.cli import keys, main
-
-COMMANDS = {
-    " ".join(path): command
-    for name in ("broker", "consume", "perf", "produce", "sniff", "store", "topics", "tower")
-    for path, command in keys.commands_of(main.get_command(click.Context(main), name), (name,))  # type: ignore[arg-type, attr-defined]
-}
 
 
 def load(name: str) -> click.Command | None:
@@ -34,22 +27,6 @@ def test_every_option_has_a_variable_and_a_key_of_its_own(name: str) -> None:
     assert None not in with_file
     assert len(set(with_file)) == len(with_file)
     assert len({one.variable for one in found}) == len(found)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_variable_and_every_key_is_listed(name: str) -> None:
-    listed = CliRunner().invoke(main, ["config", *name.split()]).output.split()
-    for one in keys.settings(COMMANDS[name], tuple(name.split())):
-        assert {one.variable, one.key} - {None} <= {*listed}
-
-
-def test_the_list_of_all_commands_has_those_of_each() -> None:
-    listed = run("config").stdout
-    for name in COMMANDS:
-        assert f"dafka {name}\n" in listed
-    assert "DAFKA_EMBEDDED" in listed
-    assert run("config", "nonsense").returncode == 2
-    assert run("config", "perf", "nonsense").returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -97,25 +74,6 @@ def test_nodes_share_a_file_as_the_c_daemons_do(tmp_path: Path) -> None:
         with running(name, "-c", str(config)) as daemon:
             assert daemon.stderr is not None
             assert daemon.stderr.readline().startswith(f"{name}: ")
-
-
-def test_the_bounds_and_the_metrics_of_a_store_come_from_a_file(tmp_path: Path) -> None:
-    config = tmp_path / "s.zpl"
-    text = (
-        'store\n    db = s\n    retention_ms = 5\n    topic_retention = "a:1:2 b::3"\n    metrics_port = 0\n'
-    )
-    config.write_text(text + "    durability = power\n")
-    command = COMMANDS["store"]
-    with click.Context(main) as root:
-        context = command.make_context("store", ["-c", str(config)], parent=root)
-    got = context.params
-    assert (got["folder"], got["retention_ms"], got["metrics_port"], got["durability"]) == (
-        "s",
-        5,
-        0,
-        "power",
-    )
-    assert [(topic, *bounds) for topic, bounds in got["topic_retention"]] == [(b"a", 1, 2), (b"b", -1, 3)]
 
 
 @pytest.mark.parametrize(

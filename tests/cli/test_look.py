@@ -87,5 +87,21 @@ def test_invalid_seconds_are_refused(tool: str, seconds: str) -> None:
 
 def test_sniff_ends_after_the_seconds_asked_for() -> None:
     with Tower() as tower:
-        done = run("sniff", "--seconds", "0.5", *mesh(tower))
+        done = run("sniff", "--seconds", "1.5", *mesh(tower))
         assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("tool", ["topics", "sniff"])
+def test_a_mesh_without_a_tower_is_not_taken_for_an_empty_one(tool: str) -> None:
+    with Tower() as gone:
+        addresses = mesh(gone)
+    done = run(tool, "--seconds", "0.5", *addresses)
+    assert (done.returncode, done.stdout) == (1, "")
+    heard = f"nothing was heard from a tower at {gone.addresses[1]} in 0.5 s: is one running there?"
+    assert done.stderr.startswith(f"Error: {heard}")
+
+
+def test_a_mesh_that_is_empty_has_no_topics() -> None:
+    with Tower() as tower:
+        done = run("topics", "--seconds", "1.5", *mesh(tower))
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gevent
 import pytest
 from cli.tools import mesh, run
 from click.testing import CliRunner
@@ -14,6 +15,8 @@ from click.testing import CliRunner
 from dafka import Consumer, Store, Tower
 from dafka.cli import main, perf
 from dafka.mesh import limits
+from dafka.roles.outputs import Output
+from dafka.roles.store import StoreRole
 
 REPORT = r"2000 records of 100 octets %s in [\d.]+ s: [\d,]+/s, [\d.]+ MB/s\n"
 
@@ -29,6 +32,30 @@ def test_perf_consumer_counts_what_another_process_publishes() -> None:
     with Tower() as tower:
         done = run("perf", "consumer", "2000", "100", *mesh(tower))
         assert re.fullmatch(REPORT % "consumed", done.stdout), done.stderr
+
+
+def test_perf_consumer_counts_the_records_of_its_own_run(tmp_path: Path) -> None:
+    with Tower() as tower, Store(tmp_path / "db", tower=tower):
+        for count in ("1000", "2000"):
+            done = run("perf", "consumer", count, "100", *mesh(tower))
+        assert re.fullmatch(REPORT % "consumed", done.stdout), done.stdout
+
+
+def test_perf_consumer_does_not_end_its_producer_before_the_store_has_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = StoreRole.stored
+
+    def late(self: StoreRole, now: float, topic: bytes, address: bytes, end: int) -> list[Output]:
+        if end == 2000:
+            gevent.sleep(0.5)
+        return stored(self, now, topic, address, end)
+
+    monkeypatch.setattr(StoreRole, "stored", late)
+    with Tower() as tower, Store(tmp_path / "db", tower=tower):
+        done = run("perf", "consumer", "2000", "100", *mesh(tower))
+        assert re.fullmatch(REPORT % "consumed", done.stdout)
+        assert done.stderr == ""
 
 
 def test_perf_producer_asks_no_store() -> None:

@@ -9,9 +9,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import click
+from kafka import KafkaProducer
+
 from dafka import Tower
+from dafka.cli import keys, main
 
 DAFKA = [sys.executable, "-m", "dafka.cli"]
+COMMANDS = {
+    " ".join(path): command
+    for name in ("broker", "consume", "perf", "produce", "sniff", "store", "topics", "tower", "zper")
+    for path, command in keys.commands_of(main.get_command(click.Context(main), name), (name,))  # type: ignore[arg-type, attr-defined]
+}
+LOOPBACK = ["--listen", "127.0.0.1:0"]
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -54,3 +64,21 @@ def mesh(tower: Tower) -> list[str]:
 def without_waiting(said: str) -> str:
     """What a producer said, but for the line that it waits: whether it does depends on the machine's load."""
     return re.sub(r"^waiting \d+ s for stores to acknowledge \d+ of the records\n", "", said)
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    """The broker's address, from its first line."""
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    found = re.match(r"broker: (\S+) in ", line)
+    assert found, line + process.stderr.read()
+    return found[1]
+
+
+def produce(address: str, topic: str, *values: bytes) -> None:
+    producer = KafkaProducer(bootstrap_servers=address)
+    try:
+        for future in [producer.send(topic, value) for value in values]:
+            future.get(20)
+    finally:
+        producer.close()

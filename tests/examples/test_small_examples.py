@@ -75,6 +75,14 @@ def test_two_members_of_a_group_share_partitions_and_jobs(tmp_path):
     assert sorted(partition for share in shares for partition in share) == ["0", "1", "2", "3"]
 
 
+def test_log_records_of_all_processes_are_in_the_topic(tmp_path):
+    lines = run(EXAMPLES / "zper_logging.py", folder=tmp_path).splitlines()
+    said = "b'INFO' b'INFO:root:worker {}: job {} done'"
+    logged = [said.format(worker, job) for worker in range(4) for job in range(3)]
+    assert [line.split(" ", 1)[0] for line in lines] == [str(offset) for offset in range(12)]
+    assert sorted(line.split(" ", 1)[1] for line in lines) == logged
+
+
 def test_results_and_offsets_are_one_transaction(tmp_path):
     expected = f"sum of the squares: {sum(number**2 for number in range(100))}\n"
     assert run(EXAMPLES / "transactions.py", folder=tmp_path) == expected

@@ -1,0 +1,13 @@
+"""What can go wrong between a client and a server; a status other than OK is ``commands.RefusedError``."""
+
+from __future__ import annotations
+
+from dafka.protocol.errors import DafkaError
+
+
+class NoResponseError(DafkaError, TimeoutError):
+    """The server did not answer in time."""
+
+
+class ConnectionLostError(DafkaError, ConnectionError):
+    """The connection ended; what was on its way may be lost."""

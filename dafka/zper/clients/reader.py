@@ -1,0 +1,198 @@
+"""Reading a topic: positions, super frames, streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+from dafka.zper import commands, frames, identity
+from dafka.zper.clients.connection import Connection, Context, Deadline
+from dafka.zper.clients.errors import ConnectionLostError, NoResponseError
+from dafka.zper.commands import EARLIEST, LATEST, RefusedError, Status
+from dafka.zper.frames import Message
+
+ADDRESS = "tcp://127.0.0.1:5556"
+FETCH_SIZE = 1 << 20  # octets
+
+
+class Reader:
+    """Reads messages of a topic, through a ZPReader.
+
+        with Reader("flights") as reader:
+            for message in reader:           # all that is there, then it ends
+                print(message.frames)
+            for message in reader.stream():  # what comes, as it comes
+                print(message.position, message.frames)
+
+    ``position`` is where it begins: ``EARLIEST``, ``LATEST``, or a position from before, such as the
+    ``position`` of another reader, which is behind the last message that it gave out. A connection that ends
+    is opened again, and reading goes on where it was. ``timeout`` is how many seconds a response may take. A
+    reader is used by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        address: str = ADDRESS,
+        *,
+        position: int = EARLIEST,
+        fetch_size: int = FETCH_SIZE,
+        timeout: float | None = 30.0,
+        context: Context | None = None,
+    ) -> None:
+        if not isinstance(address, str):
+            raise ValueError(f"address is {address!r}: positions are those of one server")
+        if fetch_size < 1:
+            raise ValueError(f"fetch_size is {fetch_size}: at least one octet is fetched")
+        self.topic = topic
+        self._start = position
+        self._position: int | None = None if position in (EARLIEST, LATEST) else position
+        self._fetch_size = fetch_size
+        self._timeout = timeout
+        self._streaming = False
+        self._fetched = iter(self)  # for receive(), which fetches before it streams
+        self._connection = Connection(address, lambda: identity.build(topic), context=context)
+
+    # -- positions --------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        """Behind the last message that was given out: where to begin after a restart of the program."""
+        if self._position is None:
+            self._position = self.earliest() if self._start == EARLIEST else self.latest()
+        return self._position
+
+    def seek(self, position: int) -> None:
+        """Go on from ``position``, which may be EARLIEST or LATEST."""
+        self._end_stream()
+        self._start = position
+        self._position = None if position in (EARLIEST, LATEST) else position
+
+    def earliest(self) -> int:
+        """Position of the first message that exists."""
+        return self.offsets(EARLIEST)[0]
+
+    def latest(self) -> int:
+        """Position behind the last message that is flushed."""
+        return self.offsets(LATEST)[-1]
+
+    def offsets(self, time: int = LATEST, entries: int | None = None) -> list[int]:
+        """What OFFSET answers. For milliseconds since 1970: the starts of segments last modified before them,
+        at most so many, and the flushed end if the last segment is one of those; none: an empty list.
+
+        For EARLIEST and LATEST there always is a position: without one RefusedError is raised.
+        """
+        response = self._ask(commands.offset_request(time, entries))
+        positions = commands.read_offsets(response)
+        if not positions and time in (EARLIEST, LATEST):
+            raise RefusedError(Status.INVALID_OFFSET, f"OFFSET: the server has no position of {self.topic}")
+        return positions
+
+    # -- messages ---------------------------------------------------------------------------------
+
+    def fetch(self, position: int, size: int | None = None) -> bytes:
+        """The super frame from ``position`` on, ``size`` octets at most; empty at the end of the topic.
+
+        Raises :class:`~dafka.zper.commands.RefusedError` for a position that does not exist.
+        """
+        size = self._fetch_size if size is None else size
+        return commands.read_super_frame(self._ask(commands.fetch_request(position, size)))
+
+    def __iter__(self) -> Iterator[Message]:
+        """The messages from :attr:`position` on, until no more are flushed."""
+        kept = b""  # of a message that a super frame cut
+        while True:
+            start = self.position
+            fetched = self.fetch(start + len(kept))
+            if not fetched:
+                return
+            kept += fetched
+            for message in frames.iterate(kept, start):
+                self._position = message.end
+                yield message
+                if self._position != message.end:  # somebody has called seek()
+                    kept = b""
+                    break
+            else:
+                kept = kept[self.position - start :]
+
+    def receive(self, timeout: float | None = None) -> Message | None:
+        """The next message from :attr:`position` on, which is waited for; None after ``timeout`` seconds.
+
+        What there is already is fetched. Then the server sends each message as it comes; how far it is ahead
+        of the reader is bounded by what sockets hold.
+        """
+        deadline = Deadline(timeout)
+        while True:
+            if not self._streaming:
+                message = next(self._fetched, None)
+                if message is not None:
+                    return message
+                self._fetched = iter(self)
+                commands.read_stream_start(self._ask(commands.fetch_request(self.position)))
+                self._streaming = True
+            try:
+                received = self._connection.receive(deadline)
+            except ConnectionLostError:
+                self._end_stream()
+                continue
+            if received is None:
+                return None
+            # What is streamed is newer than anything that was imported from a Java server, whose messages can
+            # be stored in another form than ours, with other sizes.
+            start = self.position
+            self._position = start + frames.size(received)
+            return Message(start, received, self._position)
+
+    def stream(self, idle: float | None = None) -> Iterator[Message]:
+        """The messages that :meth:`receive` gives; ends when none came for ``idle`` seconds."""
+        while (message := self.receive(idle)) is not None:
+            yield message
+
+    def _end_stream(self) -> None:
+        """What else the server sends in a stream is not for us."""
+        if self._streaming:
+            self._streaming = False
+            self._connection.reopen(Deadline(self._timeout))
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def _ask(self, request: Sequence[bytes]) -> list[bytes]:
+        """The response to a request, which is asked again when the connection ends before."""
+        self._end_stream()
+        deadline = Deadline(self._timeout)
+        while True:
+            try:
+                if not self._connection.try_send(request):
+                    raise ConnectionLostError(
+                        "a socket that has no room for a request has none for a response"
+                    )
+                response = self._connection.receive(deadline)
+            except ConnectionLostError:
+                if deadline.passed():
+                    response = None
+                else:
+                    self._connection.reopen(deadline)
+                    continue
+            if response is None:
+                # A response that comes too late must not answer the next request.
+                self._connection.reopen(Deadline(0))
+                where = ", ".join(self._connection.addresses)
+                what = f"no response to {request[0].decode()} in {self._timeout} s"
+                raise NoResponseError(f"ZPReader at {where}, topic {self.topic}: {what}")
+            return response
+
+    def close(self) -> None:
+        self._connection.close(0)
+
+    @property
+    def closed(self) -> bool:
+        return self._connection.closed
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""ZPController: what the nodes of a cluster know of each other. It informs and decides nothing."""

@@ -1,0 +1,21 @@
+"""ZperOptions: what makes a broker a ZPER server."""
+
+from __future__ import annotations
+
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
+from dafka.hub.hub import Hub
+from dafka.zper.front_end import Zper  # here, and not in the hub, where it would make a long turn
+from dafka.zper.settings import Settings
+
+
+class ZperOptions(Settings, FrontEndOptions):
+    """ZPER's servers on a :class:`dafka.Broker`: ``Broker(path, zper=ZperOptions())``.
+
+    Each option is a key of ``server.properties``, with ``_`` for ``.``. Everything listens on loopback, and
+    on free ports unless it is told otherwise; :attr:`dafka.Broker.zper` tells which. An address of None: this
+    server is not there. Raises ValueError for a value that a key does not take.
+    """
+
+    def open(self, hub: Hub, broker: BrokerInterface, before: FrontEnd | None) -> FrontEnd:
+        return Zper(hub, broker, self, before)

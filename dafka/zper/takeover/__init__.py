@@ -1,0 +1,1 @@
+"""Taking over the folder of a Java ZPER server."""

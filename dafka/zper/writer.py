@@ -1,0 +1,225 @@
+"""ZPWriter: takes the messages of DEALER, REQ and PUSH clients, and answers those that want it.
+
+The identity of a client's socket says the topic and the mode. A client that does not read its answers is not
+read either, once a bounded number of octets waits for it; it delays no other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+
+import gevent
+import gevent.event
+from kafka.errors import KafkaError
+
+from dafka.broker.interface.broker import BrokerInterface, TopicPartition
+from dafka.hub.hub import Hub
+from dafka.sockets.errors import DisconnectedError
+from dafka.sockets.peer import Peer
+from dafka.zmtp.encoding import encode_all
+from dafka.zper import limits
+from dafka.zper.discarded import Discarded
+from dafka.zper.envelope import Frames, without_delimiters
+from dafka.zper.flushing import Flushed, PartitionFlushes, Unflushed, Written
+from dafka.zper.gathering import Run
+from dafka.zper.identity import Identity, InvalidIdentityError, is_copy, parse
+from dafka.zper.replicas import Replicas
+from dafka.zper.settings import Settings
+from dafka.zper.topics import TopicRefusedError
+
+
+class Writer:
+    """Handles the clients of a :class:`dafka.sockets.router.Router`. Hub side."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        broker: BrokerInterface,
+        settings: Settings,
+        discarded: Discarded,
+        written: Written,
+        replicas: Replicas,
+    ) -> None:
+        self._hub = hub
+        self._broker = broker
+        self._settings = settings
+        self._discarded = discarded
+        self._written = written
+        self._replicas = replicas
+        self._unflushed = Unflushed()
+        self._flushed = Flushed()
+        self._clients: dict[Peer, _Client | None] = {}  # None: its identity cannot be read
+        self._partitions: dict[TopicPartition, PartitionFlushes] = {}
+        self._closing = False
+
+    def metrics(self) -> dict[str, int]:
+        """By the names of :mod:`dafka.mesh.metrics`."""
+        return {
+            "zper_flushes": self._flushed.flushes,
+            "zper_messages_in": self._flushed.messages,
+            "zper_bytes_in": self._flushed.octets,
+            "zper_unflushed_messages": self._unflushed.messages,
+            "zper_unflushed_bytes": self._unflushed.octets,
+        }
+
+    def close(self) -> None:
+        """Take nothing more, flush everything, and give clients time to take their answers."""
+        self._closing = True
+        for partition in list(self._partitions.values()):
+            self._hub.spawn(partition.close)
+        for partition in list(self._partitions.values()):
+            partition.close()
+        with gevent.Timeout(limits.LINGER_SECONDS, False):
+            self._unflushed.drain()  # of those whose answers wait for replicas
+            for client in list(self._clients.values()):
+                if client is not None:
+                    client.drain()
+
+    # -- what the Router calls ------------------------------------------------------------------
+
+    def joined(self, peer: Peer) -> None:
+        """A client has connected."""
+        try:
+            identity = parse(peer.identity)
+            self._clients[peer] = _Client(
+                self._hub, peer, identity, is_copy(peer.identity) and bool(self._replicas)
+            )
+        except InvalidIdentityError as error:
+            self._clients[peer] = None
+            self._discarded.report("identity", f"a client of the ZPWriter is ignored: {error}", 0)
+
+    def messages(self, peer: Peer, messages: Sequence[Frames]) -> None:
+        """A client has sent messages; nothing more is read from it until this returns."""
+        client = self._clients[peer]
+        if client is None:
+            what = f"{len(messages)} messages of a client whose identity cannot be read"
+            self._discarded.report("identity", what, len(messages))
+            return
+        partition = client.partition
+        if partition is None:
+            partition = client.partition = self._partition(client.identity)
+        try:
+            partition.open()
+        except (TopicRefusedError, KafkaError) as error:
+            cause = error.cause if isinstance(error, TopicRefusedError) else "failed"
+            self._discarded.report(cause, f"{len(messages)} messages: {error}", len(messages))
+            return
+        now = time.time_ns() // 1_000_000
+        for delimited, some in without_delimiters(messages):
+            if self._closing:  # not taken, and nothing more is read: the rest stays with the client
+                gevent.event.Event().wait()
+            # Tuples of bytes, unlike lists, are none of the garbage collector's business: with many of them
+            # waiting its rounds would make long turns.
+            taken = (
+                list(map(tuple, some)) if self._settings.allow_empty_message else self._without_empty(some)
+            )
+            run = Run(client, client.identity.mode, delimited, taken, now, client.copied)
+            if taken:
+                partition.take(run)
+        client.wait()
+
+    def left(self, peer: Peer) -> None:
+        """A client has gone; what it has written stays."""
+        client = self._clients.pop(peer, None)
+        if client is not None:
+            client.gone()
+
+    def _without_empty(self, messages: Sequence[Frames]) -> list[Frames]:
+        kept: list[Frames] = [tuple(message) for message in messages if len(message) > 1 or message[0]]
+        count = len(messages) - len(kept)
+        if count:
+            self._discarded.report("empty", f"{count} empty messages; allow_empty_message is off", count)
+        return kept
+
+    # -- partitions -----------------------------------------------------------------------------
+
+    def _partition(self, identity: Identity) -> PartitionFlushes:
+        key = identity.name, identity.partition
+        partition = self._partitions.get(key)
+        if partition is None:
+            partition = self._partitions[key] = PartitionFlushes(
+                self._hub,
+                self._broker,
+                *key,
+                self._settings,
+                self._unflushed,
+                self._flushed,
+                self._discarded,
+                self._written,
+                self._replicas,
+                self._forget,
+            )
+        partition.attach()
+        return partition
+
+    def _forget(self, partition: PartitionFlushes) -> None:
+        if self._partitions.get(partition.key) is partition:
+            del self._partitions[partition.key]
+
+
+class _Client:
+    """A client whose identity could be read."""
+
+    def __init__(self, hub: Hub, peer: Peer, identity: Identity, copied: bool) -> None:
+        self._hub = hub
+        self._peer = peer
+        self.identity = identity
+        self.copied = copied
+        self.partition: PartitionFlushes | None = None  # from its first message on
+        self._answers: deque[tuple[list[Frames], int]] = deque()  # with their octets
+        self._octets = 0
+        self._room = gevent.event.Event()
+        self._sending: gevent.Greenlet | None = None
+        self._gone = False
+
+    def answer(self, answers: list[Frames]) -> None:
+        """Answers go out as fast as the client reads; does not wait."""
+        if self._gone or self._peer.socket_type == b"PUSH":  # it reads nothing, whatever its mode
+            return
+        if not self._answers:
+            buffers = encode_all(answers)
+            if self._peer.offer_encoded(buffers, len(answers), sum(map(len, buffers))):
+                return
+        octets = sum(limits.ANSWER_BESIDE + len(frames[-1]) for frames in answers)
+        self._answers.append((answers, octets))
+        self._octets += octets
+        if self._sending is None:
+            self._sending = self._hub.spawn(self._send)
+
+    def wait(self) -> None:
+        """Wait while too many answers wait for the client."""
+        while self._octets > limits.ANSWER_OCTETS and not self._gone:
+            self._room.clear()
+            self._room.wait()
+
+    def drain(self) -> None:
+        """Wait until the socket has all answers."""
+        while self._answers and not self._gone:
+            self._room.clear()
+            self._room.wait()
+
+    def gone(self) -> None:
+        """The client has disconnected: it gets nothing more."""
+        self._gone = True
+        self._answers.clear()
+        self._room.set()
+        if self._sending is not None:
+            self._sending.kill(block=False)
+        if self.partition is not None:
+            self.partition.detach()
+
+    def _send(self) -> None:
+        while self._answers:
+            answers, octets = self._answers[0]
+            try:
+                self._peer.send_many(answers)
+            except DisconnectedError:  # whoever waits for it to read must not wait any more
+                self._gone = True
+                self._room.set()
+                return
+            self._answers.popleft()
+            self._octets -= octets
+            self._room.set()
+        self._sending = None
