@@ -1,0 +1,1 @@
+"""Channels: one producer, any number of consumers, over a transport that loses and reorders messages."""

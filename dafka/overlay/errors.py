@@ -1,0 +1,9 @@
+"""What the overlay raises, besides :class:`dafka.protocol.errors.MalformedMessage` for octets from others."""
+
+from __future__ import annotations
+
+from dafka.protocol.errors import DafkaError
+
+
+class InvalidValue(DafkaError, ValueError):
+    """A value that Zeek Broker's data types cannot express."""

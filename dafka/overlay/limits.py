@@ -1,0 +1,93 @@
+"""The bounds of the overlay, in one place.
+
+What goes beyond is refused, with an error that names the bound.
+"""
+
+from __future__ import annotations
+
+MOST_NESTED = 100
+"""Vectors, sets and tables inside one another. Zeek's own values stay below ten."""
+
+MOST_PREFIXES = 10_000
+"""Of one filter, in a message from another node."""
+
+FILTER_OCTETS = 1024 * 1024
+"""Of the prefixes of one filter."""
+
+ALL_FILTER_OCTETS = 64 * 1024 * 1024
+"""Of the filters of all peers that a node knows."""
+
+HANDSHAKE_OCTETS = 2 * 1024 * 1024
+"""Of a message in the handshake, which comes from somebody who is not known yet. A filter is the largest."""
+
+MESSAGE_OCTETS = 16 * 1024 * 1024
+"""Of a message between peers."""
+
+HANDSHAKE_SECONDS = 10.0
+"""From the beginning of a connection until both sides are peers."""
+
+SILENT_SECONDS = 5.0
+"""A peer that nothing came from for this long is sent a ping."""
+
+LOST_SECONDS = 15.0
+"""A peer that nothing came from for this long is gone."""
+
+STALLED_SECONDS = 2.0
+"""Between two ticks: the process was stopped meanwhile, and nobody else's silence means anything."""
+
+GOODBYE_SECONDS = 3.0
+"""How long the answer to a goodbye is waited for, as libbroker does it."""
+
+MOST_CONNECTIONS = 1000
+"""Of one node, together with those in the handshake."""
+
+MOST_HOPS = 64
+"""Of a path. Peers that are further away are unreachable."""
+
+MOST_PEERS = 4096
+"""Peers that a node knows, direct ones and those behind them."""
+
+MOST_REVOCATIONS = 16_384
+"""Links that went, whose end is remembered. What is forgotten can only be believed in until the next word."""
+
+BRANCH_OCTETS = 65_536
+"""Of the way that a message still has to go, at most some 3600 peers."""
+
+MOST_ROUTES = 4096
+"""Topics whose routes are kept ready."""
+
+TICK_SECONDS = 0.1
+"""Between two ticks of a channel."""
+
+HEARTBEAT_TICKS = 5
+"""A producer that has sent no event for so many ticks sends a heartbeat; consumers acknowledge as often."""
+
+NACK_TICKS = 2
+"""A consumer that misses events and gets no further for so many ticks asks for them, again and again."""
+
+SILENT_TICKS = 500
+"""A consumer, or a producer, that nothing is heard of for so many ticks is gone."""
+
+MOST_CONSUMERS = 1000
+"""Of one producer."""
+
+MOST_KEPT = 100_000
+"""Events that a producer keeps for consumers that have not acknowledged them."""
+
+MOST_AHEAD = 10_000
+"""Events ahead of a missing one that a consumer keeps. Those beyond are asked for when they are next."""
+
+MOST_NACKED = 1000
+"""Events that are asked for at once."""
+
+NEVER_SILENT = 2**62
+"""Ticks; for ends of channels that wait as long as it takes."""
+
+MASTER_SILENT_TICKS = 50
+"""A clone that hears nothing of its master for so many ticks looks for one anew; it keeps its content."""
+
+MOST_WRITERS = 1000
+"""That a master remembers. The one that was silent longest makes room for a new one."""
+
+MOST_ANSWERS = 10_000
+"""Decisions about put_unique that a master remembers, for callers that ask again."""

@@ -1,0 +1,229 @@
+"""Subscription flooding: each node tells its neighbours what it and the peers behind it want.
+
+The rules of Broker's developer guide ("Subscription Flooding"), with bounds:
+
+- A subscription whose path contains the receiver is refused. No honest neighbour sends one: it chooses a
+  path that avoids whom it tells.
+- A filter with an older time than the known one is not taken, one with a newer time replaces it. What
+  a neighbour says about itself is taken in any case: nobody knows better.
+- The path counts in any case. A neighbour tells its best path only, and tells again when that, or the
+  filter, has changed; so its last word about a peer replaces the one before. (A link is reliable and in order
+  as long as it lives, and begins anew with a handshake.) A full mesh of n nodes exchanges (n - 1)^2 messages
+  for a new filter, as in the guide.
+- A neighbour that has no such path left withdraws its word.
+- When a link goes, both its ends flood a revocation with their logical time. It takes along all paths that
+  led over the link and are older. Without it nodes would go on to tell each other of ever longer ways around,
+  through each other, to a peer that is gone.
+
+The logical clock rises when the filter or the links change. It begins at ``time``, which has to be later than
+that of any earlier life of the same id: the microseconds of the wall clock will do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from dafka.overlay.filters import Filter, reduced
+from dafka.overlay.limits import ALL_FILTER_OCTETS, MOST_HOPS, MOST_PEERS
+from dafka.overlay.routing.outputs import Discovered, Output, Tell, Unreachable
+from dafka.overlay.routing.table import KnownPeer, Path, RoutingTable
+from dafka.overlay.wire.handshake import Announcement
+from dafka.overlay.wire.routed import Revocation, Subscription, Withdrawal, encode_routed
+from dafka.protocol.errors import MalformedMessage
+
+_Word = tuple[Path | None, int]  # what a neighbour was told of a peer: the path, and the time of the filter
+
+
+class Flooding:
+    """What the node ``me`` knows of others, and tells them."""
+
+    def __init__(self, me: bytes, time: int, filter: Filter = ()) -> None:
+        self.me = me
+        self.table = RoutingTable(me)
+        self.clock = time
+        self.discarded: Counter[str] = Counter()
+        """Words of neighbours that were not taken, by cause."""
+        self.changes = 0
+        """How often a path or a filter has changed. Routes from before are to be computed anew."""
+        self._filter = reduced(filter)
+        self._time = time
+        self._told: dict[bytes, dict[bytes, _Word]] = {}
+        self._filter_octets = 0  # of all peers
+
+    @property
+    def neighbours(self) -> list[bytes]:
+        """The direct peers."""
+        return list(self._told)
+
+    def is_neighbour(self, peer: bytes) -> bool:
+        return peer in self._told
+
+    @property
+    def announcement(self) -> Announcement:
+        """What the handshake tells."""
+        return Announcement(self._filter, self._time, self.clock)
+
+    @property
+    def filter(self) -> Filter:
+        return self._filter
+
+    def subscribe(self, filter: Filter) -> list[Output]:
+        """This node wants these topics from now on, and no others."""
+        filter = reduced(filter)
+        if filter == self._filter:
+            return []
+        self.clock += 1
+        self._filter, self._time = filter, self.clock
+        return [output for neighbour in self._told for output in self._tell_own(neighbour)]
+
+    def link_up(self, neighbour: bytes, announced: Announcement, heard: Announcement) -> list[Output]:
+        """The handshake with a neighbour is over: what it was told, and what it told."""
+        assert neighbour not in self._told and neighbour != self.me
+        self.clock += 1
+        self._told[neighbour] = {self.me: (None, announced.time)}
+        word = Subscription((neighbour,), (heard.clock,), heard.time, heard.filter)
+        outputs = self._tell_own(neighbour)
+        for peer in self.table.peers:
+            if peer != neighbour:
+                outputs += self._tell_some(peer, [neighbour])
+        return outputs + self._take(neighbour, word)
+
+    def link_down(self, neighbour: bytes) -> list[Output]:
+        """A neighbour is gone: all paths over it are."""
+        if self._told.pop(neighbour, None) is None:
+            return []
+        self.clock += 1
+        outputs = self._revoke(Revocation(self.me, self.clock, neighbour), None)
+        behind = [peer for peer, known in self.table.peers.items() if neighbour in known.paths]
+        for peer in behind:
+            self.table.drop(peer, neighbour)
+        return outputs + self._lost(behind)
+
+    def hear_subscription(self, neighbour: bytes, word: Subscription) -> list[Output]:
+        if word.path[-1] != neighbour or self.me in word.path:
+            raise MalformedMessage("path", "a path that does not come from its sender, or leads through here")
+        return self._take(neighbour, word)
+
+    def hear_withdrawal(self, neighbour: bytes, word: Withdrawal) -> list[Output]:
+        if word.peer == neighbour:
+            raise MalformedMessage("withdrawal", "a neighbour that has no path to itself")
+        return self._lost([word.peer]) if self.table.drop(word.peer, neighbour) else []
+
+    def hear_revocation(self, neighbour: bytes, word: Revocation) -> list[Output]:
+        if word.revoker == self.me:
+            self.clock = max(self.clock, word.time)
+            if self.is_neighbour(word.hop):
+                return self._contradict()
+        return self._revoke(word, neighbour)
+
+    def _take(self, neighbour: bytes, word: Subscription) -> list[Output]:
+        peer = word.path[0]
+        path = Path(word.path[::-1], word.times[::-1])
+        if self.table.is_revoked(path):
+            # The neighbour does not know yet, and will tell another path, or none.
+            self.discarded["revoked"] += 1
+            return self._lost([peer]) if self.table.drop(peer, neighbour) else []
+        known = self.table.peers.get(peer)
+        outputs: list[Output] = []
+        if known is None:
+            if len(self.table.peers) >= MOST_PEERS:
+                self.discarded["too-many-peers"] += 1
+                return []
+            known = self.table.peers[peer] = KnownPeer(word.time, self._bounded((), word.filter))
+            outputs.append(Discovered(peer))
+        elif word.time > known.time or len(path.hops) == 1:
+            known.time, known.filter = word.time, self._bounded(known.filter, word.filter)
+        elif word.time < known.time:
+            self.discarded["older-filter"] += 1
+        self.table.put(peer, path)
+        self.changes += 1
+        return outputs + self._tell(peer)
+
+    def _bounded(self, before: Filter, after: Filter) -> Filter:
+        """The filter that takes the place of another: nothing, if that would be too much in all."""
+        after = reduced(after)
+        self._filter_octets -= sum(map(len, before))
+        if self._filter_octets + sum(map(len, after)) > ALL_FILTER_OCTETS:
+            self.discarded["too-much-filter"] += 1
+            return ()
+        self._filter_octets += sum(map(len, after))
+        return after
+
+    def _revoke(self, word: Revocation, source: bytes | None) -> list[Output]:
+        lost = self.table.revoke(*word)
+        if lost is None:
+            return []
+        octets = encode_routed(word)
+        outputs: list[Output] = [Tell(neighbour, octets) for neighbour in self._told if neighbour != source]
+        return outputs + self._lost(lost)
+
+    def _contradict(self) -> list[Output]:
+        """Somebody says that a link of this node went which is there: an earlier life of this id, or a liar.
+
+        It is told again at a later time, and with it everything that was told over it.
+        """
+        self.clock += 1
+        outputs: list[Output] = []
+        for neighbour, told in self._told.items():
+            told.clear()
+            outputs += self._tell_own(neighbour)
+        for peer in self.table.peers:
+            outputs += self._tell_some(peer, self._told)
+        return outputs
+
+    def _lost(self, peers: list[bytes]) -> list[Output]:
+        """Paths to these peers are gone. Those without any are forgotten."""
+        outputs: list[Output] = []
+        self.changes += 1
+        for peer in peers:
+            known = self.table.peers.get(peer)
+            if known is None:
+                continue
+            outputs += self._tell(peer)
+            if not known.paths:
+                del self.table.peers[peer]
+                self._filter_octets -= sum(map(len, known.filter))
+                outputs.append(Unreachable(peer))
+        return outputs
+
+    def _tell(self, peer: bytes) -> list[Output]:
+        """Tell all neighbours of a peer that has changed, as far as it is news for them."""
+        known = self.table.peers[peer]
+        best = known.best()
+        if known.told == (best, known.time):
+            # The others know. Looking at all of them at each word would make large meshes slow.
+            return self._tell_some(peer, [] if best is None else filter(self.is_neighbour, best.hops))
+        known.told = best, known.time
+        return self._tell_some(peer, self._told)
+
+    def _tell_some(self, peer: bytes, neighbours: Iterable[bytes]) -> list[Output]:
+        known = self.table.peers[peer]
+        outputs: list[Output] = []
+        encoded: dict[Path, bytes] = {}
+        for neighbour in neighbours:
+            if neighbour == peer:
+                continue
+            told = self._told[neighbour]
+            path = known.best(avoiding=neighbour)
+            if path is None or len(path.hops) >= MOST_HOPS:
+                if told.pop(peer, None) is not None:
+                    outputs.append(Tell(neighbour, encode_routed(Withdrawal(peer))))
+            elif told.get(peer) != (path, known.time):
+                told[peer] = path, known.time
+                if path not in encoded:
+                    encoded[path] = self._encode(path, known)
+                outputs.append(Tell(neighbour, encoded[path]))
+        return outputs
+
+    def _tell_own(self, neighbour: bytes) -> list[Output]:
+        told = self._told[neighbour]
+        if told.get(self.me) == (None, self._time):
+            return []
+        told[self.me] = None, self._time
+        word = Subscription((self.me,), (self.clock,), self._time, self._filter)
+        return [Tell(neighbour, encode_routed(word))]
+
+    def _encode(self, path: Path, known: KnownPeer) -> bytes:
+        hops, times = (*path.hops[::-1], self.me), (*path.times[::-1], self.clock)
+        return encode_routed(Subscription(hops, times, known.time, known.filter))

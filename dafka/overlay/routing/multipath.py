@@ -1,0 +1,42 @@
+"""The way of a message to many receivers: paths joined into one tree.
+
+Each peer is in the tree once, so nobody gets a message twice: a path that meets the tree goes on from there,
+whichever way the tree came. Taken shortest first, all receivers keep the distance that their own paths have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dafka.overlay.wire.routed import encode_branch
+
+Hops = tuple[bytes, ...]
+
+
+class Node:
+    """A hop, and whether it is a receiver."""
+
+    __slots__ = ("branches", "deliver")
+
+    def __init__(self) -> None:
+        self.deliver = False
+        self.branches: dict[bytes, Node] = {}
+
+
+def join(paths: Iterable[Hops]) -> Node:
+    """The tree from this node (the root) over the paths; the last hop of each is a receiver."""
+    root = Node()
+    nodes: dict[bytes, Node] = {}
+    for hops in sorted(paths, key=lambda hops: (len(hops), hops)):
+        met = max((place for place, hop in enumerate(hops) if hop in nodes), default=-1)
+        node = root if met < 0 else nodes[hops[met]]
+        for hop in hops[met + 1 :]:
+            branch = node.branches[hop] = nodes[hop] = Node()
+            node = branch
+        node.deliver = True
+    return root
+
+
+def encode(node: Node) -> bytes:
+    """The branches behind a node, as a message carries them."""
+    return b"".join([encode_branch(hop, one.deliver, encode(one)) for hop, one in node.branches.items()])

@@ -1,0 +1,131 @@
+"""The routing table: for each known peer its filter and the paths that lead to it.
+
+Of each neighbour one path to a peer is kept, the one it told last. So there are at most as many paths as
+links, no two begin with the same hop, and a full mesh does not explode. Each path carries the logical times
+of its hops, a vector timestamp: it is dead when one of its hops says that a link of the path went at a later
+time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from typing import NamedTuple
+
+from dafka.overlay.filters import Filter
+from dafka.overlay.limits import MOST_REVOCATIONS
+
+
+class Path(NamedTuple):
+    """From the first hop to the peer, which is the last, and the logical time of each."""
+
+    hops: tuple[bytes, ...]
+    times: tuple[int, ...]
+
+
+class KnownPeer:
+    """``time`` is when the peer set its filter, by its own logical clock."""
+
+    __slots__ = ("filter", "paths", "ranked", "time", "told")
+
+    def __init__(self, time: int, filter: Filter) -> None:
+        self.time = time
+        self.filter = filter
+        self.paths: dict[bytes, Path] = {}  # by first hop
+        self.ranked: list[Path] = []
+        """Shortest first; of two that are as long, the order of their ids decides."""
+        self.told: tuple[Path | None, int] | None = None
+        """The best path and the time of the filter that all neighbours know of, but for those on the path."""
+
+    def best(self, avoiding: bytes | None = None) -> Path | None:
+        """The shortest path that does not lead through a peer."""
+        for path in self.ranked:
+            if avoiding not in path.hops:
+                return path
+        return None
+
+    def put(self, path: Path) -> None:
+        self.paths[path.hops[0]] = path
+        insort(self.ranked, path, key=_rank)
+
+    def drop(self, first_hop: bytes) -> Path | None:
+        """The path that is gone now, if there was one."""
+        path = self.paths.pop(first_hop, None)
+        if path is not None:
+            del self.ranked[bisect_left(self.ranked, _rank(path), key=_rank)]
+        return path
+
+
+def _rank(path: Path) -> tuple[int, tuple[bytes, ...]]:
+    return len(path.hops), path.hops
+
+
+class RoutingTable:
+    """The paths from the node ``me``."""
+
+    def __init__(self, me: bytes) -> None:
+        self.peers: dict[bytes, KnownPeer] = {}
+        self._me = me
+        # The paths (peer, first hop) over each link. Dicts for sets: their order is the same in every run.
+        self._over: dict[tuple[bytes, bytes], dict[tuple[bytes, bytes], None]] = {}
+        self._revoked: OrderedDict[tuple[bytes, bytes], int] = OrderedDict()
+
+    def put(self, peer: bytes, path: Path) -> None:
+        """A neighbour's last word about a peer that is known."""
+        self.drop(peer, path.hops[0])
+        self.peers[peer].put(path)
+        for link in self._links(path):
+            self._over.setdefault(link, {})[peer, path.hops[0]] = None
+
+    def drop(self, peer: bytes, first_hop: bytes) -> bool:
+        """The path over this neighbour is gone. Whether there was one."""
+        known = self.peers.get(peer)
+        path = None if known is None else known.drop(first_hop)
+        if path is None:
+            return False
+        for link in self._links(path):
+            users = self._over[link]
+            del users[peer, first_hop]
+            if not users:
+                del self._over[link]
+        return True
+
+    def revoke(self, revoker: bytes, time: int, hop: bytes) -> list[bytes] | None:
+        """A link went. The peers that have lost paths, each once; None if this is not new."""
+        if time <= self._revoked.get((revoker, hop), -1):
+            return None
+        self._revoked[revoker, hop] = time
+        self._revoked.move_to_end((revoker, hop))
+        if len(self._revoked) > MOST_REVOCATIONS:
+            self._revoked.popitem(last=False)
+        lost: dict[bytes, None] = {}
+        for peer, first_hop in list(self._over.get(_link(revoker, hop), ())):
+            path = self.peers[peer].paths[first_hop]
+            if self._time_of(revoker, path) < time:
+                self.drop(peer, first_hop)
+                lost[peer] = None
+        return list(lost)
+
+    def is_revoked(self, path: Path) -> bool:
+        """Whether a link of a path is known to have gone since the path was told."""
+        ends = (self._me, *path.hops)
+        times = dict(zip(path.hops, path.times, strict=True))
+        for one, other in zip(ends, path.hops):  # noqa: B905
+            for revoker, hop in ((one, other), (other, one)):
+                if times.get(revoker, _LATER) < self._revoked.get((revoker, hop), -1):
+                    return True
+        return False
+
+    def _links(self, path: Path) -> list[tuple[bytes, bytes]]:
+        ends = (self._me, *path.hops)
+        return [_link(one, other) for one, other in zip(ends, path.hops)]  # noqa: B905
+
+    def _time_of(self, revoker: bytes, path: Path) -> int:
+        return path.times[path.hops.index(revoker)] if revoker in path.hops else _LATER
+
+
+_LATER = 2**64  # than any logical time: this node knows its own links
+
+
+def _link(one: bytes, other: bytes) -> tuple[bytes, bytes]:
+    return (one, other) if one < other else (other, one)

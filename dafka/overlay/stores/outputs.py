@@ -1,0 +1,95 @@
+"""What stores ask their surroundings to do, and the commands that stand for the messages of channels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dafka.overlay.channels.messages import (
+    CumulativeAck,
+    Event,
+    FromConsumer,
+    FromProducer,
+    Handshake,
+    Heartbeat,
+    Nack,
+    RetransmitFailed,
+)
+from dafka.overlay.values import Value
+from dafka.overlay.wire import commands
+from dafka.overlay.wire.commands import AckClone, AttachWriter, Command, Content, Keepalive
+from dafka.overlay.wire.primitives import EntityId
+
+
+class Publish(NamedTuple):
+    """Send a command to the subscribers of a topic, or to one endpoint only."""
+
+    topic: bytes
+    command: Command
+    receiver: bytes | None = None
+
+
+class Changed(NamedTuple):
+    """An event for the subscribers of this endpoint, on the topic of the store's events."""
+
+    event: Value
+
+
+class Answered(NamedTuple):
+    """A put_unique of this endpoint is decided: whether it was the one that put the key there."""
+
+    request: int
+    inserted: bool
+
+
+Output = Publish | Changed | Answered
+
+
+def master_topic(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape") + b"/<$>/data/master"
+
+
+def clone_topic(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape") + b"/<$>/data/clone"
+
+
+def to_command(sender: EntityId, receiver: EntityId, message: FromProducer | FromConsumer) -> Command:
+    """A handshake becomes an attach_writer; masters make an ack_clone of it, with their content."""
+    match message:
+        case Event(sequence, content):
+            return Command(sequence, sender, receiver, content)
+        case Handshake(offset, interval):
+            return Command(0, sender, receiver, AttachWriter(offset, interval))
+        case Heartbeat(sequence):
+            return Command(0, sender, receiver, Keepalive(sequence))
+        case RetransmitFailed(sequence):
+            return Command(0, sender, receiver, commands.RetransmitFailed(sequence))
+        case CumulativeAck(sequence):
+            return Command(0, sender, receiver, commands.CumulativeAck(sequence))
+        case Nack(sequences):
+            return Command(0, sender, receiver, commands.Nack(sequences))
+
+
+def from_producer(command: Command) -> FromProducer | None:
+    """What a command says on the channel of its sender; None if it is an answer to the receiver's channel."""
+    match command.content:
+        case AttachWriter(offset, interval) | AckClone(offset, interval, _):
+            return Handshake(offset, interval)
+        case Keepalive(sequence):
+            return Heartbeat(sequence)
+        case commands.RetransmitFailed(sequence):
+            return RetransmitFailed(sequence)
+        case commands.CumulativeAck() | commands.Nack():
+            return None
+        case action:
+            return Event(command.sequence, action)
+
+
+def from_consumer(content: Content) -> FromConsumer | None:
+    """The acknowledgement or the wish that a command is."""
+    match content:
+        case commands.CumulativeAck(sequence):
+            return CumulativeAck(sequence)
+        case commands.Nack(sequences):
+            return Nack(sequences)
+        case _:
+            return None

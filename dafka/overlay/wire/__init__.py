@@ -1,0 +1,1 @@
+"""Zeek Broker's messages and those among our own nodes: bytes to objects and back."""

@@ -1,0 +1,189 @@
+"""What nodes of ours say to each other behind the handshake (version 2): subscriptions and routed messages.
+
+Each message begins with an octet that names its type. Ping (4) and pong (5) hold their payload alone.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dafka.overlay.filters import Filter
+from dafka.overlay.limits import BRANCH_OCTETS, MOST_HOPS
+from dafka.overlay.values.decoder import read_counted
+from dafka.overlay.values.encoder import write_counted
+from dafka.overlay.wire import primitives
+from dafka.overlay.wire.frames import frame
+from dafka.overlay.wire.primitives import Reader
+from dafka.protocol.errors import MalformedMessage
+
+SUBSCRIPTION, WITHDRAWAL, REVOCATION, ROUTED = range(20, 24)
+DATA, COMMAND = 1, 2
+"""Kinds of routed messages, as in version 1's envelopes."""
+
+_LAST_TIME = 2**63
+_LAST_REVOCATION = 2**62  # whoever is lied about has times left to contradict
+_U64 = struct.Struct(">Q")
+_HOP = struct.Struct(">16sQ")
+_LENGTH = struct.Struct(">H")
+
+
+class Subscription(NamedTuple):
+    """What a peer wants, and a path to it: from the peer (first) to the sender (last).
+
+    ``times`` holds the logical time of each hop when it passed this on, a vector timestamp of the path;
+    ``time`` is that of the peer when it set the filter.
+    """
+
+    path: tuple[bytes, ...]
+    times: tuple[int, ...]
+    time: int
+    filter: Filter
+
+
+class Withdrawal(NamedTuple):
+    """The sender has no path to a peer any more that does not lead through the receiver."""
+
+    peer: bytes
+
+
+class Revocation(NamedTuple):
+    """A link went: at its logical time ``time``, ``revoker`` was no longer connected with ``hop``."""
+
+    revoker: bytes
+    time: int
+    hop: bytes
+
+
+class Routed(NamedTuple):
+    """A message on its way. ``branches`` is the way that it still has to go behind the receiver."""
+
+    kind: int
+    deliver: bool
+    """Whether the receiver is in the list of receivers: only then it looks at topic and payload."""
+    publisher: bytes
+    branches: bytes
+    topic: bytes
+    payload: bytes
+
+
+RoutedMessage = Subscription | Withdrawal | Revocation | Routed
+
+
+def encode_routed(message: RoutedMessage) -> bytes:
+    """A message with its length."""
+    match message:
+        case Subscription(path, times, time, filter):
+            out = bytearray((SUBSCRIPTION,))
+            write_counted(len(path), out)
+            for hop, at in zip(path, times, strict=True):
+                out += _HOP.pack(hop, at)
+            return frame(bytes(out) + _U64.pack(time) + primitives.prefixes(filter))
+        case Withdrawal(peer):
+            return frame(bytes((WITHDRAWAL,)) + peer)
+        case Revocation(revoker, time, hop):
+            return frame(bytes((REVOCATION,)) + revoker + _U64.pack(time) + hop)
+        case Routed(kind, deliver, publisher, branches, topic, payload):
+            return frame(way(deliver, branches) + cargo(kind, publisher, topic, payload))
+
+
+def way(deliver: bool, branches: bytes) -> bytes:
+    """The beginning of a :class:`Routed`: what differs from one receiver to the next."""
+    out = bytearray((ROUTED, deliver))
+    write_counted(len(branches), out)
+    return bytes(out) + branches
+
+
+def cargo(kind: int, publisher: bytes, topic: bytes, payload: bytes) -> bytes:
+    """The rest of it: what is the same for all. Raises ValueError for a topic that is too long."""
+    if len(topic) > 0xFFFF:
+        raise ValueError(f"a topic of {len(topic)} octets, at most {0xFFFF}")
+    return bytes((kind,)) + publisher + _LENGTH.pack(len(topic)) + topic + payload
+
+
+def decode_routed(message: bytes) -> RoutedMessage:
+    """A message without its length. Raises :class:`MalformedMessage`."""
+    kind = message[0] if message else 0
+    if kind == ROUTED:
+        return _read_routed(message)
+    reader = Reader(message, 1)
+    decoded: RoutedMessage
+    if kind == SUBSCRIPTION:
+        decoded = _read_subscription(reader)
+    elif kind == WITHDRAWAL:
+        decoded = Withdrawal(reader.identity())
+    elif kind == REVOCATION:
+        decoded = Revocation(reader.identity(), _time(reader, _LAST_REVOCATION), reader.identity())
+    else:
+        raise MalformedMessage("message-type", f"{kind} is no message among peers")
+    if reader.left:
+        raise MalformedMessage("trailing-octets", f"{reader.left} octets behind a message")
+    return decoded
+
+
+def encode_branch(hop: bytes, deliver: bool, branches: bytes) -> bytes:
+    """One branch of a way: the next hop, whether it is a receiver, and how it goes on from there."""
+    out = bytearray(hop)
+    out.append(deliver)
+    write_counted(len(branches), out)
+    return bytes(out) + branches
+
+
+def split_branches(branches: bytes) -> Iterator[tuple[bytes, bool, bytes]]:
+    """The branches that stand one behind the other. Raises :class:`MalformedMessage`."""
+    reader = Reader(branches)
+    while reader.left:
+        yield reader.identity(), reader.number(1) != 0, reader.string()
+
+
+def leads_through(branches: bytes, peer: bytes) -> bool:
+    """Whether a way leads through a peer. Raises :class:`MalformedMessage`."""
+    if peer not in branches:  # as octets, wherever they begin
+        return False
+    left = [branches]
+    while left:
+        for hop, _, behind in split_branches(left.pop()):
+            if hop == peer:
+                return True
+            left.append(behind)
+    return False
+
+
+def _read_routed(message: bytes) -> Routed:
+    # Without a Reader: this is what comes most.
+    try:
+        count, begin = read_counted(message, 2)
+        end = begin + count
+        kind = message[end]
+        publisher = message[end + 1 : end + 17]
+        topic = end + 19
+        topic_end = topic + (message[end + 17] << 8 | message[end + 18])
+    except IndexError as error:
+        raise MalformedMessage("truncated", f"{len(message)} octets of a routed message") from error
+    if topic_end > len(message):
+        raise MalformedMessage("topic-length", f"{topic_end - topic} octets, {len(message) - topic} are left")
+    if count > BRANCH_OCTETS:
+        raise MalformedMessage("branches", f"a way of {count} octets, at most {BRANCH_OCTETS}")
+    if kind != DATA and kind != COMMAND:
+        raise MalformedMessage("routed-kind", f"{kind} is no kind of a routed message")
+    deliver, branches = message[1] != 0, message[begin:end]
+    return Routed(kind, deliver, publisher, branches, message[topic:topic_end], message[topic_end:])
+
+
+def _read_subscription(reader: Reader) -> Subscription:
+    count = reader.counted(least=_HOP.size)
+    if not 0 < count <= MOST_HOPS:
+        raise MalformedMessage("path", f"a path of {count} hops, at most {MOST_HOPS}")
+    hops = [(reader.identity(), _time(reader)) for _ in range(count)]
+    path, times = zip(*hops, strict=True)
+    if len(set(path)) < count:
+        raise MalformedMessage("path", "a path that comes twice through the same peer")
+    return Subscription(path, times, _time(reader), reader.prefixes())
+
+
+def _time(reader: Reader, end: int = _LAST_TIME) -> int:
+    time = reader.number(8)
+    if time >= end:
+        raise MalformedMessage("time", f"{time} is no logical time: none could come after it")
+    return time

@@ -1,0 +1,192 @@
+"""The simulation sees an overlay that breaks its promises: with a fault built in, some seed finds it."""
+
+from __future__ import annotations
+
+import pytest
+from overlay.simulation.scenario import simulate
+
+from dafka.overlay.core import Core
+from dafka.overlay.peering.gate import Gate, Verdict
+from dafka.overlay.peering.peerings import Peerings
+from dafka.overlay.routing import multipath
+from dafka.overlay.routing.flooding import Flooding
+from dafka.overlay.routing.outputs import Deliver, Tell
+from dafka.overlay.routing.peer import Peer
+from dafka.overlay.routing.table import KnownPeer, RoutingTable
+from dafka.overlay.wire.routed import Revocation, Routed, Withdrawal, encode_routed
+
+SEEDS = 40
+
+
+def believes_what_a_neighbour_said_before_its_link_went(patch):
+    patch.setattr(RoutingTable, "revoke", lambda self, revoker, time, hop: [])
+
+
+def keeps_paths_over_a_neighbour_that_is_gone(patch):
+    def kept(self, neighbour):
+        if self._told.pop(neighbour, None) is None:
+            return []
+        self.clock += 1
+        return self._revoke(Revocation(self.me, self.clock, neighbour), None)
+
+    patch.setattr(Flooding, "link_down", kept)
+
+
+def tells_a_neighbour_paths_through_itself(patch):
+    patch.setattr(KnownPeer, "best", lambda self, avoiding=None: self.ranked[0] if self.ranked else None)
+
+
+def never_takes_another_filter(patch):
+    take = Flooding._take
+
+    def stubborn(self, neighbour, word):
+        known = self.table.peers.get(word.path[0])
+        return take(self, neighbour, word if known is None else word._replace(time=known.time))
+
+    patch.setattr(Flooding, "_take", stubborn)
+
+
+def sends_each_path_for_itself(patch):
+    def join(paths):
+        root = multipath.Node()
+        for hops in paths:
+            node = root
+            for hop in hops:
+                node = node.branches.setdefault(hop, multipath.Node())
+            node.deliver = True
+        return root
+
+    patch.setattr("dafka.overlay.routing.peer.multipath.join", join)
+
+
+def withdraws_nothing(patch):
+    tell = Flooding._tell_some
+    withdrawal = encode_routed(Withdrawal(bytes(16)))[:5]
+
+    def quiet(self, peer, neighbours):
+        return [one for one in tell(self, peer, neighbours) if not one.octets.startswith(withdrawal)]
+
+    patch.setattr(Flooding, "_tell_some", quiet)
+
+
+def announces_itself_before_it_has_noticed_that_a_link_went(patch):
+    patch.setattr(Core, "_announce", lambda self: self.peer.announcement._replace(clock=0))
+
+
+def keeps_routes_when_paths_change(patch):
+    route = Peer._route
+
+    def kept(self, topic):
+        self._routes_of = self.flooding.changes
+        return route(self, topic)
+
+    patch.setattr(Peer, "_route", kept)
+
+
+def lets_every_connection_through(patch):
+    patch.setattr(Gate, "ask", lambda self, connection, peer: Verdict.PASS)
+
+
+def delivers_to_every_hop(patch):
+    pass_on = Peer._pass_on
+
+    def eager(self, message: Routed):
+        delivered = [Deliver(message.publisher, message.kind, message.topic, message.payload)]
+        return pass_on(self, message._replace(deliver=False)) + delivered * (2 if message.branches else 1)
+
+    patch.setattr(Peer, "_pass_on", eager)
+
+
+def tells_a_new_neighbour_nothing_of_the_others(patch):
+    link_up = Flooding.link_up
+
+    def silent(self, neighbour, announced, heard):
+        before = self.table.peers
+        self.table.peers = {}
+        outputs = link_up(self, neighbour, announced, heard)
+        self.table.peers = {**before, **self.table.peers}
+        return outputs
+
+    patch.setattr(Flooding, "link_up", silent)
+
+
+def forgets_what_the_handshake_told(patch):
+    link_up = Flooding.link_up
+
+    def sure(self, neighbour, announced, heard):
+        return link_up(self, neighbour, self.announcement, heard)
+
+    patch.setattr(Flooding, "link_up", sure)
+
+
+def keeps_its_clock_when_a_link_goes(patch):
+    link_down = Flooding.link_down
+
+    def slow(self, neighbour):
+        clock = self.clock
+        outputs = link_down(self, neighbour)
+        self.clock = clock
+        return outputs
+
+    patch.setattr(Flooding, "link_down", slow)
+
+
+def never_asks_whether_a_silent_peer_lives(patch):
+    patch.setattr(Peerings, "tick", lambda self, now: [])
+
+
+def passes_on_to_the_first_branch_only(patch):
+    pass_on = Peer._pass_on
+
+    def lazy(self, message):
+        outputs = pass_on(self, message)
+        told = [one for one in outputs if isinstance(one, Tell)]
+        return [one for one in outputs if one not in told[1:]]
+
+    patch.setattr(Peer, "_pass_on", lazy)
+
+
+def goes_on_with_words_about_nothing(patch):
+    tell = Flooding._tell
+
+    def loud(self, peer):
+        self.table.peers[peer].told = None
+        for neighbour, told in self._told.items():
+            if peer != neighbour:
+                told.pop(peer, None)
+        return tell(self, peer)
+
+    patch.setattr(Flooding, "_tell", loud)
+
+
+# Where to begin to look: some faults show seldom.
+@pytest.mark.parametrize(
+    ("fault", "first"),
+    [
+        (believes_what_a_neighbour_said_before_its_link_went, 0),
+        (keeps_paths_over_a_neighbour_that_is_gone, 0),
+        (tells_a_neighbour_paths_through_itself, 0),
+        (never_takes_another_filter, 0),
+        (sends_each_path_for_itself, 290),
+        (withdraws_nothing, 0),
+        (announces_itself_before_it_has_noticed_that_a_link_went, 0),
+        (keeps_routes_when_paths_change, 0),
+        (lets_every_connection_through, 0),
+        (delivers_to_every_hop, 0),
+        (tells_a_new_neighbour_nothing_of_the_others, 0),
+        (forgets_what_the_handshake_told, 45),
+        (keeps_its_clock_when_a_link_goes, 0),
+        (never_asks_whether_a_silent_peer_lives, 0),
+        (passes_on_to_the_first_branch_only, 0),
+        (goes_on_with_words_about_nothing, 0),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_an_overlay_that_does_this_is_found(fault, first, monkeypatch):
+    fault(monkeypatch)
+    for seed in range(first, first + SEEDS):
+        try:
+            simulate(seed)
+        except (AssertionError, KeyError):
+            return
+    pytest.fail("no seed found it")
