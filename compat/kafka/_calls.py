@@ -100,7 +100,7 @@ class _Call:
         self.over.set()
 
     def outcome(self) -> Any:
-        """What the call returned; raises what it raised."""
+        """The result of the call; raises its error."""
         if self._error is not None:
             raise self._error
         return self._value

@@ -1,4 +1,4 @@
-"""What the three clients have in common: finding the broker, and what ``fork`` does to them.
+"""The common part of the three clients: finding the broker, and the effect of ``fork``.
 
 ``bootstrap_servers`` is resolved by :func:`dafka.broker.connect`; a broker that cannot be reached within
 ``bootstrap_timeout_ms`` is a ``KafkaTimeoutError``, as in kafka-python. Broker methods run as green
@@ -109,6 +109,11 @@ class Client:
         except Exception:
             return False
         return True
+
+    def check_open(self, message: str) -> None:
+        """Raise IllegalStateError after ``close``."""
+        if self.closed:
+            raise self.closed_error(message)
 
     def closed_error(self, message: str) -> Exception:
         """The exception for a use after ``close``, or after the hub is gone."""

@@ -1,8 +1,8 @@
-"""What the clients' ``metrics()`` say: kafka-python's groups, names and statistics, counted per batch.
+"""The clients' ``metrics()``: kafka-python's groups, names and statistics, counted per batch.
 
-The sensors are kafka-python's own (``SenderMetrics``, ``FetchManagerMetrics``, ...), so the names, their
-descriptions and the windows they look at are those that its users read. What they are told is told once for
-a call to the broker or for a batch, never for a record.
+The sensors are kafka-python's own (``SenderMetrics``, ``FetchManagerMetrics``, ...), so names, descriptions
+and time windows are those that its users know. Values are recorded once for a call to the broker or for a
+batch, never for a record.
 
 Where there is no connection, a *request* is a call to the broker and its bytes are those of the record
 batches it carries; the time that a fetch or a heartbeat was told to wait is part of the former's latency and
@@ -62,7 +62,7 @@ class Registry(Metrics):
             self.add_metric(self.metric_name(name, group, description), measurable)
 
     def by_group(self, raw: bool) -> dict[Any, Any]:
-        """What the clients' ``metrics()`` return: ``{group: {name: value}}``, or ``{MetricName: metric}``."""
+        """The result of ``metrics()``: ``{group: {name: value}}``, or ``{MetricName: metric}``."""
         metrics: dict[MetricName, Any] = dict(self.metrics)
         if raw:
             return metrics

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from kafka.net.selector import NetworkSelector
 
 from compat.kafka import KafkaConsumer, KafkaProducer
 from dafka.testing import TestBroker
@@ -52,3 +53,27 @@ def new_consumer(kafka_consumer_factory: Callable[..., KafkaConsumer]) -> Callab
         return kafka_consumer_factory(*topics, **{"consumer_timeout_ms": 250, **config})
 
     return make
+
+
+@pytest.fixture
+def kafka_python_ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Stop the threads that clients of kafka-python leave behind when they refuse their configuration."""
+    started: list[NetworkSelector] = []
+    start = NetworkSelector.start
+
+    def noted(selector: NetworkSelector) -> None:
+        start(selector)
+        started.append(selector)
+
+    monkeypatch.setattr(NetworkSelector, "start", noted)
+    yield
+    for selector in started:
+        selector.stop(10_000)
+
+
+@pytest.fixture(scope="module")
+def listening() -> Iterator[TestBroker]:
+    """A broker that kafka-python's clients can connect to, with a topic of two partitions."""
+    with TestBroker(listen="127.0.0.1:0", auto_create_topics=False) as broker:
+        broker.create_topic("t", 2)
+        yield broker

@@ -221,7 +221,7 @@ ADMIN_CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", ADMIN_CALLS)
-def test_an_admin_client_returns_what_kafka_pythons_returns(admins: Clients, name: str) -> None:
+def test_an_admin_client_returns_the_same_as_kafka_pythons(admins: Clients, name: str) -> None:
     call = ADMIN_CALLS[name]
     assert outcome(call, admins.ours) == outcome(call, admins.theirs)
 
@@ -255,7 +255,7 @@ CONSUMER_CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CONSUMER_CALLS)
-def test_a_consumer_returns_what_kafka_pythons_returns(consumers: Clients, name: str) -> None:
+def test_a_consumer_returns_the_same_as_kafka_pythons(consumers: Clients, name: str) -> None:
     call = CONSUMER_CALLS[name]
     ours, theirs = outcome(call, consumers.ours), outcome(call, consumers.theirs)
     assert ours == theirs
@@ -274,7 +274,7 @@ def test_records_are_equal(servers: str) -> None:
     assert {type(record) for record in ours[T1]} == {type(record) for record in theirs[T1]}
 
 
-def test_record_metadata_is_equal_but_for_offset_and_time(producers: Clients) -> None:
+def test_record_metadata_is_equal_except_for_offset_and_time(producers: Clients) -> None:
     theirs, ours = (
         producer.send("sent", b"value", key=b"key", headers=[("h", b"1")], timestamp_ms=5).get(10)
         for producer in producers
@@ -284,7 +284,7 @@ def test_record_metadata_is_equal_but_for_offset_and_time(producers: Clients) ->
     assert ours._replace(offset=0) == theirs
 
 
-def test_a_producer_returns_what_kafka_pythons_returns(producers: Clients) -> None:
+def test_a_producer_returns_the_same_as_kafka_pythons(producers: Clients) -> None:
     for call in (
         lambda p: p.partitions_for("t"),
         lambda p: p.flush(),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import socket
 import struct
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +16,6 @@ import kafka
 import pytest
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.net.selector import NetworkSelector
 
 import compat.kafka
 from compat.kafka import (
@@ -31,41 +29,14 @@ from compat.kafka.admin import ConfigResource
 from compat.kafka.errors import (
     CommitFailedError,
     IllegalStateError,
-    KafkaConfigurationError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
 )
 from dafka import Broker
 from dafka.testing import TestBroker
+from tests.compat.refusing import NOWHERE, outcome
 
-NOWHERE = {"bootstrap_servers": "127.0.0.1:1", "api_version": (2, 6)}
-
-
-@pytest.fixture(autouse=True)
-def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A client of kafka-python that is refused leaves its thread behind, which says for ever in the log that
-    there is no broker."""
-    started: list[NetworkSelector] = []
-    start = NetworkSelector.start
-
-    def noted(selector: NetworkSelector) -> None:
-        start(selector)
-        started.append(selector)
-
-    monkeypatch.setattr(NetworkSelector, "start", noted)
-    yield
-    for selector in started:
-        selector.stop(10_000)
-
-
-def outcome(action: Callable[[], Any]) -> BaseException | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            action()
-        except Exception as error:
-            return error
-    return None
+pytestmark = pytest.mark.usefixtures("kafka_python_ends")
 
 
 # -- configuration that is refused before any broker is looked for ------------------------------------
@@ -102,44 +73,12 @@ PRODUCER_CONFIGURATIONS = [
 ]
 
 
-@pytest.mark.parametrize("config", PRODUCER_CONFIGURATIONS, ids=str)
-def test_a_producers_configuration_is_refused_as_by_kafka_python(
-    broker: Broker, config: dict[str, Any]
-) -> None:
-    theirs = outcome(lambda: kafka.KafkaProducer(**NOWHERE, **config))
-    ours = outcome(lambda: KafkaProducer(bootstrap_servers=broker.bootstrap_servers, **config))
-    assert theirs is not None
-    assert (type(ours), str(ours)) == (type(theirs), str(theirs))
-
-
-@pytest.mark.parametrize(
-    "config",
-    [{"acks": 1}, {"acks": 0}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}],
-    ids=str,
-)
-def test_a_conflict_with_idempotence_by_default_only_switches_it_off(
-    broker: Broker, config: dict[str, Any]
-) -> None:
-    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, **config) as producer:
-        assert producer.config["enable_idempotence"] is False
-
-
 CONSUMER_CONFIGURATIONS = [
     {"isolation_level": "read_everything"},
     {"group_instance_id": "i"},
     {"group_id": "g", "partition_assignment_strategy": []},
     {"group_id": "g", "partition_assignment_strategy": [RangePartitionAssignor, CooperativeStickyAssignor]},
 ]
-
-
-@pytest.mark.parametrize("config", CONSUMER_CONFIGURATIONS, ids=str)
-def test_a_consumers_configuration_is_refused_as_by_kafka_python(
-    broker: Broker, config: dict[str, Any]
-) -> None:
-    theirs = outcome(lambda: kafka.KafkaConsumer(**NOWHERE, **config))
-    ours = outcome(lambda: KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, **config))
-    assert isinstance(theirs, KafkaConfigurationError)
-    assert (type(ours), str(ours)) == (type(theirs), str(theirs))
 
 
 def test_network_settings_are_accepted(broker: Broker) -> None:
@@ -248,28 +187,6 @@ def test_a_record_that_cannot_be_sent_is_refused_and_harms_no_other(
         action(our_producer)
     assert accepted.get(10).offset == 0
     assert our_producer.send("t", b"after").get(10).offset == 1
-
-
-def test_the_limit_is_on_kafka_pythons_estimate(broker: Broker) -> None:
-    from kafka.record.default_records import DefaultRecordBatchBuilder
-
-    limit = DefaultRecordBatchBuilder.estimate_size_in_bytes(b"key", b"x" * 5000, [("h", b"1")])
-    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, max_request_size=limit) as producer:
-        assert producer.send("t", b"x" * 5000, key=b"key", headers=[("h", b"1")]).get(10).offset == 0
-        with pytest.raises(MessageSizeTooLargeError, match=str(limit + 1)):
-            producer.send("t", b"x" * 5001, key=b"key", headers=[("h", b"1")])
-
-
-def test_a_partitioner_that_chooses_nothing_is_a_value_error(broker: Broker) -> None:
-    class Undecided(kafka.partitioner.Partitioner):
-        def partition(self, *args: Any) -> None:
-            return None
-
-    with (
-        KafkaProducer(bootstrap_servers=broker.bootstrap_servers, partitioner=Undecided()) as producer,
-        pytest.raises(ValueError, match="did not assign a partition for topic t"),
-    ):
-        producer.send("t", b"v")
 
 
 def test_a_closed_producer_refuses(our_producer: Any) -> None:
@@ -399,14 +316,6 @@ CONNECTED_CONFIGURATIONS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def listening() -> Iterator[TestBroker]:
-    """A broker that kafka-python's clients can connect to, with a topic of two partitions."""
-    with TestBroker(listen="127.0.0.1:0", auto_create_topics=False) as broker:
-        broker.create_topic("t", 2)
-        yield broker
-
-
 @pytest.mark.parametrize(("name", "action"), CONNECTED, ids=[name for name, _ in CONNECTED])
 def test_a_connected_consumer_refuses_as_kafka_pythons(
     listening: TestBroker, name: str, action: Callable[[Any], Any]
@@ -418,18 +327,6 @@ def test_a_connected_consumer_refuses_as_kafka_pythons(
             consumer.committed(T0)  # kafka-python knows its coordinator then
             errors.append(outcome(lambda: action(consumer)))
     assert errors[0] is not None
-    assert type(errors[1]) is type(errors[0])
-
-
-@pytest.mark.parametrize("config", CONNECTED_CONFIGURATIONS, ids=str)
-def test_a_configuration_that_needs_a_broker_is_refused_as_by_kafka_python(
-    listening: TestBroker, config: dict[str, Any]
-) -> None:
-    servers = listening.bootstrap_servers
-    errors = [
-        outcome(lambda: module.KafkaConsumer(bootstrap_servers=servers, **config).close())  # noqa: B023
-        for module in (kafka, compat.kafka)
-    ]
     assert type(errors[1]) is type(errors[0])
 
 

@@ -377,6 +377,7 @@ def test_a_broker_that_hangs_does_not_keep_the_interpreter_from_ending() -> None
     out = run(
         """
         from compat.kafka import KafkaConsumer, KafkaProducer
+        from compat.kafka.producer import kafka
         from dafka.testing import TestBroker
 
         broker = TestBroker().start()
@@ -388,6 +389,7 @@ def test_a_broker_that_hangs_does_not_keep_the_interpreter_from_ending() -> None
         producer.send("t", b"sent").get(10)
         broker.hang()
         producer.send("t", b"not sent any more")
+        kafka.EXIT_TIMEOUT = 0.5
         import logging
         logging.disable(logging.CRITICAL)
         """

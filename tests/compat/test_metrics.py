@@ -46,7 +46,7 @@ def test_groups_and_names_are_those_of_kafka_python(dafka_broker: TestBroker, th
     assert names(figures) == set(described(raw))
 
 
-def test_a_producer_counts_what_it_sends(kafka_producer: KafkaProducer) -> None:
+def test_a_producer_counts_its_records_and_bytes(kafka_producer: KafkaProducer) -> None:
     for _ in range(100):
         kafka_producer.send("t", bytes(1000))
     kafka_producer.flush()
@@ -85,7 +85,9 @@ def test_retries_and_errors_show(dafka_broker: TestBroker, kafka_producer: Kafka
     assert kafka_producer.metrics()["producer-topic-metrics.t"]["record-error-rate"] > 0
 
 
-def test_a_consumer_counts_what_it_reads(dafka_broker: TestBroker, kafka_consumer_factory: Consumers) -> None:
+def test_a_consumer_counts_its_records_and_bytes(
+    dafka_broker: TestBroker, kafka_consumer_factory: Consumers
+) -> None:
     dafka_broker.preload("t", [bytes(100)] * 50)
     consumer = kafka_consumer_factory("t", max_poll_records=10)
     assert sum(map(len, wait_until(lambda: consumer.poll(100)).values())) == 10

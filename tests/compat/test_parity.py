@@ -79,7 +79,7 @@ def test_a_client_has_the_methods_of_kafka_pythons_and_no_others(name: str) -> N
 
 
 @pytest.mark.parametrize(("name", "member"), [pair for name in CLIENTS for pair in members(name)])
-def test_a_method_takes_what_kafka_pythons_takes(name: str, member: str) -> None:
+def test_a_method_has_the_parameters_of_kafka_pythons(name: str, member: str) -> None:
     ours, theirs = getattr(compat.kafka, name), getattr(kafka, name)
     assert type(inspect.getattr_static(ours, member)) is type(inspect.getattr_static(theirs, member))
     if callable(getattr(theirs, member)):
@@ -135,7 +135,7 @@ def test_a_module_has_every_name_of_its_counterpart(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OURS))
-def test_names_in_our_modules_are_kafka_pythons_but_for_the_clients(name: str) -> None:
+def test_names_in_our_modules_are_kafka_pythons_except_for_the_clients(name: str) -> None:
     theirs, ours = module(name), importlib.import_module(f"compat.{name}")
     replaced = {
         one
@@ -148,7 +148,7 @@ def test_names_in_our_modules_are_kafka_pythons_but_for_the_clients(name: str) -
 
 
 @pytest.mark.parametrize("name", ["kafka", "kafka.admin", "kafka.consumer", "kafka.producer"])
-def test_a_package_exports_what_its_counterpart_exports(name: str) -> None:
+def test_a_package_exports_the_names_of_its_counterpart(name: str) -> None:
     theirs, ours = importlib.import_module(name), importlib.import_module(f"compat.{name}")
     listed = {one for one in ours.__all__ if f"{name}.__all__: {one}" not in DIFFERENCES}
     assert listed == set(theirs.__all__)

@@ -1,4 +1,4 @@
-"""What kafka-python's admin methods need of its connection manager, over the broker interface.
+"""The connection manager that kafka-python's admin methods use, over the broker interface.
 
 kafka-python's admin client turns each of its methods into Kafka requests and the responses into the
 dictionaries it returns. All of that is used as it is; :class:`Requests` takes the place of the connections
@@ -104,7 +104,7 @@ class Requests:
         time.sleep(seconds)
 
     async def get_connection(self, node_id: Any) -> Any:
-        """What is known of a connection to that broker: the versions it understands."""
+        """A connection to that broker: the versions that it understands."""
         self._check_node(node_id)
         return SimpleNamespace(broker_version_data=self.broker_version_data)
 

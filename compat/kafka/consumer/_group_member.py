@@ -340,5 +340,5 @@ class GroupMember(Membership):
         return ConsumerGroupMetadata(self._group_id, known[1], known[0], self._instance_id, state)
 
     def partitions_for_topic(self, topic: str) -> Iterable[int] | None:
-        """What the last metadata said, if it was about this topic."""
+        """The partitions in the last metadata; None if the topic was not in it."""
         return self._topics.partitions_for_topic(topic)

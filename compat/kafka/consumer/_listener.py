@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 class Notices:
     """Calls to one listener (or to none) that belong together.
 
-    What the listener raises keeps nothing from being done; :meth:`report` raises it afterwards.
+    An error of the listener prevents nothing; :meth:`report` raises it afterwards.
     """
 
     def __init__(self, listener: Any) -> None:

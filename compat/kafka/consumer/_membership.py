@@ -62,4 +62,4 @@ class Membership(ABC):
 
     @abstractmethod
     def partitions_for_topic(self, topic: str) -> Iterable[int] | None:
-        """What the last metadata said, if it was about this topic."""
+        """The partitions in the last metadata; None if the topic was not in it."""

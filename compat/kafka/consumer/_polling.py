@@ -1,4 +1,4 @@
-"""What a consumer does in one poll: membership, commits, positions, fetches, and taking records."""
+"""One poll of a consumer: membership, commits, positions, fetches, and taking records."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class PartitionBuffer:
             keys = _deserialize(key_deserializer, topic, columns.headers, columns.keys)
             values = _deserialize(value_deserializer, topic, columns.headers, columns.values)
         except Exception:
-            # What comes before the record that cannot be read is delivered; that record raises when it
+            # Records before the one that cannot be read are delivered; that record raises when it
             # is the first one.
             if last - first == 1:
                 raise

@@ -56,7 +56,7 @@ class Standalone(Membership):
             self._subscription.assign_from_subscribed([])
 
     def identity(self) -> Identity:
-        """What a simple consumer commits under, as with Kafka."""
+        """The generation, member id and instance id of a consumer without a membership, as with Kafka."""
         return -1, "", None
 
     def commit_refused(self, error: type[Exception], generation: int, member_id: str) -> None:
@@ -67,5 +67,5 @@ class Standalone(Membership):
         return ConsumerGroupMetadata(group_id=None)
 
     def partitions_for_topic(self, topic: str) -> Iterable[int] | None:
-        """What the last metadata said, if it was about this topic."""
+        """The partitions in the last metadata; None if the topic was not in it."""
         return self._topics.partitions_for_topic(topic)

@@ -1,4 +1,4 @@
-"""What a consumer knows of topics and their partitions.
+"""Topics and partitions, as a consumer knows them.
 
 They come and go, so metadata is looked at when the subscription has changed, when a fetch has found a
 partition gone, and at an interval, which is short as long as a subscribed topic does not exist. A pattern

@@ -17,7 +17,6 @@ positions found and committed by :mod:`~compat.kafka.consumer._offsets`, partiti
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Iterable, Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -35,14 +34,23 @@ from compat.kafka._calls import Calls
 from compat.kafka._client import Client, cut_off_in_child
 from compat.kafka._metrics import ConsumerMetrics, add_fetch_totals, consumer_metrics, new_registry
 from compat.kafka._mirror import counterpart_names
+from compat.kafka.consumer._arguments import (
+    check_assigned,
+    check_partition,
+    check_partitions,
+    check_poll,
+    check_seek,
+    check_seek_to,
+    check_times,
+)
 from compat.kafka.consumer._config import adapt_to_version, check_config, read_config
 from compat.kafka.consumer._fetches import Fetches
 from compat.kafka.consumer._group_member import GroupMember
+from compat.kafka.consumer._lookup import CLOSED, Lookup
 from compat.kafka.consumer._membership import Membership
 from compat.kafka.consumer._offsets import Positions
 from compat.kafka.consumer._polling import Polling, behind
 from compat.kafka.consumer._standalone import Standalone
-from compat.kafka.consumer._topics import partitions_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -81,6 +89,7 @@ class KafkaConsumer:
         self._positions = Positions(
             self._client, self._calls, self._subscription, self._member, self.config, figures
         )
+        self._lookup = Lookup(self._client, self._calls, self._member, self._positions, self.config)
         add_fetch_totals(self._metrics, self.config, self._fetches)
         self._polling = Polling(
             self._client, self._subscription, self._fetches, self._member, self._positions
@@ -150,16 +159,10 @@ class KafkaConsumer:
             IllegalStateError: the consumer is closed.
             NoOffsetForPartitionError, OffsetOutOfRangeError: with ``auto_offset_reset="none"``.
         """
-        if timeout_ms < 0:
-            raise ValueError("Timeout must not be negative")
-        if max_records is None:
-            max_records = self.config["max_poll_records"]
-        if not isinstance(max_records, int):
-            raise TypeError("max_records must be an integer")
-        if max_records <= 0:
-            raise ValueError("max_records must be positive")
+        max_records = self.config["max_poll_records"] if max_records is None else max_records
+        check_poll(timeout_ms, max_records)
         if self._closed:
-            raise self._client.closed_error("KafkaConsumer is closed")
+            raise self._client.closed_error(CLOSED)
         self._drop_chunk()
         deadline = monotonic() + timeout_ms / 1000
         records: dict[TopicPartition, list[ConsumerRecord]] = {}
@@ -263,7 +266,7 @@ class KafkaConsumer:
             TypeError: not a TopicPartition.
             IllegalStateError: not assigned.
         """
-        self._check_assigned(partition)
+        check_assigned(self._subscription, partition)
         self._settle()
         if self._subscription.assignment[partition].position is None:
             self._check_open()
@@ -271,15 +274,9 @@ class KafkaConsumer:
 
     def highwater(self, partition: TopicPartition) -> int | None:
         """The offset behind the partition's last record, as of the last fetch; None before the first."""
-        self._check_assigned(partition)
+        check_assigned(self._subscription, partition)
         highwater: int | None = self._subscription.assignment[partition].highwater
         return highwater
-
-    def _check_assigned(self, partition: TopicPartition) -> None:
-        if not isinstance(partition, TopicPartition):
-            raise TypeError("partition must be a TopicPartition namedtuple")
-        if not self._subscription.is_assigned(partition):
-            raise IllegalStateError("Partition is not assigned")
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Continue at ``offset``.
@@ -288,12 +285,7 @@ class KafkaConsumer:
             TypeError: not a TopicPartition.
             ValueError: not an int of 0 or more, or a partition that is not assigned.
         """
-        if not isinstance(partition, TopicPartition):
-            raise TypeError("partition must be a TopicPartition namedtuple")
-        if not isinstance(offset, int) or offset < 0:
-            raise ValueError("Offset must be int >= 0")
-        if partition not in self._subscription.assigned_partitions():
-            raise ValueError("Unassigned partition")
+        check_seek(self._subscription, partition, offset)
         self._drop_chunk()
         self._subscription.assignment[partition].seek(offset)
 
@@ -311,20 +303,14 @@ class KafkaConsumer:
         self._seek_to(OffsetResetStrategy.LATEST, partitions)
 
     def _seek_to(self, strategy: Any, partitions: tuple[TopicPartition, ...]) -> None:
-        _check_partitions(partitions)
-        assigned = self._subscription.assigned_partitions()
-        for partition in partitions:
-            if partition not in assigned:
-                raise ValueError(f"Unassigned partition: {partition}")
-        if not assigned:
-            raise ValueError("No partitions are currently assigned")
+        assigned = check_seek_to(self._subscription, partitions)
         self._drop_chunk()
         for partition in partitions or assigned:
             self._subscription.request_offset_reset(partition, strategy)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Return no records of these partitions until ``resume``."""
-        _check_partitions(partitions)
+        check_partitions(partitions)
         self._drop_chunk()
         for partition in partitions:
             self._subscription.pause(partition)
@@ -336,7 +322,7 @@ class KafkaConsumer:
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Go on with partitions that were paused."""
-        _check_partitions(partitions)
+        check_partitions(partitions)
         for partition in partitions:
             self._subscription.resume(partition)
 
@@ -378,13 +364,9 @@ class KafkaConsumer:
             KafkaTimeoutError: the broker did not say within ``timeout_ms``.
         """
         self._check_group()
-        if not isinstance(partition, TopicPartition):
-            raise TypeError("partition must be a TopicPartition namedtuple")
-        self._check_open()
-        found = self._positions.fetch_committed([partition], timeout_ms).get(partition)
-        if found is None:
-            return None
-        return found if metadata else found.offset
+        check_partition(partition)
+        found = self._lookup.committed(partition, timeout_ms)
+        return found if metadata or found is None else found.offset
 
     def _check_group(self) -> None:
         if self.config["group_id"] is None:
@@ -394,19 +376,11 @@ class KafkaConsumer:
 
     def topics(self) -> set[str]:
         """The names of all topics."""
-        return set(self._all_topics())
-
-    def _all_topics(self) -> dict[str, set[int]]:
-        self._check_open()
-        look = self._client.broker.metadata
-        return partitions_of(self._calls.within(self.config["request_timeout_ms"], "Metadata", look, None))
+        return set(self._lookup.topics())
 
     def partitions_for_topic(self, topic: str) -> set[int]:
         """The numbers of a topic's partitions; empty if there is no such topic."""
-        known = self._member.partitions_for_topic(topic)
-        if known is None:
-            known = self._all_topics().get(topic)
-        return set(known or ())
+        return set(self._lookup.partitions(topic))
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
@@ -416,21 +390,13 @@ class KafkaConsumer:
         Raises:
             KafkaTimeoutError: a partition was not found within ``timeout_ms`` (``request_timeout_ms``).
         """
-        return self._edge_offsets(partitions, OffsetResetStrategy.EARLIEST, timeout_ms)
+        return self._lookup.edges(partitions, OffsetResetStrategy.EARLIEST, timeout_ms)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
     ) -> dict[TopicPartition, int]:
         """The offset behind the last record of each partition; raises as ``beginning_offsets``."""
-        return self._edge_offsets(partitions, OffsetResetStrategy.LATEST, timeout_ms)
-
-    def _edge_offsets(
-        self, partitions: Any, which: Any, timeout_ms: float | None
-    ) -> dict[TopicPartition, int]:
-        self._check_open()
-        timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
-        found = self._positions.offsets_at(dict.fromkeys(partitions, which), timeout_ms)
-        return {partition: offset.offset for partition, offset in found.items() if offset is not None}
+        return self._lookup.edges(partitions, OffsetResetStrategy.LATEST, timeout_ms)
 
     def offsets_for_times(
         self, timestamps: dict[TopicPartition, int], timeout_ms: float | None = None
@@ -441,17 +407,7 @@ class KafkaConsumer:
             ValueError: a negative time.
             KafkaTimeoutError: a partition was not found within ``timeout_ms`` (``request_timeout_ms``).
         """
-        timeout_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
-        wanted = {partition: int(timestamp) for partition, timestamp in timestamps.items()}
-        for partition, timestamp in wanted.items():
-            struct.pack(">q", timestamp)  # raises struct.error, as kafka-python does
-            if timestamp < 0:
-                raise ValueError(
-                    f"The target time for partition {partition} is {timestamp}. "
-                    "The target time cannot be negative."
-                )
-        self._check_open()
-        return self._positions.offsets_at(wanted, timeout_ms)
+        return self._lookup.times(check_times(timestamps), timeout_ms)
 
     # -- connection and closing ----------------------------------------------------------------------
 
@@ -465,8 +421,7 @@ class KafkaConsumer:
 
     def _check_open(self) -> None:
         """Raise IllegalStateError after ``close``; while it closes, listeners may still commit."""
-        if self._client.closed:
-            raise self._client.closed_error("KafkaConsumer is closed")
+        self._client.check_open(CLOSED)
 
     def metrics(self, raw: bool = False) -> dict[Any, Any] | None:
         """Figures about this consumer, ``{group: {name: value}}``; None if metrics are not enabled."""
@@ -506,11 +461,6 @@ class KafkaConsumer:
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         # After an exception the last record may not have been processed: its offset is not committed.
         self.close(autocommit=exc_type is None)
-
-
-def _check_partitions(partitions: tuple[Any, ...]) -> None:
-    if not all(isinstance(partition, TopicPartition) for partition in partitions):
-        raise TypeError("partitions must be TopicPartition namedtuples")
 
 
 __getattr__ = counterpart_names(__name__)

@@ -246,7 +246,7 @@ class RecordAccumulator:
         return bool(self._flushes) or self.closing
 
     def close_queues(self) -> bool:
-        """Accept no more records; whether all queues are empty, and the sender may end.
+        """Close all empty queues; whether all are closed, and the sender may end.
 
         A thread that passed the producer's check just before it was closed may still have appended.
         """

@@ -46,7 +46,7 @@ Record = tuple[int, "bytes | None", "bytes | None", Any]  # timestamp in ms, key
 
 
 class Accumulator(Protocol):
-    """What batches and queues need of the accumulator that they belong to."""
+    """The accumulator, as batches and queues use it."""
 
     callbacks: CallbackThread
     incomplete: dict[Batch, None]  # batches with records whose outcome is not known
@@ -106,7 +106,7 @@ class Batch:
         self.callbacks: list[tuple[int, Any, Callable[[Any], Any], Callable[[Any], Any]]] | None = None
 
     def encode(self) -> None:
-        """Turn the records of a sealed batch into ``content`` and let go of them. Any thread, even twice."""
+        """Encode the records of a sealed batch as ``content`` and drop them. Any thread, even twice."""
         records = self.records
         if self.content is not None:
             return
@@ -362,7 +362,7 @@ class PartitionQueue:
         self.retry_at = retry_at
 
     def close_if_empty(self) -> bool:
-        """Accept no more records, provided that none is waiting; whether that is so now."""
+        """Accept no more records if the queue is empty; whether it is closed now."""
         with self.lock:
             if not self.empty:
                 return False

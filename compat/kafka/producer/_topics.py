@@ -81,7 +81,7 @@ class Topics(dict[str, Topic]):
 
 
 class ClusterView:
-    """What a partitioner may ask about the cluster: the part of kafka-python's ``ClusterMetadata``."""
+    """The part of kafka-python's ``ClusterMetadata`` that partitioners use."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics

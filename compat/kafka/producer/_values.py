@@ -36,7 +36,7 @@ def as_bytes(serialized: Any, what: str) -> bytes:
 
 
 def serialize(config: Any, topic: str, headers: Any, key: Any, value: Any) -> tuple[Any, Any]:
-    """What the configured serializers make of a key and a value."""
+    """Key and value after the configured serializers."""
     headers = [] if headers is None else headers
     if config["key_serializer"] is not None:
         key = _apply(config["key_serializer"], topic, headers, key)
@@ -46,7 +46,7 @@ def serialize(config: Any, topic: str, headers: Any, key: Any, value: Any) -> tu
 
 
 def _apply(serializer: Any, topic: str, headers: Any, data: Any) -> Any:
-    """What the serializer makes of ``data``; serializers written for older versions take no headers."""
+    """``data`` after the serializer; serializers for older versions have no parameter for headers."""
     try:
         return serializer.serialize(topic, headers, data)
     except TypeError as error:

@@ -392,7 +392,7 @@ class KafkaProducer:
 
 
 def _finish_at_exit(accumulator: _accumulator.RecordAccumulator, pid: int) -> Any:
-    """What the interpreter's exit calls for a producer that is still open; it does not keep it alive."""
+    """A function for atexit that sends the records of an open producer; it does not keep it alive."""
 
     def finish() -> None:
         if os.getpid() != pid:

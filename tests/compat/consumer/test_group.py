@@ -10,7 +10,6 @@ from collections.abc import Callable
 import pytest
 
 from compat.kafka import (
-    KafkaAdminClient,
     KafkaConsumer,
     KafkaProducer,
     OffsetAndMetadata,
@@ -18,12 +17,9 @@ from compat.kafka import (
 )
 from compat.kafka.errors import (
     IllegalStateError,
-    KafkaTimeoutError,
     NoOffsetForPartitionError,
     OffsetOutOfRangeError,
 )
-from compat.kafka.structs import OffsetAndTimestamp
-from dafka import Broker
 from tests.compat.consumer.numbered import fill, numbers, polled, take
 
 Consumers = Callable[..., KafkaConsumer]
@@ -87,7 +83,7 @@ def test_unsubscribing_during_iteration_ends_it(producer: KafkaProducer, new_con
     assert consumer.subscription() is None and consumer.assignment() == set()
 
 
-def test_latest_starts_behind_what_is_there(producer: KafkaProducer, new_consumer: Consumers) -> None:
+def test_latest_starts_after_the_existing_records(producer: KafkaProducer, new_consumer: Consumers) -> None:
     fill(producer, "t", range(5))
     consumer = new_consumer("t", auto_offset_reset="latest", consumer_timeout_ms=3000)
     assert consumer.poll() == {}
@@ -122,61 +118,7 @@ def test_an_offset_out_of_range_is_reset_or_an_error(
     assert raised.value.args == ({T0: 100},)
 
 
-def test_offsets_are_looked_up_by_edge_and_time(producer: KafkaProducer, new_consumer: Consumers) -> None:
-    for number in range(5):
-        producer.send("t", b"v", timestamp_ms=1000 + number * 10)
-    producer.flush(10)
-    consumer = new_consumer()
-    assert consumer.beginning_offsets([T0]) == {T0: 0}
-    assert consumer.end_offsets([T0]) == {T0: 5}
-    found = consumer.offsets_for_times({T0: 1015})[T0]
-    assert isinstance(found, OffsetAndTimestamp) and (found.offset, found.timestamp) == (2, 1020)
-    assert consumer.offsets_for_times({T0: 5000}) == {T0: None}
-    assert consumer.end_offsets([]) == {}
-
-
-def test_offsets_of_an_unknown_partition_are_a_timeout(new_consumer: Consumers) -> None:
-    with pytest.raises(KafkaTimeoutError):
-        new_consumer().end_offsets([TopicPartition("nothing", 0)], timeout_ms=50)
-
-
 # -- subscriptions -----------------------------------------------------------------------------------
-
-
-def test_a_subscribed_topic_may_come_later(producer: KafkaProducer, new_consumer: Consumers) -> None:
-    consumer = new_consumer("t", allow_auto_create_topics=False, consumer_timeout_ms=5000)
-    assert consumer.poll() == {}
-    fill(producer, "t", [1])
-    assert take(consumer, 1) == [1]
-
-
-def test_subscribing_creates_the_topic_where_that_is_allowed(new_consumer: Consumers) -> None:
-    consumer = new_consumer("fresh")
-    consumer.poll()
-    assert consumer.assignment() == {TopicPartition("fresh", 0)}
-    assert consumer.topics() == {"fresh"}
-
-
-def test_a_pattern_matches_topics_now_and_later(producer: KafkaProducer, new_consumer: Consumers) -> None:
-    fill(producer, "log-a", [1])
-    fill(producer, "other", [2])
-    consumer = new_consumer(consumer_timeout_ms=3000)
-    consumer.subscribe(pattern="^log-")
-    assert take(consumer, 1) == [1]
-    assert consumer.subscription() == {"log-a"}
-    fill(producer, "log-b", [3])
-    assert take(consumer, 1) == [3]
-
-
-def test_new_partitions_are_read(producer: KafkaProducer, new_consumer: Consumers, broker: Broker) -> None:
-    fill(producer, "t", [0])
-    consumer = new_consumer("t", consumer_timeout_ms=5000)
-    assert take(consumer, 1) == [0]
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
-        admin.create_partitions({"t": 2})
-    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as later:
-        later.send("t", b"1", partition=1)
-    assert take(consumer, 1) == [1]
 
 
 def test_assigning_reads_just_those_partitions(
@@ -192,13 +134,6 @@ def test_assigning_reads_just_those_partitions(
     assert consumer.assignment() == {TopicPartition(four, 0)}
     consumer.assign([])
     assert consumer.assignment() == set()
-
-
-def test_partitions_and_topics_are_listed(new_consumer: Consumers, four: str) -> None:
-    consumer = new_consumer()
-    assert consumer.partitions_for_topic(four) == {0, 1, 2, 3}
-    assert consumer.partitions_for_topic("nothing") == set()
-    assert consumer.topics() == {four}
 
 
 # -- groups and commits --------------------------------------------------------------------------------
@@ -225,7 +160,7 @@ def test_offsets_are_committed_with_metadata(producer: KafkaProducer, new_consum
     assert numbers(consumer) == [2]
 
 
-def test_closing_commits_what_was_yielded_and_no_more(
+def test_closing_commits_the_offset_after_the_last_record_that_was_yielded(
     producer: KafkaProducer, new_consumer: Consumers
 ) -> None:
     fill(producer, "t", range(300))
@@ -252,14 +187,6 @@ def test_auto_commit_happens_at_its_interval(producer: KafkaProducer, new_consum
     while consumer.committed(T0) != 10 and time.monotonic() < deadline:
         consumer.poll(timeout_ms=10)
     assert consumer.committed(T0) == 10
-
-
-def test_without_a_group_nothing_is_committed(producer: KafkaProducer, new_consumer: Consumers) -> None:
-    consumer = new_consumer("t")
-    assert consumer.config["enable_auto_commit"] is False
-    for commit in (consumer.commit, consumer.commit_async, lambda: consumer.committed(T0)):
-        with pytest.raises(IllegalStateError, match="group_id"):
-            commit()
 
 
 def test_asynchronous_commits_call_back_in_a_later_call(

@@ -129,7 +129,7 @@ def test_eager_members_revoke_everything_before_anyone_is_assigned_anything(new_
     assert {thread for *_, thread in calls} == {threading.get_ident()}
 
 
-def test_cooperative_members_give_up_only_what_moves(new_member: Members) -> None:
+def test_cooperative_members_revoke_only_partitions_that_move(new_member: Members) -> None:
     calls: list[Any] = []
     one, two = Recorder(calls, "one"), Recorder(calls, "two")
     config = {"partition_assignment_strategy": [CooperativeStickyAssignor]}
@@ -145,7 +145,9 @@ def test_cooperative_members_give_up_only_what_moves(new_member: Members) -> Non
     assert calls[-1][0] == "two"
 
 
-def test_a_listener_may_commit_what_is_revoked(producer: KafkaProducer, new_member: Members) -> None:
+def test_a_listener_may_commit_offsets_of_revoked_partitions(
+    producer: KafkaProducer, new_member: Members
+) -> None:
     produce(producer, 0, PARTITIONS)
 
     class Committing(Recorder):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import struct
 
 import pytest
+from crc32c import crc32c
 from kafka.consumer.fetcher import ConsumerRecord
-from kafka.errors import CorruptRecordError
+from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.structs import TopicPartition
 
 from compat.kafka.consumer._records import PartitionBuffer
-from dafka.protocol.batch import CONTROL_BIT, with_offset
+from dafka.protocol.batch import CONTROL_BIT, with_offset, with_producer
+from dafka.protocol.batch_control import encode_marker
 from dafka.protocol.batch_writer import encode_batch
 
 T0 = TopicPartition("t", 0)
@@ -40,7 +42,7 @@ def test_a_limit_leaves_the_rest_for_later_and_asking_again_gives_the_same() -> 
     assert taken(buffer, 2, 2) == ([2], 3)
 
 
-def test_a_gap_between_batches_is_passed_over() -> None:
+def test_a_gap_between_batches_is_skipped() -> None:
     buffer = PartitionBuffer(T0, 0, [batch(0, b"a"), batch(5, b"b")])
     assert taken(buffer, 1) == ([5], 6)
 
@@ -51,11 +53,9 @@ def test_a_position_outside_of_the_buffer_finds_nothing_and_stays(position: int)
     assert taken(buffer, position) == ([], position)
 
 
-def test_transaction_markers_are_passed_over() -> None:
+def test_transaction_markers_are_skipped() -> None:
     marker = bytearray(batch(0, b"marker"))
     marker[21:23] = struct.pack(">h", CONTROL_BIT)
-    from crc32c import crc32c
-
     marker[17:21] = struct.pack(">I", crc32c(bytes(marker[21:])))
     buffer = PartitionBuffer(T0, 0, [bytes(marker), batch(1, b"a")])
     assert taken(buffer, 0) == ([1], 2)
@@ -95,3 +95,68 @@ def test_records_before_one_that_cannot_be_deserialized_are_delivered() -> None:
             rows, position = buffer.take(position, 100, None, number)
             values += [row.value for row in rows]
     assert (values, position) == ([1, 2, 3], 3)
+
+
+# -- readers of committed records ------------------------------------------------------------------
+
+
+def sent(offset: int, *values: bytes, producer: int = -1) -> bytes:
+    content = encode_batch([(0, None, value, ()) for value in values])
+    return with_offset(with_producer(content, producer, 0, 0, transactional=producer >= 0), offset)
+
+
+def marker(offset: int, producer: int, commit: bool) -> bytes:
+    return with_offset(encode_marker(0, producer, 0, commit=commit), offset)
+
+
+def values(batches: list[bytes], aborted: list[tuple[int, int]], position: int = 0) -> list[bytes]:
+    buffer = PartitionBuffer(T0, position, batches, aborted)
+    found = []
+    while True:
+        rows, end = buffer.take(position, 100, None, None)
+        if not rows:
+            assert end == buffer.end
+            return found
+        found += [row.value for row in rows]
+        position = end
+
+
+def test_records_of_aborted_transactions_are_left_out_and_of_others_not():
+    batches = [
+        sent(0, b"a", producer=1),
+        sent(1, b"b", producer=2),
+        sent(2, b"plain"),
+        sent(3, b"c", b"d", producer=1),
+        marker(5, 1, False),
+        marker(6, 2, True),
+        sent(7, b"e", producer=1),
+        marker(8, 1, True),
+    ]
+    assert values(batches, [(1, 0)]) == [b"b", b"plain", b"e"]
+    assert values(batches, []) == [b"a", b"b", b"plain", b"c", b"d", b"e"]
+    assert values(batches[3:], [(1, 0)], 4) == [b"e"]
+
+
+def test_a_producer_may_abort_twice_within_one_fetch():
+    batches = [
+        sent(0, b"a", producer=1),
+        marker(1, 1, False),
+        sent(2, b"b", producer=1),
+        marker(3, 1, True),
+        sent(4, b"c", producer=1),
+        marker(5, 1, False),
+        sent(6, b"d"),
+    ]
+    assert values(batches, [(1, 4), (1, 0)]) == [b"b", b"d"]
+
+
+def test_a_fetch_of_aborted_records_only_has_no_records():
+    assert values([sent(0, b"a", producer=1), sent(1, b"b", producer=1)], [(1, 0)]) == []
+
+
+def test_a_codec_that_is_not_installed_is_an_error_of_its_own():
+    content = bytearray(sent(0, b"a"))
+    content[22] |= 5
+    content[17:21] = crc32c(bytes(content[21:])).to_bytes(4, "big")
+    with pytest.raises(UnsupportedCodecError, match="codec"):
+        PartitionBuffer(T0, 0, [bytes(content)]).take(0, 10, None, None)

@@ -24,7 +24,7 @@ def test_new_partitions_are_noticed_and_shared(new_member: Members, broker: Brok
 
 
 @pytest.mark.parametrize("assignor", [RangePartitionAssignor, CooperativeStickyAssignor])
-def test_members_may_change_what_they_subscribe_to(
+def test_members_may_change_their_subscription(
     new_member: Members, broker: Broker, assignor: Any
 ) -> None:
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,53 +11,14 @@ from compat.kafka.errors import (
     IllegalStateError,
     InvalidRecordError,
     KafkaError,
-    MessageSizeTooLargeError,
 )
 from compat.kafka.producer import _batches
-from compat.kafka.producer._batches import Batch, PartitionQueue
-from compat.kafka.producer._callbacks import CallbackThread
-from compat.kafka.producer._splitting import split
-from compat.kafka.structs import TopicPartition
-from dafka.hub.hub import get_hub
+from compat.kafka.producer._batches import PartitionQueue
 from dafka.protocol.batch_reader import decode_batch
+from tests.compat.producer.queues import RECORD, ROOM, SIZE, Accumulator, filled
 
-RECORD = (1, None, b"v" * 40, ())
-SIZE = 50  # octets of it, by estimate
-ROOM = 3 * SIZE  # for three of them
 Told = list[tuple[str, Any]]
 
-
-class Accumulator:
-    """What batches need of a producer's accumulator."""
-
-    def __init__(self) -> None:
-        self.callbacks = CallbackThread(get_hub())
-        self.incomplete: dict[Batch, None] = {}
-        self.ended: list[Batch] = []
-
-    def finished(self, batch: Batch) -> None:
-        self.ended.append(batch)
-
-
-@pytest.fixture
-def accumulator() -> Iterator[Accumulator]:
-    yield Accumulator()
-
-
-@pytest.fixture
-def queue(accumulator: Accumulator) -> PartitionQueue:
-    size = ROOM + _batches.BATCH_HEADER
-    return PartitionQueue(get_hub(), TopicPartition("t", 0), size, None, accumulator)
-
-
-def filled(queue: PartitionQueue, count: int) -> Batch:
-    """A sealed and encoded batch of so many records."""
-    for _ in range(count):
-        queue.append(RECORD, SIZE)
-    queue.seal_open()
-    batch = queue.take_sealed()
-    assert batch is not None
-    return batch
 
 
 class Future:
@@ -207,18 +167,3 @@ def test_only_the_record_that_is_wrong_has_the_brokers_reason(queue: PartitionQu
     errors = [batch.error_of(index) for index in range(3)]
     assert [type(error) for error in errors] == [KafkaError, InvalidRecordError, KafkaError]
     assert "no key" in str(errors[1])
-
-
-def test_records_of_a_split_batch_are_those_of_its_parts(queue: PartitionQueue) -> None:
-    batch = filled(queue, 3)
-    first, second = split(batch)
-    assert [batch.part(index) for index in range(3)] == [(first, 0), (first, 1), (second, 0)]
-    first.resolve(5, -1, None)
-    assert not batch.done
-    second.resolve(-1, -1, MessageSizeTooLargeError())
-    assert batch.done
-    assert [type(batch.error_of(index)) for index in range(3)] == [
-        type(None),
-        type(None),
-        MessageSizeTooLargeError,
-    ]

@@ -65,7 +65,7 @@ def test_a_future_can_be_chained_to_another(lingering: KafkaProducer) -> None:
     assert other.value == future.value
 
 
-def test_errors_in_callbacks_are_logged_and_harm_nobody(
+def test_errors_in_callbacks_are_logged_and_affect_no_other_callback(
     lingering: KafkaProducer, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[Any] = []

@@ -119,7 +119,7 @@ def test_a_batch_that_is_too_large_for_its_topic_is_split_and_sent_in_pieces(
     assert outcomes == list(enumerate(offsets))
 
 
-def test_records_whose_fate_nobody_knows_cost_the_partition_its_producer_id(broker, new_producer):
+def test_after_records_with_an_unknown_outcome_a_partition_gets_a_new_producer_id(broker, new_producer):
     producer = new_producer(delivery_timeout_ms=300, request_timeout_ms=200, retry_backoff_ms=20)
     producer.send("t", b"a").get(10)
     broker.fail_next_produce(RequestTimedOutError, written=True, times=1000)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import kafka.codec
 import pytest
-from kafka.partitioner import murmur2
 
 from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from compat.kafka.errors import IllegalStateError, KafkaTimeoutError, TopicAuthorizationFailedError
-from compat.kafka.partitioner import DefaultPartitioner, Partitioner, StickyPartitioner
+from compat.kafka.errors import IllegalStateError, TopicAuthorizationFailedError
 from compat.kafka.producer.future import FutureRecordMetadata, RecordMetadata
-from compat.kafka.serializer import JsonSerializer, Serializer
 
 Consumers = Callable[..., KafkaConsumer]
 Producers = Callable[..., KafkaProducer]
@@ -41,12 +35,6 @@ def test_send_returns_a_future_of_the_records_metadata(producer: KafkaProducer) 
     assert future.value == metadata and future.exception is None
 
 
-def test_sizes_are_minus_one_for_what_is_not_there(producer: KafkaProducer) -> None:
-    metadata = producer.send("t", key=b"only").get(10)
-    assert (metadata.serialized_key_size, metadata.serialized_value_size) == (4, -1)
-    assert metadata.serialized_header_size == -1
-
-
 def test_a_record_without_timestamp_gets_the_time_of_send(
     producer: KafkaProducer, new_consumer: Consumers
 ) -> None:
@@ -62,82 +50,10 @@ def test_offsets_count_up_over_batches(new_producer: Producers) -> None:
     assert [future.get(10).offset for future in futures] == list(range(100))
 
 
-def test_buffers_are_copied_when_they_are_sent(new_producer: Producers, new_consumer: Consumers) -> None:
-    producer = new_producer(linger_ms=10_000)
-    value, key = bytearray(b"before"), bytearray(b"key")
-    producer.send("t", value, key=memoryview(key))
-    value[:], key[:] = b"after!", b"yek"
-    producer.flush(10)
-    record = next(new_consumer("t"))
-    assert (record.key, record.value) == (b"key", b"before")
-
-
-def test_headers_arrive_as_they_were_sent(producer: KafkaProducer, new_consumer: Consumers) -> None:
-    headers = [("a", b"1"), ("a", b""), ("\N{SNOWMAN}", b"\x00\xff")]
-    producer.send("t", b"v", headers=headers)
-    headers.append(("later", b""))
-    producer.flush(10)
-    assert next(new_consumer("t")).headers == headers[:3]
-
-
 # -- serializers -------------------------------------------------------------------------------------
 
 
-def test_serializers_may_be_objects_and_functions(new_producer: Producers, new_consumer: Consumers) -> None:
-    with pytest.warns(DeprecationWarning, match="key_serializer"):
-        producer = new_producer(key_serializer=str.encode, value_serializer=JsonSerializer())
-    producer.send("t", {"a": [1]}, key="k")
-    producer.flush(10)
-    record = next(new_consumer("t"))
-    assert (record.key, record.value) == (b"k", b'{"a": [1]}')
-
-
-def test_a_serializer_is_told_topic_and_headers_and_closed_with_the_producer(
-    new_producer: Producers,
-) -> None:
-    class Spy(Serializer):
-        seen: list[object]
-        closed = False
-
-        def serialize(self, topic: str, headers: object, data: object) -> bytes:
-            self.seen = [topic, headers, data]
-            return b"x"
-
-        def close(self) -> None:
-            self.closed = True
-
-    spy = Spy()
-    producer = new_producer(value_serializer=spy)
-    producer.send("t", 5, headers=[("h", b"1")])
-    producer.close()
-    assert spy.seen == ["t", [("h", b"1")], 5] and spy.closed
-
-
-def test_send_raises_the_exception_of_a_serializer(new_producer: Producers) -> None:
-    producer = new_producer(value_serializer=JsonSerializer())
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        producer.send("t", object())
-    assert producer.send("t", 1).get(10).offset == 0
-
-
 # -- partitions --------------------------------------------------------------------------------------
-
-
-def test_a_key_goes_where_kafkas_hash_sends_it(producer: KafkaProducer, four: str) -> None:
-    keys = [b"%d" % number for number in range(200)] + [b"", b"x" * 300]
-    futures = [(key, producer.send(four, b"v", key=key)) for key in keys * 2]
-    for key, future in futures:
-        assert future.get(10).partition == (murmur2(key) & 0x7FFFFFFF) % 4
-
-
-def test_records_without_key_go_to_all_partitions(producer: KafkaProducer, four: str) -> None:
-    futures = [producer.send(four, b"v") for _ in range(400)]
-    counts = Counter(future.get(10).partition for future in futures)
-    assert set(counts) == {0, 1, 2, 3} and min(counts.values()) > 40
-
-
-def test_an_explicit_partition_wins_over_the_key(producer: KafkaProducer, four: str) -> None:
-    assert {producer.send(four, b"v", key=b"k", partition=2).get(10).partition} == {2}
 
 
 def test_records_of_one_partition_keep_their_order(
@@ -151,43 +67,6 @@ def test_records_of_one_partition_keep_their_order(
     for record in new_consumer(four):
         seen.setdefault(record.partition, []).append(int(record.value))
     assert seen == {number: list(range(number, 3000, 4)) for number in range(4)}
-
-
-def test_a_partitioner_of_ones_own_is_asked_with_a_view_of_the_cluster(
-    new_producer: Producers, four: str
-) -> None:
-    class Last(Partitioner):
-        def partition(self, topic, key, serialized_key, value, serialized_value, cluster):  # type: ignore[no-untyped-def]
-            assert topic in cluster.topics()
-            assert (key, serialized_key) == ("k", b"k")
-            assert cluster.available_partitions_for_topic(topic) == cluster.partitions_for_topic(topic)
-            assert cluster.partitions_for_topic("unknown") is None
-            return max(cluster.partitions_for_topic(topic))
-
-    with pytest.warns(DeprecationWarning):
-        producer = new_producer(partitioner=Last(), key_serializer=str.encode)
-    assert producer.send(four, b"v", key="k").get(10).partition == 3
-
-
-def test_a_sub_class_of_the_default_partitioner_is_asked(new_producer: Producers, four: str) -> None:
-    class Odd(DefaultPartitioner):
-        def partition(self, *args: object) -> int:
-            return 1
-
-    assert new_producer(partitioner=Odd()).send(four, b"v").get(10).partition == 1
-
-
-def test_the_sticky_partitioner_moves_on_with_every_batch(new_producer: Producers, four: str) -> None:
-    random.seed(4)
-    producer = new_producer(partitioner=StickyPartitioner(), linger_ms=50, batch_size=1000)
-    partitions = [future.get(10).partition for future in [producer.send(four, b"x" * 90) for _ in range(90)]]
-    runs = 1 + sum(1 for one, other in pairwise(partitions) if one != other)
-    assert set(partitions) == {0, 1, 2, 3} and runs < 30
-
-
-def test_partitions_for_names_the_partitions(producer: KafkaProducer, four: str) -> None:
-    assert producer.partitions_for(four) == {0, 1, 2, 3}
-    assert producer.partitions_for("made-now") == {0}
 
 
 # -- when records leave ------------------------------------------------------------------------------
@@ -215,7 +94,7 @@ def test_flush_does_not_wait_for_the_linger(new_producer: Producers) -> None:
     assert all(future.is_done for future in futures)
 
 
-def test_close_sends_what_is_buffered(new_producer: Producers, new_consumer: Consumers) -> None:
+def test_close_sends_buffered_records(new_producer: Producers, new_consumer: Consumers) -> None:
     producer = new_producer(linger_ms=60_000)
     future = producer.send("t", b"v")
     producer.close()
@@ -232,7 +111,7 @@ def test_leaving_a_with_block_closes(new_producer: Producers) -> None:
         producer.send("t", b"v")
 
 
-def test_a_forgotten_producer_sends_what_it_has(new_consumer: Consumers, broker) -> None:  # type: ignore[no-untyped-def]
+def test_a_producer_that_is_dropped_sends_its_records(new_consumer: Consumers, broker) -> None:  # type: ignore[no-untyped-def]
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, linger_ms=60_000)
     future = producer.send("t", b"v")
     del producer
@@ -321,12 +200,6 @@ def test_threads_that_send_during_close_lose_nothing_they_were_promised(new_prod
 # -- errors ------------------------------------------------------------------------------------------
 
 
-def test_a_topic_that_may_not_be_created_is_a_timeout(new_producer: Producers) -> None:
-    producer = new_producer(allow_auto_create_topics=False, max_block_ms=50)
-    with pytest.raises(KafkaTimeoutError, match="nowhere"):
-        producer.send("nowhere", b"v")
-
-
 def test_an_error_that_lasts_fails_the_future(producer: KafkaProducer) -> None:
     class Refusing:
         running = True
@@ -339,19 +212,6 @@ def test_an_error_that_lasts_fails_the_future(producer: KafkaProducer) -> None:
     assert future.failed() and not future.succeeded() and future.value is None
     with pytest.raises(TopicAuthorizationFailedError):
         future.get()
-
-
-def test_new_partitions_are_noticed(new_producer: Producers, broker) -> None:  # type: ignore[no-untyped-def]
-    from compat.kafka import KafkaAdminClient
-
-    producer = new_producer(metadata_max_age_ms=20)
-    assert producer.partitions_for("t") == {0}
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
-        admin.create_partitions({"t": 3})
-    deadline = time.monotonic() + 10
-    while producer.partitions_for("t") != {0, 1, 2} and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert producer.send("t", b"v", partition=2).get(10).partition == 2
 
 
 # -- everything else ---------------------------------------------------------------------------------

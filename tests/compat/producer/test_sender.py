@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
-import gevent
 import pytest
 
 from compat.kafka import KafkaConsumer, KafkaProducer
@@ -17,35 +15,10 @@ from compat.kafka.errors import (
     NotLeaderForPartitionError,
     UnknownTopicOrPartitionError,
 )
-from compat.kafka.producer import _accumulator
-from dafka.broker.interface.broker import Produced
+from tests.compat.producer.faulty import FaultyBroker
 
 Producers = Callable[..., KafkaProducer]
 Consumers = Callable[..., KafkaConsumer]
-
-
-class FaultyBroker:
-    """The real broker, except that ``faults`` come first: classes of errors, or seconds to wait."""
-
-    def __init__(self, producer: KafkaProducer, faults: list[Any]) -> None:
-        self._broker = producer._client._broker
-        self.faults = faults
-        self.calls = 0
-        producer._client._broker = self
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._broker, name)
-
-    def produce(self, batches: Any, acks: int = -1) -> Any:
-        self.calls += 1
-        fault = self.faults.pop(0) if self.faults else None
-        if isinstance(fault, type):
-            if not hasattr(fault, "errno"):
-                raise fault("broken")
-            return {partition: Produced(fault, detail="injected") for partition in batches}
-        if fault is not None:
-            gevent.sleep(fault)
-        return self._broker.produce(batches, acks=acks)
 
 
 @pytest.mark.parametrize(
@@ -126,64 +99,3 @@ def test_batches_gather_while_a_call_is_under_way(new_producer: Producers) -> No
     for future in futures:
         future.get(10)
     assert broker.calls <= 3
-
-
-def test_send_waits_when_too_much_is_under_way(
-    new_producer: Producers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_accumulator, "BYTES_UNDER_WAY", 50_000)
-    producer = new_producer(batch_size=1000)
-    producer.partitions_for("t")
-    FaultyBroker(producer, [0.2])
-    most = 0
-    for _ in range(2000):
-        producer.send("t", b"x" * 100)
-        most = max(most, producer._accumulator.pool.under_way)
-    producer.flush(20)
-    assert 40_000 < most < 60_000
-    assert producer._accumulator.pool.under_way == 0 and not producer._accumulator.incomplete
-
-
-def test_send_gives_up_waiting_after_max_block_ms(
-    new_producer: Producers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_accumulator, "BYTES_UNDER_WAY", 5_000)
-    producer = new_producer(batch_size=1000, max_block_ms=50)
-    producer.partitions_for("t")
-    FaultyBroker(producer, [0.5])
-    accepted = []
-    with pytest.raises(KafkaTimeoutError, match="50 ms"):
-        for _ in range(1000):
-            accepted.append(producer.send("t", b"x" * 100))
-    assert [future.get(10).offset for future in accepted] == list(range(len(accepted)))
-
-
-def test_flush_that_takes_too_long_is_a_timeout_and_loses_nothing(new_producer: Producers) -> None:
-    producer = new_producer()
-    producer.partitions_for("t")
-    FaultyBroker(producer, [0.3])
-    future = producer.send("t", b"v")
-    with pytest.raises(KafkaTimeoutError, match=r"0\.01"):
-        producer.flush(0.01)
-    with pytest.raises(KafkaTimeoutError):
-        producer.close(0.01)
-    assert future.get(10).offset == 0
-
-
-def test_flush_does_not_wait_for_what_comes_after_it(new_producer: Producers) -> None:
-    producer = new_producer(batch_size=500)
-    stop = threading.Event()
-
-    def send() -> None:
-        while not stop.is_set():
-            producer.send("t", b"v")
-            time.sleep(0)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        for _ in range(5):
-            producer.flush(10)
-    finally:
-        stop.set()
-        thread.join(10)

@@ -170,7 +170,7 @@ def test_a_deserializer_is_told_topic_and_headers_and_closed_with_the_consumer(
     assert spy.closed
 
 
-def test_a_record_that_cannot_be_read_raises_in_its_turn_and_can_be_passed_over(
+def test_a_record_that_cannot_be_deserialized_raises_in_its_turn_and_can_be_skipped(
     producer: KafkaProducer, new_consumer: Consumers
 ) -> None:
     for value in (b"1", b"2", b"{", b"4"):

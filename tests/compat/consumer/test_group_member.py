@@ -234,7 +234,7 @@ def test_a_consumer_that_is_dropped_leaves(new_member: Members, broker: Broker) 
 # -- static members -------------------------------------------------------------------------------
 
 
-def test_a_static_member_that_restarts_disturbs_nobody(new_member: Members) -> None:
+def test_a_static_member_that_restarts_causes_no_rebalance(new_member: Members) -> None:
     listener = Recorder()
     first = new_member(listener=listener)
     second = new_member(group_instance_id="i")

@@ -218,7 +218,7 @@ def test_members_are_seen_and_removed(
     assert dafka_broker.groups() == []
 
 
-def test_the_folder_of_records_and_what_is_in_it(admin: KafkaAdminClient, dafka_broker: TestBroker) -> None:
+def test_log_directories_are_described_with_sizes(admin: KafkaAdminClient, dafka_broker: TestBroker) -> None:
     dafka_broker.preload("t", [bytes(1000)])
     ((folder,),) = [one["log_dirs"] for one in admin.describe_log_dirs(["t"])]
     assert folder["log_dir"] == str(dafka_broker.path)

@@ -1,0 +1,108 @@
+"""The records that a producer has accepted and that are not acknowledged: their bound, and flush."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from compat.kafka import KafkaProducer
+from compat.kafka.errors import (
+    KafkaTimeoutError,
+)
+from compat.kafka.producer import _accumulator
+from tests.compat.producer.faulty import FaultyBroker
+
+Producers = Callable[..., KafkaProducer]
+
+
+def test_send_waits_when_too_much_is_under_way(
+    new_producer: Producers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_accumulator, "BYTES_UNDER_WAY", 50_000)
+    producer = new_producer(batch_size=1000)
+    producer.partitions_for("t")
+    FaultyBroker(producer, [0.2])
+    most = 0
+    for _ in range(2000):
+        producer.send("t", b"x" * 100)
+        most = max(most, producer._accumulator.pool.under_way)
+    producer.flush(20)
+    assert 40_000 < most < 60_000
+    assert producer._accumulator.pool.under_way == 0 and not producer._accumulator.incomplete
+
+
+def test_send_gives_up_waiting_after_max_block_ms(
+    new_producer: Producers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_accumulator, "BYTES_UNDER_WAY", 5_000)
+    producer = new_producer(batch_size=1000, max_block_ms=50)
+    producer.partitions_for("t")
+    FaultyBroker(producer, [0.5])
+    accepted = []
+    with pytest.raises(KafkaTimeoutError, match="50 ms"):
+        for _ in range(1000):
+            accepted.append(producer.send("t", b"x" * 100))
+    assert [future.get(10).offset for future in accepted] == list(range(len(accepted)))
+
+
+def test_flush_that_takes_too_long_is_a_timeout_and_loses_nothing(new_producer: Producers) -> None:
+    producer = new_producer()
+    producer.partitions_for("t")
+    FaultyBroker(producer, [0.3])
+    future = producer.send("t", b"v")
+    with pytest.raises(KafkaTimeoutError, match=r"0\.01"):
+        producer.flush(0.01)
+    with pytest.raises(KafkaTimeoutError):
+        producer.close(0.01)
+    assert future.get(10).offset == 0
+
+
+def test_flush_does_not_wait_for_records_that_are_sent_after_it(new_producer: Producers) -> None:
+    producer = new_producer(batch_size=500)
+    stop = threading.Event()
+
+    def send() -> None:
+        while not stop.is_set():
+            producer.send("t", b"v")
+            time.sleep(0)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        for _ in range(5):
+            producer.flush(10)
+    finally:
+        stop.set()
+        thread.join(10)
+
+
+def test_flush_waits_for_records_that_other_threads_appended_before_it(new_producer: Producers) -> None:
+    producer = new_producer(compression_type="gzip", batch_size=4000)
+    value = os.urandom(500)
+    stop, enough, early = threading.Event(), threading.Event(), []
+
+    def send() -> None:
+        while not stop.is_set():
+            producer.send("t", value)
+
+    def send_and_flush() -> None:
+        while not stop.is_set():
+            future = producer.send("t", value)
+            producer.flush(10)
+            early.append(not future.is_done)
+            if len(early) >= 200:
+                enough.set()
+
+    threads = [threading.Thread(target=target) for target in (send, send_and_flush, send_and_flush)]
+    for thread in threads:
+        thread.start()
+    in_time = enough.wait(40)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert in_time
+    assert not any(early)
