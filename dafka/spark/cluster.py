@@ -92,7 +92,7 @@ class Cluster:
 
         def ask() -> Metadata:
             answer: Metadata = self._call("metadata", names, create)
-            # A topic that is being created is there in a moment; with a restart, so is every other one.
+            # Errors that pass: a topic that is being created, or any topic while the broker restarts.
             _raise_retriable(topic.error for topic in answer.topics.values())
             return answer
 

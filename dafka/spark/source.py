@@ -140,7 +140,7 @@ class _Reading:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of a partition; on an executor."""
         with reason_first():
-            if isinstance(partition, RangePartition):  # Spark makes one of its own where there are none
+            if isinstance(partition, RangePartition):  # for an empty plan Spark makes a partition of its own
                 options = self._options
                 reader = RangeReader(
                     cluster(options.access),

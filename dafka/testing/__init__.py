@@ -1,10 +1,10 @@
-"""A Kafka broker inside anybody's tests: the pytest plugin, and a broker that lets itself be looked into.
+"""A Kafka broker for tests of any program: the pytest plugin, and a broker that tests can look into.
 
-The plugin (:mod:`dafka.testing.plugin`) comes with the package, and pytest loads it in every run of
-everybody who has the package installed. So it imports nothing but pytest, and this package nothing at all,
-until a test asks for a fixture. :class:`~dafka.testing.broker.TestBroker` works without pytest, too.
+pytest loads the plugin (:mod:`dafka.testing.plugin`) in every run in an environment that has this package.
+Until a test uses a fixture the plugin therefore imports only pytest, and this package nothing.
+:class:`~dafka.testing.broker.TestBroker` works without pytest as well.
 
-This package stands above all others, because its fixtures make clients of the facade.
+This package is above all others, because its fixtures make clients of :mod:`compat.kafka`.
 """
 
 from __future__ import annotations

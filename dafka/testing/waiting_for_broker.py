@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import TopicPartition
@@ -22,7 +23,8 @@ from dafka.testing.waiting import TIMEOUT, async_wait_until, wait_until
 T = TypeVar("T")
 
 
-class _Awaited(NamedTuple, Generic[T]):
+@dataclass(frozen=True)
+class _Awaited(Generic[T]):
     """A condition to wait for: the check, its description with the present state, and the result."""
 
     there: Callable[[], bool]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from broker.server.admin_samples import ANY_ACL
 from broker.server.client import WireClient
-from broker.server.samples import ANY_ACL
 from clients.conftest import MakeTopic
 from clients.servers import DAFKA, Server
 from kafka.protocol.admin import (

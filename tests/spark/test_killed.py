@@ -14,7 +14,7 @@ import pytest
 from spark.frames import create, frame, produce, wait_until
 
 ROOT = Path(__file__).parents[2]
-RECORDS = 3000
+RECORDS = 1500  # of each run: five micro-batches, of which two are enough before the query is killed
 RUNS = 3  # of the query; all but the last are killed
 
 

@@ -26,7 +26,7 @@ def test_it_is_a_broker_with_every_argument_of_one(tmp_path):
         assert list(connect(plain.bootstrap_servers).call("metadata", None).topics) == ["t"]
 
 
-def test_what_clients_find_is_the_interface(dafka_broker):
+def test_clients_of_this_process_get_the_interface(dafka_broker):
     found = connect(dafka_broker.bootstrap_servers).broker
     assert isinstance(found, BrokerInterface)
     public = [name for name in dir(BrokerInterface) if not name.startswith("_")]

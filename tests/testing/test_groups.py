@@ -9,7 +9,7 @@ import pytest
 
 from compat.kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from compat.kafka.errors import CommitFailedError
-from dafka.testing import GroupMember, NotInTimeError, TestBroker, wait_until
+from dafka.testing import GroupMember, TestBroker, wait_until
 
 Consumers = Callable[..., KafkaConsumer]
 
@@ -67,11 +67,6 @@ def test_a_group_is_listed_with_its_members_and_what_they_read(
     assert {one.client_id for one in members} == {"one", "two"}
     assert {len(one.partitions) for one in members} == {2}
     assert frozenset().union(*(one.partitions for one in members)) == {("t", number) for number in range(4)}
-
-
-def test_waiting_in_vain_for_members_says_what_is_there(dafka_broker: TestBroker) -> None:
-    with pytest.raises(NotInTimeError, match="3 members of group 'g', it is Dead with 0"):
-        dafka_broker.wait_for_members("g", 3, timeout=0.05)
 
 
 def test_a_group_that_was_left_is_empty(dafka_broker: TestBroker, kafka_consumer_factory: Consumers) -> None:

@@ -145,36 +145,3 @@ def test_listening_costs_next_to_nothing() -> None:
     pairs = [(started(None), started("127.0.0.1:0")) for _ in range(30)]
     quiet, listening = (min(times) for times in zip(*pairs, strict=True))
     assert listening - quiet < 0.005
-
-
-def test_an_event_loop_goes_on_while_a_test_waits() -> None:
-    async def test() -> None:
-        turns = 0
-
-        async def tick() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        with TestBroker() as broker:
-            ticking = asyncio.create_task(tick())
-            for waiting in (
-                broker.async_wait_for_records("orders", timeout=0.1),
-                broker.async_wait_for_lag("billing", timeout=0.1),
-                broker.async_wait_for_members("billing", timeout=0.1),
-                broker.async_wait_until(lambda: False, 0.1),
-            ):
-                before = turns
-                with pytest.raises(AssertionError, match=r"not within 0\.1 s: "):
-                    await waiting
-                assert turns > before + 10
-            ticking.cancel()
-
-            async def there() -> str:
-                await asyncio.sleep(0)
-                return "there"
-
-            assert await broker.async_wait_until(there) == "there"
-
-    asyncio.run(test())

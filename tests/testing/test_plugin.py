@@ -32,7 +32,7 @@ def run(pytester, monkeypatch):
     return run_
 
 
-def test_the_fixtures_are_there_and_say_what_they_are(run):
+def test_the_fixtures_are_listed_with_their_descriptions(run):
     result = run("def test_nothing(): pass", "--fixtures")
     for name in ("dafka_broker", "dafka_broker_session", "kafka_producer", "kafka_consumer_factory"):
         result.stdout.re_match_lines([rf"{name}( \[session scope\])? -- .*dafka.testing.plugin.*"])

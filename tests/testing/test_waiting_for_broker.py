@@ -1,0 +1,81 @@
+"""The waiting methods of a TestBroker: for records, for lag and for members."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from dafka.testing import NotInTimeError, TestBroker
+
+
+def test_waiting_for_records_returns_them_when_they_are_there(dafka_broker, kafka_producer):
+    later = threading.Timer(0.05, lambda: [kafka_producer.send("t", b"%d" % n) for n in range(3)])
+    later.start()
+    assert [r.value for r in dafka_broker.wait_for_records("t", 3)] == [b"0", b"1", b"2"]
+    later.join()
+
+
+def test_a_wait_that_ends_fails_the_test_and_names_the_present_state(dafka_broker):
+    dafka_broker.preload("t", [b"a"])
+    with pytest.raises(AssertionError, match="3 records in topic 't', there are 1"):
+        dafka_broker.wait_for_records("t", 3, timeout=0.02)
+    with pytest.raises(NotInTimeError, match="group 'g', there is nothing committed yet"):
+        dafka_broker.wait_for_lag("g", timeout=0.02)
+    with pytest.raises(NotInTimeError, match=r"not within 0\.01 s: the moon"):
+        dafka_broker.wait_until(lambda: False, 0.01, "the moon")
+
+
+def test_waiting_for_a_group_to_catch_up(dafka_broker, kafka_consumer_factory):
+    dafka_broker.preload("t", [b"x"] * 100)
+
+    def consume() -> None:
+        consumer = kafka_consumer_factory("t", group_id="g", consumer_timeout_ms=100)
+        for _ in consumer:
+            pass
+        consumer.commit()
+
+    thread = threading.Thread(target=consume)
+    thread.start()
+    dafka_broker.wait_for_lag("g")
+    assert dafka_broker.committed("g") == {("t", 0): 100}
+    thread.join()
+
+
+def test_a_wait_for_members_that_ends_names_the_present_state(dafka_broker: TestBroker) -> None:
+    with pytest.raises(NotInTimeError, match="3 members of group 'g', it is Dead with 0"):
+        dafka_broker.wait_for_members("g", 3, timeout=0.05)
+
+
+def test_an_event_loop_goes_on_while_a_test_waits() -> None:
+    async def test() -> None:
+        turns = 0
+
+        async def tick() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        with TestBroker() as broker:
+            ticking = asyncio.create_task(tick())
+            for waiting in (
+                broker.async_wait_for_records("orders", timeout=0.1),
+                broker.async_wait_for_lag("billing", timeout=0.1),
+                broker.async_wait_for_members("billing", timeout=0.1),
+                broker.async_wait_until(lambda: False, 0.1),
+            ):
+                before = turns
+                with pytest.raises(AssertionError, match=r"not within 0\.1 s: "):
+                    await waiting
+                assert turns > before + 10
+            ticking.cancel()
+
+            async def there() -> str:
+                await asyncio.sleep(0)
+                return "there"
+
+            assert await broker.async_wait_until(there) == "there"
+
+    asyncio.run(test())
