@@ -47,24 +47,27 @@ class Jar(NamedTuple):
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.name}"
 
 
-def classpath() -> str:
+def classpath(lock: Path | None = None) -> str:
     """Java's class path of all the jars; those not in the cache are fetched.
 
-    Raises UnavailableError if one cannot be fetched or is not what ``jars.txt`` says.
+    ``lock`` is another list than Apache Kafka's. Raises UnavailableError if a jar cannot be fetched or is not
+    what the list says.
     """
-    jars = locked()
+    lock = LOCK if lock is None else lock
+    jars = locked(lock)
     CACHE.mkdir(parents=True, exist_ok=True)
     missing = [jar for jar in jars if not (CACHE / jar.name).exists()]
     if missing:
         url = repository()
         with ThreadPoolExecutor(8) as pool:
-            for _ in pool.map(lambda jar: _fetch(jar, url), missing):
+            for _ in pool.map(lambda jar: _fetch(jar, url, lock), missing):
                 pass
     return os.pathsep.join(str(CACHE / jar.name) for jar in jars)
 
 
-def locked() -> list[Jar]:
-    lines = (line.split() for line in LOCK.read_text().splitlines() if line and not line.startswith("#"))
+def locked(lock: Path | None = None) -> list[Jar]:
+    text = (LOCK if lock is None else lock).read_text()
+    lines = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
     return [Jar(*coordinates.split(":"), sha256) for coordinates, sha256 in lines]
 
 
@@ -105,7 +108,7 @@ def _mirror() -> str | None:
     return None
 
 
-def _fetch(jar: Jar, url: str) -> None:
+def _fetch(jar: Jar, url: str, lock: Path) -> None:
     data = _local(jar)
     if data is None:
         try:
@@ -114,7 +117,7 @@ def _fetch(jar: Jar, url: str) -> None:
         except (OSError, ValueError) as error:
             raise UnavailableError(f"{jar.name} cannot be fetched from Maven Central: {error}") from error
         if hashlib.sha256(data).hexdigest() != jar.sha256:
-            raise UnavailableError(f"{jar.name} from {url} has not the SHA-256 that {LOCK.name} says")
+            raise UnavailableError(f"{jar.name} from {url} has not the SHA-256 that {lock.name} says")
     with tempfile.NamedTemporaryFile(dir=CACHE, delete=False) as file:
         file.write(data)
     os.replace(file.name, CACHE / jar.name)

@@ -1,19 +1,25 @@
-"""The benchmark: what this project does, beside a plain pyzmq loop or kafka-python doing it in the same run.
+"""The benchmark: what this project does, beside another that does it in the same run.
 
-Values are 100 bytes where a line does not say otherwise, everything is on this machine, and every measurement
-is a fresh process or two (see ``processes.py``). The measurements take turns, `--runs` times; the table shows
-the medians of each line and of its reference, their ratio, and what is wanted.
+That is a plain pyzmq loop, kafka-python or Apache Kafka, and a line says which. Values are 100 bytes where a
+line does not say otherwise, everything is on this machine, and every measurement is a fresh process or two
+(see ``processes.py``). The measurements take turns, `--runs` times; the table shows the medians of each line
+and of its reference, their ratio, and what is wanted.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from statistics import median
 
 from lines import LINES, Line
 from tabulate import tabulate
 from tqdm import tqdm
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from apache.jars import UnavailableError
 
 HEADERS = ["", "this project", "reference", "", "ratio", "wanted", ""]
 
@@ -25,14 +31,20 @@ def main() -> None:
         sys.exit("bench: no line has that in its name; these are: " + "; ".join(line.name for line in LINES))
     figures: dict[Line, list[float]] = {line: [] for line in lines}
     references: dict[Line, list[float]] = {line: [] for line in lines}
+    unavailable: set[str] = set()
     with tqdm(total=options.runs * len(lines), leave=False) as bar:
         for turn in range(options.runs):
             for line in lines:
                 bar.set_description(line.name)
                 figures[line].append(line.measure(turn))
-                if line.reference is not None:
-                    references[line].append(line.reference(turn))
+                try:
+                    if line.reference is not None:
+                        references[line].append(line.reference(turn))
+                except UnavailableError as error:
+                    unavailable.add(str(error))
                 bar.update()
+    for reason in sorted(unavailable):
+        print(f"bench: without Apache Kafka: {reason}", file=sys.stderr)
     rows = [row(line, median(figures[line]), median(references[line] or [0.0])) for line in lines]
     style = "github" if options.markdown else "simple"
     alignment = ["left", "right", "right", "left", "right", "right", "left"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from facade_loads import Load, by_kafka_python, group, in_process, listening_broker, paced_latency, throughput
-from line import Figure, Line, measurement, milliseconds, pick, rate
+from line import Figure, Line, measurement, milliseconds, pick, rate, reference_measurement
 
 BESIDE = "kafka-python over TCP"
 
@@ -15,7 +15,7 @@ def _both(
 ) -> list[list[Figure]]:
     """Figures of the load by ours and by kafka-python, one pair for each that the load returns."""
     here = measurement(partial(in_process, load, partitions=partitions, **ours))
-    there = measurement(
+    there = reference_measurement(
         partial(by_kafka_python, load=load, **theirs), partial(listening_broker, partitions=partitions)
     )
     return [[pick(here, position), pick(there, position)] for position in range(3)]

@@ -8,8 +8,11 @@ import disk_log
 import embedded_broker
 import kafka_python
 from facade_lines import FACADE_LINES
-from line import Figure, Line, measurement, megabytes, milliseconds, pick, rate
+from line import Figure, Line, measurement, megabytes, milliseconds, pick, rate, reference_measurement
 from native_lines import NATIVE_LINES
+from overlay_lines import OVERLAY_LINES
+from zmtp_lines import ZMTP_LINES
+from zper_lines import ZPER_LINES
 
 RECORDS = 300_000  # through the embedded broker
 REFERENCE_RECORDS = 100_000  # through kafka-python; the mock broker drops what is above 5 MiB in a partition
@@ -17,14 +20,14 @@ ROUND_TRIPS = 1000
 REFERENCE_ROUND_TRIPS = 100
 
 latencies = measurement(partial(embedded_broker.latency, count=ROUND_TRIPS))
-reference_latencies = measurement(
+reference_latencies = reference_measurement(
     partial(kafka_python.latency, count=REFERENCE_ROUND_TRIPS), kafka_python.mock_broker
 )
 
 
 def reference_iteration(group: str | None) -> Figure:
     return pick(
-        measurement(
+        reference_measurement(
             partial(kafka_python.iterate, count=REFERENCE_RECORDS, group=group),
             partial(kafka_python.mock_broker, records=REFERENCE_RECORDS),
         )
@@ -36,11 +39,17 @@ large_log = measurement(disk_log.large)
 
 LINES = [
     *NATIVE_LINES,
+    *OVERLAY_LINES,
+    *ZMTP_LINES,
     Line(
         "KafkaProducer.send, flushed",
         rate,
         pick(measurement(partial(embedded_broker.send, count=RECORDS))),
-        pick(measurement(partial(kafka_python.send, count=REFERENCE_RECORDS), kafka_python.mock_broker)),
+        pick(
+            reference_measurement(
+                partial(kafka_python.send, count=REFERENCE_RECORDS), kafka_python.mock_broker
+            )
+        ),
         "kafka-python, mock broker",
         least_ratio=5,
     ),
@@ -84,11 +93,12 @@ LINES = [
         most=0.02,
     ),
     *FACADE_LINES,
+    *ZPER_LINES,
     Line(
         "import, Broker() up, first record consumed",
         milliseconds,
         pick(measurement(embedded_broker.first_record)),
-        pick(measurement(kafka_python.first_record, kafka_python.mock_broker)),
+        pick(reference_measurement(kafka_python.first_record, kafka_python.mock_broker)),
         "kafka-python, mock broker running",
         most=0.5,
     ),

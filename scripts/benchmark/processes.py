@@ -26,8 +26,14 @@ class MeasurementError(Exception):
     """A program of a measurement failed; its traceback is the message."""
 
 
-def run(*programs: Callable[..., Figures]) -> Figures:
+class StoodStillError(MeasurementError):
+    """Nothing was heard of a measurement for too long."""
+
+
+def run(*programs: Callable[..., Figures], seconds: float = SECONDS) -> Figures:
     """The figures that the programs return, each run in a process of its own, all at the same time.
+
+    Raises MeasurementError if one fails, or if nothing is heard of them for so many seconds.
 
     One program is called without arguments. Two programs are called with the two ends of a pipe, over which
     they agree on addresses and on when to begin and to stop.
@@ -44,19 +50,19 @@ def run(*programs: Callable[..., Figures]) -> Figures:
         results.append(ours)
         processes.append(process)
     try:
-        return _collect(results)
+        return _collect(results, seconds)
     finally:
         for process in processes:
             process.kill()  # it has reported its figures, or waits for a process that failed
             process.join()
 
 
-def _collect(results: list[Connection]) -> Figures:
+def _collect(results: list[Connection], seconds: float) -> Figures:
     figures: dict[Connection, Figures] = {}
     while len(figures) < len(results):
-        ready = wait([result for result in results if result not in figures], timeout=SECONDS)
+        ready = wait([result for result in results if result not in figures], timeout=seconds)
         if not ready:
-            raise MeasurementError(f"a measurement took more than {SECONDS} s")
+            raise StoodStillError(f"a measurement took more than {seconds:g} s")
         for result in ready:
             assert isinstance(result, Connection)
             try:

@@ -78,7 +78,7 @@ def checksum(
     end: int,
     read: Callable[[int], object] = lambda count: None,
 ) -> Sum:
-    """Of the committed records of a partition from one offset to another."""
+    """Number and checksum of the committed records of a partition between two offsets."""
     count, digest, position, attempts = 0, hashlib.blake2b(digest_size=16), start, 0
     while position < end:
         before = position

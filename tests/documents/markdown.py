@@ -6,7 +6,9 @@ A comment in front of a code block says how the block is run, where that is not 
     <!-- run as a test -->              with pytest
     <!-- run with a broker -->          at the address that the block names, 127.0.0.1:9092
     <!-- run with a tower -->           at the addresses of the C daemon, ports 5556 and 5557 on loopback
+    <!-- run with ZPER -->              with a server at the addresses of ZPER, ports 5555 to 5559 on loopback
     <!-- run with Spark -->             in the session of tests/spark
+    <!-- run with JeroMQ -->            by tests/zper/foreign
     <!-- run after the block above -->  in the same process, behind it
     <!-- run until: TEXT -->            and then Ctrl-C, because it does not end by itself
     <!-- run instead: COMMAND -->       something smaller

@@ -21,10 +21,25 @@ from documents.markdown import ROOT, Block, blocks
 
 from dafka import Tower
 from dafka.testing import TestBroker
+from dafka.zper import ZperOptions
 
 SECONDS = 50.0
 BROKER = re.compile(r"\b(127\.0\.0\.1|localhost|kafka\.example):9092\b")
 TOWER = ("tcp://127.0.0.1:5556", "tcp://127.0.0.1:5557")
+ZPER = {
+    role: f"tcp://127.0.0.1:{port}"
+    for port, role in enumerate(("writer", "reader", "ack", "relay", "controller"), 5555)
+}
+ZPER_DOCUMENT = ROOT / "dafka" / "zper" / "README.md"  # two of these ports are those of a tower elsewhere
+ZPER_COMMANDS = {
+    "produce": "writer",
+    "fetch": "reader",
+    "offsets": "reader",
+    "count": "reader",
+    "acks": "ack",
+    "relay": "relay",
+    "nodes": "controller",
+}
 OPTIONAL = ("kcat",)  # what only some machines have
 
 # So that a block finds its commands, whatever Python the tests run with.
@@ -37,9 +52,6 @@ _COMMANDS = {
 
 def run(block: Block, folder: Path) -> None:
     """Run a block as its directives say; raises AssertionError with what it printed."""
-    for other in blocks(block.document):
-        if name := other.told("kept as"):
-            (folder / name).write_text(_source(other))
     with ExitStack() as stack:
         _Run(block, folder, stack).run()
 
@@ -65,8 +77,20 @@ class _Run:
             self._names = dict(zip(TOWER, tower.addresses, strict=True))
         else:
             self._names = {name: f"tcp://127.0.0.1:{_free_port()}" for name in TOWER}
+        if block.document == ZPER_DOCUMENT:
+            self._names = dict(zip(ZPER.values(), self._zper(stack), strict=True))
+
+    def _zper(self, stack: ExitStack) -> list[str]:
+        """The addresses of ZPER's servers, in the order of ZPER."""
+        if self._block.told("run with ZPER") is None:
+            return [f"tcp://127.0.0.1:{_free_port()}" for _ in ZPER]
+        broker = stack.enter_context(TestBroker(listen=self._broker, zper=ZperOptions()))
+        return [broker.zper.addresses[role] for role in ZPER]
 
     def run(self) -> None:
+        for other in blocks(self._block.document):
+            if name := other.told("kept as"):
+                (self._folder / name).write_text(self._here(_source(other)))
         run = {"python": self._python, "sh": self._shell, "console": self._console}[self._block.language]
         run()
 
@@ -154,6 +178,7 @@ class _Run:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("DAFKA_")}
         return {
             **environment,
+            **self._zper_clients(),
             "HOME": str(self._folder),
             "PATH": os.pathsep.join([str(commands), environment["PATH"]]),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
@@ -161,6 +186,13 @@ class _Run:
             "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": "ignore::DeprecationWarning",
+        }
+
+    def _zper_clients(self) -> dict[str, str]:
+        """Variables with which ZPER's clients in the terminal go to the addresses of this run."""
+        here = {role: self._names.get(address, address) for role, address in ZPER.items()}
+        return {
+            f"DAFKA_ZPER_{command.upper()}_ADDRESS": here[role] for command, role in ZPER_COMMANDS.items()
         }
 
 

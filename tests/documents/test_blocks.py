@@ -13,14 +13,14 @@ BLOCKS = [block for document in documents() for block in blocks(document)]
 NOT_RUN = 12  # blocks; a further one is a decision
 
 DIRECTIVES = re.compile(
-    r"not run: |run as a test$|run with a (broker|tower)$|run with Spark$|run after the block above$|"
-    r"run until: |run instead: |kept as |before:"
+    r"not run: |run as a test$|run with a (broker|tower)$|run with (Spark|JeroMQ|ZPER)$|"
+    r"run after the block above$|run until: |run instead: |kept as |before:"
 )
-LANGUAGES = {"python", "sh", "console", "diff", "text"}
+LANGUAGES = {"python", "sh", "console", "diff", "java", "text"}
 
 
 def is_run(block: Block) -> bool:
-    elsewhere = ("not run", "kept as", "run with Spark")
+    elsewhere = ("not run", "kept as", "run with Spark", "run with JeroMQ")
     return block.language != "text" and all(block.told(one) is None for one in elsewhere)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
-from documents.markdown import ROOT, links
+from documents.markdown import ROOT
 
 from dafka.broker.server.table import BY_KEY
 
@@ -35,12 +34,3 @@ def test_figures_of_the_top_document_are_those_of_the_whole_tables():
     figures = [one for row in section.split("\n| ")[2:] for one in re.findall(r"\d[\d ]*(?:\.\d+)?", row)]
     assert len(figures) > 30
     assert [one for one in figures if one.strip() not in tables] == []
-
-
-def test_large_folders_have_a_reason():
-    code = (path for top in ("dafka", "compat") for path in (ROOT / top).rglob("*.py"))
-    modules = Counter(path.parent for path in code if path.name != "__init__.py")
-    house = ROOT / "dafka" / "README.md"
-    reasons = re.search(r"^## Large folders\n.*", house.read_text(), re.MULTILINE | re.DOTALL)[0]
-    explained = {house.parent / link for link in links(house) if f"- [{link}]({link}): " in reasons}
-    assert {folder for folder, count in modules.items() if count > 15} == explained

@@ -16,12 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from dafka import Broker
-from dafka.protocol.batch import read_header
-from dafka.protocol.batch_control import encode_marker
-from dafka.protocol.batch_reader import decode_batch
-from dafka.protocol.batch_writer import encode_batch
-from scripts.migrating.batches import committed, piece
-from scripts.migrating.checkpoint import Checkpoint, Progress
+from scripts.migrating import servers
 from scripts.migrating.errors import MigrationError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -338,7 +333,6 @@ def test_a_checkpoint_of_another_migration_is_refused(source: str, destination: 
     ("arguments", "words"),
     [
         (["nowhere", "data"], "neither HOST:PORT nor a folder"),
-        (["127.0.0.1:1", "data"], "no broker answers"),
         (["{source}", "data", "--topic", "no-such"], "has no topic no-such"),
         (["{source}", "{source}"], "the same cluster"),
         (["{source}", "data", "--checkpoint", "/"], "in use, or cannot be written"),
@@ -350,6 +344,12 @@ def test_what_cannot_be_done_is_said_in_one_line(
     printed = migrate(tmp_path, *(each.format(source=source) for each in arguments), status=1)
     (line,) = printed.splitlines()
     assert words in line
+
+
+def test_a_broker_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "CONNECT_SECONDS", 0.3)
+    with pytest.raises(MigrationError, match=r"no broker answers within 0\.3 s at 127\.0\.0\.1:1"):
+        servers.opened("127.0.0.1:1").__enter__()
 
 
 @pytest.mark.skipif(not os.environ.get(LONG), reason=f"starts Apache Kafka; set {LONG}=1")
@@ -375,82 +375,3 @@ def test_from_apache_kafka_and_back(tmp_path: Path) -> None:
     finally:
         for node in nodes:
             node.communicate(timeout=SECONDS)
-
-
-# -- what is decided about a batch --------------------------------------------------------------
-
-
-def batch(base_offset: int, count: int, **options: int) -> bytes:
-    records = [(1000 + number, b"k", b"%d" % (base_offset + number), []) for number in range(count)]
-    return encode_batch(records, base_offset=base_offset, **options)  # type: ignore[arg-type]
-
-
-def test_a_whole_batch_goes_as_it_is() -> None:
-    whole = batch(5, 10)
-    found = piece(whole, read_header(whole), 5, 15)
-    assert found is not None and found.batch is whole and list(found.offsets) == list(range(5, 15))
-
-
-@pytest.mark.parametrize(("start", "end"), [(7, 15), (5, 12), (7, 12)])
-def test_of_a_batch_that_is_wanted_in_part_only_that_part_goes(start: int, end: int) -> None:
-    whole = batch(5, 10)
-    found = piece(whole, read_header(whole), start, end)
-    assert found is not None and list(found.offsets) == list(range(start, end))
-    assert decode_batch(found.batch).values == [b"%d" % offset for offset in range(start, end)]
-    assert piece(whole, read_header(whole), 15, 20) is None
-
-
-def test_timestamps_of_a_broker_stay_what_they_are() -> None:
-    stamped = batch(0, 3, timestamp_type=1)
-    found = piece(stamped, read_header(stamped), 0, 3)
-    assert found is not None and read_header(found.batch).timestamp_type == 0
-    assert decode_batch(found.batch).timestamps == decode_batch(stamped).timestamps
-
-
-def test_markers_and_aborted_batches_are_left_out() -> None:
-    from dafka.protocol.batch import with_offset, with_producer
-
-    def transactional(base_offset: int, producer: int) -> bytes:
-        return with_producer(batch(base_offset, 2), producer, 0, 0, transactional=True)
-
-    def marker(base_offset: int, producer: int, commit: bool) -> bytes:
-        return with_offset(encode_marker(0, producer, 0, commit=commit), base_offset)
-
-    batches = [
-        transactional(0, 1),  # aborted
-        batch(2, 2),
-        marker(4, 1, False),
-        transactional(5, 1),  # committed: the next transaction of the same producer
-        transactional(7, 2),
-        marker(9, 1, True),
-        marker(10, 2, True),
-    ]
-    kept = [header.base_offset for header, one in committed(batches, [(1, 0)]) if one is not None]
-    assert kept == [2, 5, 7]
-
-
-def test_positions_are_translated_over_gaps() -> None:
-    progress = Progress("t", 0, source_start=10, destination_start=0, source=40, destination=22)
-    progress.place(10, 0)
-    progress.place(20, 8)  # two offsets are not there: 8 records came from 10 to 19
-    progress.place(30, 16)
-    wanted = {5: 0, 10: 0, 17: 7, 18: 8, 19: 8, 20: 8, 27: 15, 29: 16, 30: 16, 36: 22, 40: 22, 99: 22}
-    assert {source: progress.translate(source) for source in wanted} == wanted
-
-
-def test_a_checkpoint_knows_what_was_sent_and_not_answered(tmp_path: Path) -> None:
-    path = str(tmp_path / "checkpoint")
-    checkpoint = Checkpoint(path, "a", "b")
-    progress = Progress("t", 0, 0, 0, 100, 90, 7, 0, 0)
-    progress.place(60, 50)
-    progress.planned = [(95, 105), (99, 112)]
-    progress.place(107, 95)
-    checkpoint.save([progress])
-    with pytest.raises(MigrationError, match="in use"):
-        Checkpoint(path, "a", "b")
-    checkpoint.close()
-
-    found = Checkpoint(path, "a", "b").partitions()["t", 0]
-    assert not found.catch_up(97)
-    assert found.catch_up(95)
-    assert (found.source, found.destination, found.shifts) == (105, 95, [(60, 50)])

@@ -213,9 +213,7 @@ def test_a_source_that_is_not_python_is_an_error_with_its_line():
 
 
 def test_names_stay_bound_to_what_they_were_bound_to():
-    source = (
-        "import json, kafka\nimport kafka.errors\nimport kafka.structs as s\nfrom kafka import KafkaProducer as P\n"
-    )
+    source = "import json, kafka\nimport kafka.errors\nimport kafka.structs as s\nfrom kafka import KafkaProducer as P\n"
     theirs: dict[str, object] = {}
     ours: dict[str, object] = {}
     exec(source, theirs)

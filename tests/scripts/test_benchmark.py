@@ -1,0 +1,107 @@
+"""The benchmark's frame: measurements run in processes of their own, and none of them can hold up a run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from multiprocessing import Pipe
+from pathlib import Path
+
+import pytest
+
+from dafka.testing import TestBroker
+from dafka.zper import ZperOptions
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "benchmark"))
+
+import kafka_tools
+import line
+import processes
+import zper_servers
+
+
+def two() -> processes.Figures:
+    return (1.0, 2.0)
+
+
+def broken() -> processes.Figures:
+    raise ValueError("no such thing")
+
+
+def still() -> processes.Figures:
+    while True:
+        time.sleep(1)
+
+
+def still_at_first(marker: Path) -> processes.Figures:
+    if not marker.exists():
+        marker.touch()
+        still()
+    return (3.0,)
+
+
+def test_the_figures_of_a_program_come_from_a_process_of_its_own() -> None:
+    assert processes.run(two) == (1.0, 2.0)
+
+
+def test_what_goes_wrong_in_the_process_is_the_message_of_the_error() -> None:
+    with pytest.raises(processes.MeasurementError, match="no such thing"):
+        processes.run(broken)
+
+
+def test_a_measurement_that_stands_still_is_given_up() -> None:
+    with pytest.raises(processes.StoodStillError, match=r"more than 0\.2 s"):
+        processes.run(still, seconds=0.2)
+
+
+def test_a_reference_that_stands_still_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(line, "REFERENCE_SECONDS", 5)
+    figures = line.reference_measurement(partial(still_at_first, tmp_path / "begun"))
+    assert figures(0) == (3.0,)
+    assert "kafka-python stands still" in capsys.readouterr().err
+
+
+def test_the_figure_of_apache_kafkas_producer_is_the_one_behind_its_warm_up() -> None:
+    printed = """Warmup first 20 records. Steady state results will print after the complete test summary.
+100 records sent, 73313.782991 records/sec (6.99 MB/sec), 185.06 ms avg latency, 432.00 ms max latency.
+80 steady state records sent, 112834.978843 records/sec (10.76 MB/sec), 215.11 ms avg latency.
+"""
+    assert kafka_tools.steady_rate(printed) == 112834.978843
+    with pytest.raises(processes.MeasurementError, match="no figure: 100 records sent"):
+        kafka_tools.steady_rate("100 records sent, 73313.782991 records/sec")
+
+
+def test_the_figure_of_apache_kafkas_consumer_leaves_out_its_joining() -> None:
+    printed = """start.time, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec
+2026-11-22 11:48:47:209, 23408.2397, 3970, 302, 31.5786, 331125.8278
+"""
+    assert kafka_tools.fetch_rate(printed) == 331125.8278
+    with pytest.raises(processes.MeasurementError, match="no figure"):
+        kafka_tools.fetch_rate("WARN the time limit came first")
+
+
+def test_without_apache_kafka_there_is_a_reason_instead_of_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    kafka_tools._missing.cache_clear()
+    with pytest.raises(kafka_tools.UnavailableError, match="there is no Java here"):
+        kafka_tools.tools_measurement(count=1, size=1)(0)
+    kafka_tools._missing.cache_clear()
+
+
+@pytest.mark.parametrize("size", [100, 1000])
+def test_the_client_that_has_its_frames_ready_writes_messages_of_that_size(size: int) -> None:
+    count = 2 * zper_servers.ENCODED
+    ours, theirs = Pipe()
+    with TestBroker(zper=ZperOptions()) as broker, ThreadPoolExecutor(1) as pool:
+        client = pool.submit(zper_servers.write_encoded, theirs, count=count, size=size)
+        try:
+            ours.send(broker.zper.writer_address)
+            records = broker.wait_for_records(zper_servers.TOPIC, count)
+        finally:
+            ours.send("done")
+        client.result(10)
+    assert [record.value for record in records] == [bytes(size)] * count
