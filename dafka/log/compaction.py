@@ -39,6 +39,7 @@ from dafka.log.errors import StaleRewriteError
 from dafka.log.filtering import Filtered, filter_chunk, newest_offsets
 from dafka.log.limits import COMPACTED_BYTES, COMPACTION_GAP, COMPACTION_KEYS, COMPACTION_SECTIONS
 from dafka.log.log import Log, TableValues
+from dafka.log.newest import NewestOffsets
 from dafka.log.partition import LogPartition
 from dafka.log.table import COMPACTION_TABLE
 
@@ -176,7 +177,7 @@ class _Compaction:
             horizon = self._horizon(state)
             if clean >= end and not (first_pass and horizon):
                 return
-            newest: dict[bytes, int] = {}
+            newest = NewestOffsets()
             self._mapped, self._readable = clean, True
             yield from self._map(clean, end, newest)
             mapped, readable = self._mapped, self._readable
@@ -204,7 +205,7 @@ class _Compaction:
                 horizon = sequence
         return horizon
 
-    def _map(self, cursor: int, end: int, newest: dict[bytes, int]) -> Iterator[Compacted]:
+    def _map(self, cursor: int, end: int, newest: NewestOffsets) -> Iterator[Compacted]:
         """Fill ``newest`` and note how far it is filled."""
         while cursor < end and len(newest) < self._max_keys and not self._partition.dropped:
             key = self._key_at(cursor)
@@ -218,13 +219,13 @@ class _Compaction:
                 self._readable = False
             else:
                 offsets, whole = found
-                newest.update(offsets)
+                self._run(newest.update, offsets)
                 self._readable = self._readable and whole
             self._mapped = cursor = min(key.next, end)
             yield self._done
 
     def _rewrite(
-        self, end: int, newest: dict[bytes, int], horizon: int, tombstones: dict[int, int]
+        self, end: int, newest: NewestOffsets, horizon: int, tombstones: dict[int, int]
     ) -> Iterator[Compacted]:
         """Leave out what is overtaken below ``end``; notes how many tombstones stay, by their sequences."""
         group: list[Filtered] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import compress as selected
+from operator import ge
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -12,6 +13,7 @@ from crc32c import crc32c
 from dafka.log.chunk import Chunk, ChunkKey
 from dafka.log.errors import DamagedError
 from dafka.log.log import Log
+from dafka.log.newest import NewestOffsets
 from dafka.log.partition import LogPartition
 from dafka.protocol.batch import (
     COMPRESSION_MASK,
@@ -75,7 +77,7 @@ def filter_chunk(
     log: Log,
     partition: LogPartition,
     key: ChunkKey,
-    newest: dict[bytes, int],
+    newest: NewestOffsets,
     end: int,
     horizon: int,
     aborted: Sequence[tuple[int, int, int]],
@@ -106,14 +108,13 @@ def filter_chunk(
             contents.append(content)
             unreadable = True
             continue
-        get = newest.get
         keys, offsets, values = _names(columns.keys), columns.offsets, columns.values
         times = columns.timestamps
         if min(times) < -(2**63) or max(times) >= 2**63:  # no header holds the largest of those that stay
             contents.append(content)
             unreadable = True
             continue
-        keep = [offset >= get(name, -1) for name, offset in zip(keys, offsets, strict=True)]
+        keep = list(map(ge, offsets, newest.of(keys)))
         if None in values:
             gone = [value is None and name is not _NO_KEY for value, name in zip(values, keys, strict=True)]
             if sequence < horizon:
