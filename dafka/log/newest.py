@@ -1,9 +1,9 @@
 """The newest offset of each key, for millions of keys in little memory: what a pass of compaction notes.
 
-The first names lie in a dictionary. Those that come when it is full lie, as fingerprints of 128 bits, in hash
-tables made of arrays of machine integers: 36 to 72 octets a key, where an entry of a dictionary takes over 150.
-A fingerprint is Python's own keyed hash (SipHash, PEP 456) of the name, twice, the second time with random
-octets before it: nobody can choose names of records that are taken for others.
+The first names lie in a dictionary. Those that come when it is full lie, as fingerprints of 128 bits, in
+hash tables made of arrays of machine integers: 36 to 72 octets a key, where an entry of a dictionary takes
+over 150. A fingerprint is Python's own keyed hash (SipHash, PEP 456) of the name, twice, the second time with
+random octets before it: nobody can choose names of records that are taken for others.
 """
 
 from __future__ import annotations
