@@ -17,6 +17,7 @@ VALUES = "an interface, and the plain values of its calls"
 NO_TEST = {
     "limits.py": "constants, each of which is tested where it holds",
     "errors.py": "classes of errors, each of which is tested where it is raised",
+    "compat/broker/_values/valued.py": "what the classes of values share, each of which is tested",
     "compat/kafka/consumer/_membership.py": "an interface",
     "dafka/broker/interface/admin.py": VALUES,
     "dafka/broker/interface/front_end.py": "an interface",
@@ -69,8 +70,16 @@ def modules() -> tuple[str, ...]:
 def own_test(module: str) -> Path:
     """Of dafka/log/space.py tests/log/test_space.py, of compat/kafka/_calls.py tests/compat/test_calls.py."""
     path = Path(module)
-    above = path.parts[1:-1] if path.parts[0] == "dafka" else (path.parts[0], *path.parts[2:-1])
-    return ROOT.joinpath("tests", *above, f"test_{path.stem.lstrip('_')}.py")
+    match path.parts[:-1]:
+        case ("dafka", *above):
+            pass
+        case ("compat", "kafka", *further):
+            above = ["compat", *further]
+        case (*above,):
+            pass
+    return ROOT.joinpath(
+        "tests", *[folder.lstrip("_") for folder in above], f"test_{path.stem.lstrip('_')}.py"
+    )
 
 
 def test_a_module_has_a_test_file_of_its_name_or_a_reason():

@@ -1,0 +1,30 @@
+"""What an endpoint is configured with."""
+
+from __future__ import annotations
+
+
+class BrokerOptions:
+    """Options of an endpoint; see compat/README.md for the ones that change nothing here."""
+
+    def __init__(self) -> None:
+        self.disable_ssl = False
+        """Plain TCP. Otherwise TLS, anonymous unless the configuration has a certificate."""
+        self.disable_forwarding = False
+        """Nothing is passed on between peers."""
+        self.ignore_broker_conf = False
+        self.use_real_time = True
+
+
+class Configuration:
+    """Options, and files of PEM for TLS. With any of them both ends have to show a certificate."""
+
+    def __init__(self, options: BrokerOptions | None = None) -> None:
+        if options is not None and not isinstance(options, BrokerOptions):
+            raise TypeError(f"a Configuration is made of BrokerOptions, not of {type(options).__name__}")
+        self._options = BrokerOptions() if options is None else options
+        self.openssl_cafile = ""
+        self.openssl_capath = ""
+        self.openssl_certificate = ""
+        self.openssl_key = ""
+        self.openssl_passphrase = ""
+        self.max_threads = 0
