@@ -1,6 +1,78 @@
-"""Zeek Broker's peers and routing: state machines without I/O.
+"""Zeek Broker's overlay: endpoints that peer with whom they like, publish, subscribe and share data stores.
 
-Inputs are method calls that carry the time (``now``, float seconds of any monotonic clock) where time
-matters; outputs are lists of small values that the caller carries out. Ids of endpoints are 16 octets, topics
-and prefixes are ``bytes``, because prefixes match by octets.
+:class:`Endpoint` is what a program uses. Below it are state machines without I/O (``role.py`` and what it is
+made of): inputs are method calls that carry the time (``now``, float seconds of any monotonic clock) where
+time matters; outputs are lists of small values that the caller carries out. There, ids of endpoints are 16
+octets, topics and prefixes are ``bytes``, because prefixes match by octets.
+
+The public names are imported on first use (PEP 562): the state machines need neither gevent nor sockets.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dafka.overlay.node.endpoint import Endpoint
+    from dafka.overlay.node.errors import AddressError, Closed, Empty, Overloaded, SlowSubscriber
+    from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
+    from dafka.overlay.node.types import EndpointId, Message, PeerInfo
+    from dafka.overlay.peering.statuses import EndpointInfo, Error, NetworkInfo, Status
+    from dafka.overlay.wire.codes import ErrorCode, StatusCode
+    from dafka.overlay.wire.zeek import Event
+
+_HOMES = {
+    "AddressError": "dafka.overlay.node.errors",
+    "Closed": "dafka.overlay.node.errors",
+    "Empty": "dafka.overlay.node.errors",
+    "Endpoint": "dafka.overlay.node.endpoint",
+    "EndpointId": "dafka.overlay.node.types",
+    "EndpointInfo": "dafka.overlay.peering.statuses",
+    "Error": "dafka.overlay.peering.statuses",
+    "ErrorCode": "dafka.overlay.wire.codes",
+    "Event": "dafka.overlay.wire.zeek",
+    "Message": "dafka.overlay.node.types",
+    "NetworkInfo": "dafka.overlay.peering.statuses",
+    "Overloaded": "dafka.overlay.node.errors",
+    "PeerInfo": "dafka.overlay.node.types",
+    "SlowSubscriber": "dafka.overlay.node.errors",
+    "Status": "dafka.overlay.peering.statuses",
+    "StatusCode": "dafka.overlay.wire.codes",
+    "StatusSubscriber": "dafka.overlay.node.subscriber",
+    "Subscriber": "dafka.overlay.node.subscriber",
+}
+
+__all__ = [
+    "AddressError",
+    "Closed",
+    "Empty",
+    "Endpoint",
+    "EndpointId",
+    "EndpointInfo",
+    "Error",
+    "ErrorCode",
+    "Event",
+    "Message",
+    "NetworkInfo",
+    "Overloaded",
+    "PeerInfo",
+    "SlowSubscriber",
+    "Status",
+    "StatusCode",
+    "StatusSubscriber",
+    "Subscriber",
+]
+
+
+def __getattr__(name: str) -> object:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

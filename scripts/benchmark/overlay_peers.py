@@ -7,8 +7,8 @@ from time import perf_counter
 
 from processes import Figures
 
-from dafka.overlay.endpoint import Endpoint
 from dafka.overlay.peering.outputs import Send
+from dafka.overlay.role import EndpointRole
 from dafka.overlay.wire.frames import FrameReader, frame
 
 MESSAGES = 100_000
@@ -48,9 +48,9 @@ def rates() -> Figures:
     return tuple(MESSAGES / seconds for seconds in (published, framed, received, cut))
 
 
-def _peers() -> tuple[Endpoint, Endpoint]:
+def _peers() -> tuple[EndpointRole, EndpointRole]:
     numbers = count(1)
-    ends = [Endpoint(bytes([number]) * 16, 1, lambda: next(numbers)) for number in (1, 2)]
+    ends = [EndpointRole(bytes([number]) * 16, 1, lambda: next(numbers)) for number in (1, 2)]
     ends[1].subscribe([b"/zeek"])
     left = [(end, output) for end in (0, 1) for output in ends[end].connected(0.0, 0, connector=end == 0)]
     reader = [FrameReader(_MOST), FrameReader(_MOST)]

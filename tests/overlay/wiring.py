@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from itertools import count
 
-from dafka.overlay.endpoint import Endpoint, Output, StoreOutput
 from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Send
+from dafka.overlay.role import EndpointRole, Output, StoreOutput
 from dafka.overlay.routing.outputs import Deliver, Discovered, Unreachable
 from dafka.overlay.wire.frames import FrameReader
 
@@ -21,7 +21,7 @@ class Wiring:
     def __init__(self, *names: str, plain: str = "") -> None:
         self.now = 0.0
         self.numbers = count(1)
-        self.endpoints: dict[str, Endpoint] = {}
+        self.endpoints: dict[str, EndpointRole] = {}
         for name in names:
             self.endpoints[name] = self.begin(name, name in plain.split())
         self.got: list[tuple[str, str, bytes, bytes]] = []
@@ -33,12 +33,12 @@ class Wiring:
         self._readers: dict[tuple[str, int], FrameReader] = {}
         self._left: deque[tuple[str, Output]] = deque()
 
-    def __getitem__(self, name: str) -> Endpoint:
+    def __getitem__(self, name: str) -> EndpointRole:
         return self.endpoints[name]
 
-    def begin(self, name: str, plain: bool = False) -> Endpoint:
+    def begin(self, name: str, plain: bool = False) -> EndpointRole:
         versions = (1, 1) if plain else (1, 2)
-        return Endpoint(identity(name), 100, lambda: next(self.numbers), versions)
+        return EndpointRole(identity(name), 100, lambda: next(self.numbers), versions)
 
     def connect(self, *links: str) -> Wiring:
         for link in links:

@@ -198,8 +198,8 @@ class Peerings:
                 case Established():
                     outputs += self._establish(now, connection, step)
                 case Ended(peer, code, description, by_peer):
-                    redundant = by_peer and code == ErrorCode.REDUNDANT_CONNECTION
-                    redundant = redundant and self._has_another(connection, peer)
+                    redundant = code == ErrorCode.REDUNDANT_CONNECTION
+                    redundant = redundant and (not by_peer or self._has_another(connection, peer))
                     outputs.append(Refused(connection.number, peer, code, description, redundant))
                     outputs += self._forget(now, connection)
         return outputs

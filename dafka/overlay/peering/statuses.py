@@ -18,7 +18,7 @@ class NetworkInfo(NamedTuple):
 
     address: str
     port: int
-    retry: int = 0
+    retry: float = 0
 
 
 class EndpointInfo(NamedTuple):
@@ -58,4 +58,4 @@ def _info(info: EndpointInfo) -> Value:
     if info.network is None:
         return endpoint, None, None, None
     address, port, retry = info.network
-    return endpoint, address, Port(port), Count(retry)
+    return endpoint, address, Port(port), Count(int(retry))

@@ -9,6 +9,8 @@ from dafka.protocol.errors import MalformedMessage
 
 LENGTH = struct.Struct(">I")
 
+_length_at = LENGTH.unpack_from
+
 
 def frame(message: bytes) -> bytes:
     """A message with its length."""
@@ -25,24 +27,50 @@ class FrameReader:
         self.limit = limit
         self._octets = b""
         self._position = 0
+        self._partial = bytearray()  # of a message of which more is missing than came at once
+        self._missing = 0
 
     def feed(self, octets: bytes) -> None:
         """Append what has arrived."""
-        self._octets = self._octets[self._position :] + octets
-        self._position = 0
+        if self._missing > len(octets):
+            if not self._partial:
+                self._partial += memoryview(self._octets)[self._position :]
+                self._octets, self._position = b"", 0
+            self._partial += octets
+            self._missing -= len(octets)
+            return
+        if self._partial:
+            self._octets = bytes(self._partial) + octets
+            self._partial = bytearray()
+        else:
+            self._octets = self._octets[self._position :] + octets
+        self._position = self._missing = 0
 
-    def messages(self) -> Iterator[bytes]:
-        """The messages that are complete, each once.
+    def take(self, most: int) -> list[bytes]:
+        """The next messages that are complete, at most so many.
 
         Raises :class:`MalformedMessage` for one that is empty or longer than the limit, as soon as its length
-        is known; nothing can be read behind it.
+        is known and those before it are taken; nothing can be read behind it.
         """
-        while len(self._octets) - self._position >= LENGTH.size:
-            (length,) = LENGTH.unpack_from(self._octets, self._position)
+        octets, position = self._octets, self._position
+        messages: list[bytes] = []
+        last = len(octets) - LENGTH.size
+        while position <= last and len(messages) < most:
+            (length,) = _length_at(octets, position)
             if not 0 < length <= self.limit:
+                if messages:
+                    break
                 raise MalformedMessage("frame-length", f"a message of {length} octets, at most {self.limit}")
-            start = self._position + LENGTH.size
-            if len(self._octets) - start < length:
-                return
-            self._position = start + length
-            yield self._octets[start : self._position]
+            end = position + LENGTH.size + length
+            if end > len(octets):
+                self._missing = end - len(octets)
+                break
+            messages.append(octets[position + LENGTH.size : end])
+            position = end
+        self._position = position
+        return messages
+
+    def messages(self) -> Iterator[bytes]:
+        """The messages that are complete, each once. Raises as :meth:`take` does."""
+        while taken := self.take(1):
+            yield taken[0]

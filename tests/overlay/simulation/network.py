@@ -17,8 +17,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from dafka.overlay.core import Core
-from dafka.overlay.endpoint import Endpoint, Output
 from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Refused, Send
+from dafka.overlay.role import EndpointRole, Output
 from dafka.overlay.routing.outputs import Deliver
 from dafka.overlay.stores.content import Content
 from dafka.overlay.stores.outputs import clone_topic, master_topic
@@ -55,7 +55,7 @@ class Node:
         ] = []  # what has arrived while it was stopped
         self.prefixes: tuple[bytes, ...] = ()
         self.changes = 0  # of the prefixes
-        self.endpoint: Endpoint = None  # type: ignore[assignment]
+        self.endpoint: EndpointRole = None  # type: ignore[assignment]
         self.content: Content | None = None  # of the master of the store, which is on a disk
         self.has_clone = False
         self.connections: dict[int, Connection] = {}
@@ -166,7 +166,7 @@ class Network:
         node.received = Counter()
         node.connections = {}
         node.held = []
-        node.endpoint = Endpoint(node.id, int(self.now * 1e6), partial(next, self._numbers))
+        node.endpoint = EndpointRole(node.id, int(self.now * 1e6), partial(next, self._numbers))
         node.endpoint.subscribe(prefixes)
         if node.content is not None:
             node.endpoint.attach_master(STORE, node.content)

@@ -46,7 +46,7 @@ class StoreRefused(DafkaError):
         super().__init__(text)
 
 
-class Endpoint:
+class EndpointRole:
     """The endpoint ``me``. ``time`` begins its logical clock; ``new_number`` names a store object or writer.
 
     Numbers are to differ from those of earlier lives of the same id: 64 random bits will do.

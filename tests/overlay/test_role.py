@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from overlay.wiring import Wiring, identity
 
-from dafka.overlay.endpoint import StoreRefused
+from dafka.overlay.role import StoreRefused
 from dafka.overlay.stores.content import Content
 from dafka.overlay.values import Count, decode
 from dafka.overlay.wire.codes import ErrorCode

@@ -1,0 +1,359 @@
+"""One endpoint on the hub: its role and its connector, with sockets, time and queues.
+
+Everything here belongs to the hub's thread. The role and the connector decide; their outputs are carried out
+in :meth:`Carrier.carry`, in order. Nothing here waits, but for what says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import gevent
+import gevent.event
+
+from dafka.hub.hub import Hub
+from dafka.overlay.connector import Connector, Open
+from dafka.overlay.connector import Output as ConnectorOutput
+from dafka.overlay.limits import TICK_SECONDS
+from dafka.overlay.node import dialling, limits
+from dafka.overlay.node.errors import Closed
+from dafka.overlay.node.link import Link
+from dafka.overlay.node.pending import Pending
+from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
+from dafka.overlay.node.subscribers import Subscribers
+from dafka.overlay.node.types import EndpointId, PeerInfo, format_address
+from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Refused, Send
+from dafka.overlay.peering.statuses import (
+    ERRORS,
+    STATUSES,
+    NetworkInfo,
+    Status,
+    error_value,
+    status_value,
+)
+from dafka.overlay.role import EndpointRole, Output, StoreOutput
+from dafka.overlay.routing.outputs import Deliver, Discovered, Unreachable
+from dafka.overlay.values import encode
+from dafka.protocol.errors import MalformedMessage
+from dafka.sockets import listening
+from dafka.sockets.outbox import Queued
+
+log = logging.getLogger(__name__)
+
+Where = tuple[str, int]
+
+
+class Carrier:
+    """The endpoint ``me``."""
+
+    def __init__(self, hub: Hub, me: bytes, versions: tuple[int, int]) -> None:
+        self.hub = hub
+        self.me = me
+        self.role = EndpointRole(me, time.time_ns() // 1000, lambda: secrets.randbits(63), versions)
+        self.subscribers = Subscribers()
+        self.pending = Pending(hub, self._publish_pending)
+        self._statuses: list[StatusSubscriber] = []
+        self.store_listeners: list[Callable[[StoreOutput], None]] = []
+        """Called with what happens to stores."""
+        self._connector = Connector()
+        self._queued = Queued(hub.turns)
+        self._links: dict[int, Link] = {}
+        self._peers: dict[bytes, Link] = {}
+        self._numbers = 0
+        self._ports: list[listening.Port] = []
+        self._attempts: dict[Where, list[gevent.event.AsyncResult]] = {}
+        self._forwarded: set[bytes] = set()
+        self._changed = gevent.event.Event()
+        self._up: set[int] = set()  # links whose handshake is over
+        self._dialling: set[gevent.Greenlet] = set()
+        self._is_closed = False
+        self._ticking = hub.keep(self._tick)
+
+    # -- connections --------------------------------------------------------------------------------
+
+    def listen(self, host: str, port: int) -> int:
+        """Accept peers; the port. Raises OSError."""
+        self.check()
+        socket = listening.bind(host, port)
+        opened = listening.Port(self.hub, socket, self._accept)
+        self._ports.append(opened)
+        return opened.address[1]
+
+    @property
+    def addresses(self) -> list[Where]:
+        """Where this endpoint listens."""
+        return [port.address for port in self._ports]
+
+    def peer(self, address: NetworkInfo, wait: bool, timeout: float | None) -> bool:
+        """Connect, now and again. ``wait``: until the handshake is over; whether the two are peers then."""
+        self.check()
+        where = address.address, address.port
+        if any(link.is_connector and link.address == where for link in self._peers.values()):
+            self._carry_connector(self._connector.peer(address))
+            return True
+        result = gevent.event.AsyncResult()
+        self._attempts.setdefault(where, []).append(result)
+        self._carry_connector(self._connector.peer(address))
+        if not wait:
+            self._attempts[where].remove(result)
+            return False
+        try:
+            return bool(result.get(timeout=timeout))
+        except gevent.Timeout:
+            return False
+        finally:
+            waiting = self._attempts.get(where, [])
+            if result in waiting:
+                waiting.remove(result)
+
+    def unpeer_address(self, host: str, port: int) -> bool:
+        """Leave the peer at an address, and do not connect to it again; waits for the goodbye."""
+        peer, outputs = self._connector.unpeer(host, port)
+        self._carry_connector(outputs)
+        if peer is None:
+            for link in list(self._links.values()):
+                if link.is_connector and link.address == (host, port) and link.number not in self._up:
+                    self.carry(self.role.disconnected(self.now, link.number))
+            return not outputs
+        return self.unpeer(peer) or not outputs
+
+    def unpeer(self, peer: bytes) -> bool:
+        """Say goodbye to a direct peer, and wait for the end of the connection; whether it was one."""
+        if peer not in self._peers:
+            return False
+        self.carry(self.role.unpeer(self.now, peer))
+        self._wait_until(lambda: peer not in self._peers, limits.UNPEER_SECONDS)
+        return True
+
+    def await_peer(self, peer: bytes, timeout: float | None) -> bool:
+        """Wait until a peer is reachable."""
+        return (
+            self._wait_until(lambda: self._is_closed or self.is_reachable(peer), timeout)
+            and not self._is_closed
+        )
+
+    def peers(self) -> list[PeerInfo]:
+        """Direct peers, addresses that are tried, and those behind other peers."""
+        infos = [
+            PeerInfo(
+                EndpointId(peer),
+                format_address(*link.address),
+                frozenset({"outbound" if link.is_connector else "inbound"}),
+                "peered",
+            )
+            for peer, link in self._peers.items()
+        ]
+        at = {link.address for link in self._peers.values() if link.is_connector}
+        for address in self._connector.addresses:
+            where = address.address, address.port
+            if where not in at:
+                infos.append(PeerInfo(None, format_address(*where), frozenset({"outbound"}), "connecting"))
+        for peer in self.role.core.peer.peers:
+            if peer not in self._peers:
+                infos.append(PeerInfo(EndpointId(peer), None, frozenset({"remote"}), "reachable"))
+        return infos
+
+    def is_reachable(self, peer: bytes) -> bool:
+        return peer in self._peers or peer in self.role.core.peer.flooding.table.peers
+
+    def _wait_until(self, condition: Callable[[], bool], timeout: float | None) -> bool:
+        ends = None if timeout is None else time.monotonic() + timeout
+        while not condition():
+            left = None if ends is None else ends - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            self._changed.clear()
+            self._changed.wait(left)
+        return True
+
+    # -- users --------------------------------------------------------------------------------------
+
+    def announce(self) -> None:
+        """The subscribers, or what is forwarded, have changed."""
+        if not self._is_closed:
+            self.carry(self.role.subscribe([*self._forwarded, *self.subscribers.filter]))
+
+    def add_subscriber(self, subscriber: Subscriber) -> None:
+        self.check()
+        self.subscribers.add(subscriber)
+        self.announce()
+
+    def change_subscriber(self, subscriber: Subscriber) -> None:
+        self.subscribers.change(subscriber)
+        self.announce()
+
+    def add_listener(self, subscriber: StatusSubscriber) -> None:
+        self.check()
+        self._statuses.append(subscriber)
+
+    def remove_listener(self, subscriber: StatusSubscriber) -> None:
+        if subscriber in self._statuses:
+            self._statuses.remove(subscriber)
+
+    def forward(self, prefixes: Iterable[bytes]) -> None:
+        self.check()
+        self._forwarded |= set(prefixes)
+        self.announce()
+
+    def publish_to(self, receiver: bytes, topic: bytes, payload: bytes) -> None:
+        self.check()
+        self.carry(self.role.core.publish_to(receiver, topic, payload))
+
+    def check(self) -> None:
+        """Raises :class:`Closed`."""
+        if self._is_closed:
+            raise Closed("the endpoint was closed")
+
+    @property
+    def now(self) -> float:
+        return time.monotonic()
+
+    def _publish_pending(self) -> None:
+        for topic, payload in self.pending.take():
+            self.subscribers.deliver_own(topic, [payload], self.me)
+            self.carry(self.role.publish(topic, payload))
+
+    # -- outputs ------------------------------------------------------------------------------------
+
+    def carry(self, outputs: Iterable[Output]) -> None:
+        """Carry out what the role asks for."""
+        links = self._links
+        for output in outputs:
+            match output:
+                case Send(number, octets):
+                    if number in links:
+                        links[number].send(octets)
+                case Deliver(publisher, _, topic, payload):
+                    self.subscribers.deliver(topic, [payload], publisher)
+                case Close(number):
+                    link = links.pop(number, None)
+                    if link is not None:
+                        link.finish()
+                case StoreOutput():
+                    for listener in list(self.store_listeners):
+                        listener(output)
+                case _:
+                    self._hear(output)
+
+    def _hear(self, output: Any) -> None:
+        match output:
+            case PeerUp(number, peer):
+                link = self._links[number]
+                link.established()
+                self._peers[peer] = link
+                self._up.add(number)
+                self._resolve(link.address, True)
+            case PeerDown(number, peer):
+                self._peers.pop(peer, None)
+                self._up.discard(number)
+            case Refused(number, _, _, _, redundant):
+                refused = self._links.get(number)
+                if refused is not None and refused.is_connector:
+                    self._resolve(refused.address, redundant)
+            case Discovered() | Unreachable():
+                pass
+        self._carry_connector(self._connector.hear(self.now, output))
+        self._changed.set()
+
+    def _carry_connector(self, outputs: Iterable[ConnectorOutput]) -> None:
+        for output in outputs:
+            if isinstance(output, Open):
+                green = self.hub.spawn(self._dial, output.address)
+                self._dialling.add(green)
+                green.link(self._dialling.discard)
+                continue
+            for subscriber in self._statuses:
+                subscriber.tell(output)
+            if isinstance(output, Status):
+                topic, value = STATUSES, status_value(output)
+            else:
+                topic, value = ERRORS, error_value(output)
+            if self.subscribers.has(topic):
+                self.subscribers.deliver(topic, [encode(value)], self.me)
+
+    def _resolve(self, where: Where, outcome: bool) -> None:
+        for result in self._attempts.pop(where, []):
+            result.set(outcome)
+
+    # -- links --------------------------------------------------------------------------------------
+
+    def _dial(self, address: NetworkInfo) -> None:
+        where = address.address, address.port
+        try:
+            socket = dialling.connect(*where)
+        except OSError as error:
+            log.debug("no connection to %s:%d: %s", *where, error)
+            self._carry_connector(self._connector.failed(self.now, address))
+            if address.retry <= 0:
+                self._resolve(where, False)
+            return
+        if where not in [(one.address, one.port) for one in self._connector.addresses] or self._is_closed:
+            listening.close(socket)  # it was unpeered meanwhile
+            return
+        self._begin(socket, where, address)
+
+    def _accept(self, socket: Any, address: Any) -> None:
+        self._begin(socket, address[:2], None)
+
+    def _begin(self, socket: Any, where: Where, opened: NetworkInfo | None) -> None:
+        self._numbers += 1
+        link = Link(self._numbers, socket, where, opened is not None, self._queued, self.hub.turns, self)
+        self._links[link.number] = link
+        if opened is not None:
+            self._connector.opened(opened, link.number)
+        else:
+            self._connector.accepted(link.number, *where)
+        self.hub.spawn(link.run)
+
+    def began(self, link: Link) -> None:
+        self.carry(self.role.connected(self.now, link.number, link.is_connector))
+
+    def heard(self, link: Link, messages: list[bytes]) -> None:
+        now, number, received = self.now, link.number, self.role.received
+        for message in messages:
+            self.carry(received(now, number, message))
+
+    def malformed(self, link: Link, error: MalformedMessage) -> None:
+        self.carry(self.role.malformed(self.now, link.number, error))
+
+    def ended(self, link: Link) -> None:
+        self.carry(self.role.disconnected(self.now, link.number))
+        self._links.pop(link.number, None)
+
+    # -- time and the end ---------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        while True:
+            gevent.sleep(TICK_SECONDS)
+            now = self.now
+            self.carry(self.role.tick(now))
+            self._carry_connector(self._connector.tick(now))
+
+    def close(self) -> None:
+        """Say goodbye to all peers and close everything; waits for their answers for some seconds."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._publish_pending()
+        error = Closed("the endpoint was closed")
+        self.pending.close(error)
+        for port in self._ports:
+            port.close()
+        self.carry(self.role.shut_down(self.now))
+        self._wait_until(lambda: not self._peers, limits.UNPEER_SECONDS)
+        self._ticking.kill(block=False)
+        for green in list(self._dialling):
+            green.kill(block=False)
+        for link in list(self._links.values()):
+            link.finish()
+        self._links.clear()
+        self.subscribers.shut(error)
+        for subscriber in self._statuses:
+            subscriber.shut(error)
+        for where in list(self._attempts):
+            self._resolve(where, False)
+        self._changed.set()

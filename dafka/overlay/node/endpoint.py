@@ -1,0 +1,238 @@
+"""The endpoint: what one program, or one part of it, shows the overlay. Any thread may use it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dafka.hub.completion import run_to_completion
+from dafka.hub.hub import get_hub
+from dafka.overlay.node import limits
+from dafka.overlay.node.carrier import Carrier
+from dafka.overlay.node.errors import AddressError
+from dafka.overlay.node.stores import Store
+from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
+from dafka.overlay.node.types import EndpointId, PeerInfo, format_address, parse_address
+from dafka.overlay.peering.handshake import VERSIONS
+from dafka.overlay.peering.statuses import Error, Status
+from dafka.overlay.values import Value, encode
+from dafka.overlay.values.containers import octets_of
+from dafka.overlay.wire.zeek import Batch, Event, IdentifierUpdate, LogCreate, LogWrite, ZeekMessage, to_value
+
+Peer = str | bytes
+"""An address (``"host:port"``), or an endpoint's id: its 16 octets, or a UUID's text."""
+
+_ZEEK = (Event, LogCreate, LogWrite, IdentifierUpdate, Batch)
+
+
+class Endpoint:
+    """Peers with other endpoints, publishes, subscribes and has data stores.
+
+    ::
+
+        with Endpoint(listen="127.0.0.1:0", peers=["host:port"]) as endpoint:
+            subscriber = endpoint.subscribe("/zeek/event")
+            endpoint.publish("/topic", ("any", 1, "value"))
+            message = subscriber.get(timeout=10)
+
+    ``listen``: an address to accept peers on, or several. ``peers``: addresses to connect to, again after
+    each disconnect. ``id``: 16 octets or a UUID's text; by default a new one. Raises ValueError for what is
+    no id or address, OSError when it cannot listen.
+    """
+
+    def __init__(
+        self,
+        listen: str | Iterable[str] = (),
+        peers: Iterable[str] = (),
+        *,
+        id: str | bytes | None = None,
+        versions: tuple[int, int] = VERSIONS,
+    ) -> None:
+        self.id = EndpointId.random() if id is None else EndpointId.parse(id)
+        self._hub = get_hub()
+        self._carrier: Carrier = self._hub.run(Carrier, self._hub, bytes(self.id), versions)
+        self._callbacks: StatusSubscriber | None = None
+        try:
+            for address in [listen] if isinstance(listen, str) else listen:
+                self.listen(address)
+            for address in [peers] if isinstance(peers, str) else peers:
+                self.peer_nosync(address)
+        except BaseException:
+            self.close()
+            raise
+
+    # -- peers --------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """The first address that it listens on, ``"host:port"``. Raises ValueError if there is none."""
+        addresses = self._hub.run(lambda: self._carrier.addresses)
+        if not addresses:
+            raise ValueError("this endpoint does not listen")
+        return format_address(*addresses[0])
+
+    def listen(self, address: str = "127.0.0.1:0") -> int:
+        """Accept peers on an address; port 0 is any free one. The port. Raises OSError."""
+        where = parse_address(address)
+        return self._hub.run(self._carrier.listen, where.address, where.port)
+
+    def peer(self, address: str, retry: float = limits.RETRY_SECONDS, timeout: float | None = None) -> bool:
+        """Connect to an endpoint and wait until the two are peers; whether they are.
+
+        It stays connected: a lost connection is made again at once, a failed attempt is repeated after
+        ``retry`` seconds; 0: there is one attempt. False means that the endpoint has refused, that the only
+        attempt has failed, or that ``timeout`` seconds are over; attempts go on unless ``retry`` is 0.
+        """
+        return self._hub.run(self._carrier.peer, parse_address(address, retry), True, timeout)
+
+    def peer_nosync(self, address: str, retry: float = limits.RETRY_SECONDS) -> None:
+        """:meth:`peer` without waiting."""
+        self._hub.run(self._carrier.peer, parse_address(address, retry), False, None)
+
+    def unpeer(self, peer: Peer) -> bool:
+        """Say goodbye to a peer, by its address or id, and do not connect to it again.
+
+        Waits until the connection has ended. False if there was no such peer or address.
+        """
+        try:
+            where = parse_address(peer) if isinstance(peer, str) else None
+        except AddressError:
+            where = None
+        if where is not None:
+            return self._hub.run(self._carrier.unpeer_address, where.address, where.port)
+        return self._hub.run(self._carrier.unpeer, bytes(EndpointId.parse(peer)))
+
+    def peers(self) -> list[PeerInfo]:
+        """All peers: direct ones, addresses that it tries to connect to, and those behind other peers."""
+        return self._hub.run(self._carrier.peers)
+
+    def await_peer(
+        self,
+        id: str | bytes,
+        timeout: float | None = None,
+        callback: Callable[[bool], object] | None = None,
+    ) -> bool:
+        """Wait until a peer is reachable, directly or over others; False after ``timeout`` seconds.
+
+        With a ``callback``: returns whether it is now, and calls it with the outcome in another thread.
+        """
+        peer = bytes(EndpointId.parse(id))
+        if callback is None:
+            return self._hub.run(self._carrier.await_peer, peer, timeout)
+
+        def wait() -> None:
+            callback(self._hub.run(self._carrier.await_peer, peer, timeout))
+
+        threading.Thread(target=wait, name="dafka-await-peer", daemon=True).start()
+        return self._hub.run(self._carrier.is_reachable, peer)
+
+    def statuses(self, errors: bool = True, capacity: int = limits.STATUSES) -> StatusSubscriber:
+        """What happens to peers from now on; the oldest are dropped if nobody gets them."""
+        subscriber = StatusSubscriber(self._hub, errors, capacity, self._forget_statuses)
+        self._hub.run(self._carrier.add_listener, subscriber)
+        return subscriber
+
+    def on_status(self, callback: Callable[[Status | Error], object]) -> None:
+        """Have ``callback(status_or_error)`` called for what happens to peers, in a thread of its own."""
+        subscriber = self.statuses()
+
+        def call() -> None:
+            for news in subscriber:
+                callback(news)
+
+        threading.Thread(target=call, name="dafka-on-status", daemon=True).start()
+
+    # -- messages -----------------------------------------------------------------------------------
+
+    def publish(self, topic: str | bytes, value: Value | ZeekMessage, timeout: float | None = None) -> None:
+        """Send a value to all subscribers of its topic, wherever they are.
+
+        Waits while somebody who gets this topic is too slow, for ``timeout`` seconds at most: then the
+        message is not sent, and :class:`~dafka.overlay.node.errors.Overloaded` is raised. Raises
+        :class:`~dafka.overlay.errors.InvalidValue` for what is no value, ValueError for a topic of more than
+        65 535 octets.
+        """
+        self._carrier.pending.put(_topic(topic), _payload(value), timeout)
+
+    def publish_batch(
+        self, messages: Iterable[tuple[str | bytes, Value | ZeekMessage]], timeout: float | None = None
+    ) -> None:
+        """:meth:`publish` for each ``(topic, value)``; ``timeout`` is for each of them."""
+        for topic, value in messages:
+            self._carrier.pending.put(_topic(topic), _payload(value), timeout)
+
+    def publish_to(self, id: str | bytes, topic: str | bytes, value: Value | ZeekMessage) -> None:
+        """Send a value to one endpoint, whose subscribers of the topic get it; lost if it is unreachable."""
+        receiver = bytes(EndpointId.parse(id))
+        self._hub.run(self._carrier.publish_to, receiver, _topic(topic), _payload(value))
+
+    def subscribe(
+        self,
+        *prefixes: str | bytes,
+        capacity: int = limits.SUBSCRIBER_MESSAGES,
+        overflow: str = "wait",
+        own: bool = False,
+    ) -> Subscriber:
+        """The messages whose topics begin with one of ``prefixes``, from now on.
+
+        ``capacity``: messages that may wait in it. ``overflow`` says what happens beyond:
+        ``wait`` (publishers are slowed down), ``disconnect`` (the subscriber is closed), ``drop_newest``,
+        ``drop_oldest``. ``own``: also what this endpoint publishes.
+        """
+        subscriber = Subscriber(self._hub, prefixes, capacity, overflow, own, self._change)
+        self._hub.run(self._carrier.add_subscriber, subscriber)
+        return subscriber
+
+    def forward(self, prefixes: str | Iterable[str | bytes]) -> None:
+        """Take part in topics without a subscriber: what peers of libbroker publish on them comes here, and
+        goes on to others."""
+        some = [prefixes] if isinstance(prefixes, str) else prefixes
+        self._hub.run(self._carrier.forward, [octets_of(prefix) for prefix in some])
+
+    # -- stores -------------------------------------------------------------------------------------
+
+    def attach_master(self, name: str, backend: Any = None) -> Store:
+        """Raises :class:`~dafka.overlay.role.StoreRefused` if the store has a master already."""
+        self._hub.run(lambda: self._carrier.carry(self._carrier.role.attach_master(name)))
+        return Store(self._carrier, name)
+
+    def attach_clone(self, name: str) -> Store:
+        """A copy of a store, whose master may be any number of hops away."""
+        self._hub.run(lambda: self._carrier.carry(self._carrier.role.attach_clone(name)))
+        return Store(self._carrier, name)
+
+    # -- the end ------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Send what was published, say goodbye to all peers, and close everything.
+
+        Waits for the peers' answers, for some seconds at most. Subscribers can still get what waits for them.
+        """
+        self._hub.run(run_to_completion, self._hub, self._carrier.close)
+
+    def __enter__(self) -> Endpoint:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Endpoint {self.id}>"
+
+    def _change(self, subscriber: Subscriber) -> None:
+        self._hub.run(self._carrier.change_subscriber, subscriber)
+
+    def _forget_statuses(self, subscriber: StatusSubscriber) -> None:
+        self._hub.run(self._carrier.remove_listener, subscriber)
+
+
+def _topic(topic: str | bytes) -> bytes:
+    octets = octets_of(topic)
+    if len(octets) > 0xFFFF:
+        raise ValueError(f"a topic of {len(octets)} octets, at most 65535")
+    return octets
+
+
+def _payload(value: Value | ZeekMessage) -> bytes:
+    return encode(to_value(value) if isinstance(value, _ZEEK) else value)

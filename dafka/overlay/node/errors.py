@@ -1,0 +1,25 @@
+"""What endpoints and subscribers raise."""
+
+from __future__ import annotations
+
+from dafka.protocol.errors import DafkaError
+
+
+class Empty(DafkaError, TimeoutError):
+    """No message came to a subscriber in the time that was given."""
+
+
+class Closed(DafkaError):
+    """An endpoint, a subscriber or a store was used after it was closed."""
+
+
+class SlowSubscriber(DafkaError):
+    """A subscriber with ``overflow="disconnect"`` was closed, because its queue was full."""
+
+
+class Overloaded(DafkaError, TimeoutError):
+    """A message could not be published in the time that was given: somebody who gets it is too slow."""
+
+
+class AddressError(DafkaError, ValueError):
+    """What should be ``"host:port"`` is not."""

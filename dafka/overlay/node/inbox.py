@@ -1,0 +1,207 @@
+"""A bounded queue from the hub to the threads of a program.
+
+The hub puts many items at once and wakes waiting threads once; a thread takes items one by one without a
+call of the hub. What happens when the queue is full is said in advance:
+
+- ``wait``: nothing is lost. The queue may grow by what was under way; whoever sends is to hold back while
+  :attr:`Inbox.is_full`, and is told by ``on_room`` when half of it is free again.
+- ``drop_newest``, ``drop_oldest``: counted in :attr:`Inbox.dropped`.
+- ``disconnect``: the queue takes nothing more; what is in it can still be got, then there is an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+from gevent import monkey
+
+from dafka.hub.hub import Hub, Waiter
+from dafka.overlay.node import limits
+from dafka.overlay.node.errors import Closed, Empty, SlowSubscriber
+from dafka.overlay.node.signal import Signal
+
+T = TypeVar("T")
+
+OVERFLOWS = ("wait", "disconnect", "drop_newest", "drop_oldest")
+
+_allocate_lock = monkey.get_original("_thread", "allocate_lock")
+
+
+class Inbox(Generic[T]):
+    """``capacity``: in items. Sizes of items are given with them."""
+
+    def __init__(self, hub: Hub, capacity: int, overflow: str) -> None:
+        if overflow not in OVERFLOWS:
+            raise ValueError(f"overflow is one of {', '.join(OVERFLOWS)}, not {overflow!r:.100}")
+        if capacity < 1:
+            raise ValueError(f"a queue has room for one message at least, not for {capacity}")
+        self.dropped = 0
+        """Items that found no room."""
+        self.capacity = capacity
+        self.overflow = overflow
+        self.on_room: Callable[[], None] | None = None
+        """Called in the hub once, when a full queue has room again."""
+        self._hub = hub
+        self._items: deque[tuple[int, T]] = deque()
+        self._octets = 0
+        self._lock = _allocate_lock()
+        self._waiting: deque[Waiter] = deque()
+        self._signal: Signal | None = None
+        self._closed: Exception | None = None
+
+    # -- the hub's side -----------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._items) >= self.capacity or self._octets >= limits.SUBSCRIBER_OCTETS
+
+    def put(self, items: Iterable[tuple[int, T]]) -> None:
+        """Items and their sizes, in order. It never waits."""
+        with self._lock:
+            if self._closed is not None:
+                return
+            self._put(items)
+            if self._signal is not None:
+                self._signal.set(bool(self._items) or self._closed is not None)
+        self._wake()
+
+    def _put(self, items: Iterable[tuple[int, T]]) -> None:
+        if self.overflow == "wait":
+            before = len(self._items)
+            self._items.extend(items)
+            for index in range(before - len(self._items), 0):
+                self._octets += self._items[index][0]
+            return
+        for item in items:
+            if self.is_full and self._items:
+                if self.overflow == "disconnect":
+                    self._closed = SlowSubscriber(
+                        f"a subscriber that was {len(self._items)} messages behind was disconnected"
+                    )
+                    return
+                self.dropped += 1
+                if self.overflow == "drop_newest":
+                    continue
+                self._octets -= self._items.popleft()[0]
+            self._items.append(item)
+            self._octets += item[0]
+
+    def shut(self, error: Exception) -> None:
+        """Nothing more is put in; ``error`` is raised when it is empty."""
+        with self._lock:
+            if self._closed is None:
+                self._closed = error
+            if self._signal is not None:
+                self._signal.set(True)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            try:
+                waiter = self._waiting.popleft()
+            except IndexError:
+                return
+            waiter.set()
+
+    # -- any thread ---------------------------------------------------------------------------------
+
+    @property
+    def available(self) -> int:
+        """How many messages can be got without waiting."""
+        return len(self._items)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed is not None
+
+    def fileno(self) -> int:
+        """A descriptor that is readable while messages wait, or after the end; for select and asyncio."""
+        with self._lock:
+            if self._signal is None:
+                self._signal = Signal()
+                self._signal.set(bool(self._items) or self._closed is not None)
+            return self._signal.fileno()
+
+    def _take(self, timeout: float | None = None) -> T:
+        """The next item. Raises :class:`Empty`, :class:`Closed` or :class:`SlowSubscriber`."""
+        deadline = None
+        while True:
+            with self._lock:
+                if self._items:
+                    size, item = self._items.popleft()
+                    self._octets -= size
+                    if self._signal is not None and not self._items and self._closed is None:
+                        self._signal.set(False)
+                    if self.on_room is not None and self._has_room:
+                        self._tell_room()
+                    return item
+                if self._closed is not None:
+                    raise self._closed
+            if timeout is not None:
+                now = time.monotonic()
+                deadline = now + timeout if deadline is None else deadline
+                if now >= deadline:
+                    raise Empty(f"no message within {timeout:g} s")
+            self._wait(None if deadline is None else deadline - now)
+
+    def _take_all(self) -> list[T]:
+        """Everything that waits, without waiting."""
+        with self._lock:
+            items = [item for _, item in self._items]
+            self._items.clear()
+            self._octets = 0
+            if self._signal is not None and self._closed is None:
+                self._signal.set(False)
+            if self.on_room is not None:
+                self._tell_room()
+        if not items and self._closed is not None:
+            raise self._closed
+        return items
+
+    @property
+    def _has_room(self) -> bool:
+        return 2 * len(self._items) <= self.capacity and 2 * self._octets <= limits.SUBSCRIBER_OCTETS
+
+    def _tell_room(self) -> None:
+        call, self.on_room = self.on_room, None
+        assert call is not None
+        self._hub.post(call)
+
+    def _wait(self, timeout: float | None) -> None:
+        waiter = self._hub.waiter()
+        self._waiting.append(waiter)
+        try:
+            if not self._items and self._closed is None:
+                self._hub.check()
+                waiter.wait(timeout)
+        finally:
+            try:
+                self._waiting.remove(waiter)
+            except ValueError:
+                waiter.wait()  # the hub has it in its hands
+            waiter.close()
+
+    def _let_go(self) -> None:
+        """The user closes it."""
+        with self._lock:
+            self._closed = self._closed or Closed("the subscriber was closed")
+            self._items.clear()
+            self._octets = 0
+            if self.on_room is not None:
+                self._tell_room()
+            signal, self._signal = self._signal, None
+        if signal is not None:
+            signal.close()
+        self._wake()
+
+
+def drain(inbox: Inbox[T]) -> Iterator[T]:
+    """The items of an inbox until it is closed."""
+    while True:
+        try:
+            yield inbox._take()
+        except Closed:
+            return

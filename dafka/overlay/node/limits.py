@@ -1,0 +1,35 @@
+"""The bounds of an endpoint that runs: its queues, its sockets, its waiting. Sizes are octets.
+
+Modules read these as ``limits.NAME`` when they need them, so that a test can lower one.
+"""
+
+from __future__ import annotations
+
+SUBSCRIBER_MESSAGES = 1024
+"""Messages that wait at a subscriber, if its user says nothing else."""
+SUBSCRIBER_OCTETS = 16 * 1024 * 1024
+"""Octets that wait at a subscriber, with ITEM_OCTETS for each message. One message may exceed it."""
+ITEM_OCTETS = 128
+"""What a message that waits takes in memory besides its payload."""
+PENDING_MESSAGES = 4096
+"""Messages published by the threads of a program, which the hub has not taken yet."""
+PENDING_OCTETS = 4 * 1024 * 1024
+"""Their octets. One message may exceed it."""
+READ_OCTETS = 128 * 1024
+"""Read at once from a peer."""
+HEARD_MESSAGES = 1000
+"""Handled at once."""
+TURN_SECONDS = 0.005
+"""How long a peer is read in one turn of the hub; the others follow in the next."""
+CONNECT_SECONDS = 10.0
+"""An attempt to connect to one address; the handshake has limits.HANDSHAKE_SECONDS of its own."""
+LINGER_SECONDS = 2.0
+"""How long a connection that is to be closed still sends what was queued, and waits for the other end."""
+UNPEER_SECONDS = 4.0
+"""How long unpeer waits for the end of a connection: a goodbye and its answer."""
+TOPICS = 4096
+"""Topics whose subscribers are kept ready."""
+STATUSES = 1024
+"""Statuses that wait at their subscriber; older ones are dropped."""
+RETRY_SECONDS = 10.0
+"""The interval between attempts to connect to an address, if its user says nothing else."""

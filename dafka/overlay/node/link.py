@@ -1,0 +1,166 @@
+"""A TCP connection to a peer: a green thread reads it and cuts what comes, a queue holds what is sent."""
+
+from __future__ import annotations
+
+import socket as sockets
+from contextlib import suppress
+from typing import Any, Protocol
+
+import gevent
+
+from dafka.hub.turns import Pace, TurnGauge
+from dafka.overlay.limits import HANDSHAKE_OCTETS, MESSAGE_OCTETS
+from dafka.overlay.node import limits
+from dafka.overlay.wire.frames import FrameReader
+from dafka.protocol.errors import MalformedMessage
+from dafka.sockets import listening
+from dafka.sockets.outbox import Outbox, Queued
+
+
+class Carrier(Protocol):
+    """Who has links."""
+
+    def began(self, link: Link) -> None: ...
+
+    def heard(self, link: Link, messages: list[bytes]) -> None: ...
+
+    def malformed(self, link: Link, error: MalformedMessage) -> None: ...
+
+    def ended(self, link: Link) -> None: ...
+
+
+class _Finished(gevent.GreenletExit):  # type: ignore[misc]
+    """Reading is to end."""
+
+
+class Link:
+    """What its carrier is told, in the link's green thread: :meth:`Carrier.began` first, at the end
+    :meth:`Carrier.ended`, unless the link is closed from here."""
+
+    def __init__(
+        self,
+        number: int,
+        socket: Any,
+        address: tuple[str, int],
+        is_connector: bool,
+        queued: Queued,
+        turns: TurnGauge,
+        carrier: Carrier,
+    ) -> None:
+        self.number = number
+        self.address = address
+        """Where the other end is, ``(host, port)``: as it was to be connected to, or where it came from."""
+        self.is_connector = is_connector
+        self._socket = socket
+        self._reader = FrameReader(HANDSHAKE_OCTETS)
+        self._turns = turns
+        self._carrier = carrier
+        self._at_once = 1
+        self._green: gevent.Greenlet | None = None
+        self._pace = Pace()
+        self._closing = self._closed = False
+        prepare(socket)
+        self._outbox = Outbox(socket, queued, self.abort)
+
+    # -- for the carrier ----------------------------------------------------------------------------
+
+    @property
+    def queued(self) -> int:
+        """Octets that the kernel has not taken yet."""
+        return self._outbox.octets
+
+    def established(self) -> None:
+        """The handshake is over: messages may be larger."""
+        self._reader.limit = MESSAGE_OCTETS
+        self._at_once = limits.HEARD_MESSAGES
+
+    def send(self, octets: bytes) -> None:
+        """Queue octets; all that was queued in a turn of the hub is sent at its end."""
+        self._outbox.put([octets])
+
+    def finish(self) -> None:
+        """Close it when what is queued is sent, and the other end has read it. Nothing more is heard."""
+        if self._closing:
+            return
+        self._closing = True
+        if self._green is not None and self._green is not gevent.getcurrent():
+            self._green.kill(_Finished, block=False)
+
+    def abort(self) -> None:
+        """Close it at once."""
+        if self._closed:
+            return
+        self._closing = self._closed = True
+        self._outbox.close()
+        listening.forget(self._socket)
+        with suppress(OSError):
+            self._socket.shutdown(sockets.SHUT_RDWR)
+        self._socket.close()
+
+    # -- the green thread ---------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Read until it is closed, from here or from there."""
+        self._green = gevent.getcurrent()
+        try:
+            with suppress(_Finished):
+                self._carrier.began(self)
+                self._read()
+            if not self._closing:
+                self._carrier.ended(self)
+            if not self._closed:
+                self._linger()
+        finally:
+            self.abort()
+
+    def _read(self) -> None:
+        receive = self._socket._sock.recv
+        while not self._closing:
+            try:
+                octets = receive(limits.READ_OCTETS)
+            except BlockingIOError:
+                if not self._wait_for_octets():
+                    return
+                continue
+            except OSError:
+                return
+            if not octets:
+                return
+            self._take(octets)
+            if self._turns.elapsed > limits.TURN_SECONDS:
+                self._pace.pause()
+
+    def _take(self, octets: bytes) -> None:
+        reader = self._reader
+        reader.feed(octets)
+        try:
+            while not self._closing and (messages := reader.take(self._at_once)):
+                self._carrier.heard(self, messages)
+                if self._turns.elapsed > limits.TURN_SECONDS:
+                    self._pace.pause()
+        except MalformedMessage as error:
+            self._carrier.malformed(self, error)
+
+    def _wait_for_octets(self) -> bool:
+        try:
+            self._socket._wait(self._socket._read_event)
+        except OSError:
+            return False
+        return True
+
+    def _linger(self) -> None:
+        """Octets that the other end has not read yet would be lost if there were unread ones from it."""
+        with gevent.Timeout(limits.LINGER_SECONDS, False):
+            while self._outbox.octets:
+                gevent.sleep(0.002)
+            with suppress(OSError):
+                self._socket.shutdown(sockets.SHUT_WR)
+                while self._socket.recv(limits.READ_OCTETS):
+                    pass
+
+
+def prepare(socket: Any) -> None:
+    """Small messages are sent at once; a machine that is gone is noticed by its silence."""
+    socket.settimeout(None)
+    with suppress(OSError):  # it has already disconnected
+        socket.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)

@@ -1,0 +1,120 @@
+"""Messages on their way from the threads that publish them to the hub, which takes all of them at once."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from gevent import monkey
+
+from dafka.hub.hub import Hub, Waiter
+from dafka.overlay.node import limits
+from dafka.overlay.node.errors import Overloaded
+
+_allocate_lock = monkey.get_original("_thread", "allocate_lock")
+
+Item = tuple[bytes, bytes]  # topic, payload
+
+
+class Pending:
+    """A bounded queue. ``drain`` is called in the hub when there is something to :meth:`take`."""
+
+    def __init__(self, hub: Hub, drain: Callable[[], None]) -> None:
+        self._hub = hub
+        self._drain = drain
+        self._items: list[Item] = []
+        self._octets = 0
+        self._is_posted = False
+        self._blocked: set[bytes] = set()
+        self._waiting: deque[Waiter] = deque()
+        self._error: Exception | None = None
+        self._lock = _allocate_lock()
+
+    # -- any thread ---------------------------------------------------------------------------------
+
+    def put(self, topic: bytes, payload: bytes, timeout: float | None) -> None:
+        """Wait for room, for ``timeout`` seconds at most. Raises :class:`Overloaded`."""
+        if not self._offer(topic, payload):
+            deadline = None if timeout is None else time.monotonic() + timeout
+            self._wait(topic, timeout, deadline)
+            while not self._offer(topic, payload):
+                self._wait(topic, timeout, deadline)
+
+    def _offer(self, topic: bytes, payload: bytes) -> bool:
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            if self._is_full or topic in self._blocked:
+                return False
+            self._items.append((topic, payload))
+            self._octets += len(payload)
+            if self._is_posted:
+                return True
+            self._is_posted = True
+        self._hub.post(self._drain)
+        return True
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._items) >= limits.PENDING_MESSAGES or self._octets >= limits.PENDING_OCTETS
+
+    def _wait(self, topic: bytes, timeout: float | None, deadline: float | None) -> None:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise Overloaded(
+                f"{topic[:100]!r} was not published within {timeout:g} s: a receiver is too slow"
+            )
+        waiter = self._hub.waiter()
+        with self._lock:
+            wanted = self._error is None and (self._is_full or topic in self._blocked)
+            if wanted:
+                self._waiting.append(waiter)
+        try:
+            if wanted:
+                waiter.wait(left)
+        finally:
+            with self._lock:
+                taken = wanted and waiter not in self._waiting
+                if wanted and not taken:
+                    self._waiting.remove(waiter)
+            if taken:
+                waiter.wait()  # the hub has it in its hands
+            waiter.close()
+
+    # -- the hub's side -----------------------------------------------------------------------------
+
+    def take(self) -> list[Item]:
+        """Everything that was put."""
+        with self._lock:
+            items, self._items = self._items, []
+            self._octets = 0
+            self._is_posted = False
+        self._wake()
+        return items
+
+    def block(self, topic: bytes) -> None:
+        """Whoever publishes on this topic waits from now on."""
+        with self._lock:
+            self._blocked.add(topic)
+
+    def unblock(self, topics: set[bytes] | None = None) -> None:
+        """They go on; None: all."""
+        with self._lock:
+            if topics is None:
+                self._blocked.clear()
+            else:
+                self._blocked -= topics
+        self._wake()
+
+    def close(self, error: Exception) -> None:
+        """``error`` is raised for whoever publishes."""
+        with self._lock:
+            self._error = error
+        self._wake()
+
+    def _wake(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, deque()
+        for waiter in waiting:
+            waiter.set()

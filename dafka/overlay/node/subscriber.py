@@ -1,0 +1,158 @@
+"""Subscribers: the messages on some topics, and the statuses of an endpoint."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from dafka.hub.hub import Hub
+from dafka.overlay.filters import Filter, reduced
+from dafka.overlay.node import limits
+from dafka.overlay.node.errors import Closed
+from dafka.overlay.node.inbox import Inbox
+from dafka.overlay.node.types import EndpointId, Message
+from dafka.overlay.peering.statuses import Error, Status
+from dafka.overlay.values import decode
+from dafka.overlay.values.containers import octets_of
+from dafka.protocol.errors import MalformedMessage
+
+S = TypeVar("S", bound="Subscriber")
+
+Raw = tuple[bytes, bytes, bytes]  # topic, payload, sender
+
+
+class Subscriber(Inbox[Raw]):
+    """The messages whose topics begin with one of some prefixes. Any thread may use it.
+
+    ``changed`` is called when the prefixes have changed, ``closed`` at the end.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        prefixes: Iterable[str | bytes],
+        capacity: int,
+        overflow: str,
+        own: bool,
+        changed: Callable[[Subscriber], None],
+    ) -> None:
+        super().__init__(hub, capacity, overflow)
+        self.own = own
+        """Whether it gets what its own endpoint publishes, too."""
+        self.malformed = 0
+        """Messages that held no value: they were left out."""
+        self._topics = {octets_of(prefix) for prefix in prefixes}
+        self.filter: Filter = reduced(self._topics)
+        self._changed = changed
+
+    def get(self, timeout: float | None = None) -> Message:
+        """The next message; waits for it. Raises :class:`Empty` after ``timeout`` seconds, :class:`Closed`.
+
+        With ``overflow="disconnect"``: :class:`~dafka.overlay.node.errors.SlowSubscriber`, behind the last
+        message that found room.
+        """
+        while True:
+            topic, payload, sender = self._take(timeout)
+            try:
+                return Message(_text(topic), decode(payload), EndpointId(sender))
+            except MalformedMessage:
+                self.malformed += 1
+
+    def poll(self) -> list[Message]:
+        """All messages that are there, without waiting."""
+        messages = []
+        for topic, payload, sender in self._take_all():
+            try:
+                messages.append(Message(_text(topic), decode(payload), EndpointId(sender)))
+            except MalformedMessage:
+                self.malformed += 1
+        return messages
+
+    def __iter__(self) -> Iterator[Message]:
+        """The messages until the subscriber, or its endpoint, is closed."""
+        with contextlib.suppress(Closed):
+            while True:
+                yield self.get()
+
+    @property
+    def topics(self) -> list[str]:
+        """The prefixes, as they were given."""
+        return sorted(map(_text, self._topics))
+
+    def add_topic(self, prefix: str | bytes) -> None:
+        """Get these messages, too."""
+        self._topics.add(octets_of(prefix))
+        self._change()
+
+    def remove_topic(self, prefix: str | bytes) -> bool:
+        """Get these messages no longer, unless another prefix covers them. Whether it was there."""
+        octets = octets_of(prefix)
+        if octets not in self._topics:
+            return False
+        self._topics.discard(octets)
+        self._change()
+        return True
+
+    def close(self) -> None:
+        """Get nothing more; what waits is let go of."""
+        if self.is_closed and not self._topics:
+            return
+        self._topics.clear()
+        self._let_go()
+        with contextlib.suppress(Closed):
+            self._change()
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _change(self) -> None:
+        self.filter = reduced(self._topics)
+        self._changed(self)
+
+
+class StatusSubscriber(Inbox[Status | Error]):
+    """What happens to peers, as :class:`Status` values and, with ``errors``, :class:`Error` values."""
+
+    def __init__(
+        self, hub: Hub, errors: bool, capacity: int, closed: Callable[[StatusSubscriber], None]
+    ) -> None:
+        super().__init__(hub, capacity, "drop_oldest")
+        self.errors = errors
+        self._on_close = closed
+
+    def tell(self, news: Status | Error) -> None:
+        """Hub side."""
+        if self.errors or isinstance(news, Status):
+            self.put([(limits.ITEM_OCTETS, news)])
+
+    def get(self, timeout: float | None = None) -> Status | Error:
+        """The next one; waits for it. Raises :class:`Empty` after ``timeout`` seconds, :class:`Closed`."""
+        return self._take(timeout)
+
+    def poll(self) -> list[Status | Error]:
+        """All that are there, without waiting."""
+        return self._take_all()
+
+    def __iter__(self) -> Iterator[Status | Error]:
+        with contextlib.suppress(Closed):
+            while True:
+                yield self.get()
+
+    def close(self) -> None:
+        self._let_go()
+        with contextlib.suppress(Closed):
+            self._on_close(self)
+
+    def __enter__(self) -> StatusSubscriber:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _text(octets: bytes) -> str:
+    return octets.decode("utf-8", "surrogateescape")

@@ -1,0 +1,68 @@
+"""All subscribers of an endpoint, and who gets a message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dafka.overlay.filters import Filter, reduced
+from dafka.overlay.node import limits
+from dafka.overlay.node.subscriber import Subscriber
+
+
+class Subscribers:
+    """Hub side."""
+
+    def __init__(self) -> None:
+        self._all: list[Subscriber] = []
+        self._by_topic: dict[bytes, list[Subscriber]] = {}
+
+    @property
+    def filter(self) -> Filter:
+        """What all of them want."""
+        return reduced([prefix for one in self._all for prefix in one.filter])
+
+    def add(self, subscriber: Subscriber) -> None:
+        self._all.append(subscriber)
+        self._by_topic.clear()
+
+    def change(self, subscriber: Subscriber) -> None:
+        """Its prefixes are others now; one without any that is closed is forgotten."""
+        self._by_topic.clear()
+        if subscriber.is_closed and not subscriber.filter and subscriber in self._all:
+            self._all.remove(subscriber)
+
+    def has(self, topic: bytes) -> bool:
+        return bool(self._for(topic))
+
+    def deliver(self, topic: bytes, payloads: Sequence[bytes], sender: bytes) -> None:
+        """Messages on one topic, of one sender."""
+        receivers = self._for(topic)
+        if receivers:
+            self._put(receivers, topic, payloads, sender)
+
+    def deliver_own(self, topic: bytes, payloads: Sequence[bytes], me: bytes) -> None:
+        """Messages that this endpoint publishes: for those subscribers that want them."""
+        receivers = [one for one in self._for(topic) if one.own]
+        if receivers:
+            self._put(receivers, topic, payloads, me)
+
+    def shut(self, error: Exception) -> None:
+        for subscriber in self._all:
+            subscriber.shut(error)
+
+    def _for(self, topic: bytes) -> list[Subscriber]:
+        found = self._by_topic.get(topic)
+        if found is None:
+            if len(self._by_topic) >= limits.TOPICS:
+                self._by_topic.clear()
+            found = [one for one in self._all if topic.startswith(one.filter)]
+            self._by_topic[topic] = found
+        return found
+
+    def _put(
+        self, receivers: list[Subscriber], topic: bytes, payloads: Sequence[bytes], sender: bytes
+    ) -> None:
+        more = limits.ITEM_OCTETS
+        items = [(len(payload) + more, (topic, payload, sender)) for payload in payloads]
+        for receiver in receivers:
+            receiver.put(items)

@@ -1,0 +1,67 @@
+"""What users of an endpoint get: ids, messages, and who is there."""
+
+from __future__ import annotations
+
+import uuid
+from typing import NamedTuple
+
+from dafka.overlay.node.errors import AddressError
+from dafka.overlay.peering.statuses import NetworkInfo
+from dafka.overlay.values import Value
+from dafka.overlay.wire.primitives import ID_OCTETS
+
+
+class EndpointId(bytes):
+    """The id of an endpoint: 16 octets, written as a UUID."""
+
+    def __new__(cls, octets: bytes) -> EndpointId:
+        if len(octets) != ID_OCTETS:
+            raise ValueError(f"an endpoint's id has {ID_OCTETS} octets, not {len(octets)}: {octets!r:.100}")
+        return super().__new__(cls, octets)
+
+    @classmethod
+    def random(cls) -> EndpointId:
+        return cls(uuid.uuid4().bytes)
+
+    @classmethod
+    def parse(cls, id: str | bytes) -> EndpointId:
+        """From a UUID's text, or 16 octets. Raises ValueError."""
+        return cls(uuid.UUID(id).bytes) if isinstance(id, str) else cls(id)
+
+    def __str__(self) -> str:
+        return str(uuid.UUID(bytes=bytes(self)))
+
+    def __repr__(self) -> str:
+        return f"EndpointId({self!s})"
+
+
+class Message(NamedTuple):
+    """What a subscriber gets. ``sender`` is the endpoint that published it; for a peer of libbroker's
+    protocol the direct peer that it came from."""
+
+    topic: str
+    value: Value
+    sender: EndpointId
+
+
+class PeerInfo(NamedTuple):
+    """A peer. ``flags``: ``outbound`` (this endpoint connects), ``inbound`` (it was connected to), ``remote``
+    (known over others). ``status``: ``peered``, ``connecting`` (its ``id`` is None), ``reachable``.
+    """
+
+    id: EndpointId | None
+    address: str | None
+    flags: frozenset[str]
+    status: str
+
+
+def parse_address(address: str, retry: float = 0.0) -> NetworkInfo:
+    """``host:port`` or ``[host]:port``. Raises :class:`AddressError`."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 0xFFFF or (":" in host and not host.startswith("[")):
+        raise AddressError(f"{address!r:.200} is not host:port")
+    return NetworkInfo(host.strip("[]"), int(port), retry)
+
+
+def format_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

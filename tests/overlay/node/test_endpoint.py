@@ -1,0 +1,361 @@
+"""Broker's developer guide, "Cluster Setup and Testing", over real TCP: endpoints as programs use them."""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+
+import pytest
+
+from dafka.hub.hub import get_hub
+from dafka.overlay import (
+    AddressError,
+    Closed,
+    Empty,
+    Endpoint,
+    EndpointId,
+    ErrorCode,
+    Event,
+    SlowSubscriber,
+    StatusCode,
+)
+from dafka.overlay.peering.statuses import STATUSES
+from dafka.overlay.values import Count
+from dafka.overlay.wire.zeek import from_value
+
+WAIT = 20  # seconds, for what takes milliseconds
+
+
+def until(condition, seconds=WAIT):
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, "it never happens"
+        time.sleep(0.002)
+
+
+def heard(subscriber, publisher, topic="/t"):
+    """Publish until it arrives: from then on everything does."""
+    ends = time.monotonic() + WAIT
+    while time.monotonic() < ends:
+        publisher.publish(topic, "are you there")
+        try:
+            subscriber.get(timeout=0.02)
+            break
+        except Empty:
+            continue
+    publisher.publish(topic, "last")
+    while subscriber.get(timeout=WAIT).value != "last":
+        pass
+
+
+def values_until(subscriber, end):
+    values = []
+    while end not in values:
+        values.append(subscriber.get(timeout=WAIT).value)
+    return values
+
+
+@pytest.fixture
+def make():
+    made = []
+
+    def endpoint(*args, **kwargs):
+        made.append(Endpoint(*args, **kwargs))
+        return made[-1]
+
+    yield endpoint
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def two(make):
+    listener = make("127.0.0.1:0")
+    connector = make()
+    assert connector.peer(listener.address, timeout=WAIT)
+    assert listener.await_peer(connector.id, timeout=WAIT)
+    return listener, connector
+
+
+def test_what_is_published_arrives_in_order_with_topic_value_and_sender(two):
+    listener, connector = two
+    subscriber = listener.subscribe("/t")
+    heard(subscriber, connector)
+    for number in range(3000):
+        connector.publish("/t/x", Count(number))
+    messages = [subscriber.get(timeout=WAIT) for _ in range(3000)]
+    assert [message.value for message in messages] == list(range(3000))
+    assert messages[0] == ("/t/x", Count(0), connector.id)
+
+
+def test_both_ends_publish_and_the_own_endpoint_hears_only_who_wants_to(two):
+    one, other = two
+    here, own, there = one.subscribe("/t"), one.subscribe("/t", own=True), other.subscribe("/t")
+    heard(there, one)
+    own.poll()
+    one.publish("/t", "mine")
+    assert there.get(timeout=WAIT).value == "mine" == own.get(timeout=WAIT).value
+    assert here.available == 0
+    other.publish("/t", "yours")
+    assert here.get(timeout=WAIT).value == "yours" == own.get(timeout=WAIT).value
+
+
+def test_an_event_of_zeek_is_published_as_its_value(two):
+    listener, connector = two
+    subscriber = listener.subscribe("/t")
+    heard(subscriber, connector)
+    connector.publish("/t", Event("ping", ("x", Count(3))))
+    assert from_value(subscriber.get(timeout=WAIT).value) == Event("ping", ("x", Count(3)))
+
+
+def test_three_endpoints_in_a_ring_get_each_message_once(make):
+    ring = [make("127.0.0.1:0") for _ in range(3)]
+    for index, endpoint in enumerate(ring):
+        endpoint.peer_nosync(ring[(index + 1) % 3].address)
+    for endpoint in ring:
+        for other in ring:
+            assert endpoint is other or endpoint.await_peer(other.id, timeout=WAIT)
+    subscribers = [endpoint.subscribe("/t") for endpoint in ring]
+    for index, endpoint in enumerate(ring):
+        for other in (1, 2):
+            heard(subscribers[(index + other) % 3], endpoint)
+    ring[0].publish("/t", "once")
+    ring[0].publish("/t", "end")
+    for index in (1, 2):
+        values = values_until(subscribers[index], "end")
+        assert values.count("once") == values.count("end") == 1
+
+
+def test_a_message_to_one_endpoint_goes_over_a_hop_to_it_alone(make):
+    middle = make("127.0.0.1:0")
+    ends = [make(peers=[middle.address]) for _ in range(2)]
+    assert ends[0].await_peer(ends[1].id, timeout=WAIT)
+    subscribers = [one.subscribe("/t") for one in (middle, ends[1])]
+    heard(subscribers[0], ends[0])
+    ends[0].publish_to(ends[1].id, "/t", "you alone")
+    ends[0].publish("/t", "end")
+    assert values_until(subscribers[1], "end").count("you alone") == 1
+    assert "you alone" not in values_until(subscribers[0], "end")
+
+
+def test_peers_are_listed_with_their_addresses_and_flags(make):
+    middle = make("127.0.0.1:0")
+    ends = [make(peers=[middle.address]) for _ in range(2)]
+    assert ends[0].await_peer(ends[1].id, timeout=WAIT)
+    direct, remote = ends[0].peers()
+    assert direct == (middle.id, middle.address, {"outbound"}, "peered")
+    assert remote == (ends[1].id, None, {"remote"}, "reachable")
+    assert {peer.id for peer in middle.peers()} == {end.id for end in ends}
+    assert all(peer.flags == {"inbound"} for peer in middle.peers())
+
+
+def test_a_subscriber_waits_is_iterated_and_is_done_when_its_endpoint_is_closed(two):
+    listener, connector = two
+    subscriber = listener.subscribe("/t")
+    heard(subscriber, connector)
+    with pytest.raises(Empty):
+        subscriber.get(timeout=0)
+    got = []
+    thread = threading.Thread(target=lambda: got.extend(message.value for message in subscriber))
+    thread.start()
+    for number in range(5):
+        connector.publish("/t", number)
+    until(lambda: len(got) == 5)
+    listener.close()
+    thread.join(WAIT)
+    assert not thread.is_alive() and got == [0, 1, 2, 3, 4]
+    with pytest.raises(Closed):
+        subscriber.get()
+
+
+def test_a_subscriber_is_readable_for_select_while_messages_wait(two):
+    listener, connector = two
+    subscriber = listener.subscribe("/t")
+    heard(subscriber, connector)
+    assert select.select([subscriber], [], [], 0)[0] == []
+    connector.publish("/t", 1)
+    connector.publish("/t", 2)
+    until(lambda: subscriber.available == 2)
+    assert select.select([subscriber], [], [], WAIT)[0] == [subscriber]
+    subscriber.get()
+    assert select.select([subscriber], [], [], 0)[0] == [subscriber]
+    subscriber.get()
+    assert select.select([subscriber], [], [], 0)[0] == []
+    connector.publish("/t", 3)
+    assert select.select([subscriber], [], [], WAIT)[0] == [subscriber]
+
+
+def test_topics_are_added_and_removed(two):
+    listener, connector = two
+    subscriber = listener.subscribe("/a")
+    subscriber.add_topic("/b")
+    heard(subscriber, connector, "/b")
+    assert subscriber.remove_topic("/b") and not subscriber.remove_topic("/never")
+    assert subscriber.topics == ["/a"]
+    connector.publish("/b", "no longer")
+    connector.publish("/a", "still")
+    until(lambda: subscriber.available)
+    assert [message.value for message in subscriber.poll()] == ["still"]
+
+
+@pytest.mark.parametrize(("overflow", "kept"), [("drop_newest", [0, 1, 2]), ("drop_oldest", [7, 8, 9])])
+def test_a_full_subscriber_drops_the_newest_or_the_oldest_and_counts_them(make, overflow, kept):
+    endpoint = make()
+    with endpoint.subscribe("/t", capacity=3, overflow=overflow, own=True) as subscriber:
+        for number in range(10):
+            endpoint.publish("/t", number)
+        until(lambda: subscriber.dropped == 7)
+        assert [message.value for message in subscriber.poll()] == kept
+
+
+def test_a_full_subscriber_is_disconnected_behind_what_it_had_room_for(make):
+    endpoint = make()
+    subscriber = endpoint.subscribe("/t", capacity=3, overflow="disconnect", own=True)
+    for number in range(10):
+        endpoint.publish("/t", number)
+    assert [subscriber.get(timeout=WAIT).value for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(SlowSubscriber, match="3 messages behind"):
+        subscriber.get(timeout=WAIT)
+
+
+def test_statuses_tell_of_a_peer_that_comes_and_is_left(make):
+    listener, connector = make("127.0.0.1:0"), make()
+    statuses = connector.statuses()
+    called = []
+    connector.on_status(called.append)
+    local = connector.subscribe(STATUSES)
+    assert connector.peer(listener.address, timeout=WAIT)
+    assert connector.unpeer(listener.address)
+    assert not connector.unpeer(listener.address)
+    news = [statuses.get(timeout=WAIT) for _ in range(5)]
+    assert [one.code for one in news] == [
+        StatusCode.ENDPOINT_DISCOVERED,
+        StatusCode.PEER_ADDED,
+        StatusCode.ENDPOINT_UNREACHABLE,
+        StatusCode.PEER_REMOVED,
+        ErrorCode.PEER_INVALID,
+    ]
+    assert news[1].context.endpoint == listener.id
+    until(lambda: called == news)
+    until(lambda: local.available == 4)
+
+
+def test_who_was_left_hears_that_its_peer_is_lost(two):
+    listener, connector = two
+    statuses = listener.statuses()
+    assert connector.unpeer(listener.id)
+    codes = {statuses.get(timeout=WAIT).code for _ in range(2)}
+    assert codes == {StatusCode.PEER_LOST, StatusCode.ENDPOINT_UNREACHABLE}
+
+
+def test_a_lost_connection_is_made_again(make):
+    listener, connector = make("127.0.0.1:0"), make()
+    address = listener.address
+    assert connector.peer(address, retry=0.1, timeout=WAIT)
+    listener.close()
+    again = make(address)
+    assert connector.await_peer(again.id, timeout=WAIT)
+
+
+def test_an_address_without_an_endpoint_is_tried_until_there_is_one(make):
+    place = make("127.0.0.1:0")
+    address = place.address
+    place.close()
+    connector = make()
+    statuses = connector.statuses()
+    assert not connector.peer(address, retry=0)
+    assert statuses.get(timeout=WAIT).code is ErrorCode.PEER_UNAVAILABLE
+    assert not connector.peer(address, retry=0.1, timeout=0.05)
+    assert [peer.status for peer in connector.peers()] == ["connecting"]
+    late = make(address)
+    assert connector.await_peer(late.id, timeout=WAIT)
+
+
+def test_await_peer_ends_after_its_time_and_calls_back(two):
+    listener, connector = two
+    assert not listener.await_peer(EndpointId.random(), timeout=0.01)
+    called = []
+    assert listener.await_peer(connector.id, callback=called.append)
+    late = EndpointId.random()
+    assert not listener.await_peer(str(late), callback=called.append)
+    until(lambda: called == [True])
+    with Endpoint(id=late, peers=[listener.address]):
+        until(lambda: called == [True, True])
+
+
+def test_two_endpoints_with_one_id_are_refused(make):
+    listener = make("127.0.0.1:0")
+    twin = make(id=listener.id)
+    assert not twin.peer(listener.address, retry=0, timeout=WAIT)
+
+
+def test_two_that_connect_to_each_other_keep_one_connection(make):
+    one, other = make("127.0.0.1:0"), make("127.0.0.1:0")
+    one.peer_nosync(other.address)
+    assert other.peer(one.address, timeout=WAIT)
+    assert one.await_peer(other.id, timeout=WAIT)
+    assert [peer.id for peer in one.peers() if peer.status == "peered"] == [other.id]
+
+
+def test_an_endpoint_of_version_1_hears_and_is_heard(make):
+    listener = make("127.0.0.1:0")
+    plain = make(versions=(1, 1))
+    subscribers = [listener.subscribe("/a"), plain.subscribe("/z")]
+    assert plain.peer(listener.address, timeout=WAIT)
+    heard(subscribers[0], plain, "/a")
+    heard(subscribers[1], listener, "/z")
+
+
+def test_a_value_of_many_octets_arrives_whole(two):
+    listener, connector = two
+    subscriber = listener.subscribe("/t")
+    heard(subscriber, connector)
+    value = "x" * 8_000_000
+    connector.publish("/t", value)
+    assert subscriber.get(timeout=WAIT).value == value
+
+
+def test_what_was_published_before_the_close_arrives(two):
+    listener, connector = two
+    subscriber = listener.subscribe("/t", capacity=100_000)
+    heard(subscriber, connector)
+    connector.publish_batch(("/t", number) for number in range(20_000))
+    connector.close()
+    assert [subscriber.get(timeout=WAIT).value for _ in range(20_000)] == list(range(20_000))
+
+
+def test_a_closed_endpoint_says_so(make):
+    endpoint = make("127.0.0.1:0")
+    endpoint.close()
+    endpoint.close()
+    for call in (
+        lambda: endpoint.publish("/t", 1),
+        lambda: endpoint.subscribe("/t"),
+        lambda: endpoint.listen(),
+        lambda: endpoint.peer_nosync("127.0.0.1:1"),
+    ):
+        with pytest.raises(Closed):
+            call()
+
+
+@pytest.mark.parametrize("address", ["", "here", "127.0.0.1:", "127.0.0.1:99999", "::1:80", "a:b"])
+def test_what_is_no_address_is_refused_by_name(make, address):
+    with pytest.raises(AddressError, match="is not host:port"):
+        make().peer(address)
+
+
+def test_an_endpoint_is_used_from_the_hub_too(make):
+    def within():
+        with Endpoint("127.0.0.1:0") as one, Endpoint(peers=[one.address]) as other:
+            subscriber = one.subscribe("/t")
+            assert other.await_peer(one.id, timeout=WAIT)
+            for _ in range(1000):
+                other.publish("/t", "here")
+                try:
+                    return subscriber.get(timeout=0.05).value
+                except Empty:
+                    continue
+        return None
+
+    assert get_hub().run(within) == "here"
