@@ -76,7 +76,11 @@ class RunReader:
 
     def __init__(self) -> None:
         # By the octets before the sequence; in rfc46 the ZeroMQ topic is a frame of its own.
-        self._streams: dict[bytes | tuple[bytes, bytes], _Stream] = {}
+        self._streams: dict[bytes | tuple[bytes, bytes], Stream] = {}
+
+    def stream_of(self, prefix: bytes) -> Stream | None:
+        """What was read of RECORDs with these octets in front of the sequence, in ``libdafka``'s framing."""
+        return self._streams.get(prefix)
 
     def read(self, messages: Sequence[Sequence[bytes]]) -> Inbound:
         """Sort a round of messages. Malformed messages are counted by cause; they raise nothing."""
@@ -111,7 +115,7 @@ class RunReader:
 
     def _learn(
         self, prefix: bytes | tuple[bytes, bytes], frames: Sequence[bytes], inbound: _Round
-    ) -> _Stream | None:
+    ) -> Stream | None:
         """Decode a message with an unknown head in full; its stream if the head is one to remember."""
         command = _decode(frames, inbound)
         if command is None:
@@ -120,7 +124,7 @@ class RunReader:
             inbound.commands.append(command)
             return None
         recipient = command.recipient if isinstance(command, DirectRecord) else None
-        stream = _Stream(recipient, command.address, command.topic)
+        stream = Stream(recipient, command.address, command.topic)
         if not frames[-2].endswith(string(command.topic) + _U64.pack(command.sequence)):
             # Octets behind the last field are legal, but the short cut would take them for the sequence.
             runs = inbound.published if recipient is None else inbound.fetched
@@ -132,13 +136,15 @@ class RunReader:
         return stream
 
 
-class _Stream(NamedTuple):
+class Stream(NamedTuple):
+    """What the records of a run have in common."""
+
     recipient: bytes | None
     address: bytes
     topic: bytes
 
 
-_Group = tuple[_Stream, list[bytes], list[bytes]]  # its messages' sequences (eight octets) and contents
+_Group = tuple[Stream, list[bytes], list[bytes]]  # its messages' sequences (eight octets) and contents
 
 
 class _Round(NamedTuple):
@@ -162,7 +168,7 @@ def _read_other(frames: Sequence[bytes], inbound: _Round) -> None:
         inbound.commands.append(command)
 
 
-def _cut(stream: _Stream, sequences: list[bytes], contents: list[bytes], inbound: _Round) -> None:
+def _cut(stream: Stream, sequences: list[bytes], contents: list[bytes], inbound: _Round) -> None:
     """Append the runs of one partition: its messages, cut where sequences are not consecutive."""
     runs = inbound.published if stream.recipient is None else inbound.fetched
     recipient, address, topic = stream

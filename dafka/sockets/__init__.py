@@ -6,6 +6,7 @@
 - :class:`~dafka.sockets.publisher.Publisher` accepts SUB and XSUB sockets and sends each what it has
   subscribed to.
 - :class:`~dafka.sockets.dealer.Dealer` connects to a ROUTER, and again after each disconnect.
+- :class:`~dafka.sockets.subscriber.Subscriber` connects to any number of PUB and XPUB sockets.
 
 Everything here belongs to the hub's thread. What goes over a connection is decided by
 :class:`dafka.zmtp.connection.Connection`; here are sockets, time, queues and what all peers share. One green

@@ -12,15 +12,22 @@ from dafka.hub.turns import Pace
 from dafka.sockets import limits, listening
 from dafka.sockets.endpoints import Endpoint
 from dafka.sockets.peer import Pattern, Peer
-from dafka.sockets.shared import Shared
+from dafka.sockets.shared import USUAL, Bounds, Shared
 from dafka.zmtp.connection import Options
 
 
 class Accepting:
     """Accepts peers on ``socket``, a bound socket from :func:`dafka.sockets.listening.bind`. Hub side."""
 
-    def __init__(self, hub: Hub, socket: Any, pattern: Pattern, options: Options) -> None:
-        self.shared = Shared(hub, self._established)
+    def __init__(
+        self,
+        hub: Hub,
+        socket: Any,
+        pattern: Pattern,
+        options: Options,
+        bounds: Bounds = USUAL,
+    ) -> None:
+        self.shared = Shared(hub, self._established, bounds)
         self.accepted = 0
         self._hub = hub
         self._pattern = pattern

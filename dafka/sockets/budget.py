@@ -20,8 +20,9 @@ from dafka.sockets import limits
 class Budget:
     """The octets that all peers of a socket hold."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: int | None = None) -> None:
         self.used = 0
+        self._read = read  # octets at once; None: limits.READ_OCTETS
         self._charges: dict[Hashable, tuple[int, float]] = {}  # octets, and since when: the oldest first
         self._waiting: set[Hashable] = set()
         self._exempt: Hashable | None = None
@@ -56,7 +57,7 @@ class Budget:
         while True:
             left = limits.RECEIVED_OCTETS - self.used
             if left > 0:
-                return min(limits.READ_OCTETS, max(limits.READ_LEAST_OCTETS, left // 64))
+                return min(self._read or limits.READ_OCTETS, max(limits.READ_LEAST_OCTETS, left // 64))
             if self._charges.get(peer, (0,))[0] < limits.RECEIVED_FAIR_OCTETS:
                 return limits.READ_LEAST_OCTETS
             self._waiting.add(peer)

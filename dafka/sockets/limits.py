@@ -81,6 +81,13 @@ SENT_MESSAGES = 1000
 SENT_OCTETS = 128 * 1024
 """... and their octets. One message may exceed it."""
 
+TOLD_OCTETS = 1024 * 1024
+"""Changes of subscriptions that a publisher has not read, before a subscriber connects to it anew (cause
+``unread``) and tells it all of them."""
+
+TOLD_AT_ONCE = 500
+"""Subscriptions that a new publisher is told of at once."""
+
 # -- connecting ---------------------------------------------------------------------------------
 
 CONNECT_SECONDS = 10.0
@@ -89,6 +96,6 @@ RECONNECT_SECONDS = 0.1
 """The first pause between attempts; it doubles, and each is shortened by a random part."""
 RECONNECT_MOST_SECONDS = 5.0
 HEARTBEAT_SECONDS = 5.0
-"""Silence after which a Dealer sends a PING."""
+"""Silence after which a Dealer or a Subscriber sends a PING."""
 HEARTBEAT_TIMEOUT = 15.0
-"""Silence after which a Dealer takes its peer for gone (cause ``silent``)."""
+"""Silence after which it takes its peer for gone (cause ``silent``)."""

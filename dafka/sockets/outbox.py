@@ -22,19 +22,26 @@ _WRITE = 2  # libev's EV_WRITE
 
 
 class Queued:
-    """What waits to be sent to all peers of a socket."""
+    """What waits to be sent to all peers of a socket: so many octets to ``one``, and so many to ``all_``."""
 
-    def __init__(self, turns: TurnGauge) -> None:
+    def __init__(self, turns: TurnGauge, one: int | None = None, all_: int | None = None) -> None:
         self.turns = turns
+        self._one, self._all = one, all_
         self.held = 0  # octets, with what buffers take besides
         self.sent = 0  # octets since the start
         self.waiting = 0  # senders that wait for others' octets to leave
         self.room = gevent.event.Event()
 
+    @property
+    def most(self) -> int:
+        """How much may wait for all peers."""
+        return self._all or limits.ALL_QUEUED_OCTETS
+
     def allowance(self) -> int:
         """How much may wait for one peer."""
-        left = limits.ALL_QUEUED_OCTETS - self.held
-        return min(limits.QUEUED_OCTETS, max(limits.QUEUED_LEAST_OCTETS, left // 4))
+        return min(
+            self._one or limits.QUEUED_OCTETS, max(limits.QUEUED_LEAST_OCTETS, (self.most - self.held) // 4)
+        )
 
 
 class Outbox:
@@ -60,7 +67,7 @@ class Outbox:
         """Whether ``size`` octets may be put in now; for an empty outbox mostly, whatever their size."""
         if self._held + size <= self._all.allowance() or not self._all.held:
             return True
-        return not self._held and self._all.held + size <= limits.ALL_QUEUED_OCTETS
+        return not self._held and self._all.held + size <= self._all.most
 
     def put(self, buffers: list[bytes]) -> None:
         """Queue octets. They are sent in order, after those that wait already."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket as sockets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -15,7 +15,9 @@ from dafka.sockets.batches import batches
 from dafka.sockets.errors import DisconnectedError
 from dafka.sockets.outbox import Outbox
 from dafka.sockets.shared import Shared
+from dafka.sockets.tcp import prepare
 from dafka.zmtp.connection import Cancel, Connection, Established, Event, Messages, Options, Ping, Subscribe
+from dafka.zmtp.cutting import Taker
 from dafka.zmtp.encoding import Message, encode
 from dafka.zmtp.errors import ProtocolError
 
@@ -57,6 +59,8 @@ class Peer:
         self.socket = socket
         self.waits_since: float | None = None
         """Since when the peer's next octets are waited for; None while received ones are handled."""
+        self.emptied = 0.0
+        """When all that had come was read and handled."""
         self.ttl = 0.0  # of the last PING
         self.began = time.monotonic()
         self._shared = shared
@@ -66,7 +70,7 @@ class Peer:
         self._in_hand = 0  # octets of which not everything is handled
         self._joined = self._closed = False
         self._pace = Pace()
-        _prepare(socket)
+        prepare(socket, shared.keep_alive)
         self._put_output()
 
     # -- for the handler ------------------------------------------------------------------------
@@ -75,6 +79,11 @@ class Peer:
     def queued(self) -> int:
         """Octets sent that the kernel has not taken yet."""
         return self._outbox.octets
+
+    @property
+    def taker(self) -> Taker | None:
+        """What takes messages of this connection in bulk."""
+        return self._connection.taker
 
     @property
     def is_closed(self) -> bool:
@@ -117,6 +126,36 @@ class Peer:
         self._outbox.put(buffers)
         self._shared.messages_out += count
         return True
+
+    def subscribe(self, prefix: bytes) -> None:
+        """Tell a publisher of a subscription. Never waits: one that does not read its subscriptions is
+        disconnected (cause ``unread``)."""
+        self._tell(self._connection.subscribe(prefix))
+
+    def cancel(self, prefix: bytes) -> None:
+        """Take one :meth:`subscribe` back."""
+        self._tell(self._connection.cancel(prefix))
+
+    def tell_subscriptions(self, changes: Iterable[tuple[bool, bytes]]) -> None:
+        """Tell a publisher of changes, each whether to subscribe and the prefix. Waits for room.
+
+        Raises DisconnectedError.
+        """
+        connection = self._connection
+        octets = b"".join(
+            connection.subscribe(prefix) if subscribes else connection.cancel(prefix)
+            for subscribes, prefix in changes
+        )
+        self.wait_for_room(len(octets))
+        self._outbox.put([octets])
+
+    def _tell(self, octets: bytes) -> None:
+        if self._closed:
+            return
+        if self.queued > self._shared.told_octets:
+            self.close("unread", "it does not read what is subscribed to")
+            return
+        self._outbox.put([octets])
 
     def _send(self, buffers: list[bytes], count: int, octets: int) -> None:
         self.wait_for_room(octets)
@@ -190,7 +229,7 @@ class Peer:
 
     def _wait(self) -> bool:
         """Wait for octets; False if the socket was closed meanwhile."""
-        self.waits_since = time.monotonic()
+        self.waits_since = self.emptied = time.monotonic()
         try:
             self.socket._wait(self.socket._read_event)
         except OSError:
@@ -206,7 +245,7 @@ class Peer:
     def _take(self, octets: bytes) -> bool:
         """Whether anything was complete."""
         crowded = self._shared.budget.is_crowded
-        most = limits.HANDLED_LEAST_MESSAGES if crowded else limits.HANDLED_MESSAGES
+        most = limits.HANDLED_LEAST_MESSAGES if crowded else self._shared.handled
         events = self._connection.receive(octets, most)
         self._put_output()
         for event in events:
@@ -216,8 +255,9 @@ class Peer:
     def _handle(self, event: Event) -> None:
         if isinstance(event, Messages):
             messages = event.messages
-            self._shared.messages_in += len(messages)
-            self._shared.budget.charge(self, self._in_hand + limits.MESSAGE_OVERHEAD_OCTETS * len(messages))
+            count = len(messages) + event.taken
+            self._shared.messages_in += count
+            self._shared.budget.charge(self, self._in_hand + limits.MESSAGE_OVERHEAD_OCTETS * count)
             self._pattern.messages(self, messages)
         elif isinstance(event, Subscribe):
             self._pattern.subscribed(self, event.prefix)
@@ -259,18 +299,3 @@ class Peer:
         octets = self._connection.ping()
         if octets and not self._outbox.octets:
             self._outbox.put([octets])
-
-
-def _prepare(socket: Any) -> None:
-    socket.settimeout(None)  # whatever the program's default is
-    options = [(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1), (sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)]
-    for name, value in (
-        ("TCP_KEEPIDLE", limits.KEEPALIVE_SECONDS),
-        ("TCP_KEEPINTVL", limits.KEEPALIVE_INTERVAL),
-        ("TCP_KEEPCNT", limits.KEEPALIVE_PROBES),
-    ):
-        if hasattr(sockets, name):  # not everywhere
-            options.append((sockets.IPPROTO_TCP, getattr(sockets, name), value))
-    for level, option, value in options:
-        with suppress(OSError):  # it has already disconnected
-            socket.setsockopt(level, option, value)

@@ -1,4 +1,4 @@
-"""PUB: a server that sends each message to those who have subscribed to what its first frame begins with.
+"""PUB and XPUB: a server that sends each message to those who subscribe to what its first frame begins with.
 
 ::
 
@@ -7,15 +7,19 @@
     publisher.endpoint; publisher.metrics(); publisher.discarded; publisher.close()
 
 A subscriber whose queue is full loses messages, as with libzmq's PUB; they are counted as ``dropped``.
-Nobody waits for a subscriber. The subscriptions of each and of all are bounded (:mod:`dafka.zmtp.limits`);
-beyond, the subscriber is disconnected (cause ``subscriptions``). Other messages of subscribers are ignored.
+Nobody waits for a subscriber. The subscriptions of each and of all are bounded
+(:class:`~dafka.zmtp.subscriptions.Most`); beyond, the subscriber is disconnected (cause ``subscriptions``).
+Other messages of subscribers are ignored.
+
+With a ``watcher`` it is an XPUB, which tells of each subscription (as libzmq's does with XPUB_VERBOSE) and of
+each prefix that nobody is subscribed to any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
@@ -23,19 +27,40 @@ from dafka.sockets import limits
 from dafka.sockets.accepting import Accepting
 from dafka.sockets.batches import batches
 from dafka.sockets.peer import Peer
+from dafka.sockets.shared import USUAL, Bounds
 from dafka.zmtp import limits as zmtp_limits
 from dafka.zmtp.connection import Options
 from dafka.zmtp.encoding import Message
-from dafka.zmtp.subscriptions import Subscriptions
+from dafka.zmtp.subscriptions import USUAL as USUAL_SUBSCRIPTIONS
+from dafka.zmtp.subscriptions import Most, Subscriptions
+
+
+class Watcher(Protocol):
+    """Who wants to know of subscriptions. It is called in the peer's green thread, which may wait."""
+
+    def subscribed(self, prefix: bytes) -> None:
+        """A peer has subscribed, maybe not as the first one."""
+
+    def cancelled(self, prefix: bytes) -> None:
+        """Nobody is subscribed any more."""
 
 
 class Publisher:
     """Serves subscribers on ``socket``, from :func:`dafka.sockets.listening.bind`. Hub side."""
 
-    def __init__(self, hub: Hub, socket: Any) -> None:
-        self._subscriptions: Subscriptions[Peer] = Subscriptions()
-        options = Options((b"PUB",), accepts=True, max_octets=zmtp_limits.COMMAND_OCTETS)
-        self._accepting = Accepting(hub, socket, _Pattern(self._subscriptions), options)
+    def __init__(
+        self,
+        hub: Hub,
+        socket: Any,
+        *,
+        watcher: Watcher | None = None,
+        most: Most = USUAL_SUBSCRIPTIONS,
+        bounds: Bounds = USUAL,
+    ) -> None:
+        self._subscriptions: Subscriptions[Peer] = Subscriptions(most)
+        shown = b"PUB" if watcher is None else b"XPUB"
+        options = Options((shown,), accepts=True, max_octets=zmtp_limits.COMMAND_OCTETS)
+        self._accepting = Accepting(hub, socket, _Pattern(self._subscriptions, watcher), options, bounds)
         self._pace = Pace()
         self.endpoint = self._accepting.endpoint
         self.discarded = self._accepting.shared.discarded
@@ -50,6 +75,15 @@ class Publisher:
             peers = self._subscriptions.matching(first)
             if peers:
                 self._send(peers, list(alike))
+
+    def send_encoded(self, first: bytes, buffers: list[bytes], count: int) -> None:
+        """Publish ``count`` encoded messages, whose first frames begin with ``first`` as far as anybody's
+        subscription matches. Does not wait."""
+        octets = sum(map(len, buffers))
+        shared = self._accepting.shared
+        for peer in self._subscriptions.matching(first):
+            if not peer.offer_encoded(buffers, count, octets):
+                shared.dropped += count
 
     def has_subscribers(self, first: bytes) -> bool:
         """Whether anybody gets a message with that first frame."""
@@ -74,16 +108,33 @@ class Publisher:
 
 
 class _Pattern:
-    def __init__(self, subscriptions: Subscriptions[Peer]) -> None:
-        self.subscribed = subscriptions.add
-        self.cancelled = subscriptions.cancel
-        self.left = subscriptions.forget
+    def __init__(self, subscriptions: Subscriptions[Peer], watcher: Watcher | None) -> None:
+        self._subscriptions = subscriptions
+        self._watcher = watcher
 
     def joined(self, peer: Peer) -> None:
         pass  # it gets nothing before it subscribes
 
     def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
         pass  # a PUB has no use for them
+
+    def subscribed(self, peer: Peer, prefix: bytes) -> None:
+        if peer.is_closed:
+            return  # what it had sent before it was closed
+        self._subscriptions.add(peer, prefix)
+        if self._watcher is not None:
+            self._watcher.subscribed(prefix)
+
+    def cancelled(self, peer: Peer, prefix: bytes) -> None:
+        if self._subscriptions.cancel(peer, prefix) and self._watcher is not None:
+            self._watcher.cancelled(prefix)
+
+    def left(self, peer: Peer) -> None:
+        left = self._subscriptions.forget(peer)
+        if self._watcher is not None:
+            for prefix in Pace().over(left):
+                if not self._subscriptions.has(prefix):
+                    self._watcher.cancelled(prefix)
 
 
 def _first(message: Message) -> bytes:

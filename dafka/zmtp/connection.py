@@ -16,12 +16,13 @@ use; an ERROR command that :meth:`~Connection.take_output` still returns may be 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dafka.zmtp import limits
 from dafka.zmtp.commands import Command, decode_command, decode_reason, encode_command
-from dafka.zmtp.cutting import Cutter
+from dafka.zmtp.cutting import Cutter, Taker
 from dafka.zmtp.encoding import header
 from dafka.zmtp.errors import HandshakeError, ProtocolError, RefusedError, TooLargeError
 from dafka.zmtp.greeting import Greeting
@@ -42,9 +43,10 @@ class Established(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """Messages, in order, each with at least one frame."""
+    """Messages, in order, each with at least one frame; and how many the connection's taker has taken."""
 
     messages: list[list[bytes]]
+    taken: int = 0
 
 
 class Subscribe(NamedTuple):
@@ -91,6 +93,9 @@ class Options:
     (:mod:`dafka.zmtp.greeting`). Of a side that accepts, with NULL."""
     mechanism: MakeMechanism | None = None
     """None: NULL."""
+    make_taker: Callable[[], Taker] | None = None
+    """What makes a connection's :class:`~dafka.zmtp.cutting.Taker`, which is offered the messages behind the
+    handshake. Not for publishers: their subscriptions are messages."""
 
 
 class Connection:
@@ -114,6 +119,7 @@ class Connection:
         self._version = (0, 0)
         self._cutter = Cutter(limits.HANDSHAKE_OCTETS, limits.HANDSHAKE_OCTETS)
         self.established: Established | None = None
+        self.taker = None if options.make_taker is None else options.make_taker()
 
     @property
     def pending(self) -> bool:
@@ -262,6 +268,7 @@ class Connection:
     def _establish(self, events: list[Event], identity: bytes, properties: Properties) -> None:
         self._cutter.max_octets = self._options.max_octets
         self._cutter.max_command = limits.COMMAND_OCTETS
+        self._cutter.taker = self.taker
         self.established = Established(self._peer_type, self._shown, identity, self._version, properties)
         events.append(self.established)
 
@@ -270,12 +277,13 @@ class Connection:
     def _take_traffic(self, events: list[Event], most: int) -> None:
         while self._cutter.pending and most > 0:
             messages, body = self._cutter.cut(most)
-            most -= len(messages) + 1
-            if messages:
+            taken = self._cutter.taken
+            most -= len(messages) + taken + 1
+            if messages or taken:
                 if self._shown in PUBLISHERS:
                     self._take_subscriptions(messages, events)
                 else:
-                    events.append(Messages(messages))
+                    events.append(Messages(messages, taken))
             if body is not None:
                 self._take_command(decode_command(body), events)
 

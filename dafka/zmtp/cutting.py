@@ -8,11 +8,15 @@ messages as have the same headers are then cut without looking at each.
 
 A frame longer than what has arrived is collected in a buffer that grows with the octets that arrive, whatever
 length is announced.
+
+Who knows more about a stream than that its headers are alike may take messages out of the buffer itself
+(:class:`Taker`); what it leaves is cut here.
 """
 
 from __future__ import annotations
 
 from io import BytesIO
+from typing import Protocol
 
 from dafka.zmtp import limits
 from dafka.zmtp.errors import FramingError, ProtocolError, TooLargeError
@@ -21,15 +25,29 @@ MORE, LONG, COMMAND = 0x01, 0x02, 0x04
 _FLAGS = frozenset({0, MORE, LONG, MORE | LONG, COMMAND, COMMAND | LONG})
 
 
+class Taker(Protocol):
+    """Takes messages that it knows out of a receive buffer, many at once."""
+
+    def take(self, buffer: bytes, position: int, most: int) -> tuple[int, int]:
+        """Keep complete messages that begin at ``position``, ``most`` at most.
+
+        Returns where they end and how many they are. None is the right answer whenever it is in doubt.
+        """
+
+
 class Cutter:
     """Cuts messages and commands out of octets that arrive in pieces of any size.
 
-    ``max_octets`` bounds a message over all of its frames, ``max_command`` a command.
+    ``max_octets`` bounds a message over all of its frames, ``max_command`` a command. ``taker`` is offered
+    what begins with a message, and ``taken`` says how many messages it took in the last :meth:`cut`. They
+    are bounded by what is received at once, and not by ``max_octets``.
     """
 
-    def __init__(self, max_octets: int, max_command: int) -> None:
+    def __init__(self, max_octets: int, max_command: int, taker: Taker | None = None) -> None:
         self.max_octets = max_octets
         self.max_command = max_command
+        self.taker = taker
+        self.taken = 0
         self.pending = False
         """Whether more can be cut out of what has arrived."""
         self._buffer = b""
@@ -74,6 +92,7 @@ class Cutter:
         Raises FramingError and TooLargeError, which leave the connection without use.
         """
         messages: list[list[bytes]] = []
+        self.taken = 0
         if self._long is not None:
             if self._missing:
                 return messages, None
@@ -89,9 +108,16 @@ class Cutter:
         room = self.max_octets - self._octets
         command: bytes | None = None
         unlike = 0  # messages to be cut before the next attempt at a run
+        take = None if self.taker is None else self.taker.take
         self.pending = False
         try:
             while True:
+                if take is not None and not self._frames and position < end:
+                    position, count = take(buffer, position, most - len(messages))
+                    if count:
+                        self.taken += count
+                        most -= count
+                        begin = position
                 if len(messages) >= most:
                     self.pending = position < end
                     break
@@ -147,7 +173,7 @@ class Cutter:
                     position = after
                 begin = position
         except ProtocolError:
-            if not messages:
+            if not messages and not self.taken:
                 raise
             self.pending = True  # those in front of it count; it is raised again when they are taken
         if position == end:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from dafka.zmtp import limits
 from dafka.zmtp.errors import TooLargeError
@@ -18,11 +18,24 @@ from dafka.zmtp.errors import TooLargeError
 Peer = TypeVar("Peer", bound=Hashable)
 
 
+class Most(NamedTuple):
+    """The bounds of a publisher's subscriptions; None: as :mod:`dafka.zmtp.limits` has it."""
+
+    prefix_octets: int | None = None
+    prefixes: int | None = None  # of one peer
+    octets: int | None = None  # of one peer, with limits.SUBSCRIPTION_OCTETS for each
+    all_octets: int | None = None
+
+
+USUAL = Most()
+
+
 class Subscriptions(Generic[Peer]):
     """The subscriptions of all peers of one publisher."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: Most = USUAL) -> None:
         self.octets = 0
+        self._most = most
         self._peers: dict[bytes, dict[Peer, None]] = {}  # by prefix, in the order of subscribing
         self._counts: dict[Peer, Counter[bytes]] = {}
         self._octets: Counter[Peer] = Counter()
@@ -47,21 +60,34 @@ class Subscriptions(Generic[Peer]):
             peers[peer] = None
         own[prefix] += 1
 
-    def cancel(self, peer: Peer, prefix: bytes) -> None:
-        """A peer takes one subscription back. What it has not subscribed to is ignored."""
+    def cancel(self, peer: Peer, prefix: bytes) -> bool:
+        """A peer takes one subscription back. What it has not subscribed to is ignored.
+
+        Whether nobody is subscribed to it any more.
+        """
         own = self._counts.get(peer)
         if own is None or prefix not in own:
-            return
+            return False
         own[prefix] -= 1
-        if not own[prefix]:
-            del own[prefix]
-            self._drop(peer, prefix)
+        if own[prefix]:
+            return False
+        del own[prefix]
+        self._drop(peer, prefix)
+        return prefix not in self._peers
 
-    def forget(self, peer: Peer) -> None:
-        """A peer has left."""
+    def forget(self, peer: Peer) -> list[bytes]:
+        """A peer has left. What nobody is subscribed to any more."""
+        left = []
         for prefix in self._counts.pop(peer, ()):
             self._drop(peer, prefix)
+            if prefix not in self._peers:
+                left.append(prefix)
         self._octets.pop(peer, None)
+        return left
+
+    def has(self, prefix: bytes) -> bool:
+        """Whether anybody is subscribed to exactly this prefix."""
+        return prefix in self._peers
 
     def matching(self, frame: bytes) -> list[Peer]:
         """The peers that get a message with this first frame, each once."""
@@ -76,14 +102,19 @@ class Subscriptions(Generic[Peer]):
 
     def _check(self, peer: Peer, prefix: bytes, count: int) -> None:
         cost = len(prefix) + limits.SUBSCRIPTION_OCTETS
-        if len(prefix) > limits.PREFIX_OCTETS:
-            detail = f"a prefix of {len(prefix)} octets; {limits.PREFIX_OCTETS} are the most"
-        elif count >= limits.SUBSCRIPTIONS:
-            detail = f"more than {limits.SUBSCRIPTIONS} prefixes of one subscriber"
-        elif self._octets[peer] + cost > limits.SUBSCRIPTIONS_OCTETS:
-            detail = f"more than {limits.SUBSCRIPTIONS_OCTETS} octets of one subscriber"
-        elif self.octets + cost > limits.ALL_SUBSCRIPTIONS_OCTETS:
-            detail = f"more than {limits.ALL_SUBSCRIPTIONS_OCTETS} octets of all subscribers"
+        most = self._most
+        longest = most.prefix_octets or limits.PREFIX_OCTETS
+        prefixes = most.prefixes or limits.SUBSCRIPTIONS
+        octets = most.octets or limits.SUBSCRIPTIONS_OCTETS
+        of_all = most.all_octets or limits.ALL_SUBSCRIPTIONS_OCTETS
+        if len(prefix) > longest:
+            detail = f"a prefix of {len(prefix)} octets; {longest} are the most"
+        elif count >= prefixes:
+            detail = f"more than {prefixes} prefixes of one subscriber"
+        elif self._octets[peer] + cost > octets:
+            detail = f"more than {octets} octets of one subscriber"
+        elif self.octets + cost > of_all:
+            detail = f"more than {of_all} octets of all subscribers"
         else:
             return
         raise TooLargeError("subscriptions", detail)

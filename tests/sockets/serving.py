@@ -94,10 +94,10 @@ def router(handler: Recorder, **options: Any) -> Iterator[Router]:
 
 
 @contextmanager
-def publisher() -> Iterator[Publisher]:
+def publisher(**options: Any) -> Iterator[Publisher]:
     """A Publisher on a free port of loopback."""
     hub = get_hub()
-    served = hub.run(lambda: Publisher(hub, listening.bind("127.0.0.1", 0)))
+    served = hub.run(lambda: Publisher(hub, listening.bind("127.0.0.1", 0), **options))
     try:
         yield served
     finally:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 import zmq
 from sockets.serving import client, in_hub, plain, publisher, until
 from zmtp.vectors import GREETING_30, GREETING_31, command, greeting_2, message, ready
 
 from dafka.sockets import limits
+from dafka.sockets.shared import Bounds
+from dafka.sockets.tcp import KeepAlive
 from dafka.zmtp import limits as zmtp_limits
+from dafka.zmtp.subscriptions import Most
 
 
 def test_a_subscriber_gets_what_it_has_subscribed_to():
@@ -139,3 +144,84 @@ def test_many_subscribers_each_get_each_message():
                 received += socket.recv(10_000)
             socket.close()
         assert served.metrics()["dropped"] == 0
+
+
+class Log:
+    """A watcher that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, bytes]] = []
+
+    def subscribed(self, prefix: bytes) -> None:
+        self.told.append(("subscribed", prefix))
+
+    def cancelled(self, prefix: bytes) -> None:
+        self.told.append(("cancelled", prefix))
+
+
+def test_a_watcher_is_told_of_each_subscription_and_of_the_last_one_that_ends():
+    log = Log()
+    with publisher(watcher=log) as served:
+        with client(zmq.SUB, served.endpoint) as one, client(zmq.SUB, served.endpoint) as two:
+            one.subscribe(b"a")
+            until(lambda: log.told == [("subscribed", b"a")])
+            two.subscribe(b"a")
+            until(lambda: log.told == [("subscribed", b"a")] * 2)
+            two.subscribe(b"b")
+            until(lambda: log.told[2:] == [("subscribed", b"b")])
+            one.unsubscribe(b"a")
+            one.subscribe(b"c")
+            until(lambda: log.told[3:] == [("subscribed", b"c")])
+            two.unsubscribe(b"a")
+            until(lambda: log.told[4:] == [("cancelled", b"a")])
+        until(lambda: sorted(log.told[5:]) == [("cancelled", b"b"), ("cancelled", b"c")])
+
+
+def test_encoded_messages_go_to_who_subscribes_to_what_they_have_in_common():
+    with (
+        publisher() as served,
+        client(zmq.SUB, served.endpoint) as sub,
+        client(zmq.SUB, served.endpoint) as no,
+    ):
+        sub.subscribe(b"Ma")
+        no.subscribe(b"Mb")
+        until(lambda: served.metrics()["subscriptions"] == 2)
+        octets = b"".join(message(b"Mabc%d" % number, b"x" * 300) for number in range(100))
+        in_hub(served.send_encoded, b"Mabc", [octets], 100)
+        assert [sub.recv_multipart() for _ in range(100)] == [
+            [b"Mabc%d" % number, b"x" * 300] for number in range(100)
+        ]
+        assert served.metrics()["messages_out"] == 100
+
+
+def test_what_may_wait_for_one_that_does_not_read_can_be_given():
+    with publisher(bounds=Bounds(queued=20_000_000)) as served, plain(served.endpoint) as stuck:
+        stuck.sendall(GREETING_31 + ready(b"SUB") + command(b"\x09SUBSCRIBE"))
+        until(lambda: served.metrics()["subscriptions"] == 1)
+        octets = message(b"x" * 100_000)
+        while not served.metrics()["dropped"]:
+            in_hub(served.send_encoded, b"x", [octets], 1)
+        assert 19_000_000 < served.metrics()["queued_octets"] < 20_200_000
+
+
+def test_the_bounds_of_subscriptions_can_be_given():
+    most = Most(prefix_octets=10, prefixes=20, octets=20 * 300, all_octets=10**6)
+    with publisher(most=most) as served:
+        for wrong in ([b"x" * 11], [b"%d" % number for number in range(21)]):
+            with plain(served.endpoint) as socket:
+                socket.sendall(GREETING_31 + ready(b"SUB"))
+                socket.sendall(b"".join(command(b"\x09SUBSCRIBE" + prefix) for prefix in wrong))
+                while socket.recv(1000):
+                    pass
+        assert served.discarded["subscriptions"] == 2
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only some systems have it")
+def test_how_long_a_peer_may_read_nothing_can_be_given():
+    keep_alive = KeepAlive(unread=0.3)
+    bounds = Bounds(queued=20_000_000, keep_alive=keep_alive)
+    with publisher(bounds=bounds) as served, plain(served.endpoint) as stuck:
+        stuck.sendall(GREETING_31 + ready(b"SUB") + command(b"\x09SUBSCRIBE"))
+        until(lambda: served.metrics()["subscriptions"] == 1)
+        in_hub(served.send_encoded, b"x", [message(b"x" * 15_000_000)], 1)
+        until(lambda: served.metrics()["connections"] == 0)

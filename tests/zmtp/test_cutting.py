@@ -215,3 +215,50 @@ def test_no_octets_raise_anything_but_a_protocol_error():
                 everything(cutter, dice.randrange(1, 4))
         except ProtocolError:
             pass
+
+
+class Taker:
+    """Takes messages of one frame of a single octet."""
+
+    def __init__(self) -> None:
+        self.found: list[bytes] = []
+
+    def take(self, buffer: bytes, position: int, most: int) -> tuple[int, int]:
+        begin = position
+        while (
+            position - begin < 3 * most
+            and buffer[position : position + 2] == b"\x00\x01"
+            and position + 3 <= len(buffer)
+        ):
+            self.found.append(buffer[position + 2 : position + 3])
+            position += 3
+        return position, (position - begin) // 3
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.just([b"x"]),
+            st.sampled_from([[b"two", b"frames"], [b""], [b"a", b"x"], [b"l" * 300], [b"g" * 9000]]),
+        )
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_what_a_taker_takes_is_cut_by_nobody_else(messages: list[list[bytes]], dice: random.Random):
+    octets = b"".join(encode_all(messages))
+    taker = Taker()
+    cutter = Cutter(LIMIT, 4096, taker)
+    found: list[list[bytes]] = []
+    taken = at = 0
+    while at < len(octets):
+        size = dice.choice([1, 5, 100, 10_000])
+        cutter.feed(octets[at : at + size])
+        at += size
+        while cutter.pending:
+            some, _ = cutter.cut(4)
+            assert len(some) + cutter.taken <= 4
+            found += some
+            taken += cutter.taken
+    assert not cutter.in_progress
+    assert taken == len(taker.found) == messages.count([b"x"])
+    assert found == [one for one in messages if one != [b"x"]]
