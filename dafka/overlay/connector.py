@@ -6,7 +6,7 @@ peer that was left by this side is not tried again, and an interval of 0 means o
 addresses may lead to one peer: those whose connection is redundant rest as long as it is one.
 
 Everything is told twice, as libbroker does it: that an endpoint is reachable (or not any more), and that it
-is a direct peer (or not any more), with its address.
+is a direct peer, with its address; and at the end, the other way round.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Connector:
         self._targets: dict[tuple[str, int], _Target] = {}
         self._places: dict[int, NetworkInfo] = {}  # of connections
         self._peers: set[bytes] = set()
+        self._unreachable: set[bytes] = set()  # of the peers: told when their connection has ended
 
     @property
     def addresses(self) -> list[NetworkInfo]:
@@ -106,12 +107,15 @@ class Connector:
                 return self._lose(now, connection, peer, removed, said_goodbye)
             case Refused(connection, peer, code, description, redundant):
                 return self._refuse(now, connection, peer, code, description, redundant)
+            case Discovered(peer) if peer in self._unreachable:
+                self._unreachable.discard(peer)
+            case Unreachable(peer) if peer in self._peers:
+                self._unreachable.add(peer)
             case Discovered(peer):
                 info = EndpointInfo(peer)
                 return [Status(StatusCode.ENDPOINT_DISCOVERED, info, "found a new peer in the network")]
             case Unreachable(peer):
-                info = EndpointInfo(peer)
-                return [Status(StatusCode.ENDPOINT_UNREACHABLE, info, "lost the last path")]
+                return [_unreachable(peer)]
         return []
 
     def tick(self, now: float) -> list[Output]:
@@ -137,7 +141,10 @@ class Connector:
                 del self._targets[target.address.address, target.address.port]
             else:
                 self._again(target, now + target.address.retry if said_goodbye else now)
-        return [status]
+        if peer not in self._unreachable:
+            return [status]
+        self._unreachable.discard(peer)
+        return [status, _unreachable(peer)]
 
     def _refuse(
         self, now: float, connection: int, peer: bytes | None, code: int, text: str, redundant: bool
@@ -167,3 +174,7 @@ class Connector:
 
     def _status(self, code: StatusCode, peer: bytes, connection: int, text: str) -> Status:
         return Status(code, EndpointInfo(peer, self._places.get(connection)), text)
+
+
+def _unreachable(peer: bytes) -> Status:
+    return Status(StatusCode.ENDPOINT_UNREACHABLE, EndpointInfo(peer), "lost the last path")

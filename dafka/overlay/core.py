@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from dafka.overlay.filters import announced
+from dafka.overlay.filters import Filter, announced
 from dafka.overlay.peering import outputs as peering
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.peering.outputs import NewFilter, PeerDown, PeerUp, Received, ReceivedRouted
@@ -40,8 +40,14 @@ class Core:
         self.peerings = Peerings(me, self._announce, versions)
         self.discarded: Counter[str] = Counter()
         """Messages of peers that were not taken, by cause, besides those that the connections count."""
-        self._plain: dict[bytes, tuple[bytes, ...]] = {}  # the filters of peers of version 1
+        self._plain: dict[bytes, Filter] = {}  # the filters of peers of version 1
         self._pending: list[Output] = []
+
+    @property
+    def filters(self) -> dict[bytes, Filter]:
+        """What the known peers want, whether they are direct ones or not."""
+        known = self.peer.flooding.table.peers.items()
+        return {peer: one.filter for peer, one in known} | self._plain
 
     def connected(self, now: float, number: int, connector: bool) -> list[Output]:
         """There is a new connection, which this side opened (``connector``) or accepted."""

@@ -144,3 +144,19 @@ def test_reachable_endpoints_are_told_without_an_address():
     assert codes(connector.hear(0.0, Discovered(PEER))) == [StatusCode.ENDPOINT_DISCOVERED]
     (status,) = connector.hear(0.0, Unreachable(PEER))
     assert status.context == EndpointInfo(PEER)
+
+
+def test_a_peer_is_told_to_be_unreachable_when_its_connection_has_ended():
+    connector = connected(THERE)
+    connector.hear(1.0, up(0))
+    assert connector.hear(1.0, Unreachable(PEER)) == []
+    told = connector.hear(2.0, down(0, removed=True))
+    assert codes(told) == [StatusCode.PEER_REMOVED, StatusCode.ENDPOINT_UNREACHABLE]
+    assert codes(connector.hear(3.0, Unreachable(PEER))) == [StatusCode.ENDPOINT_UNREACHABLE]
+
+
+def test_a_peer_that_is_reachable_again_before_its_connection_has_ended_is_not_told_of():
+    connector = connected(THERE)
+    connector.hear(1.0, up(0))
+    assert connector.hear(1.0, Unreachable(PEER)) == connector.hear(1.0, Discovered(PEER)) == []
+    assert codes(connector.hear(2.0, down(0))) == [StatusCode.PEER_LOST]

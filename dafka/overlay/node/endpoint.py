@@ -12,7 +12,7 @@ from dafka.overlay.node import limits
 from dafka.overlay.node.carrier import Carrier
 from dafka.overlay.node.errors import AddressError
 from dafka.overlay.node.stores import Store
-from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
+from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber, text_of
 from dafka.overlay.node.types import EndpointId, PeerInfo, format_address, parse_address
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.peering.statuses import Error, Status
@@ -107,6 +107,11 @@ class Endpoint:
         """All peers: direct ones, addresses that it tries to connect to, and those behind other peers."""
         return self._hub.run(self._carrier.peers)
 
+    def filters(self) -> dict[EndpointId, list[str]]:
+        """What the known peers want, by their ids: prefixes of topics."""
+        known = self._hub.run(lambda: self._carrier.role.core.filters)
+        return {EndpointId(peer): list(map(text_of, prefixes)) for peer, prefixes in known.items()}
+
     def await_peer(
         self,
         id: str | bytes,
@@ -127,9 +132,15 @@ class Endpoint:
         threading.Thread(target=wait, name="dafka-await-peer", daemon=True).start()
         return self._hub.run(self._carrier.is_reachable, peer)
 
-    def statuses(self, errors: bool = True, capacity: int = limits.STATUSES) -> StatusSubscriber:
-        """What happens to peers from now on; the oldest are dropped if nobody gets them."""
-        subscriber = StatusSubscriber(self._hub, errors, capacity, self._forget_statuses)
+    def statuses(
+        self, errors: bool = True, capacity: int = limits.STATUSES, statuses: bool = True
+    ) -> StatusSubscriber:
+        """What happens to peers from now on, or ``errors`` or ``statuses`` alone.
+
+        The oldest are dropped if nobody gets them.
+        """
+        kinds = [kind for kind, wanted in ((Error, errors), (Status, statuses)) if wanted]
+        subscriber = StatusSubscriber(self._hub, tuple(kinds), capacity, self._forget_statuses)
         self._hub.run(self._carrier.add_listener, subscriber)
         return subscriber
 

@@ -55,7 +55,7 @@ class Subscriber(Inbox[Raw]):
         while True:
             topic, payload, sender = self._take(timeout)
             try:
-                return Message(_text(topic), decode(payload), EndpointId(sender))
+                return Message(text_of(topic), decode(payload), EndpointId(sender))
             except MalformedMessage:
                 self.malformed += 1
 
@@ -64,7 +64,7 @@ class Subscriber(Inbox[Raw]):
         messages = []
         for topic, payload, sender in self._take_all():
             try:
-                messages.append(Message(_text(topic), decode(payload), EndpointId(sender)))
+                messages.append(Message(text_of(topic), decode(payload), EndpointId(sender)))
             except MalformedMessage:
                 self.malformed += 1
         return messages
@@ -78,7 +78,7 @@ class Subscriber(Inbox[Raw]):
     @property
     def topics(self) -> list[str]:
         """The prefixes, as they were given."""
-        return sorted(map(_text, self._topics))
+        return sorted(map(text_of, self._topics))
 
     def add_topic(self, prefix: str | bytes) -> None:
         """Get these messages, too."""
@@ -115,18 +115,18 @@ class Subscriber(Inbox[Raw]):
 
 
 class StatusSubscriber(Inbox[Status | Error]):
-    """What happens to peers, as :class:`Status` values and, with ``errors``, :class:`Error` values."""
+    """What happens to peers, as values of the ``kinds`` :class:`Status` and :class:`Error`."""
 
     def __init__(
-        self, hub: Hub, errors: bool, capacity: int, closed: Callable[[StatusSubscriber], None]
+        self, hub: Hub, kinds: tuple[type, ...], capacity: int, closed: Callable[[StatusSubscriber], None]
     ) -> None:
         super().__init__(hub, capacity, "drop_oldest")
-        self.errors = errors
+        self.kinds = kinds
         self._on_close = closed
 
     def tell(self, news: Status | Error) -> None:
         """Hub side."""
-        if self.errors or isinstance(news, Status):
+        if isinstance(news, self.kinds):
             self.put([(limits.ITEM_OCTETS, news)])
 
     def get(self, timeout: float | None = None) -> Status | Error:
@@ -154,5 +154,6 @@ class StatusSubscriber(Inbox[Status | Error]):
         self.close()
 
 
-def _text(octets: bytes) -> str:
+def text_of(octets: bytes) -> str:
+    """A topic as text."""
     return octets.decode("utf-8", "surrogateescape")

@@ -232,8 +232,8 @@ def test_statuses_tell_of_a_peer_that_comes_and_is_left(make):
     assert [one.code for one in news] == [
         StatusCode.ENDPOINT_DISCOVERED,
         StatusCode.PEER_ADDED,
-        StatusCode.ENDPOINT_UNREACHABLE,
         StatusCode.PEER_REMOVED,
+        StatusCode.ENDPOINT_UNREACHABLE,
         ErrorCode.PEER_INVALID,
     ]
     assert news[1].context.endpoint == listener.id
@@ -245,8 +245,8 @@ def test_who_was_left_hears_that_its_peer_is_lost(two):
     listener, connector = two
     statuses = listener.statuses()
     assert connector.unpeer(listener.id)
-    codes = {statuses.get(timeout=WAIT).code for _ in range(2)}
-    assert codes == {StatusCode.PEER_LOST, StatusCode.ENDPOINT_UNREACHABLE}
+    codes = [statuses.get(timeout=WAIT).code for _ in range(2)]
+    assert codes == [StatusCode.PEER_LOST, StatusCode.ENDPOINT_UNREACHABLE]
 
 
 def test_a_lost_connection_is_made_again(make):
@@ -359,3 +359,23 @@ def test_an_endpoint_is_used_from_the_hub_too(make):
         return None
 
     assert get_hub().run(within) == "here"
+
+
+def test_statuses_or_errors_alone(make):
+    endpoint, other = make("127.0.0.1:0"), make()
+    statuses, errors = other.statuses(errors=False), other.statuses(statuses=False)
+    with pytest.raises(Empty):
+        assert not other.unpeer("127.0.0.1:9")
+        statuses.get(timeout=0)
+    assert errors.get(timeout=WAIT).code is ErrorCode.PEER_INVALID
+    assert other.peer(endpoint.address, timeout=WAIT)
+    assert statuses.get(timeout=WAIT).code is StatusCode.ENDPOINT_DISCOVERED
+    assert not errors.available
+
+
+def test_what_peers_want_is_known(two):
+    listener, connector = two
+    subscriber = connector.subscribe("/a/b", b"/\xff", "/a/b/c")
+    until(lambda: set(listener.filters().get(connector.id, [])) == {"/a/b", "/\udcff"})
+    subscriber.close()
+    until(lambda: listener.filters() == {connector.id: []})
