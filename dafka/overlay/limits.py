@@ -91,3 +91,48 @@ MOST_WRITERS = 1000
 
 MOST_ANSWERS = 10_000
 """Decisions about put_unique that a master remembers, for callers that ask again."""
+
+MOST_KEYS = 2_000_000
+"""Of one store. A write that would add one more changes nothing."""
+
+STORE_OCTETS = 1024 * 1024 * 1024
+"""Of the keys and values of one store, as they are encoded."""
+
+KEY_OCTETS = 64 * 1024
+"""Of an encoded key."""
+
+VALUE_OCTETS = 8 * 1024 * 1024
+"""Of an encoded value: it is to fit into a message, and into a row on the disk."""
+
+PIECE_ENTRIES = 256
+"""Of a store, that a master writes into one message for a clone: a millisecond's work."""
+
+PIECE_OCTETS = 128 * 1024
+"""The same in octets; the entry that goes beyond is in it."""
+
+MOST_LOADING = 16
+"""Clones and proxies that are given a large content at the same time. Others ask again."""
+
+LOADING_TICKS = 50
+"""Somebody who is given a content, and asks for no more of it for so many ticks, has lost interest."""
+
+ASK_TICKS = 5
+"""Questions that are not answered are asked again after so many ticks."""
+
+SWEPT_ENTRIES = 20_000
+"""Entries that a clone looks at in a tick, to find those that its master does not have any more."""
+
+ERASED_ENTRIES = 1000
+"""Entries that it erases in a tick."""
+
+MOST_REQUESTS = 10_000
+"""Questions of one store object that wait for an answer."""
+
+COMMIT_ROWS = 2000
+"""Keys that wait for the disk: more writes are taken when it has them."""
+
+COMMIT_OCTETS = 16 * 1024 * 1024
+"""The same in octets."""
+
+AT_ONCE = 1000
+"""Writes that a master is sent in one turn when it comes back. The others follow, or it asks for them."""

@@ -8,42 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from dafka.overlay import core
 from dafka.overlay.core import Core
 from dafka.overlay.filters import Filter, reduced
-from dafka.overlay.limits import TICK_SECONDS
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.routing.outputs import Deliver
-from dafka.overlay.stores import outputs as storing
-from dafka.overlay.stores.clone import Clone
+from dafka.overlay.stores import hosting
 from dafka.overlay.stores.content import Content
-from dafka.overlay.stores.master import Action, Master
-from dafka.overlay.stores.outputs import Publish, clone_topic, master_topic
+from dafka.overlay.stores.errors import StoreRefused
+from dafka.overlay.stores.hosting import SendCommand, Store, StoreOutput, Stores
+from dafka.overlay.stores.journal import Journal
+from dafka.overlay.stores.master import Action
+from dafka.overlay.stores.outputs import master_topic
 from dafka.overlay.wire.codes import ErrorCode
-from dafka.overlay.wire.commands import decode_command, encode_command
-from dafka.overlay.wire.primitives import EntityId
+from dafka.overlay.wire.commands import Query
 from dafka.overlay.wire.routed import COMMAND, DATA
-from dafka.protocol.errors import DafkaError, MalformedMessage
-
-
-class StoreOutput(NamedTuple):
-    """Something about a store of this endpoint: an event, or the answer to a put_unique."""
-
-    name: str
-    output: storing.Changed | storing.Answered
-
+from dafka.protocol.errors import MalformedMessage
 
 Output = core.Output | StoreOutput
-
-
-class StoreRefused(DafkaError):
-    """A store that cannot be attached."""
-
-    def __init__(self, code: ErrorCode, text: str) -> None:
-        self.code = code
-        super().__init__(text)
 
 
 class EndpointRole:
@@ -57,14 +40,18 @@ class EndpointRole:
     ) -> None:
         self.me = me
         self.core = Core(me, time, versions=versions)
-        self.stores: dict[str, Master | Clone] = {}
-        self.discarded: Counter[str] = Counter()
-        """Commands for stores that were not taken, by cause."""
-        self._new_number = new_number
+        self._stores = Stores(me, new_number)
         self._prefixes: Filter = ()
-        self._by_topic: dict[bytes, str] = {}
-        self._ticks = 0
-        self._began: float | None = None
+
+    @property
+    def stores(self) -> dict[str, Store]:
+        """The stores that are attached, by name."""
+        return self._stores.by_name
+
+    @property
+    def discarded(self) -> Counter[str]:
+        """Commands for stores that were not taken, by cause."""
+        return self._stores.discarded
 
     def subscribe(self, prefixes: Iterable[bytes]) -> list[Output]:
         """The users of this endpoint want these topics from now on, and no others."""
@@ -75,32 +62,50 @@ class EndpointRole:
         """Send data to every peer whose filter lets the topic pass."""
         return list(self.core.publish(topic, payload, DATA))
 
-    def attach_master(self, name: str, content: Content | None = None) -> list[Output]:
-        """Raises :class:`StoreRefused` if there is a master that this endpoint knows of."""
+    def attach_master(
+        self, name: str, content: Content | None = None, journal: Journal | None = None
+    ) -> list[Output]:
+        """With a journal, each Commit that follows is to be answered with :meth:`committed`.
+
+        Raises :class:`StoreRefused` if there is a master that this endpoint knows of.
+        """
         topic = master_topic(name)
         known = self.core.peer.flooding.table.peers.values()
         if any(topic in peer.filter for peer in known):
             raise StoreRefused(ErrorCode.MASTER_EXISTS, f"{name!r} has a master")
-        content = Content(name) if content is None else content
-        return self._attach(name, topic, Master(self._new_entity(), content))
+        self._stores.attach_master(name, content, journal)
+        return self._announce()
 
     def attach_clone(self, name: str) -> list[Output]:
-        """It finds its master by itself."""
-        return self._attach(
-            name, clone_topic(name), Clone(self._new_entity(), Content(name), self._new_entity)
-        )
+        """It finds its master by itself. Raises :class:`StoreRefused`."""
+        self._stores.attach_clone(name)
+        return self._announce()
+
+    def attach_proxy(self, name: str) -> list[Output]:
+        """It finds its master by itself. Raises :class:`StoreRefused`."""
+        self._stores.attach_proxy(name)
+        return self._announce()
 
     def detach(self, name: str) -> list[Output]:
         """The store is closed."""
-        del self.stores[name]
-        self._by_topic = {topic: one for topic, one in self._by_topic.items() if one != name}
+        self._stores.detach(name)
         return self._announce()
 
     def write(self, now: float, name: str, action: Action) -> list[Output]:
         """Change a store of this endpoint."""
-        store = self.stores[name]
-        steps = store.write(now, action) if isinstance(store, Master) else store.write(action)
-        return self._carry_store(name, steps)
+        return self._carry_stores(self._stores.write(now, name, action))
+
+    def ask(self, now: float, name: str, query: Query, ticks: int) -> list[Output]:
+        """Ask a store of this endpoint; the answer comes within so many ticks."""
+        return self._carry_stores(self._stores.ask(now, name, query, ticks))
+
+    def committed(self, name: str, failure: str | None = None) -> list[Output]:
+        """The backend of a master has what it was given last, or could not write it."""
+        return self._carry_stores(self._stores.committed(name, failure))
+
+    def retry_commit(self, name: str) -> list[Output]:
+        """Have the backend of a master given what it could not write, again."""
+        return self._carry_stores(self._stores.retry_commit(name))
 
     # -- connections, as the core has them --------------------------------------------------------
 
@@ -124,63 +129,30 @@ class EndpointRole:
 
     def tick(self, now: float) -> list[Output]:
         """To be called ten times a second; stores count late ones too, up to a second's worth."""
-        outputs = self._carry(now, self.core.tick(now))
-        self._began = now if self._began is None else self._began
-        due = int((now - self._began) / TICK_SECONDS)
-        times, self._ticks = min(due - self._ticks, int(1 / TICK_SECONDS)), due
-        for _ in range(times):
-            for name, store in list(self.stores.items()):
-                steps = store.tick(now) if isinstance(store, Master) else store.tick()
-                outputs += self._carry_store(name, steps)
-        return outputs
+        return self._carry(now, self.core.tick(now)) + self._carry_stores(self._stores.tick(now))
 
     # -- within -------------------------------------------------------------------------------------
 
-    def _attach(self, name: str, topic: bytes, store: Master | Clone) -> list[Output]:
-        if name in self.stores:
-            code = ErrorCode.MASTER_EXISTS if isinstance(store, Master) else ErrorCode.NO_SUCH_MASTER
-            raise StoreRefused(code, f"{name!r} is attached to this endpoint")
-        self.stores[name] = store
-        self._by_topic[topic] = name
-        return self._announce()
-
     def _announce(self) -> list[Output]:
-        return list(self.core.subscribe([*self._prefixes, *self._by_topic]))
-
-    def _new_entity(self) -> EntityId:
-        return EntityId(self.me, self._new_number())
+        return list(self.core.subscribe([*self._prefixes, *self._stores.topics]))
 
     def _carry(self, now: float, steps: list[core.Output]) -> list[Output]:
         outputs: list[Output] = []
         for step in steps:
             if isinstance(step, Deliver) and step.kind == COMMAND:
-                outputs += self._hear(now, step)
+                outputs += self._carry_stores(self._stores.hear(now, step.topic, step.payload))
             else:
                 outputs.append(step)
         return outputs
 
-    def _hear(self, now: float, message: Deliver) -> list[Output]:
-        name = self._by_topic.get(message.topic)
-        if name is None:
-            return []
-        try:
-            command = decode_command(message.payload)
-        except MalformedMessage as error:
-            self.discarded[error.cause] += 1
-            return []
-        store = self.stores[name]
-        steps = store.receive(now, command) if isinstance(store, Master) else store.receive(command)
-        return self._carry_store(name, steps)
-
-    def _carry_store(self, name: str, steps: list[storing.Output]) -> list[Output]:
+    def _carry_stores(self, steps: list[hosting.Output]) -> list[Output]:
         outputs: list[Output] = []
         for step in steps:
-            if not isinstance(step, Publish):
-                outputs.append(StoreOutput(name, step))
-                continue
-            payload = encode_command(step.command)
-            if step.receiver is None:
-                outputs += self.core.publish(step.topic, payload, COMMAND)
-            else:
-                outputs += self.core.publish_to(step.receiver, step.topic, payload, COMMAND)
+            match step:
+                case SendCommand(topic, payload, None):
+                    outputs += self.core.publish(topic, payload, COMMAND)
+                case SendCommand(topic, payload, bytes() as receiver):
+                    outputs += self.core.publish_to(receiver, topic, payload, COMMAND)
+                case StoreOutput():
+                    outputs.append(step)
         return outputs

@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 from overlay.wiring import Wiring, identity
 
-from dafka.overlay.role import StoreRefused
 from dafka.overlay.stores.content import Content
+from dafka.overlay.stores.errors import StoreRefused
+from dafka.overlay.stores.outputs import Answered
 from dafka.overlay.values import Count, decode
 from dafka.overlay.wire.codes import ErrorCode
 from dafka.overlay.wire.commands import Put, PutUnique
@@ -65,7 +66,7 @@ def test_clones_are_any_number_of_hops_away():
     caller = EntityId(identity("f"), 99)
     wiring.carry("f", wiring["f"].write(wiring.now, "st", PutUnique("u", 1, None, caller, 5, caller)))
     wiring.tick(1.0)
-    assert [output.output for name, output in wiring.store if name == "f"][-1] == (5, True)
+    assert [output.output for name, output in wiring.store if name == "f"][-1] == Answered(5, True)
 
 
 def test_a_store_that_is_there_already_is_refused():

@@ -12,7 +12,7 @@ for.
 from __future__ import annotations
 
 from collections import deque
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dafka.overlay.channels.messages import (
@@ -25,7 +25,7 @@ from dafka.overlay.channels.messages import (
     Nack,
     RetransmitFailed,
 )
-from dafka.overlay.limits import HEARTBEAT_TICKS, MOST_CONSUMERS, MOST_KEPT, SILENT_TICKS
+from dafka.overlay.limits import AT_ONCE, HEARTBEAT_TICKS, MOST_CONSUMERS, MOST_KEPT, SILENT_TICKS
 from dafka.overlay.wire.codes import ErrorCode
 
 Handle = TypeVar("Handle")
@@ -129,6 +129,14 @@ class Producer(Generic[Handle]):
                 return [Dropped(consumer, ErrorCode.UNSPECIFIED, [])]
             known = self._consumers[consumer] = _Consumer(self.sequence, self._ticks)
         return [Unicast(consumer, Handshake(known.offset, HEARTBEAT_TICKS))]
+
+    def hand_over(self, consumer: Handle, successor: Handle) -> list[Output]:
+        """``successor`` goes on where ``consumer`` is, and is sent some of what that lacks."""
+        known = self._consumers.pop(consumer)
+        offset = known.acknowledged or known.offset
+        self._consumers[successor] = _Consumer(offset, self._ticks)
+        unicast = [Unicast(successor, event) for event in islice(self._events, AT_ONCE)]
+        return [Unicast(successor, Handshake(offset, HEARTBEAT_TICKS)), *unicast]
 
     def remove(self, consumer: Handle) -> None:
         """A consumer has said that it goes."""

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dafka.overlay.errors import InvalidValue
+from dafka.overlay.stores.errors import TypeClash
 from dafka.overlay.values import Count, Set, Table, Timespan, Timestamp, Value, encode, types
-
-
-class TypeClash(InvalidValue):
-    """An operation that the type of a value does not have."""
-
 
 _ZEROS: dict[int, Value] = {
     types.COUNT: Count(0),

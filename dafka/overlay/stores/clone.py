@@ -2,12 +2,11 @@
 
 It asks for a master until one answers with its content, and follows that one. It begins anew when it has
 lost an event, and when its master is silent for some seconds: then it takes whichever master answers, and
-keeps its content until then. libbroker's clones do neither.
+keeps its content until then. libbroker's clones do neither. Masters of ours give a content in pieces
+(:mod:`dafka.overlay.stores.loading`), those of libbroker in one message.
 
-Writes go to the master over a channel of their own and come back as its decisions. Those that the master has
-not acknowledged are written again to the next one: a master that died between applying a write and
-acknowledging it, and kept what it had, then gets it twice. A put_unique is decided once all the same, as long
-as its master lives.
+Writes go to the master over a channel of their own and come back as its decisions, see
+:mod:`dafka.overlay.stores.writing`.
 """
 
 from __future__ import annotations
@@ -16,34 +15,44 @@ from collections.abc import Callable
 from typing import Any
 
 from dafka.overlay.channels import consumer as consuming
-from dafka.overlay.channels import producer as producing
 from dafka.overlay.channels.consumer import Closed, Consume, Consumer, Lost, Reply
-from dafka.overlay.channels.messages import Event, Heartbeat
-from dafka.overlay.channels.producer import Broadcast, Dropped, Producer, Unicast
-from dafka.overlay.limits import MASTER_SILENT_TICKS, MOST_KEPT, NEVER_SILENT
+from dafka.overlay.channels.messages import Handshake, Nack
+from dafka.overlay.limits import MASTER_SILENT_TICKS
+from dafka.overlay.stores import queries
 from dafka.overlay.stores.content import Content
+from dafka.overlay.stores.errors import BackendFailure
+from dafka.overlay.stores.loading import Loading
 from dafka.overlay.stores.master import Action
 from dafka.overlay.stores.outputs import (
     Answered,
     Changed,
+    Cleared,
     Output,
     Publish,
     from_consumer,
     from_producer,
     master_topic,
+    query_topic,
     to_command,
 )
+from dafka.overlay.stores.queries import Operation, Requests
+from dafka.overlay.stores.writing import Writer
+from dafka.overlay.values import Count, Value
+from dafka.overlay.wire.codes import ErrorCode
 from dafka.overlay.wire.commands import (
     AckClone,
-    AttachWriter,
     Clear,
     Command,
     Erase,
     Expire,
+    Load,
+    Piece,
     Put,
     PutUnique,
     PutUniqueResult,
+    Query,
 )
+from dafka.overlay.wire.commands import RetransmitFailed as Failed
 from dafka.overlay.wire.primitives import NO_ENTITY, EntityId
 
 
@@ -54,149 +63,218 @@ class Clone:
         self.entity = entity
         self.content = content
         self.master: EntityId | None = None
+        self.has_content = False
+        """Whether it was ever attached. Until then it has nothing to say."""
+        self.refused = 0
+        """Entries of the master that are larger than a store takes."""
         self._topic = master_topic(content.name)
-        self._new_entity = new_entity
+        self._queries = query_topic(content.name)
         self._input = self._new_input()
-        self._writer: Producer[EntityId] | None = None
-        self._writer_entity = NO_ENTITY
-        self._queued: list[Action] = []
+        self._writer = Writer(content.name, new_entity)
+        self._requests = Requests()
         self._asked: dict[tuple[EntityId, int], PutUnique] = {}
+        self._attempt = 1
+        self._loading: Loading | None = None
 
     @property
     def is_attached(self) -> bool:
         """Whether there is a master. Without one the content is what the last one said, or nothing."""
-        return self._input.is_attached
+        return self._input.is_attached and self._loading is None
 
     @property
     def is_idle(self) -> bool:
         """Attached, nothing of the master is missing, and it has acknowledged all writes."""
-        written = self._writer is None or self._writer.is_idle
-        return self._input.is_idle and written and not self._queued
+        return self._input.is_idle and self._loading is None and self._writer.is_idle
 
     @property
     def is_full(self) -> bool:
         """Nothing is to be written before the master has acknowledged something."""
-        return len(self._queued) + (0 if self._writer is None else self._writer.kept) >= MOST_KEPT
+        return self._writer.is_full
 
     def write(self, action: Action) -> list[Output]:
         """A write of this endpoint. It waits for a master if there is none."""
         if isinstance(action, PutUnique):
             self._asked[action.caller, action.request] = action
-        self._queued.append(action)
-        return self._flush()
+        return self._writer.write(action)
+
+    def ask(self, query: Query, ticks: int) -> list[Output]:
+        """A question of this endpoint. It is answered after so many ticks at the latest.
+
+        Raises :class:`BackendFailure` when too many wait.
+        """
+        if query.operation == Operation.PUT_UNIQUE:
+            action = queries.put_unique_of(query, self.entity)
+            if action is None:
+                return [Answered(query.request, None, ErrorCode.INVALID_MESSAGE)]
+            self._requests.add(query, ticks)
+            return self.write(action)
+        if self.has_content:
+            return [self._answer(query)]
+        self._requests.add(query, ticks)
+        return []
 
     def receive(self, command: Command) -> list[Output]:
         """A command on the topic of clones."""
-        sender, receiver = command.sender, command.receiver
-        if isinstance(command.content, AckClone):
-            return self._attach(command, command.content) if receiver == self.entity else []
+        sender, receiver, content = command.sender, command.receiver, command.content
+        if isinstance(content, AckClone):
+            return self._attach(command, content) if receiver == self.entity else []
+        if isinstance(content, Piece):
+            return self._load(sender, content) if receiver == self.entity else []
         if sender != self.master or not self._input.is_attached:
             return []
-        answer = from_consumer(command.content)
+        answer = from_consumer(content)
         if answer is not None:
-            if receiver != self._writer_entity or self._writer is None:
-                return []
-            return self._carry_writer(self._writer.receive(sender, answer))
+            return self._writer.receive(answer) if receiver == self._writer.entity else []
         message = from_producer(command)
         if message is None or receiver not in (NO_ENTITY, self.entity):
+            return []
+        if self._loading is not None and content == Failed(0):
+            self._begin_anew()
             return []
         return self._carry(self._input.receive(message))
 
     def tick(self) -> list[Output]:
         """To be called ten times a second."""
         outputs = self._carry(self._input.tick())
-        if self._writer is not None:
-            outputs += self._carry_writer(self._writer.tick())
-        return outputs + self._flush()
+        if self._loading is not None:
+            if self._loading.has_all:
+                outputs += self._sweep()
+            elif self._loading.tick():
+                outputs += self._ask_for_piece()
+        outputs += self._writer.tick()
+        for query in self._requests.tick():
+            outputs.append(self._give_up(query))
+        return outputs + (self._writer.flush() if self.is_attached else [])
 
     # -- following ----------------------------------------------------------------------------------
 
     def _new_input(self) -> Consumer:
         return Consumer(silent_ticks=MASTER_SILENT_TICKS)
 
+    def _begin_anew(self) -> None:
+        self._input = self._new_input()
+        self._attempt += 1
+        self._loading = None
+
     def _attach(self, command: Command, state: AckClone) -> list[Output]:
         handshake = from_producer(command)
         assert handshake is not None
         if self._input.is_attached:
             return self._carry(self._input.receive(handshake)) if command.sender == self.master else []
-        outputs: list[Output] = []
-        if self.master != command.sender:
-            self._leave_writer()
-            self.master = command.sender
-        outputs += map(Changed, self.content.replace(state.state, command.sender))
+        self.master = command.sender
+        outputs: list[Output] = list(map(Changed, self.content.replace(state.state, command.sender)))
         outputs += self._carry(self._input.receive(handshake))
+        return outputs + self._attached()
+
+    def _attached(self) -> list[Output]:
+        """The content is the master's."""
+        assert self.master is not None
+        self.has_content = True
+        outputs = self._writer.follow(self.master)
         # Decisions that were told meanwhile are not in the content.
-        self._queued += [one for one in self._asked.values() if one not in self._queued]
-        return outputs + self._flush()
+        waiting = self._writer.waiting
+        for action in self._asked.values():
+            if action not in waiting:
+                outputs += self._writer.write(action)
+        for query in self._requests.pop_reads():
+            outputs.append(self._answer(query))
+        return outputs + self._writer.flush()
+
+    def _load(self, sender: EntityId, piece: Piece) -> list[Output]:
+        if piece.attempt != self._attempt:
+            return []
+        outputs: list[Output] = []
+        if not self._input.is_attached:
+            self.master = sender
+            self._loading = Loading(self.content)
+            outputs += self._carry(self._input.receive(Handshake(piece.offset, piece.heartbeat_interval)))
+        if self._loading is None or sender != self.master:
+            return outputs
+        self._loading.receive(piece)
+        return outputs + self._go_on_loading()
+
+    def _go_on_loading(self) -> list[Output]:
+        loading, master = self._loading, self.master
+        if loading is None or master is None:
+            return []
+        events = loading.take(self._input.next - 1, master)
+        if events is None:
+            return []
+        outputs: list[Output] = list(map(Changed, events))
+        return outputs + (self._sweep() if loading.has_all else self._ask_for_piece())
+
+    def _ask_for_piece(self) -> list[Output]:
+        assert self._loading is not None and self.master is not None
+        load = Load(self._attempt, self._loading.position)
+        return [Publish(self._queries, Command(0, self.entity, self.master, load), self.master.endpoint)]
+
+    def _sweep(self) -> list[Output]:
+        assert self._loading is not None and self.master is not None
+        events, done = self._loading.sweep(self.master)
+        outputs: list[Output] = list(map(Changed, events))
+        if done:
+            self._loading = None
+            outputs += self._attached()
+        return outputs
 
     def _carry(self, steps: list[consuming.Output]) -> list[Output]:
         outputs: list[Output] = []
+        sequence = self._input.next - sum(isinstance(step, (Consume, Lost)) for step in steps)
         for step in steps:
             match step:
                 case Reply(message):
                     known = self.master if self._input.is_attached else None
                     receiver = NO_ENTITY if known is None else known
                     command = to_command(self.entity, receiver, message)
+                    if message == Nack((0,)):  # masters of ours are to hear this first
+                        load = Command(0, self.entity, NO_ENTITY, Load(self._attempt, 0))
+                        outputs.append(Publish(self._queries, load))
                     outputs.append(Publish(self._topic, command, None if known is None else known.endpoint))
                 case Consume(action):
-                    outputs += self._apply(action)
+                    outputs += self._apply(sequence, action)
+                    sequence += 1
                 case Lost() | Closed():
-                    self._input = self._new_input()
-                    break
-        return outputs
+                    self._begin_anew()
+                    return outputs
+        return outputs + self._go_on_loading()
 
-    def _apply(self, action: Any) -> list[Output]:
+    def _apply(self, sequence: int, action: Any) -> list[Output]:
         event = None
+        loading = self._loading
         match action:
             case Put(key, value, expiry, publisher):
-                event = self.content.put(key, value, expiry, publisher)
-            case Erase(key, publisher):
-                event = self.content.erase(key, publisher)
-            case Expire(key, publisher):
-                event = self.content.erase(key, publisher, "expire")
+                if loading is not None:
+                    loading.hear(sequence, key)
+                try:
+                    event = self.content.put(key, value, expiry, publisher)
+                except BackendFailure:
+                    self.refused += 1
+            case Erase(key, publisher) | Expire(key, publisher):
+                if loading is not None:
+                    loading.hear(sequence, key)
+                word = "expire" if isinstance(action, Expire) else "erase"
+                event = self.content.erase(key, publisher, word)
             case Clear(publisher):
-                return list(map(Changed, self.content.clear(publisher)))
+                if loading is not None:
+                    loading.hear_clear(sequence)
+                return [Cleared(self.content.clear(publisher))]
             case PutUniqueResult(inserted, caller, request, _):
                 if self._asked.pop((caller, request), None) is not None:
+                    self._requests.pop(request)
                     return [Answered(request, inserted)]
         return [] if event is None else [Changed(event)]
 
-    # -- writing ------------------------------------------------------------------------------------
+    # -- questions ----------------------------------------------------------------------------------
 
-    def _flush(self) -> list[Output]:
-        """Write what waits, if there is a master."""
-        if not self._queued or not self._input.is_attached or self.master is None:
-            return []
-        outputs: list[Output] = []
-        if self._writer is None:
-            self._writer = Producer(silent_ticks=NEVER_SILENT)
-            self._writer_entity = self._new_entity()
-            outputs += self._carry_writer(self._writer.add(self.master))
-        room = MOST_KEPT - self._writer.kept
-        queued, self._queued = self._queued[:room], self._queued[room:]
-        for action in queued:
-            outputs += self._carry_writer(self._writer.produce(action))
-        return outputs
+    def _answer(self, query: Query) -> Answered:
+        if query.operation == Operation.KEYS:
+            keys: tuple[Value, ...] = tuple([key for key, _ in self.content])
+            return Answered(query.request, (Count(0), keys))
+        return queries.answer(self.content, query)
 
-    def _carry_writer(self, steps: list[producing.Output]) -> list[Output]:
-        outputs: list[Output] = []
-        for step in steps:
-            match step:
-                case Broadcast(message) | Unicast(_, message):
-                    assert self.master is not None
-                    receiver = NO_ENTITY if isinstance(message, Heartbeat) else self.master
-                    command = to_command(self._writer_entity, receiver, message)
-                    alone = isinstance(message, (Event, Heartbeat)) or isinstance(
-                        command.content, AttachWriter
-                    )
-                    outputs.append(Publish(self._topic, command, None if alone else self.master.endpoint))
-                case Dropped(_, _, left):
-                    self._queued = left + self._queued
-                    self._writer = None
-        return outputs
-
-    def _leave_writer(self) -> None:
-        """The master of this writer is gone. What it has not acknowledged waits for the next one."""
-        if self._writer is not None:
-            self._queued = self._writer.unacknowledged + self._queued
-            self._writer = None
+    def _give_up(self, query: Query) -> Answered:
+        self._asked.pop((self.entity, query.request), None)
+        if query.operation != Operation.PUT_UNIQUE:
+            return Answered(query.request, None, ErrorCode.STALE_DATA)
+        known = self.master is not None
+        return Answered(query.request, None, ErrorCode.REQUEST_TIMEOUT if known else ErrorCode.NO_SUCH_MASTER)

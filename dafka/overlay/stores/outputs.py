@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dafka.overlay.channels.messages import (
@@ -14,10 +15,15 @@ from dafka.overlay.channels.messages import (
     Nack,
     RetransmitFailed,
 )
+from dafka.overlay.stores.content import Changes
 from dafka.overlay.values import Value
 from dafka.overlay.wire import commands
+from dafka.overlay.wire.codes import ErrorCode
 from dafka.overlay.wire.commands import AckClone, AttachWriter, Command, Content, Keepalive
 from dafka.overlay.wire.primitives import EntityId
+
+QUERIES = b"/<$>/data/query"
+"""The end of the topics on which only nodes of ours understand each other."""
 
 
 class Publish(NamedTuple):
@@ -34,14 +40,34 @@ class Changed(NamedTuple):
     event: Value
 
 
+class Cleared(NamedTuple):
+    """Events for the same subscribers, one for each key that a clear has erased: there may be very many."""
+
+    events: Iterator[Value]
+
+
 class Answered(NamedTuple):
-    """A put_unique of this endpoint is decided: whether it was the one that put the key there."""
+    """The answer to a question of this endpoint; to put_unique whether it has put the key there."""
 
     request: int
-    inserted: bool
+    value: Value
+    code: ErrorCode = ErrorCode.NONE
 
 
-Output = Publish | Changed | Answered
+class Commit(NamedTuple):
+    """Write this to the backend, all of it or nothing, and tell the master when it is there."""
+
+    changes: Changes
+    writers: dict[EntityId, int | None]
+    """The last action of each writer that is in the changes or before; None: the writer is forgotten."""
+
+
+Output = Publish | Changed | Cleared | Answered | Commit
+
+
+def query_topic(name: str) -> bytes:
+    """Of masters of ours. libbroker's know another one only, and would not understand questions."""
+    return name.encode("utf-8", "surrogateescape") + QUERIES
 
 
 def master_topic(name: str) -> bytes:
@@ -79,6 +105,8 @@ def from_producer(command: Command) -> FromProducer | None:
         case commands.RetransmitFailed(sequence):
             return RetransmitFailed(sequence)
         case commands.CumulativeAck() | commands.Nack():
+            return None
+        case commands.Load() | commands.Piece() | commands.Query() | commands.Response():
             return None
         case action:
             return Event(command.sequence, action)

@@ -1,7 +1,8 @@
 """What the masters and clones of data stores say to each other: commands, in envelopes of the type command.
 
 A command has a sequence number, a sender, a receiver and one of the contents below. Actions change a store,
-the others are about the channels that carry actions.
+the others are about the channels that carry actions. The last four are spoken among nodes of ours alone: they
+go to masters on a topic that libbroker does not know, and are answered to whoever asked.
 """
 
 from __future__ import annotations
@@ -101,6 +102,44 @@ class RetransmitFailed(NamedTuple):
     sequence: int
 
 
+class Load(NamedTuple):
+    """A clone wants the content in pieces: in its ``attempt`` with this number, from ``position`` on."""
+
+    attempt: int
+    position: int
+
+
+class Piece(NamedTuple):
+    """Entries as they were behind the event ``current``.
+
+    The first event that the clone gets is the one behind ``offset``. It goes on with ``position``; 0: it has
+    everything.
+    """
+
+    attempt: int
+    offset: int
+    heartbeat_interval: int
+    current: int
+    position: int
+    state: tuple[tuple[Value, Value], ...]
+
+
+class Query(NamedTuple):
+    """A proxy asks the master, see :mod:`dafka.overlay.stores.queries`."""
+
+    request: int
+    operation: int
+    arguments: Value
+
+
+class Response(NamedTuple):
+    """The answer to a query: an error code, 0 for none, and a value."""
+
+    request: int
+    code: int
+    value: Value
+
+
 Content = (
     Put
     | PutUnique
@@ -116,6 +155,10 @@ Content = (
     | Nack
     | AckClone
     | RetransmitFailed
+    | Load
+    | Piece
+    | Query
+    | Response
 )
 
 
@@ -231,6 +274,10 @@ _CONTENTS: list[tuple[Callable[..., Content], tuple[_Field, ...]]] = [
     (Nack, (_Field(_sequences, _read_sequences),)),
     (AckClone, (_u64, _u16, _Field(_state, _read_state))),
     (RetransmitFailed, (_u64,)),
+    (Load, (_u64, _u64)),
+    (Piece, (_u64, _u64, _u16, _u64, _u64, _Field(_state, _read_state))),
+    (Query, (_u64, _u8, _value)),
+    (Response, (_u64, _u8, _value)),
 ]
 _KINDS = {content: (kind, fields) for kind, (content, fields) in enumerate(_CONTENTS)}
 
@@ -247,10 +294,14 @@ __all__ = [
     "Erase",
     "Expire",
     "Keepalive",
+    "Load",
     "Nack",
+    "Piece",
     "Put",
     "PutUnique",
     "PutUniqueResult",
+    "Query",
+    "Response",
     "RetransmitFailed",
     "Subtract",
     "decode_command",

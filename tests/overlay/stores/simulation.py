@@ -1,27 +1,46 @@
-"""A master and its clones over a transport that loses, doubles and reorders, and is cut; all of them restart.
+"""A master, its clones and proxies over a transport that loses, doubles and reorders, and is cut.
 
-One seed decides everything. Commands pass through their octets.
+All of them are killed and start again. The master has a backend that takes its time, fails now and then, and
+has what was committed when it starts again. One seed decides everything. Commands pass through their octets.
 """
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import random
+from abc import ABC, abstractmethod
 from collections import Counter
 from itertools import count
 
 from dafka.overlay.limits import SILENT_TICKS, TICK_SECONDS
 from dafka.overlay.stores.clone import Clone
-from dafka.overlay.stores.content import Content
+from dafka.overlay.stores.content import Content, Entry, Row
+from dafka.overlay.stores.errors import BackendFailure
+from dafka.overlay.stores.journal import Journal
 from dafka.overlay.stores.master import Master
-from dafka.overlay.stores.outputs import Answered, Changed, Output, Publish, clone_topic, master_topic
-from dafka.overlay.values import Count, Timespan, Value, encode, types
+from dafka.overlay.stores.outputs import (
+    Answered,
+    Changed,
+    Cleared,
+    Commit,
+    Output,
+    Publish,
+    clone_topic,
+    master_topic,
+    query_topic,
+)
+from dafka.overlay.stores.proxy import Proxy
+from dafka.overlay.stores.queries import Operation
+from dafka.overlay.values import Count, Timespan, Value, decode, encode, types
+from dafka.overlay.wire.codes import ErrorCode
 from dafka.overlay.wire.commands import (
     Add,
+    Clear,
     Command,
     Erase,
     Put,
-    PutUnique,
+    Query,
     Subtract,
     decode_command,
     encode_command,
@@ -32,10 +51,14 @@ NAME = "st"
 FAULTS_END = 40.0
 END = FAULTS_END + SILENT_TICKS * TICK_SECONDS + 15.0  # those that are gone are given up
 MOST_MESSAGES = 200_000
+ANSWER_TICKS = 100
 
 
-class Node:
+class Node(ABC):
     """A process with a store. ``shadow`` is what somebody knows who only listens to the events."""
+
+    topics: tuple[bytes, ...]
+    store: Master | Clone | Proxy
 
     def __init__(self, number: int, network: Network) -> None:
         self.number = number
@@ -43,7 +66,6 @@ class Node:
         self.network = network
         self.incarnation = 0
         self.alive = False
-        self.store: Master | Clone
         self.shadow: dict[bytes, Value] = {}
         self.written = 0
 
@@ -51,13 +73,26 @@ class Node:
         return EntityId(self.endpoint, next(self.network.numbers))
 
     def start(self) -> None:
-        raise NotImplementedError
+        self.store = self.attach()
+        self.incarnation += 1
+        self.alive = True
+        self.written = 0
 
-    def write(self, action) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def attach(self) -> Master | Clone | Proxy:
+        """The store of a new life."""
 
-    def receive(self, command: Command) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def write(self, action) -> None: ...
+
+    @abstractmethod
+    def ask(self, query: Query) -> None: ...
+
+    @abstractmethod
+    def receive(self, command: Command) -> None: ...
+
+    @abstractmethod
+    def tick(self) -> None: ...
 
     def check_shadow(self) -> None:
         content = {encode(key): value for key, value in self.store.content}
@@ -69,16 +104,33 @@ class Node:
 
 
 class MasterNode(Node):
-    topic = master_topic(NAME)
+    topics = (master_topic(NAME), query_topic(NAME))
 
-    def start(self) -> None:
-        content = self.store.content if self.incarnation else Content(NAME)  # it is on a disk
-        self.store = Master(self.new_entity(), content)
-        self.incarnation += 1
-        self.alive = True
+    def __init__(self, number: int, network: Network) -> None:
+        super().__init__(number, network)
+        self.disk: dict[bytes, Row] = {}
+        self.writers: dict[EntityId, int] = {}
+        for number in range(network.random.choice([0, 40])):
+            self.disk[encode(("old", number))] = Row(encode(number), None, None)
+
+    def attach(self) -> Master:
+        content = Content(NAME)
+        for key, row in self.disk.items():
+            value = decode(row.value)
+            content.restore(key, Entry(decode(key), value, len(key), row.deadline, row.origin))
+        self.shadow = {key: decode(row.value) for key, row in self.disk.items()}
+        return Master(self.new_entity(), content, Journal(self.writers))
 
     def write(self, action) -> None:
-        self.network.carry(self, self.store.write(self.network.now, action))
+        try:
+            self.network.carry(self, self.store.write(self.network.now, action))
+            self.written += is_increment(action)
+        except BackendFailure:
+            self.network.attempted -= is_increment(action)
+
+    def ask(self, query: Query) -> None:
+        with contextlib.suppress(BackendFailure):
+            self.network.carry(self, self.store.ask(self.network.now, query))
 
     def receive(self, command: Command) -> None:
         self.network.carry(self, self.store.receive(self.network.now, command))
@@ -86,25 +138,78 @@ class MasterNode(Node):
     def tick(self) -> None:
         self.network.carry(self, self.store.tick(self.network.now))
 
+    def commit(self, commit: Commit) -> None:
+        """The backend takes its time, and is not done with what the process is killed in."""
+        self.network.later(self.network.slowness(), self.write_to_disk, self.incarnation, commit)
 
-class CloneNode(Node):
-    topic = clone_topic(NAME)
+    def write_to_disk(self, incarnation: int, commit: Commit) -> None:
+        if not self.alive or incarnation != self.incarnation:
+            return
+        assert isinstance(self.store, Master)
+        if self.network.disk_fails():
+            self.store.commit_failed("the disk is full")
+            self.network.later(0.5, self.retry, incarnation)
+            return
+        if commit.changes.cleared:
+            self.disk.clear()
+        for key, row in commit.changes.rows.items():
+            if row is None:
+                self.disk.pop(key, None)
+            else:
+                self.disk[key] = row
+        for writer, sequence in commit.writers.items():
+            if sequence is None:
+                self.writers.pop(writer, None)
+            else:
+                self.writers[writer] = sequence
+        if self.network.random.random() < self.network.dying:
+            self.network.restart(self)  # it has what it will never say that it has
+        else:
+            self.network.carry(self, self.store.committed())
 
-    def start(self) -> None:
-        self.store = Clone(self.new_entity(), Content(NAME), self.new_entity)
-        self.shadow = {}
-        self.incarnation += 1
-        self.alive = True
-        self.written = 0
+    def retry(self, incarnation: int) -> None:
+        if self.alive and incarnation == self.incarnation:
+            self.network.carry(self, self.store.retry_commit())
+
+
+class FollowingNode(Node):
+    """A clone or a proxy."""
+
+    store: Clone | Proxy
 
     def write(self, action) -> None:
+        self.written += is_increment(action)
         self.network.carry(self, self.store.write(action))
+
+    def ask(self, query: Query) -> None:
+        self.network.carry(self, self.store.ask(query, ANSWER_TICKS))
 
     def receive(self, command: Command) -> None:
         self.network.carry(self, self.store.receive(command))
 
     def tick(self) -> None:
         self.network.carry(self, self.store.tick())
+
+
+class CloneNode(FollowingNode):
+    topics = (clone_topic(NAME),)
+
+    def attach(self) -> Clone:
+        self.shadow = {}
+        return Clone(self.new_entity(), Content(NAME), self.new_entity)
+
+
+class ProxyNode(FollowingNode):
+    """It subscribes to nothing: what it hears is for it alone."""
+
+    topics = ()
+
+    def attach(self) -> Proxy:
+        return Proxy(self.new_entity(), NAME, self.new_entity)
+
+
+def is_increment(action) -> bool:
+    return isinstance(action, Add) and action.key == "counter"
 
 
 class Network:
@@ -115,19 +220,24 @@ class Network:
         self.loss = self.random.choice([0.0, 0.1, 0.3])
         self.delay = self.random.choice([0.005, 0.2, 1.0])
         self.doubling = self.random.choice([0.0, 0.1])
+        self.disk_delay = self.random.choice([0.0, 0.05, 2.0])
+        self.disk_failure = self.random.choice([0.0, 0.0, 0.2])
+        self.dying = self.random.choice([0.0, 0.0, 0.02])
         self.cut_until: Counter[int] = Counter()
         self.master = MasterNode(0, self)
         self.clones = [CloneNode(number + 1, self) for number in range(self.random.randrange(1, 5))]
-        self.nodes: list[MasterNode | CloneNode] = [self.master, *self.clones]
+        self.proxies = [ProxyNode(number + 10, self) for number in range(self.random.randrange(3))]
+        self.nodes: list[Node] = [self.master, *self.clones, *self.proxies]
         self.winners: Counter[int] = Counter()
         self.answered: set[tuple[int, int]] = set()
         self.attempted = 0  # increments that were written
-        self.master_restarts = 0
+        self.restarts = 0
+        self.unanswered = 0
         self.messages = 0
         self._requests = count(1)
         self._events: list = []
         self._serial = count()
-        self._keys: dict[int, int] = {}
+        self._unique: dict[int, int] = {}
         for node in self.nodes:
             self.later(self.random.uniform(0.0, 2.0), node.start)
         self.later(0.0, self.tick)
@@ -147,6 +257,12 @@ class Network:
                 node.tick()
         self.later(TICK_SECONDS, self.tick)
 
+    def slowness(self) -> float:
+        return self.random.uniform(0.0, self.disk_delay)
+
+    def disk_fails(self) -> bool:
+        return self.random.random() < self.disk_failure
+
     def carry(self, node: Node, outputs: list[Output]) -> None:
         for output in outputs:
             match output:
@@ -154,16 +270,28 @@ class Network:
                     self._publish(node, topic, encode_command(command), receiver)
                 case Changed(event):
                     self._apply(node.shadow, event)
-                case Answered(request, inserted):
-                    assert (node.number, request) not in self.answered, "answered twice"
-                    self.answered.add((node.number, request))
-                    self.winners[self._keys[request]] += inserted
+                case Cleared(events):
+                    for event in events:
+                        self._apply(node.shadow, event)
+                case Commit():
+                    assert isinstance(node, MasterNode)
+                    node.commit(output)
+                case Answered(request, value, code):
+                    self._answer(node, request, value, code)
+
+    def _answer(self, node: Node, request: int, value: Value, code: ErrorCode) -> None:
+        assert (node.number, request) not in self.answered, "answered twice"
+        self.answered.add((node.number, request))
+        if request in self._unique:
+            self.unanswered += code != ErrorCode.NONE
+            self.winners[self._unique[request]] += value is True
 
     def _publish(self, node: Node, topic: bytes, octets: bytes, receiver: bytes | None) -> None:
         self.messages += 1
         assert self.messages < MOST_MESSAGES, "messages without end"
         for other in self.nodes:
-            if other is node or other.topic != topic or receiver not in (None, other.endpoint):
+            wanted = topic in other.topics if receiver is None else other.endpoint == receiver
+            if other is node or not wanted:
                 continue
             for _ in range(2 if self.random.random() < self.doubling else 1):
                 if self.random.random() >= self.loss:
@@ -188,10 +316,11 @@ class Network:
 
     # -- what happens -------------------------------------------------------------------------------
 
-    def restart(self, node: MasterNode | CloneNode) -> None:
+    def restart(self, node: Node) -> None:
         if node.alive:
             node.alive = False
-            self.master_restarts += node is self.master
+            self.restarts += 1
+            node.written = 0  # what it has written may be lost with it, or not
             self.later(self.random.choice([0.1, 3.0, 8.0]), node.start)
 
     def cut(self, node: Node, seconds: float) -> None:
@@ -203,9 +332,9 @@ class Network:
         if not node.alive:
             return
         by = node.store.entity
-        key: Value = chance.choice(["a", "b", Count(1), 1, True])
+        key: Value = chance.choice(["a", "b", Count(1), 1, True, ("old", chance.randrange(45))])
         expiry = chance.choice([None, None, Timespan(2 * 10**9)])
-        operation = chance.randrange(9)
+        operation = chance.randrange(11)
         if operation == 0:
             node.write(Put(key, chance.choice([None, "text", 1.5, (1, 2)]), expiry, by))
         elif operation == 1:
@@ -220,22 +349,37 @@ class Network:
             node.write(Subtract(chance.choice(["set", "table", ("vector",)]), chance.randrange(5), None, by))
         elif operation == 6 and chance.random() < 0.1:
             # The counter and the unique keys are there to be counted: each other key is erased instead.
-            for one in ["a", "b", "set", "table"]:
+            for one in ["a", "b", "set", "table", *[("old", number) for number in range(0, 40, 3)]]:
                 node.write(Erase(one, by))
         elif operation == 7:
             request, unique = next(self._requests), chance.randrange(8)
-            self._keys[request] = unique
-            node.write(PutUnique(f"unique {unique}", node.number, None, by, request, by))
+            self._unique[request] = unique
+            arguments = (f"unique {unique}", node.number, None)
+            node.ask(Query(request, Operation.PUT_UNIQUE, arguments))
             if chance.random() < 0.3:  # the answer does not arrive
                 self.later(chance.uniform(0.0, 2 * self.delay), self.cut, node, 12.0)
+        elif operation == 8:
+            node.ask(Query(next(self._requests), Operation.GET, (key,)))
+        elif operation == 9:
+            node.ask(Query(next(self._requests), Operation.KEYS, (Count(0),)))
         else:
             self.attempted += 1
-            node.written += 1
             node.write(Add("counter", Count(1), types.COUNT, None, by))
 
 
+class Clearing(Network):
+    """Everything is erased now and then, so nothing is counted."""
+
+    def write(self) -> None:
+        super().write()
+        node = self.random.choice(self.nodes)
+        if node.alive and self.random.random() < 0.1:
+            node.write(Clear(node.store.entity))
+
+
 def simulate(seed: int) -> Network:
-    network = Network(seed)
+    kind = Clearing if seed % 7 == 0 else Network
+    network = kind(seed)
     chance = network.random
     for _ in range(chance.choice([10, 60, 200])):
         network.later(chance.uniform(1.0, FAULTS_END), network.write)
@@ -247,8 +391,8 @@ def simulate(seed: int) -> Network:
             chance.uniform(3.0, FAULTS_END - 12.0), network.cut, chance.choice(network.nodes), seconds
         )
     network.run(FAULTS_END)
-    network.loss = network.doubling = 0.0
-    network.delay = 0.02
+    network.loss = network.doubling = network.disk_failure = network.dying = 0.0
+    network.delay = network.disk_delay = 0.02
     network.run(END)
     check(network)
     return network
@@ -260,16 +404,25 @@ def check(network: Network) -> None:
     expected = {encode(key): value for key, value in master.content}
     for node in network.nodes:
         assert node.store.is_idle, f"{node} is not idle"
+        if isinstance(node.store, Proxy):
+            continue
         node.check_shadow()
         content = {encode(key): value for key, value in node.store.content}
         assert content.keys() == expected.keys(), f"{node} has other keys than the master"
         assert all(encode(content[key]) == encode(value) for key, value in expected.items()), node
+    kept = {key: decode(row.value) for key, row in network.master.disk.items()}
+    assert kept.keys() == expected.keys(), "the backend has other keys than the master"
+    assert all(encode(kept[key]) == encode(value) for key, value in expected.items()), "the backend"
+    if not isinstance(network, Clearing):
+        check_counts(network, master)
+
+
+def check_counts(network: Network, master: Master) -> None:
     counted = master.content.get("counter") if master.content.exists("counter") else 0
     survived = sum(node.written for node in network.nodes)
     assert counted >= survived, f"{survived} increments, {counted} are counted"
-    if not network.master_restarts:
-        assert counted <= network.attempted, f"{network.attempted} increments, {counted} are counted"
+    assert counted <= network.attempted, f"{network.attempted} increments, {counted} are counted"
     for unique, winners in network.winners.items():
         assert winners <= 1, f"unique {unique} has {winners} winners"
-        if not network.master_restarts and all(node.incarnation == 1 for node in network.nodes):
+        if not network.restarts and not network.unanswered:
             assert winners == 1, f"unique {unique} has no winner"

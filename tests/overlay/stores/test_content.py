@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dafka.overlay.stores.arithmetic import TypeClash, add, subtract, zero
+from dafka.overlay.stores.arithmetic import add, subtract, zero
 from dafka.overlay.stores.content import Content
+from dafka.overlay.stores.errors import TypeClash
 from dafka.overlay.values import Count, Enum, Set, Table, Timespan, Timestamp, order_key, types
 from dafka.overlay.wire.primitives import NO_ENTITY, EntityId
 

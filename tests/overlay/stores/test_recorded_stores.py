@@ -14,7 +14,7 @@ from overlay.vectors import Vector, vectors
 from dafka.overlay.stores.clone import Clone
 from dafka.overlay.stores.content import Content
 from dafka.overlay.stores.master import NANOSECONDS, Master
-from dafka.overlay.stores.outputs import Answered, Changed, Output, Publish
+from dafka.overlay.stores.outputs import QUERIES, Answered, Changed, Cleared, Output, Publish
 from dafka.overlay.values import Address, Count, Port, Set, Table, Timespan, Timestamp, Value
 from dafka.overlay.wire.commands import (
     AckClone,
@@ -54,12 +54,19 @@ def by_itself(command: Command) -> bool:
     return isinstance(command.content, (CumulativeAck, Keepalive))
 
 
+def events_of(outputs: list[Output]) -> list[Value]:
+    events: list[Value] = []
+    for one in outputs:
+        events += [one.event] if isinstance(one, Changed) else one.events if isinstance(one, Cleared) else []
+    return events
+
+
 def said(outputs: list[Output]) -> list[tuple[bytes, bytes, bytes]]:
     """Topic, receiver and octets of the commands."""
     return [
         (one.topic, one.receiver or NOBODY, encode_command(one.command))
         for one in outputs
-        if isinstance(one, Publish) and not by_itself(one.command)
+        if isinstance(one, Publish) and not by_itself(one.command) and not one.topic.endswith(QUERIES)
     ]
 
 
@@ -97,7 +104,7 @@ def as_json(value: Value) -> object:
 
 def check_events(name: str, outputs: list[Output], some: list[Vector], direction: str) -> None:
     expected = [one.meaning[one.meaning.index("{") :] for one in some if one.direction == direction]
-    events = [json.dumps(as_json(one.event)) for one in outputs if isinstance(one, Changed)]
+    events = [json.dumps(as_json(event)) for event in events_of(outputs)]
     if not expected and "put-unique" in name:
         return  # libbroker leaves out the event where put_unique was called
     # The order of a clear is that of libbroker's hash table.

@@ -6,10 +6,19 @@ import pytest
 from overlay.stores.simulation import simulate
 
 from dafka.overlay.channels.consumer import Lost
+from dafka.overlay.channels.producer import Producer
 from dafka.overlay.stores.clone import Clone
 from dafka.overlay.stores.content import Content
+from dafka.overlay.stores.journal import Journal
+from dafka.overlay.stores.loading import Loading
 from dafka.overlay.stores.master import Master
+from dafka.overlay.stores.writing import Writer
 from dafka.overlay.wire.commands import PutUnique
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr("dafka.overlay.stores.pieces.PIECE_ENTRIES", 4)
 
 
 @pytest.mark.parametrize("first", range(0, 200, 10))
@@ -29,10 +38,12 @@ def does_not_begin_anew_after_a_loss(patch):
 
 
 def forgets_what_is_not_acknowledged(patch):
-    def forget(self):
-        self._writer = None
+    def forget(self, before, after):
+        del self._consumers[before]
+        self._events.clear()
+        return self.add(after)
 
-    patch.setattr(Clone, "_leave_writer", forget)
+    patch.setattr(Producer, "hand_over", forget)
 
 
 def decides_again_when_asked_again(patch):
@@ -52,8 +63,65 @@ def keeps_what_the_new_content_does_not_have(patch):
     patch.setattr(Content, "replace", merge)
 
 
-def writes_as_the_same_writer_to_another_master(patch):
-    patch.setattr(Clone, "_leave_writer", lambda self: None)
+def sends_a_new_master_nothing_again(patch):
+    def follow(self, master):
+        self.master = master
+        return []
+
+    patch.setattr(Writer, "follow", follow)
+
+
+def numbers_anew_for_each_master(patch):
+    def follow(self, master):
+        if self._producer is not None and self.master != master:
+            self._queued.extendleft(reversed(self._producer.unacknowledged))
+            self._producer = None
+        self.master = master
+        return []
+
+    patch.setattr(Writer, "follow", follow)
+
+
+def speaks_before_the_backend_has_it(patch):
+    def hasty(self, outputs):
+        return [*outputs, *self._commit()]
+
+    patch.setattr(Journal, "pass_on", hasty)
+
+
+def gives_up_what_could_not_be_committed(patch):
+    def failed(self, cause):
+        self._committing = None
+
+    patch.setattr(Journal, "failed", failed)
+
+
+def forgets_who_was_first(patch):
+    put = Content.put
+    patch.setattr(
+        Content,
+        "put",
+        lambda self, key, value, expiry, by, deadline=None, origin=None: put(
+            self, key, value, expiry, by, deadline
+        ),
+    )
+
+
+def takes_pieces_as_they_come(patch):
+    patch.setattr(Loading, "hear", lambda self, sequence, key: None)
+
+
+def takes_pieces_before_their_time(patch):
+    take = Loading.take
+    patch.setattr(Loading, "take", lambda self, sequence, by: take(self, 2**63, by))
+
+
+def forgets_a_clear_while_loading(patch):
+    patch.setattr(Loading, "hear_clear", lambda self, sequence: None)
+
+
+def keeps_what_is_in_no_piece(patch):
+    patch.setattr(Loading, "sweep", lambda self, by: ([], True))
 
 
 def lets_keys_live_for_ever_at_clones(patch):
@@ -71,21 +139,29 @@ def asks_only_its_old_master(patch):
 
 
 @pytest.mark.parametrize(
-    ("fault", "first"),
+    "fault",
     [
-        (does_not_begin_anew_after_a_loss, 70),
-        (forgets_what_is_not_acknowledged, 0),
-        (decides_again_when_asked_again, 0),
-        (keeps_what_the_new_content_does_not_have, 0),
-        (writes_as_the_same_writer_to_another_master, 0),
-        (lets_keys_live_for_ever_at_clones, 0),
-        (asks_only_its_old_master, 0),
+        does_not_begin_anew_after_a_loss,
+        forgets_what_is_not_acknowledged,
+        decides_again_when_asked_again,
+        keeps_what_the_new_content_does_not_have,
+        sends_a_new_master_nothing_again,
+        numbers_anew_for_each_master,
+        speaks_before_the_backend_has_it,
+        gives_up_what_could_not_be_committed,
+        forgets_who_was_first,
+        takes_pieces_as_they_come,
+        takes_pieces_before_their_time,
+        forgets_a_clear_while_loading,
+        keeps_what_is_in_no_piece,
+        lets_keys_live_for_ever_at_clones,
+        asks_only_its_old_master,
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_stores_that_do_this_are_found(fault, first, monkeypatch):
+def test_stores_that_do_this_are_found(fault, monkeypatch):
     fault(monkeypatch)
-    for seed in range(first, first + 200):
+    for seed in range(200):
         try:
             simulate(seed)
         except (AssertionError, KeyError):

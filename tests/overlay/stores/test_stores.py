@@ -9,7 +9,7 @@ from dafka.overlay.limits import HEARTBEAT_TICKS, MASTER_SILENT_TICKS, SILENT_TI
 from dafka.overlay.stores.clone import Clone
 from dafka.overlay.stores.content import Content
 from dafka.overlay.stores.master import Master
-from dafka.overlay.stores.outputs import Answered, Changed, Publish
+from dafka.overlay.stores.outputs import Answered, Changed, Publish, clone_topic
 from dafka.overlay.values import NAN, Count, Timespan, types
 from dafka.overlay.wire.commands import (
     Add,
@@ -51,7 +51,7 @@ class Town:
                 self.said.append((sender, output))
                 continue
             command = decode_command(encode_command(output.command))
-            receivers = ["m"] if output.topic.endswith(b"master") else list(self.clones)
+            receivers = list(self.clones) if output.topic == clone_topic("st") else ["m"]
             for one in receivers:
                 endpoint = one.encode().ljust(16, b"-")
                 if one == sender or self.deaf & {one, sender} or output.receiver not in (None, endpoint):
