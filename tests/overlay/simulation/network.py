@@ -21,7 +21,7 @@ from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Refused, Send
 from dafka.overlay.role import EndpointRole, Output
 from dafka.overlay.routing.outputs import Deliver
 from dafka.overlay.stores.content import Content
-from dafka.overlay.stores.outputs import clone_topic, master_topic
+from dafka.overlay.stores.outputs import clone_topic, master_topic, query_topic
 from dafka.overlay.wire.handshake import PROBE
 from dafka.overlay.wire.routed import DATA, ROUTED, decode_routed
 
@@ -68,7 +68,7 @@ class Node:
     @property
     def topics(self) -> list[bytes]:
         """Of its store."""
-        topics = [] if self.content is None else [master_topic(STORE)]
+        topics = [] if self.content is None else [master_topic(STORE), query_topic(STORE)]
         return [*topics, clone_topic(STORE)] if self.has_clone else topics
 
     def __repr__(self) -> str:
