@@ -35,8 +35,9 @@ from dafka.overlay.peering.statuses import (
     error_value,
     status_value,
 )
-from dafka.overlay.role import EndpointRole, Output, StoreOutput
+from dafka.overlay.role import EndpointRole, Output
 from dafka.overlay.routing.outputs import Deliver, Discovered, Unreachable
+from dafka.overlay.stores.hosting import StoreOutput
 from dafka.overlay.values import encode
 from dafka.protocol.errors import MalformedMessage
 from dafka.sockets import listening
