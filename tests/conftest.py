@@ -5,6 +5,7 @@ pytest finds the plugin by itself where the package is installed; the import is 
 
 from __future__ import annotations
 
+import gc
 import signal
 
 import pytest
@@ -27,6 +28,12 @@ settings.load_profile("dafka")
 # Ignored in what a shell runs in the background, and inherited: processes of tests are ended with Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """The collected tests stay until the end: the garbage collector does not go through them each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

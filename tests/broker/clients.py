@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from crc32c import crc32c
@@ -84,14 +83,3 @@ def counting(content: bytes, count: int) -> bytes:
     head = HEADER.pack(*check_batch(content)._replace(count=count, last_offset_delta=count - 1))
     crc = crc32c(content[HEADER_OCTETS:], crc32c(head[CRC_END:]))
     return head[:CRC_START] + crc.to_bytes(4, "big") + head[CRC_END:] + content[HEADER_OCTETS:]
-
-
-def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
-    """What ``condition()`` is when it comes true; a failure if it does not."""
-    deadline = time.monotonic() + seconds
-    while True:
-        outcome = condition()
-        if outcome:
-            return outcome
-        assert time.monotonic() < deadline, f"not within {seconds} s: {condition}"
-        time.sleep(0.005)

@@ -10,8 +10,9 @@ import sys
 import textwrap
 
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch
 from broker.transactions.transactional import Producer as TransactionalProducer
+from timing import until
 
 from dafka import Broker, Tower
 from dafka.broker import BrokerStoppedError

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from log.messages import chunk_rows, database
+from timing import until
 
 from compat.kafka import KafkaConsumer
 from dafka import Broker

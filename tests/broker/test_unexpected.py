@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from broker.groups.test_coordinator import stable
+from timing import until
 
 from dafka import Broker, Producer, Store
 from dafka.broker.embedded.cleaner import LogCleaner

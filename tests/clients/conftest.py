@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from clients.adapters import CLIENTS
-from clients.adapters.client import SECONDS, Client, until
+from clients.adapters.client import SECONDS, Client
 from clients.servers import APACHE, DAFKA, Server, running
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from timing import until
 
 LONG = "DAFKA_TEST_APACHE_KAFKA"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from clients.adapters import Confluent
-from clients.adapters.client import SECONDS, until
+from clients.adapters.client import SECONDS
 from clients.adapters.java import tool, tools_missing
 from clients.conftest import MakeTopic
 from clients.records import Record
@@ -24,8 +24,7 @@ from confluent_kafka.admin import (
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as PythonPartition
 from kafka.errors import KafkaError
-
-pytestmark = pytest.mark.timeout(180)
+from timing import until
 
 
 @pytest.fixture

@@ -6,15 +6,14 @@ import uuid
 
 import pytest
 from clients.adapters import Confluent
-from clients.adapters.client import SECONDS, until
+from clients.adapters.client import SECONDS
 from clients.records import Record
 from clients.servers import DAFKA, Server
 from confluent_kafka import Consumer
 from confluent_kafka.admin import (
     AdminClient,
 )
-
-pytestmark = pytest.mark.timeout(120)
+from timing import until
 
 
 @pytest.fixture

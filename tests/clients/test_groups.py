@@ -9,9 +9,10 @@ from itertools import pairwise
 
 import pytest
 from clients.adapters import CLIENTS, Confluent
-from clients.adapters.client import Client, Member, until
+from clients.adapters.client import Client, Member
 from clients.conftest import MakeTopic
 from clients.records import Record
+from timing import until
 
 PARTITIONS = 12
 
@@ -47,7 +48,6 @@ def values(members: Sequence[Member]) -> set[bytes | None]:
     return {record.value for member in members for record in member.records}
 
 
-@pytest.mark.timeout(300)
 def test_members_of_all_clients_share_a_topic_and_take_over_from_each_other(
     servers: str, new_topic: MakeTopic, group: str, members: list[Member]
 ) -> None:
@@ -77,7 +77,6 @@ def test_members_of_all_clients_share_a_topic_and_take_over_from_each_other(
         assert all(a.offset < b.offset for a, b in _neighbours(member)), "records of a partition out of order"
 
 
-@pytest.mark.timeout(180)
 def test_a_group_goes_on_with_another_client_where_the_first_one_committed(
     client: Client, servers: str, new_topic: MakeTopic, group: str, members: list[Member]
 ) -> None:

@@ -14,7 +14,6 @@ from dafka.broker.interface.broker import FetchFrom
 from dafka.protocol.batch_writer import encode_batch
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("offset", [0, 99])
 def test_an_offset_out_of_range_comes_with_the_partitions_limits(
     servers: str, new_topic: MakeTopic, offset: int

@@ -10,13 +10,11 @@ import subprocess
 import sys
 import uuid
 
-import pytest
 from clients.adapters import CLIENTS, Confluent
-from clients.adapters.client import SECONDS, until
+from clients.adapters.client import SECONDS
 from clients.conftest import MakeTopic
 from clients.records import Record
-
-pytestmark = pytest.mark.timeout(300)
+from timing import until
 
 PARTITIONS = 2000
 CONNECTIONS = 1000

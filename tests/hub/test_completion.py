@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import gevent
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
+from timing import until
 
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType

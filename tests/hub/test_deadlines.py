@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from broker.clients import until
+from timing import until
 
 from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import get_hub

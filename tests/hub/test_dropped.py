@@ -31,7 +31,7 @@ def brokers() -> list[Path]:
     return [Path(known.path) for known in list(registry._brokers.values())]
 
 
-def becomes(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def becomes(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

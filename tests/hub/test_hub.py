@@ -79,7 +79,7 @@ def test_calls_that_post_themselves_again_leave_time_for_timers():
     try:
         started = time.monotonic()
         hub.run(gevent.sleep, 0.05)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 50
         assert runs[0] > 10
     finally:
         going[0] = False

@@ -8,10 +8,11 @@ from typing import Any
 import gevent
 import gevent.event
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from broker.server.attacks import commit, topic_of
 from broker.server.client import WireClient
 from kafka.protocol.admin import DescribeConfigsRequest
+from timing import until
 
 from dafka import Broker
 from dafka.hub.hub import get_hub

@@ -20,7 +20,7 @@ KILLS = int(os.environ.get("DAFKA_KILLS", "32"))
 COPIES = 5
 
 
-@pytest.mark.timeout(60 + 5 * KILLS)
+@pytest.mark.timeout(300 + 5 * KILLS)
 @pytest.mark.parametrize("durability", ["process", "power"])
 @pytest.mark.parametrize("subject", [LOG, BROKER], ids=["a log", "a broker"])
 def test_acknowledged_records_survive_sigkill(folder: Path, subject: Subject, durability: str) -> None:

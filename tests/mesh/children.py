@@ -16,17 +16,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from timing import until
+
 INTERVAL, TIMEOUT = 0.1, 0.5  # seconds: the beacons of all nodes in these tests
 MESH = {"beacon_interval": INTERVAL, "beacon_timeout": TIMEOUT}
-SECONDS = 30.0  # the deadline of every wait
-
-
-def until(condition: Callable[[], object], what: str = "", seconds: float = SECONDS) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.01)
 
 
 class Child:

@@ -55,14 +55,14 @@ class Peer:
     def send_frames(self, frames: list[bytes]) -> None:
         self._publisher.send_multipart(frames)
 
-    def until(self, condition: Callable[[], object], seconds: float = 5.0) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
         """Take part in the mesh until ``condition()`` holds."""
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not within {seconds} s; heard {self.heard}"
             self.pump(0.02)
 
-    def receive(self, kind: type, seconds: float = 5.0) -> Command:
+    def receive(self, kind: type, seconds: float = 60.0) -> Command:
         """The next command of this kind; what comes before it is left for later calls."""
         self.until(lambda: any(isinstance(command, kind) for command in self.heard), seconds)
         found = next(command for command in self.heard if isinstance(command, kind))

@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from mesh.children import until
+from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.hub.hub import ForkedError

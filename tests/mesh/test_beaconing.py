@@ -72,7 +72,7 @@ class Node:
             self.gives.send_multipart(encode_beacon(TowerBeacon(address, endpoint)))
 
     def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 100
         while not condition():
             assert time.monotonic() < deadline
             get_hub().run(self.beaconing.read)

@@ -25,7 +25,7 @@ def test_a_consumer_comes_to_the_end_of_a_partition_whose_last_values_are_damage
             Store(folder, tower=tower, on_damage="skip"),
             Consumer(["n"], tower=tower, offset_reset="earliest") as consumer,
         ):
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 100
             while seen != whole or not consumer.gaps:
                 assert time.monotonic() < deadline, seen
                 seen += [record.value[:1] for record in consumer.poll(0.1)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
-from mesh.children import until
 from mesh.peer import ADDRESS, Peer
+from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.hub.hub import get_hub

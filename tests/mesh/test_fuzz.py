@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 import pytest
 import zmq
 from crc32c import crc32c
-from mesh.children import until
+from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.hub.hub import get_hub

@@ -49,7 +49,7 @@ def test_asking_is_cheap_with_many_prefixes_of_all_lengths():
     for number in range(20_000):
         heard.add(b"M%0*d" % (1 + number % 255, number))
     topic = b"M" + b"y" * 255
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(1000):
         heard.hears(topic)
-    assert time.perf_counter() - started < 1.0  # some 20 microseconds each; a search of the table takes 1000
+    assert time.process_time() - started < 1.0  # some 20 microseconds each; a search of the table takes 1000

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 import zmq
+from timing import until
 
 from dafka.hub.hub import get_hub
 from dafka.mesh import limits
@@ -18,13 +19,6 @@ from dafka.protocol.framing import encode
 from dafka.protocol.runs import Inbound, Run
 
 TOPIC, PARTITION = b"hello", b"A" * 32
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 class Publisher:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from mesh.children import until
 from mesh.peer import Peer
+from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.mesh import limits, store_node
@@ -199,7 +199,7 @@ def test_when_nobody_else_answers_a_c_producer_is_heard() -> None:
         publish(producer, 0, 1)
         producer.until(lambda: b"D" + CONSUMER not in producer.subscriptions)
         publish(producer, 2, 3)
-        producer.until(lambda: b"D" + CONSUMER in producer.subscriptions, 10.0)
+        producer.until(lambda: b"D" + CONSUMER in producer.subscriptions)
         producer.heard.clear()
         answer(producer, b"1.")
         assert take(consumer, 3) == [0, 1, 2]

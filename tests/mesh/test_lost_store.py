@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from mesh.children import until
+from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.mesh import limits

@@ -9,8 +9,8 @@ import urllib.request
 
 import pytest
 from cli.tools import mesh, run, running
-from mesh.children import until
 from mesh.peer import Peer
+from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.mesh import prometheus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mesh.children import until
+from timing import until
 
 from dafka import Producer, Store, Tower
 from dafka.mesh.producer import UnacknowledgedError

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mesh.children import MESH, TIMEOUT, Child, Children, until
+from mesh.children import MESH, TIMEOUT, Child, Children
+from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.log import Log
@@ -264,9 +265,7 @@ def test_a_cut_link_between_machines_is_repaired_by_fetching(children, tmp_path,
     assert stored(tmp_path / "storedb") == {producer.says("producer"): numbers(COUNT)}
 
 
-def test_a_connection_that_only_the_publishers_side_has_given_up_is_made_anew(
-    children, tmp_path, namespaces
-):
+def test_a_connection_that_only_the_publishers_side_has_given_up_is_made_anew(children, tmp_path, namespaces):
     # The store still counts on the producer's connection: no beacon tells it to connect again.
     first, second, end = namespaces
     inside = {name: ["ip", "netns", "exec", name] for name in (first, second)}

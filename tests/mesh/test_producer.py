@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.mesh import limits
@@ -34,13 +34,6 @@ def producer(tower: Tower) -> Iterator[Producer]:
     """For consumers only, so that nothing has to be acknowledged."""
     with Producer("hello", tower=tower, min_stores=0) as one:
         yield one
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_records_are_numbered_from_0_in_the_order_of_sending(tower, producer):

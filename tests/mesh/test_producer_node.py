@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from timing import until
 
 from dafka import Producer, Tower
 from dafka.hub.hub import get_hub
@@ -18,13 +18,6 @@ from dafka.protocol.runs import Run
 def producer() -> Iterator[Producer]:
     with Tower() as tower, Producer("hello", tower=tower, min_stores=0) as one:
         yield one
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def published(node: ProducerNode, monkeypatch: pytest.MonkeyPatch) -> list[Run]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mesh.children import until
 from mesh.peer import ADDRESS, Peer
+from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
 from dafka.protocol import commands

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from timing import until
 
 from dafka.hub.hub import get_hub
 from dafka.mesh import limits
@@ -22,13 +22,6 @@ class Ticked(Node):
 
     def tick(self, now: float) -> None:
         self.counts[self] += 1
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def call(tick: Callable[[float], Any], now: float) -> None:

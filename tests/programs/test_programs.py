@@ -23,12 +23,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = [
-    pytest.mark.skipif(
-        not os.environ.get("DAFKA_TEST_PROGRAMS"), reason="fetches programs; set DAFKA_TEST_PROGRAMS=1"
-    ),
-    pytest.mark.timeout(300),
-]
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("DAFKA_TEST_PROGRAMS"), reason="fetches programs; set DAFKA_TEST_PROGRAMS=1"
+)
 
 
 class Program(NamedTuple):

@@ -8,12 +8,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from timing import until
 
 from dafka import Broker
 from scripts.migrating import servers
@@ -21,10 +22,9 @@ from scripts.migrating.errors import MigrationError
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = str(ROOT / "scripts" / "migrate_topics")
-SECONDS = 60
+SECONDS = 100.0
 LONG = "DAFKA_TEST_APACHE_KAFKA"
 
-pytestmark = pytest.mark.timeout(180)
 
 Row = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]
 
@@ -119,13 +119,6 @@ def end_offset(servers: str, topic: str) -> int:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=SECONDS)[1])
     finally:
         consumer.close()
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {SECONDS} s: {what}"
-        time.sleep(0.02)
 
 
 def test_records_arrive_with_partitions_offsets_keys_headers_and_timestamps(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from simulation.scenario import build, simulate
 
-SEEDS = range(500)
+SEEDS = range(150)
 ROOT = Path(__file__).parents[2]
 
 

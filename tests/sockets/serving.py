@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import gevent
 import gevent.event
 import zmq
+from timing import until
 
 from dafka.hub.hub import get_hub
 from dafka.sockets import listening
@@ -21,18 +21,7 @@ from dafka.sockets.peer import Peer
 from dafka.sockets.publisher import Publisher
 from dafka.sockets.router import Router
 
-SECONDS = 20.0  # deadline of whatever a test waits for
-
-
-def until(condition: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """Wait in the test's thread for what ``condition`` returns, once it is true."""
-    ends = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < ends, f"{condition} did not become true within {seconds:g} s"
-        time.sleep(0.005)
+SECONDS = 100.0  # deadline of whatever a test waits for
 
 
 class Recorder:

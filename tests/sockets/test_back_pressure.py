@@ -8,7 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 import zmq
-from sockets.serving import Recorder, client, in_hub, later, plain, router, sending, until
+from sockets.serving import Recorder, client, in_hub, later, plain, router, sending
+from timing import until
 from zmtp.vectors import GREETING_31, frame, message, ready
 
 from dafka.sockets import limits

@@ -6,7 +6,8 @@ import socket
 
 import pytest
 import zmq
-from sockets.serving import Recorder, dealer, in_hub, router, server, until
+from sockets.serving import Recorder, dealer, in_hub, router, server
+from timing import until
 from zmtp.vectors import GREETING_31, NULL, SIGNATURE, command, message, ready
 
 from dafka.sockets import limits

@@ -15,7 +15,8 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 import zmq
 from sockets.bystanders import alive, echo, is_closed
-from sockets.serving import Recorder, client, in_hub, plain, router, until
+from sockets.serving import Recorder, client, in_hub, plain, router
+from timing import until
 from zmtp.vectors import GREETING_31, SIGNATURE, command, frame, greeting_2, message, ready
 
 from dafka.hub.hub import get_hub

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sockets.serving import Recorder, dealer, in_hub, publisher, router, until
+from sockets.serving import Recorder, dealer, in_hub, publisher, router
+from timing import until
 
 REPOSITORY = Path.home() / ".m2" / "repository" / "org" / "zeromq" / "jeromq"
 SOURCE = Path(__file__).parent / "JeroMQ.java"
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("jeromq")]
+pytestmark = pytest.mark.xdist_group("jeromq")
 
 
 @pytest.fixture(scope="module", params=["0.3.5", "0.6.0"])
@@ -63,7 +64,7 @@ def sample(count: int, size: int) -> list[list[bytes]]:
 def test_a_dealer_gets_its_messages_back(classpath: str, version: str, identity: str, count: int, size: int):
     recorder = Recorder(lambda peer, message: message)
     with router(recorder) as served, jeromq(classpath, "DEALER", served.endpoint, identity, count, size):
-        until(lambda: len(recorder.received) == count, 60)
+        until(lambda: len(recorder.received) == count)
         assert recorder.all == sample(count, size)
         (peer,) = recorder.peers
         assert peer.socket_type == b"DEALER"
@@ -75,7 +76,7 @@ def test_a_dealer_gets_its_messages_back(classpath: str, version: str, identity:
 def test_a_req_gets_answers(classpath: str):
     recorder = Recorder(lambda peer, message: message)
     with router(recorder) as served, jeromq(classpath, "REQ", served.endpoint, "me", 300):
-        until(lambda: len(recorder.received) == 300, 60)
+        until(lambda: len(recorder.received) == 300)
     assert recorder.all == [[b"", *message] for message in sample(300, 100)]
     assert recorder.peers[0].socket_type == b"REQ"
 
@@ -83,20 +84,20 @@ def test_a_req_gets_answers(classpath: str):
 def test_a_push_tells_its_identity(classpath: str):
     recorder = Recorder()
     with router(recorder) as served, jeromq(classpath, "PUSH", served.endpoint, "logger"):
-        until(lambda: len(recorder.received) == 2000, 60)
+        until(lambda: len(recorder.received) == 2000)
     assert recorder.messages_of == {b"logger": sample(2000, 100)}
 
 
 def test_a_pull_tells_its_identity_and_gets_messages(classpath: str):
     recorder = Recorder()
     with router(recorder) as served, jeromq(classpath, "PULL", served.endpoint, "reader"):
-        peer = until(lambda: served.peer(b"reader"), 60)
+        peer = until(lambda: served.peer(b"reader"))
         in_hub(peer.send_many, sample(2000, 100))
 
 
 def test_a_sub_gets_what_is_published(classpath: str):
     with publisher() as served, jeromq(classpath, "SUB", served.endpoint):
-        until(lambda: served.metrics()["subscriptions"] == 1, 60)
+        until(lambda: served.metrics()["subscriptions"] == 1)
         in_hub(served.send_many, sample(2000, 100))
 
 
@@ -106,8 +107,8 @@ def test_our_dealer_gets_its_messages_back_from_a_router(classpath: str, version
         assert process.stdout is not None
         port = int(process.stdout.readline())
         with dealer(f"tcp://127.0.0.1:{port}", recorder, identity=b"me") as made:
-            peer = until(lambda: made.peer, 60)
+            peer = until(lambda: made.peer)
             assert peer.version == ((2, 0) if version == "0.3.5" else (3, 0))
             in_hub(peer.send_many, sample(2000, 100))
-            until(lambda: len(recorder.received) == 2000, 60)
+            until(lambda: len(recorder.received) == 2000)
             assert recorder.all == sample(2000, 100)

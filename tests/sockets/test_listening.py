@@ -6,7 +6,8 @@ import socket
 
 import pytest
 import zmq
-from sockets.serving import Recorder, client, in_hub, until
+from sockets.serving import Recorder, client, in_hub
+from timing import until
 
 from dafka.hub.hub import get_hub
 from dafka.sockets import listening

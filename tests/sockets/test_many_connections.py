@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from sockets.bystanders import alive, echo, is_closed
-from sockets.serving import in_hub, plain, router, until
+from sockets.serving import in_hub, plain, router
+from timing import until
 from zmtp.vectors import GREETING_31, message, ready
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zmq
-from sockets.serving import Recorder, client, dealer, in_hub, publisher, router, until
+from sockets.serving import Recorder, client, dealer, in_hub, publisher, router
+from timing import until
 
 from dafka.sockets.metrics import COUNTERS, DESCRIPTIONS
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import zmq
-from sockets.serving import Recorder, client, dealer, in_hub, router, server, until
+from sockets.serving import Recorder, client, dealer, in_hub, router, server
+from timing import until
 from zmq.auth.thread import ThreadAuthenticator
 
 from dafka.zmtp.mechanisms import Check, PlainClient, PlainServer

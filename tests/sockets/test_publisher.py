@@ -6,7 +6,8 @@ import socket
 
 import pytest
 import zmq
-from sockets.serving import client, in_hub, plain, publisher, until
+from sockets.serving import client, in_hub, plain, publisher
+from timing import until
 from zmtp.vectors import GREETING_30, GREETING_31, command, greeting_2, message, ready
 
 from dafka.sockets import limits

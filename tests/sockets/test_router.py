@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import zmq
-from sockets.serving import Recorder, client, in_hub, router, until
+from sockets.serving import Recorder, client, in_hub, router
+from timing import until
 
 
 @pytest.mark.parametrize("all_identities", [True, False], ids=["zmtp-2", "zmtp-3"])

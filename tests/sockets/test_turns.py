@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import zmq
-from sockets.serving import Recorder, client, in_hub, later, plain, publisher, router, sending, until
+from sockets.serving import Recorder, client, in_hub, later, plain, publisher, router, sending
+from timing import until
 from zmtp.vectors import GREETING_31, command, frame, message, ready
 
 from dafka.hub.hub import get_hub

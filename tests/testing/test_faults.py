@@ -80,40 +80,40 @@ def test_delayed_fetches_come_late_and_only_while_ordered(dafka_broker, kafka_co
         begin = time.monotonic()
         assert next(kafka_consumer_factory("t")).value == b"a"
         assert time.monotonic() - begin >= 0.3
-    dafka_broker.delay_fetches(30, topic="another")
+    dafka_broker.delay_fetches(100, topic="another")
     begin = time.monotonic()
     assert next(kafka_consumer_factory("t")).value == b"a"
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 50
 
 
 def test_a_poll_does_not_take_longer_because_fetches_are_delayed(dafka_broker, kafka_consumer_factory):
     dafka_broker.preload("slow", [b"a"])
     dafka_broker.preload("fast", [b"b"])
     consumer = kafka_consumer_factory("slow", "fast")
-    dafka_broker.delay_fetches(30, topic="slow")
+    dafka_broker.delay_fetches(100, topic="slow")
     begin = time.monotonic()
     assert [r.value for r in wait_until(lambda: consumer.poll(100))["fast", 0]] == [b"b"]
     assert consumer.poll(100) == {}
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 50
     dafka_broker.clear_faults()
     assert [r.value for r in wait_until(lambda: consumer.poll(100))["slow", 0]] == [b"a"]
 
 
 def test_records_held_back_come_at_once_when_the_delay_is_taken_back(dafka_broker, kafka_consumer_factory):
     dafka_broker.preload("t", [b"a"])
-    dafka_broker.delay_fetches(30)
+    dafka_broker.delay_fetches(100)
     consumer = kafka_consumer_factory("t")
     later = threading.Timer(0.1, dafka_broker.clear_faults)
     later.start()
     begin = time.monotonic()
-    assert consumer.poll(20_000)
-    assert time.monotonic() - begin < 5
+    assert consumer.poll(100_000)
+    assert time.monotonic() - begin < 50
     later.join()
 
 
 def test_looking_and_filling_go_past_the_faults(dafka_broker):
     dafka_broker.fail_next_produce(KafkaStorageError, times=100)
-    dafka_broker.delay_fetches(30)
+    dafka_broker.delay_fetches(100)
     dafka_broker.preload("t", [b"a"])
     assert dafka_broker.values("t") == [b"a"]
 
@@ -121,7 +121,7 @@ def test_looking_and_filling_go_past_the_faults(dafka_broker):
 def test_faults_are_taken_back(dafka_broker, kafka_producer, kafka_consumer_factory):
     dafka_broker.fail_next_produce(MessageSizeTooLargeError, times=100)
     dafka_broker.fail_next_commit(KafkaStorageError)
-    dafka_broker.delay_fetches(30)
+    dafka_broker.delay_fetches(100)
     dafka_broker.clear_faults()
     kafka_producer.send("t", b"a").get(5)
     consumer = kafka_consumer_factory("t", group_id="g")
@@ -131,11 +131,11 @@ def test_faults_are_taken_back(dafka_broker, kafka_producer, kafka_consumer_fact
 
 def test_a_broker_with_delayed_fetches_can_be_stopped(dafka_broker, kafka_consumer_factory):
     dafka_broker.preload("t", [b"a"])
-    dafka_broker.delay_fetches(30)
+    dafka_broker.delay_fetches(100)
     kafka_consumer_factory("t").poll(10)
     begin = time.monotonic()
     dafka_broker.stop()
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 50
 
 
 @pytest.mark.parametrize("error", [ValueError, KafkaStorageError(), "KafkaStorageError", None])

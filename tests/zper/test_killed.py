@@ -6,7 +6,6 @@ import random
 import struct
 import time
 
-import pytest
 import zmq
 from zper.clients import EARLIEST, LATEST, OK, fetch, identity, offset
 from zper.servers import Server
@@ -50,7 +49,6 @@ def everything(reader):
             position += sum(len(frame) + 2 for frame in message)
 
 
-@pytest.mark.timeout(120)
 def test_what_was_answered_is_there_and_positions_given_out_name_the_same_messages(tmp_path, clients):
     choice = random.Random(7)
     with Server(tmp_path / "data", flush_interval=3, segment_size=20_000) as server:

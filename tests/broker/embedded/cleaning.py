@@ -66,7 +66,7 @@ def size_of(folder: Path) -> int:
 
 def take(consumer: Consumer, count: int) -> list:
     records: list = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 100
     while len(records) < count and time.monotonic() < deadline:
         records += consumer.poll(timeout=1.0)
     return records

@@ -7,7 +7,8 @@ import os
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, batch, errors_of, until
+from broker.clients import Client, batch, errors_of
+from timing import until
 
 from dafka import Broker
 from dafka.broker.interface.admin import (

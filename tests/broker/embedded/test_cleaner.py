@@ -7,7 +7,7 @@ import time
 
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, batch, timed, until
+from broker.clients import Client, batch, timed
 from broker.embedded.cleaning import (
     END,
     LARGE,
@@ -20,6 +20,7 @@ from broker.embedded.cleaning import (
     size_of,
     start_of,
 )
+from timing import until
 
 from dafka import Broker, Store
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType

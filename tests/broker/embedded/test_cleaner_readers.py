@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import kafka.errors as errors
 import pytest
-from broker.clients import until
 from broker.embedded.cleaning import (
     LARGE,
     configure,
@@ -12,6 +11,7 @@ from broker.embedded.cleaning import (
     start_of,
     take,
 )
+from timing import until
 
 from compat.kafka import KafkaConsumer, TopicPartition
 from dafka import Consumer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from itertools import islice
 
-from broker.clients import until
 from broker.embedded.cleaning import (
     LARGE,
     PAST,
@@ -17,6 +16,7 @@ from broker.embedded.cleaning import (
     start_of,
     take,
 )
+from timing import until
 
 from compat.kafka import KafkaConsumer, TopicPartition
 from dafka import Consumer, Store

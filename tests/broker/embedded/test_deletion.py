@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.clients import Client, until
+from broker.clients import Client
 from broker.embedded.cleaning import (
     LARGE,
     create,
@@ -10,6 +10,7 @@ from broker.embedded.cleaning import (
     size_of,
     start_of,
 )
+from timing import until
 
 from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from dafka import Broker, Producer, Store

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gevent
-from broker.clients import Client, until
+from broker.clients import Client
 from broker.transactions.transactional import Producer, committed, fetch, offset_of
+from timing import until
 
 from dafka import Broker
 from dafka.broker.embedded.orphaned import forget_orphaned

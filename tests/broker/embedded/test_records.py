@@ -7,7 +7,8 @@ import random
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import batch, timed, until
+from broker.clients import batch, timed
+from timing import until
 
 from dafka.broker.interface.broker import CommittedOffset, ListedOffset, Produced, TopicSpec
 from dafka.broker.interface.errors import BrokerStoppedError

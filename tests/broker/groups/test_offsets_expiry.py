@@ -10,9 +10,10 @@ from typing import Any
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from broker.transactions.transactional import Producer, offset_of
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+from timing import until
 
 from dafka import Broker
 from dafka.broker.groups import offsets_expiry

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
+from timing import until
 
 from dafka.broker.groups.times import GROUPS, OCCUPIED, GroupTimes
 from dafka.log import LogWriteError

@@ -11,7 +11,7 @@ from typing import Any
 import gevent
 import gevent.event
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch
 from broker.damaged import LARGE, harm_last
 from broker.positions.octets import Octets, produce, size
 from broker.transactions.transactional import Producer
@@ -23,6 +23,7 @@ from kafka.errors import (
     UnsupportedCompressionTypeError,
 )
 from protocol.material import assembled
+from timing import until
 
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType

@@ -48,9 +48,9 @@ def test_an_offset_outside_of_the_partition_is_out_of_range(client):
 def test_an_unknown_partition_is_an_error_at_once(client):
     client.create("t")
     started = time.monotonic()
-    assert client.fetch("t", partition=1, wait=10).error is errors.UnknownTopicOrPartitionError
-    assert client.fetch("u", wait=10).error is errors.UnknownTopicOrPartitionError
-    assert time.monotonic() - started < 5
+    assert client.fetch("t", partition=1, wait=100).error is errors.UnknownTopicOrPartitionError
+    assert client.fetch("u", wait=100).error is errors.UnknownTopicOrPartitionError
+    assert time.monotonic() - started < 50
 
 
 def test_a_partition_gets_batches_up_to_its_limit_and_at_least_one(client):
@@ -169,7 +169,7 @@ def test_a_fetch_without_records_answers_for_all_partitions_at_its_deadline(clie
     wanted = {("t", number): FetchFrom(0, MEGABYTE) for number in range(2)}
     started = time.monotonic()
     answers = client.call("fetch", wanted, max_wait=0.1, min_bytes=1, max_bytes=MEGABYTE)
-    assert 0.1 <= time.monotonic() - started < 5
+    assert 0.1 <= time.monotonic() - started < 50
     assert answers == {key: Fetched(None, 0, 0, (), 0) for key in wanted}
 
 
@@ -177,8 +177,8 @@ def test_min_bytes_0_does_not_wait(client):
     client.create("t")
     started = time.monotonic()
     wanted = {("t", 0): FetchFrom(0, MEGABYTE)}
-    assert client.call("fetch", wanted, max_wait=10, min_bytes=0, max_bytes=MEGABYTE)
-    assert time.monotonic() - started < 5
+    assert client.call("fetch", wanted, max_wait=100, min_bytes=0, max_bytes=MEGABYTE)
+    assert time.monotonic() - started < 50
 
 
 def test_a_fetch_gathers_until_there_are_min_bytes_and_reads_every_batch_once(client):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from broker.clients import MEGABYTE, Client, until
+from broker.clients import MEGABYTE, Client
 from broker.damaged import LARGE, harm_last
 from broker.records.fetching import outcome, spawn_fetch
 from broker.transactions import transactional
+from timing import until
 
 from dafka import Broker, Producer
 from dafka.broker.interface.broker import Fetched, FetchFrom

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from broker.clients import MEGABYTE, batch, until
+from broker.clients import MEGABYTE, batch
 from broker.records.fetching import outcome, spawn_fetch
+from timing import until
 
 from dafka import Producer
 from dafka.broker.interface.broker import FetchFrom

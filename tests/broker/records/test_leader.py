@@ -6,7 +6,8 @@ from typing import Any
 
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch
+from timing import until
 
 from dafka.broker.interface.broker import Produced
 from dafka.broker.records.append import Request, check_batches

@@ -11,10 +11,11 @@ import gevent
 import kafka
 import kafka.errors as errors
 import pytest
-from broker.clients import MEGABYTE, Client, batch, until
+from broker.clients import MEGABYTE, Client, batch
 from broker.records.machine import Machine
 from broker.transactions.transactional import Producer, committed
 from kafka import TopicPartition
+from timing import until
 
 from compat.kafka import KafkaConsumer
 from dafka import Broker
@@ -285,13 +286,13 @@ def test_consumers_go_on_where_the_records_were_lost(machine: Machine, client_of
             seen.extend(poll())
             return len(seen) >= count
 
-        until(lambda: has(6), 30)
+        until(lambda: has(6))
     with closing(consumer):  # type: ignore[type-var]
         machine.power_cut()
         with Broker(machine.path, listen=servers) as broker:
             for number in range(6):
                 Client(broker).produce("t", b"new %d" % number)
-            until(lambda: has(7) and seen[-1] == b"new 5", 30)
+            until(lambda: has(7) and seen[-1] == b"new 5")
     assert seen[-6:] == [b"new %d" % number for number in range(6)]
 
 
@@ -308,5 +309,3 @@ def test_our_consumer_without_a_reset_policy_raises_the_error_of_kafka_pythons(m
             with pytest.raises(errors.LogTruncationError) as raised:
                 consumer.poll(1000)
     assert raised.value.divergent_offsets == {PLACE: kafka.OffsetAndMetadata(3, "", 0)}
-
-

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
+from timing import until
 
 from dafka import Broker, Consumer, Producer, Tower
 from dafka.broker.interface.errors import BrokerStoppedError

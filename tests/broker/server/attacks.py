@@ -587,7 +587,7 @@ def warm_up(broker: Broker) -> None:
     scene, name = Scene(broker, 20, 20), TOPIC
     TOPIC = "warm"
     try:
-        for _ in range(3):
+        for _ in range(2):
             for attack in ATTACKS.values():
                 attack(scene)()
     finally:
@@ -624,6 +624,8 @@ def scene_of(partitions: int, offsets: int) -> Iterator[Scene]:
             yield scene
         finally:
             gc.unfreeze()
+            gc.collect()
+            gc.freeze()  # what was there before, as it was
 
 
 def main() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch
 from broker.server.client import WireClient, encoded
 from broker.server.samples import produce
+from timing import until
 
 from dafka import Broker
 from dafka.broker.server import limits

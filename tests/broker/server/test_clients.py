@@ -10,17 +10,18 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import MessageSizeTooLargeError
 from kafka.structs import OffsetAndMetadata
+from timing import until
 
 from dafka import Broker
 from dafka import Producer as NativeProducer
 
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
-SECONDS = 30.0
+SECONDS = 100.0
 VALUES = [b"%d" % number * 10 for number in range(100)]
 
 
@@ -176,7 +177,7 @@ def test_members_of_different_clients_share_a_group(broker: Broker, client: Clie
                 ours.poll(5000 if not ours.assignment() else 100)
                 return len(ours.assignment()) == 2 and assigned[0] == 2
 
-            until(shared, SECONDS)
+            until(shared)
             with kafka_python(broker) as producer:
                 for number in range(4):
                     producer.send("topic", b"%d" % number, partition=number)
@@ -186,7 +187,7 @@ def test_members_of_different_clients_share_a_group(broker: Broker, client: Clie
                     values.update(record.value for record in records)
                 return values == {b"0", b"1", b"2", b"3"}
 
-            until(read_all, SECONDS)
+            until(read_all)
             described = client.call("describe_groups", ["mixed"])["mixed"]
             assert described.state == "Stable"
             assert {member.client_host for member in described.members} == {"/127.0.0.1"}

@@ -6,10 +6,11 @@ import socket
 import struct
 
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from broker.server.client import WireClient, alive, discarded, encoded
 from broker.server.samples import NO_ID, fetch, samples
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from timing import until
 
 from dafka import Broker
 from dafka.broker.server import limits

@@ -9,9 +9,10 @@ from contextlib import closing
 
 import confluent_kafka
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from broker.damaged import LARGE, harm_last
 from kafka import KafkaConsumer, TopicPartition
+from timing import until
 
 from compat.kafka import KafkaConsumer as DafkaConsumer
 from dafka import Broker
@@ -47,7 +48,7 @@ def test_kafka_python_and_our_consumer_reach_the_end(broker, consumer_class, iso
                 seen.extend(record.value[:1] for record in records)
             return consumer.position(PLACE) == 4
 
-        until(at_the_end, 30)
+        until(at_the_end)
         assert seen == WHOLE
         consumer.commit()
     assert Client(broker).call("fetch_offsets", "g", [PLACE])[PLACE].offset == 4
@@ -66,10 +67,10 @@ def test_librdkafka_reaches_the_end_and_reads_newer_records(broker):
                 return False
             return record is not None and record.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
 
-        until(at_the_end, 30)
+        until(at_the_end)
         assert seen == WHOLE
         assert Client(broker).produce("t", b"e").base_offset == 4
-        record = until(lambda: consumer.poll(0.1), 30)
+        record = until(lambda: consumer.poll(0.1))
         assert (record.error(), record.offset(), record.value()) == (None, 4, b"e")
 
 

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from broker.server.client import WireClient
 from broker.server.samples import NO_ID, fetch
 from kafka.errors import (
@@ -19,6 +19,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafka.protocol.consumer import FetchRequest
+from timing import until
 
 from dafka import Broker
 from dafka.broker.codec.fetch_request import Asked

@@ -10,12 +10,13 @@ import threading
 import time
 
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch
 from broker.server.client import WireClient, discarded
 from broker.server.samples import fetch, produce
 from kafka.errors import KafkaStorageError
 from kafka.protocol.consumer import JoinGroupRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from timing import until
 
 from dafka import Broker
 from dafka.broker import connect

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 import pytest
-from broker.clients import until
 from broker.server.client import WireClient, frame, header
+from timing import until
 
 from dafka import Broker
 from dafka.sockets import limits

@@ -10,14 +10,14 @@ import ssl
 import confluent_kafka
 import pytest
 import zmq
-from broker.clients import until
 from broker.server.client import alive, discarded
+from timing import until
 
 from dafka import Broker
 from dafka.broker.server.limits import REQUEST_MAX_BYTES
 from dafka.broker.server.wrong_protocol import wrong_protocol
 
-SECONDS = 20.0
+SECONDS = 100.0
 
 
 @pytest.fixture

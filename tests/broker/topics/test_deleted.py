@@ -6,7 +6,8 @@ import time
 
 import gevent
 import kafka.errors as errors
-from broker.clients import Client, until
+from broker.clients import Client
+from timing import until
 
 from dafka import Broker, Producer, Store
 from dafka.broker.interface.broker import TopicSpec

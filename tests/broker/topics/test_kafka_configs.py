@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from kafka.errors import InvalidConfigurationError, InvalidRequestError
+from timing import until
 
 from dafka import Broker
 from dafka.broker.interface.admin import (
@@ -57,7 +58,6 @@ def alter(client: Client, resource: Resource, *changes: tuple[Any, ...], **optio
 
 
 @pytest.mark.skipif(not os.environ.get(LONG), reason=f"starts Apache Kafka; set {LONG}=1")
-@pytest.mark.timeout(180)
 def test_the_stored_list_is_apache_kafkas():
     command = [str(ROOT / "scripts" / "apache_kafka"), "configs"]
     environment = {**os.environ, "PYTHON": sys.executable}

@@ -7,7 +7,8 @@ from uuid import UUID, uuid5
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch
+from timing import until
 
 from dafka import Broker, Producer, Tower
 from dafka.broker.interface.broker import CommittedOffset, TopicSpec

@@ -8,8 +8,9 @@ import time
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch
 from broker.transactions.transactional import Producer, committed, everything, fetch, offset_of, visible
+from timing import until
 
 from dafka import Consumer
 from dafka.broker.interface.broker import CommittedOffset, Fetched, ListedOffset
@@ -146,7 +147,7 @@ def test_a_native_consumer_gets_no_markers(broker, client, producer):
         producer.commit()
         client.produce("t", b"b")
         values: list[bytes | None] = []
-        until(lambda: values.extend(r.value for r in consumer.poll(0.1)) or len(values) >= 2, 20)
+        until(lambda: values.extend(r.value for r in consumer.poll(0.1)) or len(values) >= 2)
     assert values == [b"a", b"b"]
 
 

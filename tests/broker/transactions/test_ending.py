@@ -13,8 +13,9 @@ from collections.abc import Callable
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from broker.transactions.transactional import Producer, committed, fetch, offset_of, state_of
+from timing import until
 
 from dafka import Broker
 from dafka.broker.records.leader import MARKER_BYTES
@@ -192,7 +193,7 @@ def test_a_transaction_that_exceeds_its_timeout_is_aborted_after_a_restart(tmp_p
         Producer(client, timeout=1.0).send(b"a")
     with Broker(tmp_path) as broker:
         client = Client(broker)
-        until(lambda: fetch(client).last_stable_offset == 2, 20)
+        until(lambda: fetch(client).last_stable_offset == 2)
         assert committed(client) == []
 
 
@@ -211,7 +212,7 @@ def test_a_decided_transaction_is_completed_after_a_restart(tmp_path, commit):
         client.connection.hub.run(core._writer.put_and_wait, rows)
     with Broker(tmp_path) as broker:
         client = Client(broker)
-        until(lambda: fetch(client).last_stable_offset == 2, 20)
+        until(lambda: fetch(client).last_stable_offset == 2)
         assert committed(client) == ([b"a"] if commit else [])
         assert offset_of(client) == (4 if commit else None)
         assert until(lambda: client.call("describe_transactions", ["x"])["x"].state).startswith("Complete")

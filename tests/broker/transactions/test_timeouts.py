@@ -7,8 +7,9 @@ import time
 import gevent
 import kafka.errors as errors
 import pytest
-from broker.clients import Client, until
+from broker.clients import Client
 from broker.transactions.transactional import Producer, committed, fetch, state_of
+from timing import until
 
 from dafka import Broker
 from dafka.broker.transactions.timeouts import FAILED_PAUSE, Timeouts

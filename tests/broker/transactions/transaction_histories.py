@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 import gevent  # noqa: E402 - needs the path
 import kafka.errors as errors  # noqa: E402
 import pytest  # noqa: E402
-from broker.clients import MEGABYTE, Client, until  # noqa: E402
+from broker.clients import MEGABYTE, Client  # noqa: E402
 from broker.transactions.transactional import (  # noqa: E402
     Producer,
     everything,
@@ -35,6 +35,7 @@ from broker.transactions.transactional import (  # noqa: E402
     visible,
 )
 from histories import main  # noqa: E402
+from timing import until  # noqa: E402
 
 from dafka import Broker  # noqa: E402
 from dafka.broker import limits  # noqa: E402

@@ -90,13 +90,13 @@ def test_relay_and_acks_print_what_is_written_from_then_on(broker: TestBroker) -
         def connected() -> bool:
             return broker.metrics()["zper_connections"] >= 2 and broker.metrics()["zper_streams"] >= 1
 
-        wait_until(connected, 20.0)
+        wait_until(connected, 100.0)
 
         def ended() -> bool:
             written(broker, [b"id", b"value"])
             return relayed.poll() is not None and acked.poll() is not None
 
-        wait_until(ended, 20.0)
+        wait_until(ended, 100.0)
         assert relayed.communicate()[0] == "id\tvalue\nid\tvalue\n"
         assert acked.communicate()[0].splitlines()[0].split("\t")[0::2] == ["events", "id"]
 

@@ -142,7 +142,7 @@ def test_a_server_that_was_killed_can_be_started_again(server: Server) -> None:
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_run_serves_until_a_signal_and_says_where(server: Server, signum: int) -> None:
     with running("zper", "run", str(server.file)) as process:
-        wait_until(lambda: server.pid == process.pid, 20.0)
+        wait_until(lambda: server.pid == process.pid, 100.0)
         process.send_signal(signum)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 0
@@ -182,7 +182,7 @@ def test_a_dafka_node_reads_what_was_written(server: Server) -> None:
         assert server.do("start", "--sub", takes, "--pub", gives).returncode == 0
         with Writer("events", server.address("writer"), timeout=10) as writer:
             writer.send(b"id", b"value")
-        record = wait_until(lambda: consumer.poll(0.1), 20.0)[0]
+        record = wait_until(lambda: consumer.poll(0.1), 100.0)[0]
         assert (record.key, record.value) == (b"id", b"value")
         assert server.do("stop").returncode == 0
     assert "give both or none" in server.do("run", "--sub", takes).stderr

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from timing import until
+
 from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from tests.compat.consumer.readers import settled, until
+from tests.compat.consumer.readers import settled
 
 PARTITIONS = 12
 T = [TopicPartition("t", number) for number in range(PARTITIONS)]

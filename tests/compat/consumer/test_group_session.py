@@ -24,7 +24,7 @@ from dafka.broker.interface.broker import Joined, JoinRequest, LeavingMember, Sy
 from dafka.hub.hub import get_hub
 from dafka.testing import wait_until
 
-SECONDS = 20.0
+SECONDS = 100.0
 CONFIG = {
     "group_id": "g",
     "client_id": "c",

@@ -32,7 +32,7 @@ from dafka.hub.hub import get_hub
 from dafka.testing import wait_until
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-SECONDS = 20.0
+SECONDS = 100.0
 CONFIG = {
     "group_id": "g",
     "group_instance_id": None,

@@ -49,12 +49,12 @@ def test_the_iterator_is_the_consumer_and_goes_on_where_it_stopped(
 
 def test_a_new_record_wakes_a_waiting_iterator(producer: KafkaProducer, new_consumer: Consumers) -> None:
     producer.partitions_for("t")
-    consumer = new_consumer("t", consumer_timeout_ms=10_000)
+    consumer = new_consumer("t", consumer_timeout_ms=100_000)
     timer = threading.Timer(0.1, fill, (producer, "t", [7]))
     timer.start()
     start = time.monotonic()
     assert take(consumer, 1) == [7]
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 25
     timer.join()
 
 
@@ -65,7 +65,7 @@ def test_consumer_timeout_ends_the_iteration_and_it_can_begin_again(
     consumer = new_consumer("t", consumer_timeout_ms=50)
     start = time.monotonic()
     assert list(consumer) == []
-    assert time.monotonic() - start < 3
+    assert 0.05 <= time.monotonic() - start < 25
     fill(producer, "t", [1])
     assert numbers(consumer) == [1]
 
@@ -90,7 +90,7 @@ def test_poll_groups_records_by_partition(
         fill(producer, four, [number], partition=number)
     consumer = new_consumer(four)
     seen: dict[TopicPartition, list[int]] = {}
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 100
     while len(seen) < 4 and time.monotonic() < deadline:
         seen |= {one: numbers(records) for one, records in consumer.poll(timeout_ms=100).items()}
     assert seen == {TopicPartition(four, number): [number] for number in range(4)}
@@ -98,18 +98,18 @@ def test_poll_groups_records_by_partition(
 
 def test_poll_without_waiting_returns_at_once(producer: KafkaProducer, new_consumer: Consumers) -> None:
     producer.partitions_for("t")
-    consumer = new_consumer("t")
+    consumer = new_consumer("t", fetch_max_wait_ms=29_000)
     start = time.monotonic()
     assert consumer.poll() == {}
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 25
 
 
 def test_poll_waits_as_long_as_it_was_told(producer: KafkaProducer, new_consumer: Consumers) -> None:
     producer.partitions_for("t")
-    consumer = new_consumer("t")
+    consumer = new_consumer("t", fetch_max_wait_ms=29_000)
     start = time.monotonic()
     assert consumer.poll(timeout_ms=200) == {}
-    assert 0.19 <= time.monotonic() - start < 3
+    assert 0.19 <= time.monotonic() - start < 25
 
 
 def test_no_partition_starves(producer: KafkaProducer, new_consumer: Consumers, four: str) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from timing import until
 
 from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from compat.kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from compat.kafka.coordinator.assignors.range import RangePartitionAssignor
 from dafka import Broker
 from tests.compat.consumer.members import PARTITIONS, Members, T, join
-from tests.compat.consumer.readers import settled, until
+from tests.compat.consumer.readers import settled
 
 
 def test_new_partitions_are_noticed_and_shared(new_member: Members, broker: Broker) -> None:
@@ -24,9 +25,7 @@ def test_new_partitions_are_noticed_and_shared(new_member: Members, broker: Brok
 
 
 @pytest.mark.parametrize("assignor", [RangePartitionAssignor, CooperativeStickyAssignor])
-def test_members_may_change_their_subscription(
-    new_member: Members, broker: Broker, assignor: Any
-) -> None:
+def test_members_may_change_their_subscription(new_member: Members, broker: Broker, assignor: Any) -> None:
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
         admin.create_topics({"u": {"num_partitions": 2}})
     config = {"partition_assignment_strategy": [assignor]}

@@ -77,7 +77,7 @@ def test_lingering_holds_records_back_until_the_time_is_over(new_producer: Produ
     start = time.monotonic()
     futures = [producer.send("t", b"v") for _ in range(5)]
     assert futures[-1].get(10).offset == 4
-    assert 0.14 <= time.monotonic() - start < 5
+    assert 0.14 <= time.monotonic() - start < 30
 
 
 def test_a_full_batch_does_not_linger(new_producer: Producers) -> None:

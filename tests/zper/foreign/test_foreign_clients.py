@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from documents.markdown import blocks
-from zper.foreign.programs import NAMES, SECONDS, Program, build, java
+from zper.foreign.programs import NAMES, Program, build, java
 
 from dafka.protocol.raw import message_sizes
 from dafka.testing import TestBroker
 from dafka.zper import Writer, ZperOptions
 
-pytestmark = [pytest.mark.timeout(2 * SECONDS), pytest.mark.xdist_group("foreign")]
+pytestmark = pytest.mark.xdist_group("foreign")
 
 README = Path(__file__).parents[3] / "dafka" / "zper" / "README.md"
 MESSAGES = [
@@ -45,7 +45,7 @@ def filled(broker: TestBroker) -> TestBroker:
 
 
 def write(broker: TestBroker, messages: list[list[bytes]]) -> None:
-    with Writer("events", broker.zper.writer_address, timeout=20) as writer:
+    with Writer("events", broker.zper.writer_address, timeout=100) as writer:
         for message in messages:
             writer.send(*message)
 
@@ -53,7 +53,7 @@ def write(broker: TestBroker, messages: list[list[bytes]]) -> None:
 def stored(broker: TestBroker) -> list[list[bytes]]:
     return [
         [record.value] if record.key is None else [record.key, record.value]
-        for record in broker.wait_for_records("events", len(MESSAGES), timeout=20)
+        for record in broker.wait_for_records("events", len(MESSAGES), timeout=100)
     ]
 
 
@@ -111,7 +111,7 @@ def test_streams(program: Program, filled: TestBroker) -> None:
 @pytest.mark.parametrize("kind", ["DEALER", "PULL"])
 def test_gets_new_messages_from_the_relay(program: Program, filled: TestBroker, kind: str) -> None:
     with program.running("relay", filled.zper.relay_address, "events", kind, 2) as lines:
-        filled.wait_until(lambda: filled.metrics()["zper_streams"] == 1, timeout=20)
+        filled.wait_until(lambda: filled.metrics()["zper_streams"] == 1, timeout=100)
         write(filled, [[b"new"], LONG])
         assert lines.readline() == "new\n"
         assert lines.readline() == b"|".join(LONG).decode() + "\n"
@@ -121,7 +121,7 @@ def test_gets_new_messages_from_the_relay(program: Program, filled: TestBroker, 
 def test_listens_to_acks(program: Program, filled: TestBroker) -> None:
     end = sum(message_sizes(MESSAGES))
     with program.running("acks", filled.zper.ack_address, "events", 2) as lines:
-        filled.wait_until(lambda: filled.zper._publisher.metrics()["subscriptions"] == 1, timeout=20)
+        filled.wait_until(lambda: filled.zper._publisher.metrics()["subscriptions"] == 1, timeout=100)
         write(filled, [[b"id-1", b"x"], [b"id-2"]])
         assert lines.readline() == f"events|id-1|{end}\n"
         assert lines.readline() == f"events|id-2|{end + 9}\n"

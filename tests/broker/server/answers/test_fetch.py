@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch
 from broker.server.client import WireClient
 from broker.server.samples import fetch
 from kafka.errors import (
@@ -19,6 +19,7 @@ from kafka.errors import (
     UnsupportedCompressionTypeError,
     UnsupportedVersionError,
 )
+from timing import until
 
 from dafka import Broker
 from dafka.broker.server import limits

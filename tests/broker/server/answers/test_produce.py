@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import pytest
-from broker.clients import Client, batch, until
+from broker.clients import Client, batch
 from broker.server.client import WireClient, discarded
 from broker.server.samples import produce
 from kafka.errors import (
@@ -20,6 +20,7 @@ from kafka.errors import (
     UnsupportedVersionError,
 )
 from kafka.protocol.metadata import ApiVersionsRequest
+from timing import until
 
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
