@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dafka.overlay.node.endpoint import Endpoint
     from dafka.overlay.node.errors import AddressError, Closed, Empty, Overloaded, SlowSubscriber
     from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
+    from dafka.overlay.node.tls import Tls, TlsError
     from dafka.overlay.node.types import EndpointId, Message, PeerInfo
     from dafka.overlay.peering.statuses import EndpointInfo, Error, NetworkInfo, Status
     from dafka.overlay.wire.codes import ErrorCode, StatusCode
@@ -41,6 +42,8 @@ _HOMES = {
     "StatusCode": "dafka.overlay.wire.codes",
     "StatusSubscriber": "dafka.overlay.node.subscriber",
     "Subscriber": "dafka.overlay.node.subscriber",
+    "Tls": "dafka.overlay.node.tls",
+    "TlsError": "dafka.overlay.node.tls",
 }
 
 __all__ = [
@@ -62,6 +65,8 @@ __all__ = [
     "StatusCode",
     "StatusSubscriber",
     "Subscriber",
+    "Tls",
+    "TlsError",
 ]
 
 

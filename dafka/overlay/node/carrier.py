@@ -25,6 +25,7 @@ from dafka.overlay.node.link import Link
 from dafka.overlay.node.pending import Pending
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
 from dafka.overlay.node.subscribers import Subscribers
+from dafka.overlay.node.tls import Security
 from dafka.overlay.node.types import EndpointId, PeerInfo, format_address
 from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Refused, Send
 from dafka.overlay.peering.statuses import (
@@ -51,10 +52,13 @@ Where = tuple[str, int]
 class Carrier:
     """The endpoint ``me``."""
 
-    def __init__(self, hub: Hub, me: bytes, versions: tuple[int, int]) -> None:
+    def __init__(
+        self, hub: Hub, me: bytes, versions: tuple[int, int], security: Security | None = None
+    ) -> None:
         self.hub = hub
         self.me = me
         self.role = EndpointRole(me, time.time_ns() // 1000, lambda: secrets.randbits(63), versions)
+        self._security = security
         self.subscribers = Subscribers()
         self.pending = Pending(hub, self._publish_pending)
         self._statuses: list[StatusSubscriber] = []
@@ -285,7 +289,7 @@ class Carrier:
     def _dial(self, address: NetworkInfo) -> None:
         where = address.address, address.port
         try:
-            socket = dialling.connect(*where)
+            socket = dialling.connect(*where, self._security)
         except OSError as error:
             log.debug("no connection to %s:%d: %s", *where, error)
             self._carry_connector(self._connector.failed(self.now, address))
@@ -298,7 +302,20 @@ class Carrier:
         self._begin(socket, where, address)
 
     def _accept(self, socket: Any, address: Any) -> None:
-        self._begin(socket, address[:2], None)
+        if self._security is None:
+            self._begin(socket, address[:2], None)
+            return
+        green = self.hub.spawn(self._accept_securely, socket, address[:2], self._security)
+        self._dialling.add(green)
+        green.link(self._dialling.discard)
+
+    def _accept_securely(self, socket: Any, where: Where, security: Security) -> None:
+        try:
+            secured = dialling.accept(socket, security)
+        except OSError as error:
+            log.debug("no connection from %s:%d: %s", *where, error)
+            return
+        self._begin(secured, where, None)
 
     def _begin(self, socket: Any, where: Where, opened: NetworkInfo | None) -> None:
         self._numbers += 1

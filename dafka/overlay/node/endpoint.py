@@ -13,6 +13,7 @@ from dafka.overlay.node.carrier import Carrier
 from dafka.overlay.node.errors import AddressError
 from dafka.overlay.node.stores import Store
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber, text_of
+from dafka.overlay.node.tls import Security, Tls
 from dafka.overlay.node.types import EndpointId, PeerInfo, format_address, parse_address
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.peering.statuses import Error, Status
@@ -37,8 +38,9 @@ class Endpoint:
             message = subscriber.get(timeout=10)
 
     ``listen``: an address to accept peers on, or several. ``peers``: addresses to connect to, again after
-    each disconnect. ``id``: 16 octets or a UUID's text; by default a new one. Raises ValueError for what is
-    no id or address, OSError when it cannot listen.
+    each disconnect. ``id``: 16 octets or a UUID's text; by default a new one. ``tls``: all
+    connections have TLS, anonymous ones with ``Tls()``; both ends have to agree. Raises ValueError for what
+    is no id or address, or cannot be used for TLS, OSError when it cannot listen.
     """
 
     def __init__(
@@ -47,11 +49,13 @@ class Endpoint:
         peers: Iterable[str] = (),
         *,
         id: str | bytes | None = None,
+        tls: Tls | None = None,
         versions: tuple[int, int] = VERSIONS,
     ) -> None:
         self.id = EndpointId.random() if id is None else EndpointId.parse(id)
+        security = None if tls is None else Security(tls)
         self._hub = get_hub()
-        self._carrier: Carrier = self._hub.run(Carrier, self._hub, bytes(self.id), versions)
+        self._carrier: Carrier = self._hub.run(Carrier, self._hub, bytes(self.id), versions, security)
         self._callbacks: StatusSubscriber | None = None
         try:
             for address in [listen] if isinstance(listen, str) else listen:

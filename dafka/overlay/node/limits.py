@@ -23,6 +23,10 @@ TURN_SECONDS = 0.005
 """How long a peer is read in one turn of the hub; the others follow in the next."""
 CONNECT_SECONDS = 10.0
 """An attempt to connect to one address; the handshake has limits.HANDSHAKE_SECONDS of its own."""
+TLS_SECONDS = 10.0
+"""The handshake of TLS, before that of peers."""
+ENCRYPTED_OCTETS = 64 * 1024
+"""Encrypted at once."""
 LINGER_SECONDS = 2.0
 """How long a connection that is to be closed still sends what was queued, and waits for the other end."""
 UNPEER_SECONDS = 4.0

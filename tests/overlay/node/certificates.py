@@ -1,0 +1,36 @@
+"""Certificates of tests: what a CA signs, and what signs itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import trustme
+from cryptography.hazmat.primitives import serialization
+
+from dafka.overlay.node.tls import Tls
+
+PASSPHRASE = "12345"
+
+
+def of_a_ca(folder: Path, ca: trustme.CA, name: str) -> Tls:
+    """The files of somebody whom a CA knows, and who trusts that CA."""
+    issued = ca.issue_cert(name)
+    certificate, key, cafile = (folder / f"{name}.{kind}.pem" for kind in ("certificate", "key", "ca"))
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    issued.private_key_pem.write_to_path(key)
+    ca.cert_pem.write_to_path(cafile)
+    return Tls(str(certificate), str(key), "", str(cafile))
+
+
+def locked(tls: Tls) -> Tls:
+    """The same with a key that needs a passphrase."""
+    key = serialization.load_pem_private_key(Path(tls.key).read_bytes(), None)
+    path = Path(f"{tls.key}.locked")
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(PASSPHRASE.encode()),
+        )
+    )
+    return tls._replace(key=str(path), passphrase=PASSPHRASE)
