@@ -64,6 +64,8 @@ class Carrier:
         self._statuses: list[StatusSubscriber] = []
         self.store_listeners: list[Callable[[StoreOutput], None]] = []
         """Called with what happens to stores."""
+        self.on_close: list[Callable[[], None]] = []
+        """Called when the endpoint is closed, before its peers are told; may wait."""
         self._connector = Connector()
         self._queued = Queued(hub.turns)
         self._links: dict[int, Link] = {}
@@ -356,6 +358,8 @@ class Carrier:
         if self._is_closed:
             return
         self._is_closed = True
+        for call in self.on_close:
+            call()
         self._publish_pending()
         error = Closed("the endpoint was closed")
         self.pending.close(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 from dafka.hub.completion import run_to_completion
@@ -41,6 +42,7 @@ class Endpoint:
     each disconnect. ``id``: 16 octets or a UUID's text; by default a new one. ``tls``: all
     connections have TLS, anonymous ones with ``Tls()``; both ends have to agree. Raises ValueError for what
     is no id or address, or cannot be used for TLS, OSError when it cannot listen.
+    ``websocket``: an address for WebSocket clients, or several, see :meth:`listen_websocket`.
     """
 
     def __init__(
@@ -51,15 +53,19 @@ class Endpoint:
         id: str | bytes | None = None,
         tls: Tls | None = None,
         versions: tuple[int, int] = VERSIONS,
+        websocket: str | Iterable[str] = (),
     ) -> None:
         self.id = EndpointId.random() if id is None else EndpointId.parse(id)
-        security = None if tls is None else Security(tls)
+        self._security = None if tls is None else Security(tls)
         self._hub = get_hub()
-        self._carrier: Carrier = self._hub.run(Carrier, self._hub, bytes(self.id), versions, security)
+        self._carrier: Carrier = self._hub.run(Carrier, self._hub, bytes(self.id), versions, self._security)
         self._callbacks: StatusSubscriber | None = None
+        self._websockets: list[Any] = []
         try:
             for address in [listen] if isinstance(listen, str) else listen:
                 self.listen(address)
+            for address in [websocket] if isinstance(websocket, str) else websocket:
+                self.listen_websocket(address)
             for address in [peers] if isinstance(peers, str) else peers:
                 self.peer_nosync(address)
         except BaseException:
@@ -80,6 +86,32 @@ class Endpoint:
         """Accept peers on an address; port 0 is any free one. The port. Raises OSError."""
         where = parse_address(address)
         return self._hub.run(self._carrier.listen, where.address, where.port)
+
+    def listen_websocket(self, address: str = "127.0.0.1:0", **options: Any) -> int:
+        """Serve WebSocket clients on an address (``/v1/messages/json``); port 0 is any free one. The port.
+
+        ``options`` are ``ssl_context`` for wss, by default that of the endpoint's ``tls``; ``origins`` of web
+        pages from elsewhere that may connect, None for all; ``capacity``, messages that wait for each client,
+        and ``overflow``, what happens beyond, as in :meth:`subscribe` but by default ``disconnect``.
+
+        Raises OSError, and :class:`~dafka.overlay.websocket.errors.MissingLibrary` where the package
+        websockets is not installed.
+        """
+        where = parse_address(address)
+        if self._security is not None:
+            options.setdefault("ssl_context", self._security.server_context)
+        # By its name: it is above this package, and what it needs may be missing.
+        make = import_module("dafka.overlay.websocket.server").Server
+        server = self._hub.run(make, self._carrier, where.address, where.port, **options)
+        self._websockets.append(server)
+        return int(server.address[1])
+
+    @property
+    def websocket_address(self) -> str:
+        """The first address for WebSocket clients, ``"host:port"``. Raises ValueError if there is none."""
+        if not self._websockets:
+            raise ValueError("this endpoint does not listen for WebSocket clients")
+        return format_address(*self._websockets[0].address)
 
     def peer(self, address: str, retry: float = limits.RETRY_SECONDS, timeout: float | None = None) -> bool:
         """Connect to an endpoint and wait until the two are peers; whether they are.

@@ -48,6 +48,11 @@ class Security:
         self._client = _context(ssl.PROTOCOL_TLS_CLIENT, tls)
         self._server = _context(ssl.PROTOCOL_TLS_SERVER, tls)
 
+    @property
+    def server_context(self) -> ssl.SSLContext:
+        """For who accepts connections."""
+        return self._server
+
     def connect(self, socket: Any) -> TlsSocket:
         """The handshake of the side that has opened the connection; waits. Raises OSError."""
         return _shaken(TlsSocket(socket, self._client, False))

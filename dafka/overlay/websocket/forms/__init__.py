@@ -1,0 +1,1 @@
+"""The JSON forms of values and messages: text to values and back, without any connection."""

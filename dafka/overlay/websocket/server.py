@@ -1,0 +1,138 @@
+"""The WebSocket server of an endpoint, on the hub: accepts clients and looks after them."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Collection
+from importlib.metadata import version
+from typing import Any
+
+import gevent
+
+from dafka.hub.turns import Pace
+from dafka.overlay.node.carrier import Carrier
+from dafka.overlay.node.types import EndpointId
+from dafka.overlay.websocket import limits
+from dafka.overlay.websocket.fan_out import FanOut
+from dafka.overlay.websocket.forms.messages import Ack
+from dafka.overlay.websocket.session import Session
+from dafka.sockets import listening
+from dafka.sockets.budget import Budget
+from dafka.sockets.outbox import Queued
+from dafka.sockets.reasons import Reasons
+
+
+class Server:
+    """Serves ``/v1/messages/json`` at an address. Raises OSError. Hub side.
+
+    ``ssl_context``: for wss. ``origins``: as those of
+    :class:`~dafka.overlay.websocket.server_connection.ServerConnection`. ``capacity`` and ``overflow``: as
+    those of :meth:`dafka.overlay.Endpoint.subscribe`, for each client.
+    """
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        host: str,
+        port: int,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        origins: Collection[str] | None = (),
+        capacity: int = limits.CAPACITY,
+        overflow: str = "disconnect",
+    ) -> None:
+        self.carrier = carrier
+        self.ssl_context = ssl_context
+        self.origins = origins
+        self.capacity = capacity
+        self.overflow = overflow
+        self.ack = Ack(str(EndpointId(carrier.me)), version("dafka"))
+        self.budget = Budget()
+        self.queued = Queued(carrier.hub.turns)
+        self.reasons = Reasons()
+        self.fan_out = FanOut()
+        self.accepted = 0
+        self._sessions: dict[Session, gevent.Greenlet] = {}
+        self._greeting: dict[Session, None] = {}  # no subscriptions yet, the oldest first
+        carrier.check()
+        self._port = listening.Port(carrier.hub, listening.bind(host, port), self._accept)
+        self._tending = carrier.hub.keep(self._tend)
+        carrier.on_close.append(self.close)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port."""
+        return self._port.address
+
+    def metrics(self) -> dict[str, int]:
+        """Connections now, clients that have subscribed, connections since the start, and closed ones by
+        cause."""
+        return {
+            "connections": len(self._sessions),
+            "clients": len(self._sessions) - len(self._greeting),
+            "accepted": self.accepted,
+            "received_octets": self.budget.used,
+            "queued_octets": self.queued.held,
+            **{f"closed_{cause.replace('-', '_')}": count for cause, count in self.reasons.counted.items()},
+        }
+
+    def subscribed(self, session: Session) -> None:
+        """The first message of a client has come."""
+        self._greeting.pop(session, None)
+
+    def close(self) -> None:
+        """Close the port and say goodbye to all clients; what is queued is sent, for some seconds at most."""
+        self._port.close()
+        self._tending.kill(block=False)
+        for session in Pace().over(list(self._sessions), every=16):
+            session.end(1001, "", "the server was closed")
+        ends = time.monotonic() + limits.LINGER_SECONDS
+        while any(not session.is_closed for session in self._sessions) and time.monotonic() < ends:
+            gevent.sleep(0.005)
+        for session in Pace().over(list(self._sessions), every=16):
+            session.abort()
+        self.reasons.close()
+
+    def _accept(self, socket: Any, address: Any) -> None:
+        self.accepted += 1
+        if len(self._sessions) >= limits.CONNECTIONS:
+            self.reasons.report(
+                "connections", f"a WebSocket client was refused: there are {limits.CONNECTIONS}"
+            )
+            listening.close(socket)
+            return
+        self._make_room()
+        session = Session(self, socket, address[:2])
+        self._greeting[session] = None
+        self._sessions[session] = self.carrier.hub.spawn(self._run, session)
+
+    def _make_room(self) -> None:
+        """Wait for handshakes under way if there are many, and end the oldest if it has had its time."""
+        while len(self._greeting) >= limits.HANDSHAKES:
+            oldest = next(iter(self._greeting))
+            if time.monotonic() - oldest.began < limits.HANDSHAKE_LEAST_SECONDS:
+                gevent.sleep(0.005)
+                continue
+            del self._greeting[oldest]
+            oldest.end(1013, "handshakes", f"no subscriptions yet, as of {limits.HANDSHAKES} others")
+
+    def _run(self, session: Session) -> None:
+        try:
+            session.run()
+        finally:
+            self._sessions.pop(session, None)
+            self._greeting.pop(session, None)
+
+    def _tend(self) -> None:
+        while True:
+            gevent.sleep(limits.TEND_SECONDS)
+            now = time.monotonic()
+            for session in Pace().over(list(self._greeting)):
+                if now - session.began <= limits.HANDSHAKE_SECONDS:
+                    break
+                late = f"no subscriptions within {limits.HANDSHAKE_SECONDS:g} s"
+                session.end(1008, "handshake-slow", late)
+            for session in Pace().over(list(self._sessions)):
+                if session.stuck(now) > limits.UNREAD_SECONDS:
+                    session.end(1013, "unread", f"it has read nothing for {limits.UNREAD_SECONDS:g} s")
