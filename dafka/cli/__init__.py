@@ -29,6 +29,8 @@ _HOMES = {
     "config": "config",
     "pipeline": "pipeline",
     "zper": "zper",
+    "bridge": "bridge",
+    "overlay": "overlay",
 }
 
 

@@ -91,7 +91,18 @@ ZPER_METRICS = {
 }
 """Of a broker with ZPER's servers."""
 
+BRIDGE_METRICS = {
+    "bridge_records_in": "Records written to topics for messages of the overlay",
+    "bridge_messages_out": "Records published in the overlay",
+    "bridge_bytes_in": "Record batches of other sites that were written, in octets",
+    "bridge_unacknowledged_bytes": "Record batches sent to other sites that they have not written yet",
+    "bridge_links_in": "Sites that topics come from",
+    "bridge_links_out": "Sites that topics go to",
+}
+"""Of a bridge between topics of Kafka and of the overlay."""
+
 DESCRIPTIONS = {**NODE_METRICS, **ENDPOINT_METRICS, **HUB_METRICS, **LISTENER_METRICS, **ZPER_METRICS}
+DESCRIPTIONS |= BRIDGE_METRICS
 
 COUNTERS = frozenset(
     {
@@ -103,6 +114,7 @@ COUNTERS = frozenset(
         *("listener_accepted", "listener_requests", "listener_bytes_in", "listener_bytes_out"),
         *("zper_accepted", "zper_messages_in", "zper_bytes_in", "zper_flushes"),
         *("zper_requests", "zper_messages_streamed", "zper_bytes_streamed", "zper_acks", "zper_acks_dropped"),
+        *("bridge_records_in", "bridge_messages_out", "bridge_bytes_in"),
     }
 )
 

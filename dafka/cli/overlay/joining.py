@@ -1,0 +1,141 @@
+"""Shared by the commands: how a process joins the overlay, and values as text."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from dafka.cli.options import Seconds, common_options
+from dafka.overlay import AddressError, Endpoint
+from dafka.overlay.bridge.json_forms import from_json, loads, to_json
+from dafka.overlay.bridge.zeek_objects import to_event
+from dafka.overlay.errors import InvalidValue
+from dafka.overlay.node.types import parse_address
+from dafka.overlay.values import Value
+from dafka.overlay.wire.zeek import Event, from_value, to_value
+from dafka.protocol.errors import MalformedMessage
+
+FORMS = click.Choice(["json", "text"])
+
+_PAUSE = 0.02
+
+
+class Address(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """``HOST:PORT``."""
+
+    name = "host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            parse_address(value)
+        except AddressError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+
+class Id(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """The id of an endpoint, a UUID."""
+
+    name = "uuid"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return str(uuid.UUID(value))
+        except ValueError:
+            self.fail(f"{value!r} is no UUID", param, ctx)
+
+
+class Joining:
+    """What the options say about the endpoint."""
+
+    def __init__(self, listen: tuple[str, ...], peers: tuple[str, ...], id: str | None, timeout: float) -> None:
+        self.listen = listen
+        self.peers = peers
+        self.id = id
+        self.timeout = timeout
+
+    def endpoint(self) -> Endpoint:
+        """It listens, and tries to reach its peers from now on. Raises OSError."""
+        return Endpoint(listen=self.listen, peers=self.peers, id=self.id)
+
+    def await_peers(self, endpoint: Endpoint) -> None:
+        """Wait until all of --peer are peers; with --listen alone, until anybody is."""
+        ends = time.monotonic() + self.timeout
+        while not self._is_joined(endpoint):
+            if time.monotonic() > ends:
+                missing = [peer.address for peer in endpoint.peers() if peer.status == "connecting"]
+                who = ", ".join(filter(None, missing)) or "anybody"
+                raise click.ClickException(f"no peering with {who} within {self.timeout:g} s; --timeout allows more")
+            time.sleep(_PAUSE)
+
+    def _is_joined(self, endpoint: Endpoint) -> bool:
+        statuses = [peer.status for peer in endpoint.peers()]
+        return "connecting" not in statuses and "peered" in statuses
+
+
+def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--listen``, ``--peer``, ``--id`` and ``--timeout``; the command gets them as ``joining``."""
+
+    @common_options
+    @click.option(
+        "--listen",
+        multiple=True,
+        type=Address(),
+        metavar="HOST:PORT",
+        help="Accept peers here; PORT 0 is any. May be given several times.",
+    )
+    @click.option(
+        "--peer",
+        "peers",
+        multiple=True,
+        type=Address(),
+        metavar="HOST:PORT",
+        help="Connect to this endpoint, a Zeek node for example. May be given several times.",
+    )
+    @click.option("--id", type=Id(), metavar="UUID", help="The id of this endpoint.  [default: a new one]")
+    @click.option(
+        "--timeout", type=Seconds(), default=10.0, show_default=True, help="Seconds to wait for peers and answers."
+    )
+    @wraps(command)
+    def wrapped(
+        *args: Any, listen: tuple[str, ...], peers: tuple[str, ...], id: str | None, timeout: float, **kwargs: Any
+    ) -> Any:
+        if not listen and not peers:
+            raise click.UsageError("give --peer HOST:PORT, where another endpoint listens, or --listen")
+        return command(*args, joining=Joining(listen, peers, id, timeout), **kwargs)
+
+    return wrapped
+
+
+def value_of(text: str, form: str) -> Value:
+    """The value that an argument or a line stands for. Raises :class:`click.UsageError`."""
+    if form == "text":
+        return text
+    try:
+        parsed = loads(text.encode("utf-8", "surrogateescape"))
+        event = to_event(parsed)
+        return from_json(parsed) if event is None else to_value(event)
+    except InvalidValue as error:
+        raise click.UsageError(f"{text!r:.200}: {error}; --form text takes it as a string") from error
+
+
+def shown(value: Value) -> Any:
+    """JSON for a value; an event of Zeek's as an object."""
+    try:
+        message = from_value(value)
+    except MalformedMessage:
+        return to_json(value)
+    if isinstance(message, Event):
+        return {"event": message.name, "args": to_json(message.arguments)}
+    return to_json(value)
+
+
+def line(content: Any) -> str:
+    """One line of JSON."""
+    return json.dumps(content, ensure_ascii=False)

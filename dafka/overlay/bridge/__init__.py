@@ -1,0 +1,1 @@
+"""Bridges: topics of the overlay and topics of Kafka, and brokers at different sites that share theirs."""

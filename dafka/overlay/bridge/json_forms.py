@@ -1,0 +1,96 @@
+"""Values of the overlay as JSON that other programs read, and JSON as values.
+
+Numbers, strings and booleans are themselves. Addresses, subnets, ports and enumerations are strings as Zeek
+writes them; times and spans are seconds with a fraction, as in Zeek's JSON logs. Sets and vectors are
+arrays, tables are objects where all their keys are strings, and otherwise arrays of ``{"key", "value"}``.
+JSON has no numbers for NaN and the infinities; Spark and Java's parsers read the strings NaN, Infinity and
+-Infinity as them. So types are lost: where that matters, the binary form is the one to choose.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from dafka.overlay.errors import InvalidValue
+from dafka.overlay.limits import MOST_NESTED
+from dafka.overlay.values import Address, Count, Port, Set, Subnet, Table, Timespan, Timestamp, Value
+
+NANOSECONDS = 1_000_000_000
+_LARGEST_COUNT = 2**64 - 1
+_LARGEST, _LEAST = 2**63 - 1, -(2**63)
+
+
+def to_json(value: Value) -> Any:
+    """What :func:`json.dumps` writes for a value."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, (Timestamp, Timespan)):
+        return int(value) / NANOSECONDS
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return real(value)
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, (Address, Subnet, Port)):
+        return str(value)
+    if isinstance(value, Table):
+        if all(type(key) is str for key in value):
+            return {clean(str(key)): to_json(one) for key, one in value.entries}
+        return [{"key": to_json(key), "value": to_json(one)} for key, one in value.entries]
+    if isinstance(value, (Set, tuple, list)):
+        return [to_json(one) for one in value]
+    raise InvalidValue(f"no data type of Zeek Broker: {type(value).__name__}")
+
+
+def real(value: float) -> float | str:
+    """A number, or the string for one that JSON does not have."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+
+
+def clean(text: str) -> str:
+    r"""A string that is Unicode: octets that are not stand as ``\xff``, as in Zeek's logs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return str(text)
+
+
+def dumps(value: Any) -> bytes:
+    """One line of JSON in UTF-8, without blanks."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def from_json(parsed: Any, depth: int = 0) -> Value:
+    """The value of what :func:`json.loads` has read: integers, reals, strings, vectors and tables.
+
+    Raises :class:`InvalidValue` for numbers that no type can hold, and for too many levels.
+    """
+    if depth > MOST_NESTED:
+        raise InvalidValue(f"JSON that is nested more than {MOST_NESTED} deep")
+    if parsed is None or isinstance(parsed, (bool, float, str)):
+        return parsed
+    if isinstance(parsed, int):
+        if _LEAST <= parsed <= _LARGEST:
+            return parsed
+        if 0 <= parsed <= _LARGEST_COUNT:
+            return Count(parsed)
+        raise InvalidValue(f"the number {parsed!s:.40} does not fit 64 bits")
+    if isinstance(parsed, dict):
+        return Table([(key, from_json(one, depth + 1)) for key, one in parsed.items()])
+    return tuple([from_json(one, depth + 1) for one in parsed])
+
+
+def loads(octets: bytes) -> Any:
+    """What is written in JSON. Raises :class:`InvalidValue`."""
+    try:
+        return json.loads(octets)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"no JSON: {error}") from error
+
+

@@ -1,0 +1,48 @@
+"""The bounds of bridges, in one place."""
+
+from __future__ import annotations
+
+EVENT_OCTETS = 256 * 1024
+"""Of the record batches that one event of a link carries; a single larger batch is an event of its own."""
+
+LARGEST_BATCH = 8 * 1024 * 1024
+"""A batch beyond this does not fit a message between peers; it is cut."""
+
+WINDOW_OCTETS = 8 * 1024 * 1024
+"""Sent to a site and not acknowledged by it. More is read from the broker when it has acknowledged some."""
+
+HELLO_SECONDS = 1.0
+"""Between two greetings of a bridge to all others, and two requests for a link that is not there yet."""
+
+SILENT_SECONDS = 10.0
+"""A site that no greeting came from for this long may be taken over by another bridge of that name."""
+
+LINK_SILENT_TICKS = 150
+"""An end of a link that nothing is heard of for so many ticks is gone; the receiver asks for a new link."""
+
+CHECKPOINT_SECONDS = 1.0
+"""Between two checkpoints. What was done since the last one is done again after a kill."""
+
+REFRESH_SECONDS = 3600.0
+"""Positions that have not changed are committed again that often, so that the broker does not expire them."""
+
+TOPICS_SECONDS = 1.0
+"""Between two looks for new topics and partitions."""
+
+FETCH_SECONDS = 0.5
+"""How long a fetch waits for records, and how soon a partition that was just found is fetched."""
+
+PRODUCE_RECORDS = 2000
+"""Messages of the overlay that are written to the broker at once."""
+
+LONGEST_RETRY = 5.0
+"""Seconds between two attempts at a broker that refuses or does not answer."""
+
+TOPIC_CHARACTERS = 249
+"""Of the name of a Kafka topic."""
+
+MOST_STREAMS = 10_000
+"""Log streams of Zeek whose fields are remembered."""
+
+MOST_SITES = 1000
+"""That a bridge takes topics from, or shares its own with."""

@@ -1,0 +1,188 @@
+"""What a bridge carries: rules from the overlay into topics of Kafka, and back.
+
+A message that has come from the overlay is never given back to it: its record has the header
+``overlay.topic``, and records with that header are passed over. So nothing goes round, whatever the rules of
+however many bridges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from dafka.overlay.bridge.json_forms import dumps, from_json, loads
+from dafka.overlay.bridge.templates import Template, TemplateError
+from dafka.overlay.bridge.zeek_objects import VALUE, Object, Objects, to_event
+from dafka.overlay.errors import InvalidValue
+from dafka.overlay.values import Value, decode, encode
+from dafka.overlay.values.containers import octets_of
+from dafka.overlay.wire.zeek import to_value
+from dafka.protocol.errors import DafkaError, MalformedMessage
+
+ORIGIN = "overlay.topic"
+"""The header of each record that a rule has written: the topic in the overlay."""
+
+FORMS = ("json", "binary", "octets")
+FROM_OVERLAY = ("topic", "sender", "kind", "name", "stream", "value")
+FROM_KAFKA = ("topic", "partition", "offset", "timestamp", "key", "value", "header")
+
+_NO_OBJECT = Object(VALUE, None, None, None)
+
+
+class InvalidRule(DafkaError, ValueError):
+    """A rule that makes no sense."""
+
+
+class NotCarried(DafkaError, ValueError):
+    """A message or record that a rule cannot carry; ``cause`` is a short word for counting."""
+
+    def __init__(self, cause: str, detail: str) -> None:
+        self.cause = cause
+        super().__init__(f"{cause}: {detail}")
+
+
+class NewRecord(NamedTuple):
+    """A record to be written."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+
+
+class Record(NamedTuple):
+    """A record that was read; ``timestamp`` in milliseconds."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+class ToKafka:
+    """Messages of the overlay whose topic begins with ``prefix`` become records.
+
+    Args:
+        prefix: Of topics of the overlay, byte-wise as everywhere in Broker; "" is all of them.
+        topic: Template of the topic in Kafka.
+        key: Template of the key; a message without its fields gets none.
+        headers: Names and templates; one without its fields is left out.
+        form: ``json``: one JSON object a record for Zeek's messages, any JSON for other values.
+            ``binary``: the value in Broker's own octets, which keep every type. ``octets``: a string
+            as it is.
+
+    Fields of templates are those of FROM_OVERLAY. Raises :class:`InvalidRule` and
+    :class:`~dafka.overlay.bridge.templates.TemplateError`.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        topic: str,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        form: str = "json",
+    ) -> None:
+        self.prefix = prefix
+        self.form = _form(form)
+        self._topic = Template(topic, FROM_OVERLAY)
+        self._key = None if key is None else Template(key, FROM_OVERLAY)
+        self._headers = [(name, Template(text, FROM_OVERLAY)) for name, text in (headers or {}).items()]
+        self._objects = Objects()
+
+    def records(self, topic: str, value: Value, sender: object = None) -> Iterator[NewRecord]:
+        """The records of a message: one, or those of a batch. Raises :class:`NotCarried`."""
+        mark = (ORIGIN, topic.encode("utf-8", "surrogateescape"))
+        try:
+            for one in self._objects_of(value):
+                fields = {"topic": topic, "sender": sender, "value": one.content}
+                fields |= {"kind": one.kind, "name": one.name, "stream": one.stream}
+                key = None if self._key is None else self._key.render_optional(fields)
+                headers = [(name, template.render_optional(fields)) for name, template in self._headers]
+                yield NewRecord(
+                    self._topic.render_topic(fields),
+                    None if key is None else key.encode(),
+                    self._octets(value, one.content),
+                    (mark, *[(name, text.encode()) for name, text in headers if text is not None]),
+                )
+        except TemplateError as error:
+            raise NotCarried("template", str(error)) from error
+        except (MalformedMessage, InvalidValue, RecursionError) as error:
+            raise NotCarried("value", f"message on {topic!r}: {error}") from error
+
+    def _objects_of(self, value: Value) -> Iterable[Object]:
+        if self.form == "json":
+            return self._objects.of(value)
+        try:  # one record for the whole value; templates see the first object
+            return [next(iter(self._objects.of(value)), _NO_OBJECT)]
+        except (MalformedMessage, InvalidValue):
+            return [_NO_OBJECT]
+
+    def _octets(self, value: Value, content: Any) -> bytes:
+        if self.form == "binary":
+            return encode(value)
+        if self.form == "octets":
+            if type(value) is not str:
+                raise NotCarried("value", f"{type(value).__name__} where the rule takes strings")
+            return octets_of(value)
+        return dumps(content)
+
+
+class ToOverlay:
+    """Records of topics that match ``pattern`` are published in the overlay.
+
+    Args:
+        pattern: Of names of topics, as in a shell: ``alerts.*``.
+        topic: Template of the topic in the overlay.
+        form: ``json``: an object that a ToKafka rule has made of an event is that event again, any other JSON
+            the value that it stands for. ``binary``: Broker's own octets. ``octets``: a string.
+
+    Fields of templates are those of FROM_KAFKA. Raises as :class:`ToKafka` does.
+    """
+
+    def __init__(self, pattern: str, topic: str, *, form: str = "json") -> None:
+        self.pattern = pattern
+        self.form = _form(form)
+        self._topic = Template(topic, FROM_KAFKA)
+
+    def matches(self, topic: str) -> bool:
+        """Whether records of this topic are carried."""
+        return fnmatchcase(topic, self.pattern)
+
+    def message(self, record: Record) -> tuple[str, Value] | None:
+        """Topic and value of a record; None if it is not to be published. Raises :class:`NotCarried`."""
+        headers = dict(record.headers)
+        if ORIGIN in headers or record.value is None:  # it came from there, or only deletes a key
+            return None
+        where = f"record {record.offset} of {record.topic}-{record.partition}"
+        try:
+            value, parsed = self._value(record.value)
+            fields = {**record._asdict(), "header": headers, "value": parsed}
+            del fields["headers"]
+            return self._topic.render(fields), value
+        except TemplateError as error:
+            raise NotCarried("template", f"{where}: {error}") from error
+        except (InvalidValue, MalformedMessage) as error:
+            raise NotCarried("value", f"{where}: {error}") from error
+
+    def _value(self, octets: bytes) -> tuple[Value, Any]:
+        if self.form == "binary":
+            value = decode(octets)
+            return value, None
+        if self.form == "octets":
+            text = octets.decode("utf-8", "surrogateescape")
+            return text, text
+        parsed = loads(octets)
+        event = to_event(parsed)
+        return (from_json(parsed) if event is None else to_value(event)), parsed
+
+
+def _form(form: str) -> str:
+    if form not in FORMS:
+        raise InvalidRule(f"form {form!r}: there are {', '.join(FORMS)}")
+    return form
