@@ -23,7 +23,9 @@ class Rule(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         self._kind = kind
         self.name = "rule"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ToKafka | ToOverlay:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ToKafka | ToOverlay:
         if isinstance(value, (ToKafka, ToOverlay)):
             return value
         try:
@@ -74,7 +76,9 @@ class Rule(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 )
 @click.option("--site", metavar="NAME", help="The name of this broker among those that share topics.")
 @click.option("--share", multiple=True, metavar="PATTERN", help="Topics that other sites may have.")
-@click.option("--take/--no-take", default=True, show_default=True, help="Whether topics of other sites come here.")
+@click.option(
+    "--take/--no-take", default=True, show_default=True, help="Whether topics of other sites come here."
+)
 @click.option("--name", help="Of the groups that hold the checkpoints.  [default: --site, or overlay]")
 @metrics_options
 @joining_options
@@ -94,7 +98,7 @@ def bridge(
 
     With --site NAME, topic T of this broker that matches --share is NAME.T at all other sites.
     """
-    rules = [*to_kafka, *to_overlay]
+    rules: list[ToKafka | ToOverlay] = [*to_kafka, *to_overlay]
     with ended_by_signal(), joining.endpoint() as endpoint:
         try:
             opened = Bridge(endpoint, bootstrap_server, rules=rules, timeout=joining.timeout, **options)

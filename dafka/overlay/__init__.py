@@ -14,6 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dafka.overlay.bridge.bridge import Bridge
+    from dafka.overlay.bridge.rules import ToKafka, ToOverlay
     from dafka.overlay.node.endpoint import Endpoint
     from dafka.overlay.node.errors import AddressError, Closed, Empty, Overloaded, SlowSubscriber
     from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AddressError": "dafka.overlay.node.errors",
+    "Bridge": "dafka.overlay.bridge.bridge",
     "Closed": "dafka.overlay.node.errors",
     "Empty": "dafka.overlay.node.errors",
     "Endpoint": "dafka.overlay.node.endpoint",
@@ -44,10 +47,13 @@ _HOMES = {
     "Subscriber": "dafka.overlay.node.subscriber",
     "Tls": "dafka.overlay.node.tls",
     "TlsError": "dafka.overlay.node.tls",
+    "ToKafka": "dafka.overlay.bridge.rules",
+    "ToOverlay": "dafka.overlay.bridge.rules",
 }
 
 __all__ = [
     "AddressError",
+    "Bridge",
     "Closed",
     "Empty",
     "Endpoint",
@@ -67,6 +73,8 @@ __all__ = [
     "Subscriber",
     "Tls",
     "TlsError",
+    "ToKafka",
+    "ToOverlay",
 ]
 
 

@@ -23,6 +23,7 @@ from dafka.overlay.stores.master import Action
 from dafka.overlay.stores.outputs import master_topic
 from dafka.overlay.wire.codes import ErrorCode
 from dafka.overlay.wire.commands import Query
+from dafka.overlay.wire.links import ANSWER, ASK, QUESTION, encode_links
 from dafka.overlay.wire.routed import COMMAND, DATA
 from dafka.protocol.errors import MalformedMessage
 
@@ -61,6 +62,12 @@ class EndpointRole:
     def publish(self, topic: bytes, payload: bytes) -> list[Output]:
         """Send data to every peer whose filter lets the topic pass."""
         return list(self.core.publish(topic, payload, DATA))
+
+    def ask_links(self, peer: bytes) -> list[Output]:
+        """Ask a peer whom it is peered with, see :mod:`dafka.overlay.wire.links`; one of ours, it answers."""
+        if peer not in self.core.peer.flooding.table.peers:
+            return []
+        return list(self.core.publish_to(peer, ASK, QUESTION, COMMAND))
 
     def attach_master(
         self, name: str, content: Content | None = None, journal: Journal | None = None
@@ -139,7 +146,10 @@ class EndpointRole:
     def _carry(self, now: float, steps: list[core.Output]) -> list[Output]:
         outputs: list[Output] = []
         for step in steps:
-            if isinstance(step, Deliver) and step.kind == COMMAND:
+            if isinstance(step, Deliver) and step.kind == COMMAND and step.topic == ASK:
+                links = encode_links(self.core.peerings.peers, self.core.peer.flooding.filter)
+                outputs += self.core.publish_to(step.publisher, ANSWER, links)
+            elif isinstance(step, Deliver) and step.kind == COMMAND:
                 outputs += self._carry_stores(self._stores.hear(now, step.topic, step.payload))
             else:
                 outputs.append(step)

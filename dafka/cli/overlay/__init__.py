@@ -10,7 +10,6 @@ _HOMES = {
     "node": "node",
     "publish": "messages",
     "subscribe": "messages",
-    "store": "store",
     "peers": "look",
     "topology": "look",
     "record": "recording",

@@ -37,7 +37,7 @@ class Graph(NamedTuple):
 
 
 class Observer:
-    """Finds out the topology around ``endpoint``, and notices who comes. What it has seen stays in the graph."""
+    """Finds out the topology around ``endpoint``, and notices who comes. Nothing goes from its graph."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.graph = Graph({endpoint.id: Node(endpoint.id, ())}, set())
@@ -112,7 +112,9 @@ def rows(graph: Graph, me: EndpointId) -> list[tuple[str, str, str]]:
     for id, node in sorted(graph.nodes.items()):
         if id != me:
             others = " ".join(_short(one) for one in graph.neighbours(id) if one != me)
-            found.append((str(id), others, "?" if node.prefixes is None else " ".join(map(repr, node.prefixes))))
+            found.append(
+                (str(id), others, "?" if node.prefixes is None else " ".join(map(repr, node.prefixes)))
+            )
     return found
 
 

@@ -54,7 +54,9 @@ class Id(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 class Joining:
     """What the options say about the endpoint."""
 
-    def __init__(self, listen: tuple[str, ...], peers: tuple[str, ...], id: str | None, timeout: float) -> None:
+    def __init__(
+        self, listen: tuple[str, ...], peers: tuple[str, ...], id: str | None, timeout: float
+    ) -> None:
         self.listen = listen
         self.peers = peers
         self.id = id
@@ -71,7 +73,9 @@ class Joining:
             if time.monotonic() > ends:
                 missing = [peer.address for peer in endpoint.peers() if peer.status == "connecting"]
                 who = ", ".join(filter(None, missing)) or "anybody"
-                raise click.ClickException(f"no peering with {who} within {self.timeout:g} s; --timeout allows more")
+                raise click.ClickException(
+                    f"no peering with {who} within {self.timeout:g} s; --timeout allows more"
+                )
             time.sleep(_PAUSE)
 
     def _is_joined(self, endpoint: Endpoint) -> bool:
@@ -100,11 +104,20 @@ def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option("--id", type=Id(), metavar="UUID", help="The id of this endpoint.  [default: a new one]")
     @click.option(
-        "--timeout", type=Seconds(), default=10.0, show_default=True, help="Seconds to wait for peers and answers."
+        "--timeout",
+        type=Seconds(),
+        default=10.0,
+        show_default=True,
+        help="Seconds to wait for peers and answers.",
     )
     @wraps(command)
     def wrapped(
-        *args: Any, listen: tuple[str, ...], peers: tuple[str, ...], id: str | None, timeout: float, **kwargs: Any
+        *args: Any,
+        listen: tuple[str, ...],
+        peers: tuple[str, ...],
+        id: str | None,
+        timeout: float,
+        **kwargs: Any,
     ) -> Any:
         if not listen and not peers:
             raise click.UsageError("give --peer HOST:PORT, where another endpoint listens, or --listen")

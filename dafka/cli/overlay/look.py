@@ -26,7 +26,9 @@ def peers_(json_: bool, joining: Joining) -> None:
                 fields = {"id": str(peer.id), "address": peer.address}
                 click.echo(line({**fields, "flags": sorted(peer.flags), "status": peer.status}))
             return
-        lines = [(str(peer.id), peer.address or "", " ".join(sorted(peer.flags)), peer.status) for peer in found]
+        lines = [
+            (str(peer.id), peer.address or "", " ".join(sorted(peer.flags)), peer.status) for peer in found
+        ]
         click.echo(table([("peer", "address", "flags", "status"), *sorted(lines)]))
 
 

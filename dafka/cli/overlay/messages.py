@@ -21,7 +21,9 @@ _LOOK = 0.5  # seconds between two looks whether somebody still reads our output
 @click.argument("topic")
 @click.argument("values", nargs=-1, metavar="[VALUE]...")
 @click.option("--form", type=FORMS, default="json", show_default=True, help="What each VALUE or line is.")
-@click.option("--event", metavar="NAME", help="Publish one event of Zeek's, with the VALUEs as its arguments.")
+@click.option(
+    "--event", metavar="NAME", help="Publish one event of Zeek's, with the VALUEs as its arguments."
+)
 @joining_options
 def publish_(topic: str, values: tuple[str, ...], form: str, event: str | None, joining: Joining) -> None:
     """Publish VALUEs on TOPIC, or without any each line of standard input.
@@ -51,7 +53,11 @@ def subscribe_(
 ) -> None:
     """Print the messages whose topics begin with a PREFIX (without any: all), one JSON object a line."""
     left = count
-    with ended_by_signal(), joining.endpoint() as endpoint, endpoint.subscribe(*(prefixes or ("",))) as messages:
+    with (
+        ended_by_signal(),
+        joining.endpoint() as endpoint,
+        endpoint.subscribe(*(prefixes or ("",))) as messages,
+    ):
         for address in [endpoint.address] if joining.listen else []:
             click.echo(f"listening: {address}", err=True)
         heard = time.monotonic()

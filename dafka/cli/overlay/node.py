@@ -10,7 +10,9 @@ from dafka.overlay import EndpointId, Error, Status
 
 
 @click.command("node", short_help="Run a node until Ctrl-C.")
-@click.option("--forward", multiple=True, metavar="PREFIX", help="Pass these topics on to peers of libbroker.")
+@click.option(
+    "--forward", multiple=True, metavar="PREFIX", help="Pass these topics on to peers of libbroker."
+)
 @click.option("--master", multiple=True, metavar="NAME", help="Be the master of this data store, in memory.")
 @click.option("--clone", multiple=True, metavar="NAME", help="Be a clone of this data store.")
 @joining_options

@@ -1,7 +1,7 @@
 """``dafka overlay record`` and ``dafka overlay replay``.
 
-A recording is a folder: ``cluster.json`` has the nodes with the prefixes that they want, and the links between
-them; ``messages.csv`` a line for each message: when, who, topic and size. Contents are not recorded.
+A recording is a folder: ``cluster.json`` has the nodes with the prefixes that they want, and the links
+between them; ``messages.csv`` a line for each message: when, who, topic and size. Contents are not recorded.
 """
 
 from __future__ import annotations
@@ -138,10 +138,12 @@ def replay_(folder: Path, speed: float, timeout: float, json_: bool) -> None:
         if json_:
             click.echo(json.dumps(result._asdict()))
         else:
-            rates = f"{result.published / result.seconds:,.0f} published/s, {result.delivered / result.seconds:,.0f} delivered/s"
-            click.echo(f"{result.nodes} nodes, {result.links} links: {rates}")
-            click.echo(f"{result.published} messages published, {result.delivered} delivered in {result.seconds:.2f} s")
+            click.echo(f"{result.nodes} nodes, {result.links} links, {result.seconds:.2f} s")
+            for what, count in (("published", result.published), ("delivered", result.delivered)):
+                click.echo(f"{count} messages {what}: {count / result.seconds:,.0f}/s")
         if result.left_out:
-            click.echo(f"{result.left_out} messages of senders that are not in {CLUSTER} were left out", err=True)
+            click.echo(
+                f"{result.left_out} messages of senders that are not in {CLUSTER} were left out", err=True
+            )
         if result.delivered != result.expected:
             raise click.ClickException(f"{result.expected - result.delivered} deliveries are missing")

@@ -134,7 +134,7 @@ def components(nodes: Iterable[str], links: Iterable[tuple[str, str]]) -> dict[s
 
 
 def expected_deliveries(recording: Recording, messages: Iterable[Recorded]) -> int:
-    """How often the messages are to arrive: once at each other node that can be reached and wants the topic."""
+    """How often the messages are to arrive: once at each other node that is reachable and wants the topic."""
     groups = components(recording.nodes, recording.links)
     wanted: dict[tuple[str, str], int] = {}
     total = 0
@@ -147,5 +147,3 @@ def expected_deliveries(recording: Recording, messages: Iterable[Recorded]) -> i
             )
         total += wanted[key]
     return total
-
-

@@ -76,7 +76,7 @@ class IntoKafka:
                 if not topic.startswith(prefix):
                     continue
                 try:
-                    yield from rule.records(message.topic, message.value, message.sender)
+                    yield from rule.records(message.topic, message.value, str(message.sender))
                 except NotCarried as error:
                     self._discarded[error.cause] += 1
                     log.error("not written: %s", error)
@@ -200,12 +200,13 @@ class IntoOverlay:
             except BatchError as error:
                 refused.append(NotCarried(error.cause, f"{topic}-{partition}: {error}"))
                 continue
-            for offset, *rest in zip(*columns, strict=True):
+            for offset, timestamp, key, value, headers in zip(*columns, strict=True):
                 if offset < read.position:
                     continue
+                record = Record(topic, partition, offset, timestamp, key, value, headers)
                 for rule in rules:
                     try:
-                        message = rule.message(Record(topic, partition, offset, *rest))
+                        message = rule.message(record)
                     except NotCarried as error:
                         refused.append(error)
                         continue

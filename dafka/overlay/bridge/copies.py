@@ -41,7 +41,9 @@ def copies(
             found.append(with_producer(batch, *_NOBODY))
             continue
         columns = decode_batch(batch)
-        first = next((index for index, one in enumerate(columns.offsets) if one >= start), len(columns.offsets))
+        first = next(
+            (index for index, one in enumerate(columns.offsets) if one >= start), len(columns.offsets)
+        )
         codec = CODEC_NAMES[header.attributes & COMPRESSION_MASK]
         found.extend(_written(columns.part(first, len(columns.offsets)), codec, largest))
     return found, end

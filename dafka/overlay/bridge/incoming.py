@@ -14,7 +14,14 @@ from typing import NamedTuple
 from dafka.overlay.bridge.limits import HELLO_SECONDS, LINK_SILENT_TICKS, SILENT_SECONDS
 from dafka.overlay.bridge.link_messages import Attach, Batches, OfLink, TopicPartition
 from dafka.overlay.channels.consumer import Closed, Consume, Consumer, Lost, Output, Reply
-from dafka.overlay.channels.messages import CumulativeAck, Event, FromProducer, Handshake, Heartbeat, RetransmitFailed
+from dafka.overlay.channels.messages import (
+    CumulativeAck,
+    Event,
+    FromProducer,
+    Handshake,
+    Heartbeat,
+    RetransmitFailed,
+)
 
 
 class Tell(NamedTuple):

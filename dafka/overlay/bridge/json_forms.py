@@ -92,5 +92,3 @@ def loads(octets: bytes) -> Any:
         return json.loads(octets)
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"no JSON: {error}") from error
-
-

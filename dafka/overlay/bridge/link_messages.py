@@ -35,7 +35,7 @@ class Hello(NamedTuple):
 
 
 class Attach(NamedTuple):
-    """Begin a link to my site. ``positions``: the next offsets that I want; of other partitions everything."""
+    """Begin a link to my site. ``positions``: the next offsets that I want; of other partitions all."""
 
     link: int
     site: str
@@ -107,14 +107,16 @@ def from_value(value: Value) -> LinkMessage:
         case ("handshake", Count(link), Count(offset), Count(interval)):
             return OfLink(link, channel.Handshake(int(offset), int(interval)))
         case ("event", Count(link), Count(sequence), str(), Count(), Count(), Count(), tuple()):
-            return OfLink(link, channel.Event(int(sequence), _batches(*value[3:])))  # type: ignore[index, arg-type]
+            return OfLink(link, channel.Event(int(sequence), _batches(*value[3:])))  # type: ignore[arg-type]
         case ("retransmit_failed", Count(link), Count(sequence)):
             return OfLink(link, channel.RetransmitFailed(int(sequence)))
         case ("heartbeat", Count(link), Count(sequence)):
             return OfLink(link, channel.Heartbeat(int(sequence)))
         case ("cumulative_ack", Count(link), Count(sequence)):
             return OfLink(link, channel.CumulativeAck(int(sequence)))
-        case ("nack", Count(link), (Count(), *_) as sequences) if all(type(one) is Count for one in sequences):
+        case ("nack", Count(link), (Count(), *_) as sequences) if all(
+            type(one) is Count for one in sequences
+        ):
             return OfLink(link, channel.Nack(tuple([int(one) for one in sequences])))  # type: ignore[arg-type]
     raise MalformedMessage("bridge-message", f"{value!s:.100}")
 
@@ -131,7 +133,9 @@ def _positions(topics: Table) -> dict[TopicPartition, int]:
     return positions
 
 
-def _batches(topic: str, partition: Count, partitions: Count, next: Count, texts: tuple[Value, ...]) -> Batches:
+def _batches(
+    topic: str, partition: Count, partitions: Count, next: Count, texts: tuple[Value, ...]
+) -> Batches:
     try:
         batches = tuple([b64decode(str(text), validate=True) for text in texts])
     except ValueError as error:

@@ -20,18 +20,12 @@ from dafka.protocol.errors import MalformedMessage
 MOST_FIELDS = 10_000
 """Of a row, with the elements of its sets and vectors."""
 
-_NOW = dict(
-    enumerate(
-        "void bool int count double time interval string pattern enum port addr subnet any table record list "
-        "func file vector opaque".split()
-    )
-)
-_THEN = dict(
-    enumerate(
-        "void bool int count counter double time interval string pattern enum timer port addr subnet any table "
-        "union record list func file vector opaque".split()
-    )
-)
+_BEFORE = ["void", "bool", "int", "count"]
+_BETWEEN = ["double", "time", "interval", "string", "pattern", "enum"]
+_BEHIND = ["func", "file", "vector"]
+_NOW = [*_BEFORE, *_BETWEEN, "port", "addr", "subnet", "any", "table", "record", "list", *_BEHIND]
+_THEN = [*_BEFORE, "counter", *_BETWEEN, "timer", "port", "addr", "subnet", "any", "table", "union"]
+_THEN += ["record", "list", *_BEHIND]
 
 _U32, _I64, _U64, _DOUBLE = (struct.Struct(form) for form in (">I", ">q", ">Q", ">d"))
 
@@ -62,7 +56,7 @@ def field_names(fields: Value) -> tuple[str, ...]:
 
 
 class _Reader:
-    def __init__(self, octets: bytes, kinds: dict[int, str]) -> None:
+    def __init__(self, octets: bytes, kinds: list[str]) -> None:
         self._octets = octets
         self._kinds = kinds
         self._position = 0
@@ -86,7 +80,9 @@ class _Reader:
     def row(self) -> list[Any]:
         fields = [self._field(self._kind()) for _ in range(self._count())]
         if self._position != len(self._octets):
-            raise MalformedMessage("log-row", f"{len(self._octets) - self._position} octets behind the last field")
+            raise MalformedMessage(
+                "log-row", f"{len(self._octets) - self._position} octets behind the last field"
+            )
         return fields
 
     def _elements(self) -> list[Any]:
@@ -108,9 +104,9 @@ class _Reader:
 
     def _kind(self) -> str:
         number, _ = self._number(_U32), self._number(_U32)
-        if self._kinds.get(number) not in self._readers:
+        if number >= len(self._kinds) or self._kinds[number] not in self._readers:
             raise MalformedMessage("log-row", f"a field of type {number}")
-        return self._kinds[number]
+        return str(self._kinds[number])
 
     def _field(self, kind: str) -> Any:
         present = self._take(1)[0]
@@ -129,7 +125,8 @@ class _Reader:
         return form.unpack(self._take(form.size))[0]
 
     def _string(self) -> str:
-        return self._take(self._number(_U32)).decode("utf-8", "backslashreplace")
+        octets: bytes = self._take(self._number(_U32))
+        return octets.decode("utf-8", "backslashreplace")
 
     def _port(self) -> int:
         number, protocol = self._number(_U64), self._number(_U32)

@@ -284,7 +284,11 @@ class _Source:
         start = len(self.link.site) + 1
         prefix = site_names.name_here(self.link.site, "")
         positions = self._checkpoints.positions.items()
-        return {(topic[start:], number): offset for (topic, number), offset in positions if topic.startswith(prefix)}
+        return {
+            (topic[start:], number): offset
+            for (topic, number), offset in positions
+            if topic.startswith(prefix)
+        }
 
     def _run(self) -> None:
         while True:

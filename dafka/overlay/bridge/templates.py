@@ -91,12 +91,18 @@ class Template:
         return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
-def _field(text: str, name: str, default: str | None, conversion: str | None, known: Collection[str]) -> _Field:
+def _field(
+    text: str, name: str, default: str | None, conversion: str | None, known: Collection[str]
+) -> _Field:
     found = _NAME.fullmatch(name)
     if found is None or conversion:
-        raise TemplateError(f"template {text!r}: {name!r} is no field; fields look like {{topic}} or {{value[id]}}")
+        raise TemplateError(
+            f"template {text!r}: {name!r} is no field; fields look like {{topic}} or {{value[id]}}"
+        )
     if found[1] not in known:
-        raise TemplateError(f"template {text!r}: there is no field {found[1]!r}, only {', '.join(sorted(known))}")
+        raise TemplateError(
+            f"template {text!r}: there is no field {found[1]!r}, only {', '.join(sorted(known))}"
+        )
     return _Field(found[1], tuple(_INDEX.findall(found[2])), default or None)
 
 

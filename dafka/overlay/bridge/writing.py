@@ -52,9 +52,7 @@ class Writing:
         self._partitions[topic] = found
         return found
 
-    def write(
-        self, batches: Mapping[TopicPartition, Sequence[bytes]], partitions: Mapping[str, int]
-    ) -> None:
+    def write(self, batches: Mapping[TopicPartition, Sequence[bytes]], partitions: Mapping[str, int]) -> None:
         """Append batches, waiting for the broker as long as it takes. ``partitions``: the least of topics."""
         left = dict(batches)
         pause = FIRST_PAUSE

@@ -103,5 +103,7 @@ def to_event(content: Any) -> Event | None:
     metadata: list[tuple[Count, Value]] = []
     more = content.get("metadata")
     if isinstance(more, Mapping):
-        metadata = [(Count(key), from_json(one)) for key, one in more.items() if key.isascii() and key.isdigit()]
+        metadata = [
+            (Count(key), from_json(one)) for key, one in more.items() if key.isascii() and key.isdigit()
+        ]
     return Event(name, tuple([from_json(one) for one in arguments]), tuple(metadata) or None)

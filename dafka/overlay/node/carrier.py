@@ -210,6 +210,10 @@ class Carrier:
         self.check()
         self.carry(self.role.core.publish_to(receiver, topic, payload))
 
+    def ask_links(self, peer: bytes) -> None:
+        self.check()
+        self.carry(self.role.ask_links(peer))
+
     def check(self) -> None:
         """Raises :class:`Closed`."""
         if self._is_closed:

@@ -148,6 +148,10 @@ class Endpoint:
         known = self._hub.run(lambda: self._carrier.role.core.filters)
         return {EndpointId(peer): list(map(text_of, prefixes)) for peer, prefixes in known.items()}
 
+    def ask_links(self, id: str | bytes) -> None:
+        """Ask a peer whom it is peered with; it answers as :mod:`dafka.overlay.wire.links` says."""
+        self._hub.run(self._carrier.ask_links, bytes(EndpointId.parse(id)))
+
     def await_peer(
         self,
         id: str | bytes,

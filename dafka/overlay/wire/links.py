@@ -51,7 +51,5 @@ def links_of(value: object) -> Links:
     raise MalformedMessage("links", f"{value!s:.100}")
 
 
-
-
 def _text(octets: bytes) -> str:
     return octets.decode("utf-8", "surrogateescape")

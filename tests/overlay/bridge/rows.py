@@ -45,7 +45,18 @@ def text(octets: bytes) -> str:
     return octets.decode("utf-8", "surrogateescape")
 
 
-CONN_FIELDS = ("ts", "uid", "id.orig_h", "id.resp_p", "proto", "duration", "orig_bytes", "local", "tunnels", "history")
+CONN_FIELDS = (
+    "ts",
+    "uid",
+    "id.orig_h",
+    "id.resp_p",
+    "proto",
+    "duration",
+    "orig_bytes",
+    "local",
+    "tunnels",
+    "history",
+)
 
 
 def conn(numbers: dict[str, int] = NOW) -> bytes:

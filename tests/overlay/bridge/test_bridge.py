@@ -42,7 +42,9 @@ def site(opened: ExitStack, tmp_path: Path) -> Callable[..., Site]:
     return make
 
 
-def test_events_of_zeek_become_records_that_are_one_object_each(opened: ExitStack, site: Callable[..., Site]) -> None:
+def test_events_of_zeek_become_records_that_are_one_object_each(
+    opened: ExitStack, site: Callable[..., Site]
+) -> None:
     here = site("here")
     zeek = opened.enter_context(Endpoint(peers=[here.endpoint.address]))
     rule = ToKafka("/zeek/", "zeek.{name}", key="{value[args][0]}")
@@ -57,7 +59,9 @@ def test_events_of_zeek_become_records_that_are_one_object_each(opened: ExitStac
     assert [record.key for record in records] == [b"host%d" % number for number in range(100)]
 
 
-def test_logs_of_zeek_become_records_with_the_names_of_their_fields(opened: ExitStack, site: Callable[..., Site]) -> None:
+def test_logs_of_zeek_become_records_with_the_names_of_their_fields(
+    opened: ExitStack, site: Callable[..., Site]
+) -> None:
     here = site("here")
     zeek = opened.enter_context(Endpoint(peers=[here.endpoint.address]))
     fields = tuple((name, None, Count(7), Count(0), True) for name in rows.CONN_FIELDS)
@@ -68,12 +72,18 @@ def test_logs_of_zeek_become_records_with_the_names_of_their_fields(opened: Exit
         row = LogWrite(stream, writer, "conn", rows.text(rows.conn()))
         zeek.publish("zeek/logs/", Batch((row, row)))
         records = kafka.read(here.broker, "zeek.conn", 2)
-    expected = {name: value for name, value in zip(rows.CONN_FIELDS, rows.CONN_VALUES, strict=True) if value is not None}
+    expected = {
+        name: value
+        for name, value in zip(rows.CONN_FIELDS, rows.CONN_VALUES, strict=True)
+        if value is not None
+    }
     assert [json.loads(record.value) for record in records] == [expected] * 2
     assert {record.key for record in records} == {expected["uid"].encode()}  # type: ignore[union-attr]
 
 
-def test_what_no_rule_can_carry_is_counted_and_keeps_nothing_back(opened: ExitStack, site: Callable[..., Site]) -> None:
+def test_what_no_rule_can_carry_is_counted_and_keeps_nothing_back(
+    opened: ExitStack, site: Callable[..., Site]
+) -> None:
     here = site("here")
     other = opened.enter_context(Endpoint(peers=[here.endpoint.address]))
     with Bridge(here.endpoint, here.broker, rules=[ToKafka("/x", "t", form="octets")]) as bridge:
@@ -84,7 +94,9 @@ def test_what_no_rule_can_carry_is_counted_and_keeps_nothing_back(opened: ExitSt
         assert bridge.discarded == {"value": 1}
 
 
-def test_records_are_published_and_not_again_after_a_restart(opened: ExitStack, site: Callable[..., Site]) -> None:
+def test_records_are_published_and_not_again_after_a_restart(
+    opened: ExitStack, site: Callable[..., Site]
+) -> None:
     here = site("here")
     other = opened.enter_context(Endpoint(peers=[here.endpoint.address]))
     messages = opened.enter_context(other.subscribe("/alerts/"))
@@ -121,18 +133,27 @@ def test_rules_in_both_directions_at_two_sites_do_not_go_round(site: Callable[..
     assert len(kafka.read(two.broker, "t", 3)) == 3
 
 
-def test_three_sites_in_a_ring_share_topics_without_going_round(opened: ExitStack, site: Callable[..., Site]) -> None:
+def test_three_sites_in_a_ring_share_topics_without_going_round(
+    opened: ExitStack, site: Callable[..., Site]
+) -> None:
     berlin = site("berlin")
     paris = site("paris", berlin)
     rome = site("rome", paris, berlin)
     sites = {"berlin": berlin, "paris": paris, "rome": rome}
     for name, one in sites.items():
-        kafka.write(one.broker, "flights", [f"{name} {number}".encode() for number in range(200)], headers=[("h", b"x")])
+        kafka.write(
+            one.broker,
+            "flights",
+            [f"{name} {number}".encode() for number in range(200)],
+            headers=[("h", b"x")],
+        )
         opened.enter_context(Bridge(one.endpoint, one.broker, site=name, share=["*"]))
     for name, one in sites.items():
         for other in sites.keys() - {name}:
             records = kafka.read(one.broker, f"{other}.flights", 200)
-            assert [record.value for record in records] == [f"{other} {number}".encode() for number in range(200)]
+            assert [record.value for record in records] == [
+                f"{other} {number}".encode() for number in range(200)
+            ]
             assert records[0].headers == [("h", b"x")]
     for one in sites.values():
         kafka.write(one.broker, "flights", [b"more"])
@@ -140,10 +161,15 @@ def test_three_sites_in_a_ring_share_topics_without_going_round(opened: ExitStac
         for other in sites.keys() - {name}:
             assert kafka.read(one.broker, f"{other}.flights", 201)[-1].value == b"more"
     for name, one in sites.items():
-        assert kafka.topics(one.broker) == {"flights", *(f"{other}.flights" for other in sites.keys() - {name})}
+        assert kafka.topics(one.broker) == {
+            "flights",
+            *(f"{other}.flights" for other in sites.keys() - {name}),
+        }
 
 
-def test_partitions_keys_and_times_are_the_same_at_the_other_site(opened: ExitStack, site: Callable[..., Site]) -> None:
+def test_partitions_keys_and_times_are_the_same_at_the_other_site(
+    opened: ExitStack, site: Callable[..., Site]
+) -> None:
     from compat.kafka import KafkaAdminClient
     from compat.kafka.admin import NewTopic
 
@@ -153,7 +179,14 @@ def test_partitions_keys_and_times_are_the_same_at_the_other_site(opened: ExitSt
     admin.create_topics([NewTopic("t", 3, 1)])
     admin.close()
     for partition in range(3):
-        kafka.write(berlin.broker, "t", [b"v"], key=b"k%d" % partition, partition=partition, timestamp_ms=1000 + partition)
+        kafka.write(
+            berlin.broker,
+            "t",
+            [b"v"],
+            key=b"k%d" % partition,
+            partition=partition,
+            timestamp_ms=1000 + partition,
+        )
     for name, one in (("berlin", berlin), ("paris", paris)):
         opened.enter_context(Bridge(one.endpoint, one.broker, site=name, share=["t"]))
     records = kafka.read(paris.broker, "berlin.t", 3)

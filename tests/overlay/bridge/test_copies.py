@@ -37,7 +37,9 @@ def test_times_that_the_broker_has_set_stay_as_they_are() -> None:
 def test_a_batch_that_is_too_large_is_cut_and_loses_nothing() -> None:
     found, _ = copies([encode_batch(records(100, 100))], 0, (), largest=2000)
     assert max(map(len, found)) <= 2000
-    assert [key for one in found for key in decode_batch(one).keys] == [b"k%d" % index for index in range(100)]
+    assert [key for one in found for key in decode_batch(one).keys] == [
+        b"k%d" % index for index in range(100)
+    ]
 
 
 def test_one_record_is_never_cut() -> None:

@@ -4,7 +4,15 @@ import os
 
 import pytest
 
-from dafka.overlay.bridge.link_messages import Attach, Batches, Hello, LinkMessage, OfLink, from_value, to_value
+from dafka.overlay.bridge.link_messages import (
+    Attach,
+    Batches,
+    Hello,
+    LinkMessage,
+    OfLink,
+    from_value,
+    to_value,
+)
 from dafka.overlay.channels.messages import CumulativeAck, Event, Handshake, Heartbeat, Nack, RetransmitFailed
 from dafka.overlay.values import Count, Table, Value
 from dafka.overlay.values.decoder import decode

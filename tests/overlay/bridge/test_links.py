@@ -188,7 +188,9 @@ def test_another_bridge_of_the_same_site_is_not_listened_to_while_the_first_one_
     assert incoming.peer == BERLIN
 
 
-@pytest.mark.parametrize(("now", "reachable"), [(SILENT_SECONDS, True), (0.1, False)], ids=["silent", "unreachable"])
+@pytest.mark.parametrize(
+    ("now", "reachable"), [(SILENT_SECONDS, True), (0.1, False)], ids=["silent", "unreachable"]
+)
 def test_another_bridge_takes_over_when_the_first_one_is_gone(now: float, reachable: bool) -> None:
     incoming = Incoming("paris", "berlin", dict, iter(range(10)).__next__)
     incoming.greeted(0.0, BERLIN, True)

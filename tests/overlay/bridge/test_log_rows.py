@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import struct
+from contextlib import suppress
 
 import pytest
 from overlay.bridge import rows
@@ -28,7 +29,9 @@ def test_addresses_and_networks_of_both_families() -> None:
 
 
 def test_numbers_that_json_lacks_are_strings() -> None:
-    row = rows.several([rows.field("double", rows.number(float("inf"))), rows.field("string", rows.string("x"))])
+    row = rows.several(
+        [rows.field("double", rows.number(float("inf"))), rows.field("string", rows.string("x"))]
+    )
     assert read_row(rows.text(row)) == ["Infinity", "x"]
 
 
@@ -58,10 +61,8 @@ def test_whatever_is_changed_in_a_row_it_is_read_or_refused() -> None:
         octets = bytearray(rows.conn())
         for _ in range(chance.randint(1, 4)):
             octets[chance.randrange(len(octets))] = chance.randrange(256)
-        try:
+        with suppress(MalformedMessage):
             read_row(rows.text(bytes(octets)))
-        except MalformedMessage:
-            pass
 
 
 def test_the_names_of_fields() -> None:

@@ -20,7 +20,9 @@ def read(value: bytes | None, topic: str = "alerts", key: bytes | None = None, *
 
 
 def test_topic_key_and_headers_are_made_by_templates() -> None:
-    rule = ToKafka("/z", "zeek.{name}", key="{value[args][0]}", headers={"from": "{sender}", "uid": "{value[uid]}"})
+    rule = ToKafka(
+        "/z", "zeek.{name}", key="{value[args][0]}", headers={"from": "{sender}", "uid": "{value[uid]}"}
+    )
     (record,) = written(rule, "/z/e", to_value(Event("ping", ("k", 1))))
     assert record.topic == "zeek.ping"
     assert record.key == b"k"
@@ -96,7 +98,9 @@ def test_a_record_that_deletes_its_key_is_no_message() -> None:
     ],
     ids=["json", "binary", "field"],
 )
-def test_a_record_that_cannot_be_carried_says_why_and_where(rule: ToOverlay, value: bytes, cause: str) -> None:
+def test_a_record_that_cannot_be_carried_says_why_and_where(
+    rule: ToOverlay, value: bytes, cause: str
+) -> None:
     with pytest.raises(NotCarried, match="record 7 of alerts-0") as error:
         rule.message(read(value))
     assert error.value.cause == cause

@@ -40,7 +40,9 @@ def test_a_field_that_is_missing_is_an_error_that_names_it(value: object) -> Non
     assert Template("{value[uid]}", KNOWN).render_optional({"value": value}) is None
 
 
-@pytest.mark.parametrize("text", ["{", "{topic", "}", "{}", "{0}", "{topic.upper}", "{topic!r}", "{topic[}", "{other}"])
+@pytest.mark.parametrize(
+    "text", ["{", "{topic", "}", "{}", "{0}", "{topic.upper}", "{topic!r}", "{topic[}", "{other}"]
+)
 def test_what_is_no_template_is_refused(text: str) -> None:
     with pytest.raises(TemplateError, match="template"):
         Template(text, KNOWN)

@@ -9,13 +9,15 @@ from overlay.vectors import vectors
 from dafka.overlay.bridge.json_forms import dumps
 from dafka.overlay.bridge.zeek_objects import Objects, to_event
 from dafka.overlay.values import Address, Count, Enum, Timestamp, Value
+from dafka.overlay.values.decoder import decode
 from dafka.overlay.wire.envelope import decode_envelope
 from dafka.overlay.wire.zeek import Batch, Event, IdentifierUpdate, LogCreate, LogWrite, ZeekMessage, to_value
-from dafka.overlay.values.decoder import decode
 from dafka.protocol.errors import MalformedMessage
 
 STREAM, WRITER = Enum("Conn::LOG"), Enum("Log::WRITER_ASCII")
-CREATE = LogCreate(STREAM, WRITER, None, tuple((name, None, Count(7), Count(0), True) for name in rows.CONN_FIELDS))
+CREATE = LogCreate(
+    STREAM, WRITER, None, tuple((name, None, Count(7), Count(0), True) for name in rows.CONN_FIELDS)
+)
 WRITE = LogWrite(STREAM, WRITER, "conn", rows.text(rows.conn()))
 
 
@@ -38,7 +40,11 @@ def test_the_time_of_the_network_and_other_metadata_are_kept() -> None:
 
 
 def test_a_log_write_is_an_object_with_the_names_that_its_stream_has_announced() -> None:
-    expected = {name: value for name, value in zip(rows.CONN_FIELDS, rows.CONN_VALUES, strict=True) if value is not None}
+    expected = {
+        name: value
+        for name, value in zip(rows.CONN_FIELDS, rows.CONN_VALUES, strict=True)
+        if value is not None
+    }
     assert contents(CREATE, WRITE) == [expected]
 
 
