@@ -16,7 +16,7 @@ from dafka import Broker
 from dafka.overlay import Endpoint, Event
 
 RECORDS = 6000
-KILLS = 6
+KILLS = 4
 ANY = "127.0.0.1:0"
 
 

@@ -50,6 +50,7 @@ ELSEWHERE = {
 
 BY_BEHAVIOUR = {
     "dafka/broker/positions": "histories of a partition beside a model, tests/broker/positions",
+    "dafka/cli/overlay": "commands as a user starts them, tests/cli/overlay",
     "dafka/cli/zper": "commands as a user starts them, tests/cli/zper",
     "dafka/overlay": "recorded sessions, vectors and a simulation, tests/overlay",
     "dafka/sockets": "patterns of sockets beside libzmq's, tests/sockets",

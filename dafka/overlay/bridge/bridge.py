@@ -15,10 +15,10 @@ from dafka.log.repeating import bounded_logger
 from dafka.overlay.bridge.carrying import IntoKafka, IntoOverlay
 from dafka.overlay.bridge.checkpoints import Checkpoints
 from dafka.overlay.bridge.limits import CHECKPOINT_SECONDS, HELLO_SECONDS, TOPICS_SECONDS
-from dafka.overlay.bridge.link_messages import PREFIX, SITES, Hello, to_value
 from dafka.overlay.bridge.rules import InvalidRule, ToKafka, ToOverlay
-from dafka.overlay.bridge.site_names import check_site
-from dafka.overlay.bridge.sites import Sites
+from dafka.overlay.bridge.sharing.link_messages import PREFIX, SITES, Hello, to_value
+from dafka.overlay.bridge.sharing.site_names import check_site
+from dafka.overlay.bridge.sharing.sites import Sites
 from dafka.overlay.limits import TICK_SECONDS
 from dafka.overlay.node.endpoint import Endpoint
 from dafka.overlay.node.errors import Closed, Overloaded

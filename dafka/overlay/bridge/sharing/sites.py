@@ -15,12 +15,13 @@ from dafka.broker.interface.broker import BrokerInterface, TopicPartition
 from dafka.hub.hub import Hub
 from dafka.hub.pool import BATCHES
 from dafka.log.repeating import bounded_logger
-from dafka.overlay.bridge import site_names
 from dafka.overlay.bridge.checkpoints import Checkpoints
-from dafka.overlay.bridge.copies import copies
-from dafka.overlay.bridge.incoming import FROM_SOURCE, Incoming, Step, Tell, Write
 from dafka.overlay.bridge.limits import FETCH_SECONDS, MOST_SITES
-from dafka.overlay.bridge.link_messages import (
+from dafka.overlay.bridge.reading import Reading, topics_of
+from dafka.overlay.bridge.sharing import site_names
+from dafka.overlay.bridge.sharing.copies import copies
+from dafka.overlay.bridge.sharing.incoming import FROM_SOURCE, Incoming, Step, Tell, Write
+from dafka.overlay.bridge.sharing.link_messages import (
     LINKS,
     Attach,
     Batches,
@@ -29,8 +30,7 @@ from dafka.overlay.bridge.link_messages import (
     from_value,
     to_value,
 )
-from dafka.overlay.bridge.outgoing import Outgoing
-from dafka.overlay.bridge.reading import Reading, topics_of
+from dafka.overlay.bridge.sharing.outgoing import Outgoing
 from dafka.overlay.bridge.writing import Writing
 from dafka.overlay.channels.messages import CumulativeAck, FromConsumer, FromProducer, Nack, RetransmitFailed
 from dafka.overlay.node.endpoint import Endpoint

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 
 from dafka.overlay.bridge.limits import LINK_SILENT_TICKS, WINDOW_OCTETS
-from dafka.overlay.bridge.link_messages import Attach, Batches, TopicPartition
+from dafka.overlay.bridge.sharing.link_messages import Attach, Batches, TopicPartition
 from dafka.overlay.channels.messages import FromConsumer, FromProducer
 from dafka.overlay.channels.producer import Attached, Broadcast, Dropped, Output, Producer, Unicast
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dafka.overlay.bridge.rules import InvalidRule
-from dafka.overlay.bridge.site_names import check_site, may_take, name_here, shared
+from dafka.overlay.bridge.sharing.site_names import check_site, may_take, name_here, shared
 
 
 @pytest.mark.parametrize("site", ["", "a.b", "a/b", "ü", "x" * 101])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from dafka.overlay.bridge.limits import HELLO_SECONDS, LINK_SILENT_TICKS, SILENT_SECONDS
-from dafka.overlay.bridge.link_messages import Attach, Batches, OfLink, TopicPartition
+from dafka.overlay.bridge.sharing.link_messages import Attach, Batches, OfLink, TopicPartition
 from dafka.overlay.channels.consumer import Closed, Consume, Consumer, Lost, Output, Reply
 from dafka.overlay.channels.messages import (
     CumulativeAck,

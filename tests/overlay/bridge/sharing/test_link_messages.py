@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from dafka.overlay.bridge.link_messages import (
+from dafka.overlay.bridge.sharing.link_messages import (
     Attach,
     Batches,
     Hello,

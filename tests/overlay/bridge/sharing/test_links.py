@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from dafka.overlay.bridge.incoming import FROM_SOURCE, Incoming, Step, Tell, Write
 from dafka.overlay.bridge.limits import HELLO_SECONDS, SILENT_SECONDS
-from dafka.overlay.bridge.link_messages import Attach, Batches, OfLink
-from dafka.overlay.bridge.outgoing import Outgoing
+from dafka.overlay.bridge.sharing.incoming import FROM_SOURCE, Incoming, Step, Tell, Write
+from dafka.overlay.bridge.sharing.link_messages import Attach, Batches, OfLink
+from dafka.overlay.bridge.sharing.outgoing import Outgoing
 from dafka.overlay.channels.messages import CumulativeAck, FromProducer, Nack, RetransmitFailed
 
 BERLIN, PARIS = b"b" * 16, b"p" * 16

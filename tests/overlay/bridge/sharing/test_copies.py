@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dafka.overlay.bridge.copies import copies
+from dafka.overlay.bridge.sharing.copies import copies
 from dafka.protocol.batch import BatchError, check_batch, with_offset, with_producer
 from dafka.protocol.batch_control import encode_marker
 from dafka.protocol.batch_reader import decode_batch

@@ -1,0 +1,1 @@
+"""Topics that brokers at different sites share over the overlay."""
