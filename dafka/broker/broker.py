@@ -13,7 +13,7 @@ import shutil
 import socket as sockets
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -116,7 +116,7 @@ class Broker:
         self._running: _Running | None = None
         self._not_dropped: Callable[[], object] = lambda: None
         self._last_port = 0
-        self._last_zper: FrontEnd | None = None
+        self._last_addresses: Mapping[str, str] = {}
 
     def start(self: _Self) -> _Self:
         """Open the folder and join the mesh; does nothing if it runs already. Returns the broker."""
@@ -214,13 +214,13 @@ class Broker:
                 return
             state = self._open()
             try:
-                state.start_listening(self._hub, self._options.zper, self._last_zper)
+                state.start_listening(self._hub, self._options.zper, self._last_addresses)
             except BaseException:
                 state.stop()
                 raise
             self._running = state
             self._last_port = state.bound_port
-            self._last_zper = state.zper
+            self._last_addresses = {} if state.zper is None else dict(state.zper.addresses)
             running.add(self, state.core, state.path, state.stop)
             self._not_dropped = when_dropped(self, self._hub, state.name, "stop()", state.stop)
 
@@ -285,7 +285,7 @@ class _Running:
             tower = self.tower
         return EndpointOptions(tower_addresses(tower))
 
-    def start_listening(self, hub: Hub, zper: FrontEndOptions | None, before: FrontEnd | None) -> None:
+    def start_listening(self, hub: Hub, zper: FrontEndOptions | None, before: Mapping[str, str]) -> None:
         """Let the clients of Kafka's and ZPER's protocols in, as far as there are addresses for them."""
         if self._listens:
             self.listener = Listener(hub, self.core, self._port)

@@ -35,7 +35,7 @@ class Zper(FrontEnd):
     """The servers that the settings name, on a broker. Hub side; raises OSError if an address is taken."""
 
     def __init__(
-        self, hub: Hub, broker: BrokerInterface, settings: Settings, before: FrontEnd | None = None
+        self, hub: Hub, broker: BrokerInterface, settings: Settings, before: Mapping[str, str]
     ) -> None:
         self._discarded = Discarded()
         bound = _bind_all(settings, before)
@@ -147,7 +147,7 @@ class Zper(FrontEnd):
             rest.callback(self._controller.close)
 
 
-def _bind_all(settings: Settings, before: FrontEnd | None) -> dict[str, Any]:
+def _bind_all(settings: Settings, before: Mapping[str, str]) -> dict[str, Any]:
     """A bound socket for each server that is wanted."""
     wanted = {
         "writer": settings.writer_bind,
@@ -160,8 +160,7 @@ def _bind_all(settings: Settings, before: FrontEnd | None) -> dict[str, Any]:
     with ExitStack() as undo:
         for name, address in wanted.items():
             if address is not None:
-                known = None if before is None else before.addresses.get(name)
-                bound[name] = socket = _bind(address, known, settings)
+                bound[name] = socket = _bind(address, before.get(name), settings)
                 undo.callback(listening.close, socket)
         undo.pop_all()
     return bound

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
 from dafka.hub.hub import Hub
@@ -17,5 +19,5 @@ class ZperOptions(Settings, FrontEndOptions):
     server is not there. Raises ValueError for a value that a key does not take.
     """
 
-    def open(self, hub: Hub, broker: BrokerInterface, before: FrontEnd | None) -> FrontEnd:
+    def open(self, hub: Hub, broker: BrokerInterface, before: Mapping[str, str]) -> FrontEnd:
         return Zper(hub, broker, self, before)

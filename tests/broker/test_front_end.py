@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 from broker.clients import batch
+from timing import until
 
 from dafka import Broker
 from dafka.broker import BrokerStoppedError
 from dafka.broker.interface.broker import TopicSpec
 from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
 from dafka.hub.hub import get_hub
+from dafka.zper import ZperOptions
 
 
 class Telegraph(FrontEnd):
@@ -63,15 +68,24 @@ def test_a_broker_opens_its_front_end_and_closes_it_while_the_broker_still_takes
         _ = broker.zper
 
 
-def test_a_front_end_is_told_of_the_one_before_it():
+def test_a_front_end_is_told_the_addresses_of_the_one_before_it():
     broker = Broker(zper=TelegraphOptions())
     with broker:
-        first = broker.zper
+        assert broker.zper.before == {}
         create(broker)
     with broker:
+        assert broker.zper.before == {"telegraph": "tcp://127.0.0.1:1"}
         create(broker)
-        assert broker.zper.before is first
-    assert first.before is None
+
+
+@pytest.mark.parametrize("options", [TelegraphOptions(), ZperOptions()], ids=["a telegraph", "ZPER"])
+def test_a_stopped_broker_keeps_nothing_of_its_front_end(options):
+    broker = Broker(zper=options)
+    with broker:
+        create(broker)
+        front_end = weakref.ref(broker.zper)
+        core = weakref.ref(broker._state().core)
+    until(lambda: gc.collect() is not None and front_end() is core() is None)
 
 
 def test_a_front_end_that_cannot_open_leaves_no_broker_behind(tmp_path):

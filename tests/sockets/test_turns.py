@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 import zmq
 from sockets.serving import Recorder, client, in_hub, later, plain, publisher, router, sending
-from timing import until
+from timing import each_time, no_long_turn, until
 from zmtp.vectors import GREETING_31, command, frame, message, ready
 
 from dafka.hub.hub import get_hub
@@ -58,7 +58,7 @@ def short_turns(limit: float = TURN) -> Iterator[None]:
         longest = hub.turns.longest_cpu
     finally:
         gc.enable()
-    assert longest < limit, f"a turn took {1000 * longest:.1f} ms"
+    no_long_turn(longest, limit)
 
 
 FLOODS: dict[str, Callable[[], bytes]] = {
@@ -76,6 +76,7 @@ FLOODS: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", FLOODS)
+@each_time
 def test_floods_of_messages(name: str):
     flood = FLOODS[name]()
     with router(Counter(), max_message=65 << 20) as served, ExitStack() as stack:
@@ -93,6 +94,7 @@ def test_floods_of_messages(name: str):
             until(lambda: served.metrics()["received_octets"] == 0)
 
 
+@each_time
 def test_bursts_of_connections_and_of_disconnects(descriptors: None):
     with router(Counter()) as served, ExitStack() as stack, short_turns():
         for _ in range(1500):
@@ -102,6 +104,7 @@ def test_bursts_of_connections_and_of_disconnects(descriptors: None):
         until(lambda: served.metrics()["connections"] == 0)
 
 
+@each_time
 def test_a_router_with_many_peers_closes(descriptors: None):
     with ExitStack() as stack:
         with short_turns(), router(Counter()) as served:
@@ -111,6 +114,7 @@ def test_a_router_with_many_peers_closes(descriptors: None):
         assert served.metrics()["connections"] == 0
 
 
+@each_time
 def test_all_of_many_peers_send_at_once(descriptors: None):
     class Slow(Counter):
         def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
@@ -131,6 +135,7 @@ def test_all_of_many_peers_send_at_once(descriptors: None):
             until(lambda: recorder.count == 10_000)
 
 
+@each_time
 def test_streams_to_many_peers(descriptors: None):
     with router(Counter()) as served, ExitStack() as stack:
         sockets = [stack.enter_context(plain(served.endpoint)) for _ in range(300)]
@@ -159,6 +164,7 @@ def test_streams_to_many_peers(descriptors: None):
                 assert done.acquire(timeout=30)
 
 
+@each_time
 def test_connections_that_waited_are_accepted_in_several_turns(descriptors: None):
     with router(Counter()) as served, ExitStack() as stack, short_turns(0.6 * TURN):
         hub_sleeps = later(in_hub, time.sleep, 1.0)  # takes no processor time
@@ -169,6 +175,7 @@ def test_connections_that_waited_are_accepted_in_several_turns(descriptors: None
         until(lambda: served.metrics()["messages_in"] == 1000)
 
 
+@each_time
 def test_sockets_that_have_room_at_the_same_time_are_sent_to_in_several_turns(descriptors: None):
     body = [b"x" * 100_000]
     with router(Counter()) as served, ExitStack() as stack:
@@ -194,6 +201,7 @@ def test_sockets_that_have_room_at_the_same_time_are_sent_to_in_several_turns(de
             until(lambda: served.metrics()["octets_out"] - sent > 40_000_000)
 
 
+@each_time
 def test_publishing_to_many(descriptors: None):
     with publisher() as served, ExitStack() as stack:
         for _ in range(1500):
@@ -207,6 +215,7 @@ def test_publishing_to_many(descriptors: None):
         assert served.metrics()["dropped"] == 0
 
 
+@each_time
 def test_subscriptions_come_and_go():
     count = zmtp_limits.SUBSCRIPTIONS - 1000
     some = b"".join(command(b"\x09SUBSCRIBE" + b"%d" % number) for number in range(count))

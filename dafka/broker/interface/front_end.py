@@ -40,9 +40,10 @@ class FrontEndOptions(ABC):
     """The options of a front end, as a :class:`dafka.Broker` takes them."""
 
     @abstractmethod
-    def open(self, hub: Hub, broker: BrokerInterface, before: FrontEnd | None) -> FrontEnd:
+    def open(self, hub: Hub, broker: BrokerInterface, before: Mapping[str, str]) -> FrontEnd:
         """Serve from now on. Hub side; raises OSError if an address cannot be listened on.
 
-        ``before`` is the front end of this broker's last run. Where any port will do, its ports are taken
-        again if they are free: ZeroMQ's sockets reconnect to the address that they know.
+        ``before`` is :attr:`FrontEnd.addresses` of this broker's last run, and empty in its first. Where any
+        port will do, these are taken again if they are free: ZeroMQ's sockets reconnect to the address that
+        they know.
         """

@@ -86,4 +86,3 @@ def _prepare(socket: Any) -> None:
         socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)
     except OSError:
         pass  # the client has already disconnected
-

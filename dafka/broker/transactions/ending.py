@@ -135,7 +135,6 @@ class Ending:
             transaction.forget_touched()
         return outcomes
 
-
     def _let_go(self, transaction: Transaction, commit: bool, failures: list[Exception]) -> None:
         """Commit the offsets of a decided transaction and delete its rows, some at a time."""
         try:

@@ -334,7 +334,7 @@ def test_a_bomb_of_headers_delays_no_other_call_and_takes_no_memory_for_them(cli
     finally:
         tracemalloc.stop()
     assert outcome.error is None
-    assert turns.longest_cpu < 0.02
+    assert turns.longest_cpu < 0.1  # in one turn it is seconds
 
 
 @needs_zstd

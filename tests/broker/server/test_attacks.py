@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from broker.clients import batch
@@ -24,6 +24,7 @@ from dafka.protocol.batch import CRC_END, CRC_START, HEADER, HEADER_OCTETS, LENG
 
 PARTITIONS = 4000  # what was done in one turn took from 25 to 350 ms for so many
 
+
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Without the interpreter's collections of garbage, which take long in a process of tests."""
@@ -35,22 +36,27 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
+@pytest.mark.timeout(1200)
 def test_no_request_makes_a_long_turn_of_the_hub():
-    slow = long_turns()
-    if slow:  # other programs, which empty the processor's caches, lengthen one turn or another: not the same
-        again = long_turns()
+    slow = long_turns(PARTITIONS, attacks.TURN)
+    for _ in range(3):
+        if not slow:
+            return
+        # Programs beside this one slow the processor down. What is done in one turn takes twice as long for
+        # twice as many partitions, each time.
+        again = long_turns(2 * PARTITIONS, 2 * attacks.TURN)
         slow = {name: (slow[name], again[name]) for name in slow.keys() & again.keys()}
     assert not slow
 
 
-def long_turns() -> dict[str, attacks.Outcome]:
-    """What came of the attacks that made a turn longer than it may be."""
+def long_turns(partitions: int, limit: float) -> dict[str, Any]:
+    """What came of the attacks that made a turn longer than this."""
     slow = {}
-    with attacks.scene_of(PARTITIONS, 2 * PARTITIONS) as scene:
+    with attacks.scene_of(partitions, 2 * partitions) as scene:
         for name, attack in attacks.ATTACKS.items():
             with uncollected():
                 outcome = attacks.measured(scene, attack)
-            if outcome.turn_cpu > attacks.TURN:
+            if outcome.turn_cpu > limit:
                 slow[name] = outcome
     return slow
 
