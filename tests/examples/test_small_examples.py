@@ -96,3 +96,13 @@ def test_native_nodes_stream_between_processes(tmp_path):
 def test_asyncio_reads_while_it_writes(tmp_path):
     lines = run(EXAMPLES / "in_asyncio.py", folder=tmp_path).splitlines()
     assert lines == ["read:", *(f"tick {number}" for number in range(10))]
+
+
+def test_events_of_zeek_become_records_and_a_record_an_event(tmp_path):
+    assert run(EXAMPLES / "zeek_events.py", folder=tmp_path).splitlines() == [
+        *(
+            f'b\'10.0.0.7\' b\'{{"event":"login","args":["10.0.0.7","root",{attempt}]}}\''
+            for attempt in range(3)
+        ),
+        "/zeek/verdict/10.0.0.7 ('block', ('10.0.0.7',))",
+    ]

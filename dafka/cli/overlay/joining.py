@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from dafka.cli.options import Seconds, common_options
-from dafka.overlay import AddressError, Endpoint
+from dafka.overlay import AddressError, Endpoint, Tls
 from dafka.overlay.bridge.json_forms import from_json, loads, to_json
 from dafka.overlay.bridge.zeek_objects import to_event
 from dafka.overlay.errors import InvalidValue
@@ -55,16 +55,17 @@ class Joining:
     """What the options say about the endpoint."""
 
     def __init__(
-        self, listen: tuple[str, ...], peers: tuple[str, ...], id: str | None, timeout: float
+        self, listen: tuple[str, ...], peers: tuple[str, ...], id: str | None, timeout: float, tls: Tls | None
     ) -> None:
         self.listen = listen
         self.peers = peers
         self.id = id
         self.timeout = timeout
+        self.tls = tls
 
     def endpoint(self) -> Endpoint:
-        """It listens, and tries to reach its peers from now on. Raises OSError."""
-        return Endpoint(listen=self.listen, peers=self.peers, id=self.id)
+        """It listens, and tries to reach its peers from now on. Raises OSError, TlsError."""
+        return Endpoint(listen=self.listen, peers=self.peers, id=self.id, tls=self.tls)
 
     def await_peers(self, endpoint: Endpoint) -> None:
         """Wait until all of --peer are peers; with --listen alone, until anybody is."""
@@ -84,7 +85,7 @@ class Joining:
 
 
 def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--listen``, ``--peer``, ``--id`` and ``--timeout``; the command gets them as ``joining``."""
+    """``--listen``, ``--peer``, ``--id``, ``--timeout`` and TLS; the command gets them as ``joining``."""
 
     @common_options
     @click.option(
@@ -110,6 +111,11 @@ def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Seconds to wait for peers and answers.",
     )
+    @click.option("--tls", is_flag=True, help="Encrypt, as Zeek does by default; without files anonymously.")
+    @_pem("certificate", "A certificate in PEM, with its chain, that --cafile of the peers has signed.")
+    @_pem("key", "Its key.")
+    @click.option("--passphrase", default="", help="Of the key.")
+    @_pem("cafile", "Who signs the certificates of peers.")
     @wraps(command)
     def wrapped(
         *args: Any,
@@ -117,13 +123,25 @@ def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
         peers: tuple[str, ...],
         id: str | None,
         timeout: float,
+        tls: bool,
+        certificate: str | None,
+        key: str | None,
+        passphrase: str,
+        cafile: str | None,
         **kwargs: Any,
     ) -> Any:
+        files = Tls(certificate or "", key or "", passphrase, cafile or "")
+        secure = files if tls or any(files) else None
         if not listen and not peers:
             raise click.UsageError("give --peer HOST:PORT, where another endpoint listens, or --listen")
-        return command(*args, joining=Joining(listen, peers, id, timeout), **kwargs)
+        return command(*args, joining=Joining(listen, peers, id, timeout, secure), **kwargs)
 
     return wrapped
+
+
+def _pem(name: str, text: str) -> Callable[[Any], Any]:
+    file = click.Path(exists=True, dir_okay=False)
+    return click.option(f"--{name}", type=file, metavar="FILE", help=text)
 
 
 def value_of(text: str, form: str) -> Value:
