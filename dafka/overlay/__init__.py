@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dafka.overlay.bridge.rules import ToKafka, ToOverlay
     from dafka.overlay.node.endpoint import Endpoint
     from dafka.overlay.node.errors import AddressError, Closed, Empty, Overloaded, SlowSubscriber
+    from dafka.overlay.node.publisher import Publisher
     from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
     from dafka.overlay.node.tls import Tls, TlsError
     from dafka.overlay.node.types import EndpointId, Message, PeerInfo
@@ -40,6 +41,7 @@ _HOMES = {
     "NetworkInfo": "dafka.overlay.peering.statuses",
     "Overloaded": "dafka.overlay.node.errors",
     "PeerInfo": "dafka.overlay.node.types",
+    "Publisher": "dafka.overlay.node.publisher",
     "SlowSubscriber": "dafka.overlay.node.errors",
     "Status": "dafka.overlay.peering.statuses",
     "StatusCode": "dafka.overlay.wire.codes",
@@ -66,6 +68,7 @@ __all__ = [
     "NetworkInfo",
     "Overloaded",
     "PeerInfo",
+    "Publisher",
     "SlowSubscriber",
     "Status",
     "StatusCode",

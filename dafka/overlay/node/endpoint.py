@@ -12,20 +12,19 @@ from dafka.hub.hub import get_hub
 from dafka.overlay.node import limits
 from dafka.overlay.node.carrier import Carrier
 from dafka.overlay.node.errors import AddressError
+from dafka.overlay.node.publisher import Publisher, payload_of, topic_octets
 from dafka.overlay.node.stores import Store
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber, text_of
 from dafka.overlay.node.tls import Security, Tls
 from dafka.overlay.node.types import EndpointId, PeerInfo, format_address, parse_address
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.peering.statuses import Error, Status
-from dafka.overlay.values import Value, encode
+from dafka.overlay.values import Value
 from dafka.overlay.values.containers import octets_of
-from dafka.overlay.wire.zeek import Batch, Event, IdentifierUpdate, LogCreate, LogWrite, ZeekMessage, to_value
+from dafka.overlay.wire.zeek import ZeekMessage
 
 Peer = str | bytes
 """An address (``"host:port"``), or an endpoint's id: its 16 octets, or a UUID's text."""
-
-_ZEEK = (Event, LogCreate, LogWrite, IdentifierUpdate, Batch)
 
 
 class Endpoint:
@@ -204,19 +203,23 @@ class Endpoint:
         :class:`~dafka.overlay.errors.InvalidValue` for what is no value, ValueError for a topic of more than
         65 535 octets.
         """
-        self._carrier.pending.put(_topic(topic), _payload(value), timeout)
+        self._carrier.pending.put(topic_octets(topic), payload_of(value), timeout)
 
     def publish_batch(
         self, messages: Iterable[tuple[str | bytes, Value | ZeekMessage]], timeout: float | None = None
     ) -> None:
         """:meth:`publish` for each ``(topic, value)``; ``timeout`` is for each of them."""
         for topic, value in messages:
-            self._carrier.pending.put(_topic(topic), _payload(value), timeout)
+            self._carrier.pending.put(topic_octets(topic), payload_of(value), timeout)
+
+    def publisher(self, topic: str | bytes) -> Publisher:
+        """Publishes on one topic, and tells when it can do so without waiting."""
+        return Publisher(self._carrier.pending, topic)
 
     def publish_to(self, id: str | bytes, topic: str | bytes, value: Value | ZeekMessage) -> None:
         """Send a value to one endpoint, whose subscribers of the topic get it; lost if it is unreachable."""
         receiver = bytes(EndpointId.parse(id))
-        self._hub.run(self._carrier.publish_to, receiver, _topic(topic), _payload(value))
+        self._hub.run(self._carrier.publish_to, receiver, topic_octets(topic), payload_of(value))
 
     def subscribe(
         self,
@@ -276,14 +279,3 @@ class Endpoint:
 
     def _forget_statuses(self, subscriber: StatusSubscriber) -> None:
         self._hub.run(self._carrier.remove_listener, subscriber)
-
-
-def _topic(topic: str | bytes) -> bytes:
-    octets = octets_of(topic)
-    if len(octets) > 0xFFFF:
-        raise ValueError(f"a topic of {len(octets)} octets, at most 65535")
-    return octets
-
-
-def _payload(value: Value | ZeekMessage) -> bytes:
-    return encode(to_value(value) if isinstance(value, _ZEEK) else value)

@@ -11,6 +11,7 @@ from gevent import monkey
 from dafka.hub.hub import Hub, Waiter
 from dafka.overlay.node import limits
 from dafka.overlay.node.errors import Overloaded
+from dafka.overlay.node.signal import Signal
 
 _allocate_lock = monkey.get_original("_thread", "allocate_lock")
 
@@ -28,6 +29,7 @@ class Pending:
         self._is_posted = False
         self._blocked: set[bytes] = set()
         self._waiting: deque[Waiter] = deque()
+        self._watches: list[tuple[bytes, Signal]] = []
         self._error: Exception | None = None
         self._lock = _allocate_lock()
 
@@ -41,6 +43,28 @@ class Pending:
             while not self._offer(topic, payload):
                 self._wait(topic, timeout, deadline)
 
+    @property
+    def count(self) -> int:
+        """Messages that the hub has not taken yet."""
+        return len(self._items)
+
+    def watch(self, topic: bytes) -> Signal:
+        """A descriptor that is readable while :meth:`put` on this topic does not wait, or raises at once."""
+        signal = Signal()
+        with self._lock:
+            self._watches.append((topic, signal))
+            self._show()
+        return signal
+
+    def unwatch(self, signal: Signal) -> None:
+        with self._lock:
+            self._watches = [watch for watch in self._watches if watch[1] is not signal]
+            signal.close()
+
+    def _show(self) -> None:
+        for topic, signal in self._watches:
+            signal.set(self._error is not None or not (self._is_full or topic in self._blocked))
+
     def _offer(self, topic: bytes, payload: bytes) -> bool:
         with self._lock:
             if self._error is not None:
@@ -49,6 +73,8 @@ class Pending:
                 return False
             self._items.append((topic, payload))
             self._octets += len(payload)
+            if self._watches:
+                self._show()
             if self._is_posted:
                 return True
             self._is_posted = True
@@ -97,6 +123,7 @@ class Pending:
         """Whoever publishes on this topic waits from now on."""
         with self._lock:
             self._blocked.add(topic)
+            self._show()
 
     def unblock(self, topics: set[bytes] | None = None) -> None:
         """They go on; None: all."""
@@ -116,5 +143,6 @@ class Pending:
     def _wake(self) -> None:
         with self._lock:
             waiting, self._waiting = self._waiting, deque()
+            self._show()
         for waiter in waiting:
             waiter.set()
