@@ -6,12 +6,14 @@ pytest finds the plugin by itself where the package is installed; the import is 
 from __future__ import annotations
 
 import gc
+import os
 import signal
 
 import pytest
 from hypothesis import settings
 
 from dafka.log.repeating import forget_repeats
+from dafka.mesh import options
 from dafka.testing.plugin import (
     dafka_broker,
     dafka_broker_session,
@@ -24,6 +26,9 @@ __all__ = ["dafka_broker", "dafka_broker_session", "kafka_consumer_factory", "ka
 # A deadline for each example would measure what else the machine is doing.
 settings.register_profile("dafka", deadline=None)
 settings.load_profile("dafka")
+
+# The tests of the mesh over another transport than the default one: see .github/CONTRIBUTING.md.
+options.TRANSPORT = os.environ.get("DAFKA_TEST_TRANSPORT", options.TRANSPORT)
 
 # Ignored in what a shell runs in the background, and inherited: processes of tests are ended with Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

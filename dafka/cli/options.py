@@ -30,6 +30,7 @@ from dafka.mesh.address import (
     check_address,
     check_topic,
 )
+from dafka.mesh.options import TRANSPORT, TRANSPORTS
 from dafka.protocol.framing import Framing
 
 Command = Callable[..., Any]
@@ -141,6 +142,13 @@ def mesh_arguments(command: Command) -> Command:
         show_default=True,
         help="How to write commands; both framings are read.",
     )
+    @click.option(
+        "--transport",
+        type=click.Choice(TRANSPORTS),
+        default=TRANSPORT,
+        show_default=True,
+        help="What carries records: libzmq, or ZMTP of our own.",
+    )
     @wraps(command)
     def wrapped(
         *args: Any,
@@ -152,6 +160,7 @@ def mesh_arguments(command: Command) -> Command:
         beacon_timeout: int,
         high_watermark: int,
         framing: str,
+        transport: str,
         **kwargs: Any,
     ) -> Any:
         mesh = {
@@ -162,6 +171,7 @@ def mesh_arguments(command: Command) -> Command:
             "beacon_timeout": beacon_timeout / 1000,
             "high_water_mark": high_watermark,
             "framing": framing,
+            "transport": transport,
         }
         return command(*args, mesh=mesh, **kwargs)
 

@@ -86,6 +86,7 @@ def perf_consumer(count: int, size: int, min_stores: int, batch: bool, mesh: dic
     command += ["--topic", topic, "--hold", "3600", *(["--batch"] if batch else [])]
     command += ["--min-stores", str(min_stores)]
     command += ["--sub", takes, "--pub", gives, "--bind", mesh["bind"], "--framing", mesh["framing"]]
+    command += ["--transport", mesh["transport"]]
     with ended_by_signal(), Consumer([topic], offset_reset="earliest", **mesh) as consumer:
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         try:

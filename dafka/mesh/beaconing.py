@@ -32,6 +32,7 @@ from dafka.protocol.beacons import WELCOME, NodeBeacon, TowerBeacon, decode_beac
 from dafka.protocol.errors import MalformedMessage
 from dafka.roles.outputs import Connect, Disconnect
 from dafka.roles.peers import PeersRole
+from dafka.sockets.errors import EndpointError
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +183,7 @@ class Beaconing:
             self._links.connect(target)
             self.peers[endpoint] = target
             log.info("connected to the peer at %s", target)
-        except zmq.ZMQError:
+        except (zmq.ZMQError, EndpointError):
             self.peers.pop(endpoint, None)
             self._discarded.add("peer-endpoint")
         self._ready()

@@ -11,9 +11,8 @@ endpoint hear each other directly, as lists and not as bytes, so they need no be
 between them (:mod:`dafka.mesh.local`) is bounded as a socket's is, and what it drops is repaired as what a
 socket drops is; a producer looks whether there is room (:attr:`Endpoint.congested`) and waits.
 
-The sockets are raw ZeroMQ sockets read with DONTWAIT until they are empty. Their descriptors are edge
-triggered: they tell of news once, and any call on the socket may be the one that hears it. Hence the loop
-looks at the sockets again before each wait, and every place that sends or subscribes has it look again.
+What carries messages is a transport (:mod:`dafka.mesh.transport`): libzmq's sockets, which the loop here
+reads, or our own, which read themselves.
 """
 
 from __future__ import annotations
@@ -26,26 +25,23 @@ from typing import Any
 
 import gevent
 import gevent.event
-import zmq
 
 from dafka.hub.hub import Hub
 from dafka.hub.turns import next_turn
-from dafka.mesh import lane, limits
 from dafka.mesh.beaconing import Beaconing
 from dafka.mesh.counting import Discards
 from dafka.mesh.heard import HeardPrefixes
-from dafka.mesh.lane import Lane
+from dafka.mesh.libzmq import LibzmqTransport
 from dafka.mesh.links import Links
 from dafka.mesh.local import LocalQueue
 from dafka.mesh.node import Node
 from dafka.mesh.options import EndpointOptions, node_options
 from dafka.mesh.routes import Routes
-from dafka.mesh.sockets import Socket
 from dafka.mesh.ticking import Ticking
+from dafka.mesh.transport import LANE_IDS, AnyLane, EndpointBindError, Hearing, Transport
+from dafka.mesh.zmtp import ZmtpTransport
 from dafka.protocol.commands import Ack, Command, Fetch, Head
-from dafka.protocol.errors import DafkaError
-from dafka.protocol.framing import encode
-from dafka.protocol.runs import Inbound, Run, RunReader, encode_run, topic_of
+from dafka.protocol.runs import Inbound, Run, topic_of
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.outputs import HearAnswers, Subscribe, Unsubscribe
 
@@ -58,10 +54,6 @@ _COUNTED = (
     *("commands_in", "commands_out", "fetches_in", "fetches_out"),
 )
 _PAUSE_AFTER_ERROR = 0.1  # seconds; an error that repeats must not take the processor
-
-
-class EndpointBindError(DafkaError, OSError):
-    """An interface that peers cannot be received on."""
 
 
 class Endpoint:
@@ -84,7 +76,6 @@ class Endpoint:
         self.discarded = Discards()
         self.counts: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
         self._verbose = log.isEnabledFor(logging.DEBUG)
-        self._reader = RunReader()
         self._routes = Routes()
         self._heard = HeardPrefixes()  # what remote peers are subscribed to
         self.stores = KnownStores()
@@ -93,32 +84,22 @@ class Endpoint:
         self._ready = gevent.event.Event()
         self._ticking = Ticking(hub, self._guard, self._ready.set)
 
-        context, water_mark = hub.context, options.high_water_mark
-        self._publisher = Socket(context, zmq.XPUB, self._ready.set, water_mark)
-        self._subscriber = Socket(context, zmq.SUB, self._ready.set, water_mark)
-        self._answers = Socket(context, zmq.SUB, self._ready.set, water_mark)
+        make = ZmtpTransport if options.transport == "zmtp" else LibzmqTransport
+        self._transport: Transport = make(hub, options, self, self._ready.set)
+        self._links = Links(self._transport.subscriber, self._transport.answers)
         try:
-            self._publisher.set(zmq.XPUB_VERBOSE, 1)
-            # A peer that is stopped, or whose link is cut, would have its queue filled until TCP gives up.
-            self._publisher.set(zmq.TCP_MAXRT, int(min(options.beacon_timeout * 1000, 2**31 - 1)))
-            self._publisher.set(zmq.MAXMSGSIZE, limits.SUBSCRIPTION_OCTETS)
-            for socket in (self._subscriber, self._answers):
-                socket.set(zmq.MAXMSGSIZE, limits.RECORD_OCTETS)
-                socket.set(zmq.RECONNECT_IVL_MAX, limits.RECONNECT_MS)
-            port = self._bind(options.bind)
-            self._links = Links(self._subscriber, self._answers)
-            self._beaconing = Beaconing(hub, options, port, self._links, self._ready.set, self.discarded)
+            self._beaconing = Beaconing(
+                hub, options, self._transport.port, self._links, self._ready.set, self.discarded
+            )
         except BaseException:
-            for socket in (self._publisher, self._subscriber, self._answers):
-                socket.close()
+            self._transport.close()
             raise
         self._green = hub.keep(self._loop)
 
-    def _bind(self, interface: str) -> int:
-        try:
-            return self._publisher.bind_free_port(interface)
-        except zmq.ZMQError as error:
-            raise EndpointBindError(f"a node cannot bind a port of {interface!r}: {error}") from error
+    @property
+    def port(self) -> int:
+        """Where peers connect to."""
+        return self._transport.port
 
     @property
     def peers(self) -> frozenset[bytes]:
@@ -148,6 +129,7 @@ class Endpoint:
             "endpoint_subscriptions": len(self._routes),
             "endpoint_heard_subscriptions": len(self._heard),
             "endpoint_local_items": len(self._local),
+            **self._transport.metrics(),
             **self.hub.turns.metrics(),
             "discarded": dict(self.discarded),
         }
@@ -210,9 +192,8 @@ class Endpoint:
                 if self._routes.has_others(topic, node):
                     self._to_local(node, output, 0)
                 if self._heard.hears(topic):
-                    self._publisher.send_messages((encode(output, self.options.framing),))
-        if self._publisher.readable():
-            self._ready.set()
+                    self._transport.send(output)
+        self._transport.look()
 
     def _publish_run(self, node: Node, run: Run) -> None:
         topic = topic_of(run)
@@ -222,7 +203,7 @@ class Endpoint:
         if self._routes.has_others(topic, node):
             self._to_local(node, run, size)
         if self._heard.hears(topic):
-            self._publisher.send_messages(encode_run(run, self.options.framing))
+            self._transport.send(run)
 
     def _to_local(self, origin: Node | None, item: Run | Command, size: int) -> None:
         if self._local.put(origin, item, size):
@@ -235,11 +216,11 @@ class Endpoint:
     def _subscribe(self, node: Node, prefix: bytes) -> None:
         is_first = prefix not in self._routes
         if self._routes.subscribe(node, prefix):
-            if prefix[:1] not in lane.IDS:
+            if prefix[:1] not in LANE_IDS:
                 if is_first:
-                    self._socket_for(prefix).set(zmq.SUBSCRIBE, prefix)
+                    self._hearing(prefix).subscribe(prefix)
             elif node.always_has_room:
-                self._subscriber.set(zmq.SUBSCRIBE, prefix)
+                self._transport.subscriber.subscribe(prefix)
             else:
                 self._links.lane(node, partial(self._new_lane, node)).subscribe(prefix)
         if is_first:
@@ -253,20 +234,20 @@ class Endpoint:
         if not self._routes.unsubscribe(node, prefix):
             return
         is_last = prefix not in self._routes
-        if prefix[:1] not in lane.IDS:
+        if prefix[:1] not in LANE_IDS:
             if is_last:
-                self._socket_for(prefix).set(zmq.UNSUBSCRIBE, prefix)
+                self._hearing(prefix).unsubscribe(prefix)
         elif node.always_has_room:
-            self._subscriber.set(zmq.UNSUBSCRIBE, prefix)
+            self._transport.subscriber.unsubscribe(prefix)
         else:
             self._links.lanes[node].unsubscribe(prefix)
         if is_last and prefix not in self._heard:
             self.stores.unsubscribed(prefix)
         self._ready.set()
 
-    def _socket_for(self, prefix: bytes) -> Socket:
-        """The socket that hears what is not published to all."""
-        return self._answers if prefix[:1] == b"D" else self._subscriber
+    def _hearing(self, prefix: bytes) -> Hearing:
+        """What hears messages that do not come through lanes."""
+        return self._transport.answers if prefix[:1] == b"D" else self._transport.subscriber
 
     def _tell_subscription(self, prefix: bytes, origin: Node | None) -> None:
         for node in self._routes.greeters(prefix):
@@ -279,7 +260,7 @@ class Endpoint:
         receivers = self._routes.receivers(topic)
         if self._verbose:
             log.debug("in: %s", _brief(item))
-        if from_peer and topic[:1] in lane.IDS:
+        if from_peer and topic[:1] in LANE_IDS:
             receivers = [node for node in receivers if node.always_has_room]  # the others have lanes
         for node in receivers:
             if node is not origin:
@@ -294,10 +275,39 @@ class Endpoint:
             log.exception("a node failed on %.200r", argument)
             return None
 
+    # -- of the transport -----------------------------------------------------------------------
+
+    def subscribed(self, prefix: bytes) -> None:
+        """A peer has subscribed to ``prefix``."""
+        self._heard.add(prefix)
+        if prefix in self._heard:
+            self.stores.subscribed(prefix)
+        self._tell_subscription(prefix, None)
+
+    def cancelled(self, prefix: bytes) -> None:
+        """No peer is subscribed to ``prefix`` any more."""
+        self._heard.discard(prefix)
+        if prefix not in self._routes:
+            self.stores.unsubscribed(prefix)
+
+    def received(self, inbound: Inbound) -> None:
+        """Messages have come for any of the nodes."""
+        self._count(inbound)
+        for run in inbound.runs:
+            self._dispatch(run, None, from_peer=True)
+        for command in inbound.commands:
+            if type(command) is Fetch:
+                self.counts["fetches_in"] += 1
+            self._dispatch(command, None, from_peer=True)
+
+    def refused(self, cause: str) -> None:
+        """Something was discarded."""
+        self.discarded.add(cause)
+
     # -- lanes ----------------------------------------------------------------------------------
 
-    def _new_lane(self, node: Node, peers: list[str]) -> Lane:
-        return Lane(self.hub, peers, self._count, partial(self._deliver, node))
+    def _new_lane(self, node: Node, peers: list[str]) -> AnyLane:
+        return self._transport.lane(peers, self._count, partial(self._deliver, node))
 
     def _deliver(self, node: Node, item: Run | Command) -> Run | None:
         """Give a node what its lane has brought; the rest that it has no room for."""
@@ -335,9 +345,7 @@ class Endpoint:
         while not self._closed:
             try:
                 busy = self._beaconing.read()
-                busy = self._read_subscriptions() or busy
-                busy = self._read_messages(self._answers) or busy
-                busy = self._read_messages(self._subscriber) or busy
+                busy = self._transport.read() or busy
                 busy = self._read_local() or busy
             except Exception:
                 if self._closed:
@@ -351,43 +359,11 @@ class Endpoint:
                 self._ready.wait()
                 self._ready.clear()
 
-    def _read_messages(self, socket: Socket) -> bool:
-        messages = socket.receive(limits.ROUND_MESSAGES)
-        if not messages:
-            return False
-        inbound = self._reader.read(messages)
-        self._count(inbound)
-        for run in inbound.runs:
-            self._dispatch(run, None, from_peer=True)
-        counts = self.counts
-        for command in inbound.commands:
-            if type(command) is Fetch:
-                counts["fetches_in"] += 1
-            self._dispatch(command, None, from_peer=True)
-        return True
-
     def _read_local(self) -> bool:
         busy = bool(self._local)
         for origin, item in self._local.take():
             self._dispatch(item, origin)
         return busy
-
-    def _read_subscriptions(self) -> bool:
-        messages = self._publisher.receive(limits.ROUND_MESSAGES)
-        for message, *_rest in messages:
-            prefix = message[1:]
-            if message[:1] == b"\x01":
-                self._heard.add(prefix)
-                if prefix in self._heard:
-                    self.stores.subscribed(prefix)
-                self._tell_subscription(prefix, None)
-            elif message[:1] == b"\x00":
-                self._heard.discard(prefix)
-                if prefix not in self._routes:
-                    self.stores.unsubscribed(prefix)
-            else:
-                self.discarded.add("not-a-subscription")
-        return bool(messages)
 
     def _close(self) -> None:
         if self._closed:
@@ -399,12 +375,11 @@ class Endpoint:
         self._ready.set()
         self._beaconing.close()
         self._links.close()
-        for socket in (self._publisher, self._subscriber, self._answers):
-            socket.close(limits.LINGER_MS)
         self._local.close()
         self._ticking.close()
         if self._green is not gevent.getcurrent():
             self._green.kill(block=False)
+        self._transport.close()
 
 
 def _brief(item: Any) -> str:

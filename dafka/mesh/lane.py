@@ -27,8 +27,6 @@ from dafka.mesh.sockets import Socket
 from dafka.protocol.commands import Command
 from dafka.protocol.runs import Inbound, Run, RunReader
 
-IDS = (b"M", b"H")  # the ID octets of what comes through lanes
-
 
 class Lane:
     """``note`` is told of what was read, ``deliver(item)`` gives back what there was no room for."""

@@ -33,6 +33,26 @@ RECONNECT_MS = 1000
 RECORD_OCTETS = 256 * 1024 * 1024
 """Longest content of a record. ZeroMQ allocates what a peer announces, so it must be told a limit."""
 
+# -- our own ZMTP -------------------------------------------------------------------------------
+
+READ_OCTETS = 256 * 1024
+"""Read from a peer at once."""
+HANDLED_MESSAGES = 4096
+"""Messages of a peer given to a node at once."""
+MESSAGE_OCTETS = RECORD_OCTETS + 4096
+"""Longest message: a record and its head."""
+QUEUED_OCTETS = 64 * 1024 * 1024
+"""Waiting to be sent to one peer. What finds no room is dropped and counted; the peer fetches it ..."""
+ALL_QUEUED_OCTETS = 512 * 1024 * 1024
+"""... and to all peers. Where much waits, a single peer has a quarter of what is left."""
+PEER_PREFIXES = 250_000
+"""Subscriptions of one peer (cause ``subscriptions`` of a connection that is closed): three for each producer
+of its process, four or five for each consumer and store ..."""
+PEER_PREFIXES_OCTETS = 64 * 1024 * 1024
+"""... their octets, at 200 for each besides its own ..."""
+ALL_PREFIXES_OCTETS = 256 * 1024 * 1024
+"""... and those of all peers."""
+
 # -- endpoint -----------------------------------------------------------------------------------
 
 ROUND_MESSAGES = 1000

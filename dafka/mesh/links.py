@@ -12,15 +12,14 @@ import time
 from collections.abc import Callable
 
 from dafka.mesh import limits
-from dafka.mesh.lane import Lane
-from dafka.mesh.sockets import Socket
+from dafka.mesh.transport import AnyLane, Hearing
 
 
 class Links:
     """The connections of ``subscriber``, of ``answers`` and of the lanes."""
 
-    def __init__(self, subscriber: Socket, answers: Socket) -> None:
-        self.lanes: dict[object, Lane] = {}
+    def __init__(self, subscriber: Hearing, answers: Hearing) -> None:
+        self.lanes: dict[object, AnyLane] = {}
         """By the node that hears them."""
         self._subscriber = subscriber
         self._answers = answers
@@ -36,7 +35,7 @@ class Links:
                 if heard:
                     self._answers.connect(peer)
 
-    def lane(self, node: object, make: Callable[[list[str]], Lane]) -> Lane:
+    def lane(self, node: object, make: Callable[[list[str]], AnyLane]) -> AnyLane:
         """The lane of a node; it is made on first use."""
         lane = self.lanes.get(node)
         if lane is None:
@@ -50,7 +49,7 @@ class Links:
             lane.close()
 
     def connect(self, peer: str) -> None:
-        """Hear a peer. Raises ZMQError for an invalid address."""
+        """Hear a peer. Raises ZMQError or EndpointError for an invalid address."""
         self._subscriber.connect(peer)
         self._peers[peer] = True
         if self._fetching:

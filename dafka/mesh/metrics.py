@@ -53,6 +53,8 @@ ENDPOINT_METRICS = {
     "endpoint_subscriptions": "Subscriptions of the nodes on this endpoint",
     "endpoint_heard_subscriptions": "Subscriptions of remote peers",
     "endpoint_local_items": "Runs and commands waiting between nodes of this endpoint",
+    "endpoint_dropped": "Messages that peers which do not read have not been sent (transport zmtp)",
+    "endpoint_queued_octets": "Octets waiting to be sent to peers (transport zmtp)",
 }
 
 HUB_METRICS = {
@@ -111,6 +113,7 @@ COUNTERS = frozenset(
         *("beacons_in", "beacons_out", "discarded"),
         *("endpoint_records_in", "endpoint_bytes_in", "endpoint_records_out", "endpoint_bytes_out"),
         *("endpoint_commands_in", "endpoint_commands_out", "endpoint_fetches_in", "endpoint_fetches_out"),
+        "endpoint_dropped",
         *("listener_accepted", "listener_requests", "listener_bytes_in", "listener_bytes_out"),
         *("zper_accepted", "zper_messages_in", "zper_bytes_in", "zper_flushes"),
         *("zper_requests", "zper_messages_streamed", "zper_bytes_streamed", "zper_acks", "zper_acks_dropped"),

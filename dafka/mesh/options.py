@@ -11,6 +11,9 @@ from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.protocol.framing import Framing
 
+TRANSPORTS = ("libzmq", "zmtp")
+TRANSPORT = "libzmq"
+
 _HOST = re.compile(r"[A-Za-z0-9._:%\-\[\]]*")
 
 
@@ -20,7 +23,8 @@ class EndpointOptions(NamedTuple):
     ``towers``: pairs of (address nodes publish to, address nodes subscribe from). ``bind``: the interface
     that peers connect to; ``*`` listens on all. Times in seconds. ``high_water_mark``: messages that a socket
     queues for one peer before it drops. ``advertise``: the host that peers are told to connect to; empty: the
-    one bound, or with ``*`` the address that the tower sees.
+    one bound, or with ``*`` the address that the tower sees. ``transport``: what carries records and
+    commands, ``"libzmq"`` or ``"zmtp"``, our own; peers cannot tell which.
     """
 
     towers: tuple[tuple[str, str], ...]
@@ -30,6 +34,7 @@ class EndpointOptions(NamedTuple):
     beacon_timeout: float = 4.0
     high_water_mark: int = limits.HIGH_WATER_MARK
     advertise: str = ""
+    transport: str = TRANSPORT
 
     @property
     def host(self) -> bytes:
@@ -59,6 +64,7 @@ def mesh_options(
     beacon_timeout: float = 4.0,
     high_water_mark: int = limits.HIGH_WATER_MARK,
     advertise: str = "",
+    transport: str | None = None,
 ) -> EndpointOptions:
     """The options of an endpoint as users give them to a node; see :class:`EndpointOptions`.
 
@@ -82,6 +88,8 @@ def mesh_options(
     except ValueError:
         known = " or ".join(repr(one.value) for one in Framing)
         raise ValueError(f"framing is {known}, not {framing!r}") from None
+    if transport not in (None, *TRANSPORTS):
+        raise ValueError(f"transport is {' or '.join(map(repr, TRANSPORTS))}, not {transport!r}")
     return EndpointOptions(
         tower_addresses(tower),
         bind,
@@ -90,4 +98,5 @@ def mesh_options(
         beacon_timeout,
         high_water_mark,
         advertise,
+        transport or TRANSPORT,
     )

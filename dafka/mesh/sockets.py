@@ -66,6 +66,14 @@ class Socket:
         """Undo :meth:`connect`."""
         self._socket.disconnect(address)
 
+    def subscribe(self, prefix: bytes) -> None:
+        """Hear what begins with ``prefix``."""
+        self._socket.setsockopt(zmq.SUBSCRIBE, prefix)
+
+    def unsubscribe(self, prefix: bytes) -> None:
+        """Take one :meth:`subscribe` back."""
+        self._socket.setsockopt(zmq.UNSUBSCRIBE, prefix)
+
     def readable(self) -> bool:
         """Whether a message waits. Asking may use up the descriptor's edge."""
         events: int = self._get(zmq.EVENTS)  # type: ignore[assignment]

@@ -28,7 +28,7 @@ def prepare(socket: Any, keep_alive: KeepAlive) -> None:
         ("TCP_KEEPIDLE", keep_alive.idle),
         ("TCP_KEEPINTVL", keep_alive.interval),
         ("TCP_KEEPCNT", keep_alive.probes),
-        ("TCP_USER_TIMEOUT", min(int(1000 * keep_alive.unread), 2**31 - 1)),
+        ("TCP_USER_TIMEOUT", int(min(1000 * keep_alive.unread, 2**31 - 1))),
     ):
         if hasattr(sockets, name) and value:  # not everywhere
             options.append((sockets.IPPROTO_TCP, getattr(sockets, name), value))

@@ -171,6 +171,7 @@ def main() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     mesh = {"tower": [tuple(pair) for pair in options.tower], "bind": options.bind, **MESH}
     mesh["beacon_timeout"] = options.timeout
+    mesh["transport"] = os.environ.get("DAFKA_TEST_TRANSPORT")
     {"producer": _produce, "consumer": _consume, "store": _store}[options.kind](options, mesh)
 
 

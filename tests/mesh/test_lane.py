@@ -14,6 +14,9 @@ from timing import until
 from dafka.hub.hub import get_hub
 from dafka.mesh import limits
 from dafka.mesh.lane import Lane
+from dafka.mesh.transport import AnyLane
+from dafka.mesh.zmtp import HEARING
+from dafka.mesh.zmtp_lane import ZmtpLane
 from dafka.protocol.commands import Command, Head, Record
 from dafka.protocol.framing import encode
 from dafka.protocol.runs import Inbound, Run
@@ -81,10 +84,12 @@ def user() -> User:
     return User(10**6)
 
 
-@pytest.fixture
-def lane(publisher: Publisher, user: User) -> Iterator[Lane]:
+@pytest.fixture(params=["libzmq", "zmtp"])
+def lane(publisher: Publisher, user: User, request: pytest.FixtureRequest) -> Iterator[AnyLane]:
     hub = get_hub()
-    one = hub.run(partial(Lane, hub, [publisher.address], user.note, user.deliver))
+    arguments = (hub, [publisher.address], user.note, user.deliver)
+    make = partial(ZmtpLane, *arguments, HEARING) if request.param == "zmtp" else partial(Lane, *arguments)
+    one: AnyLane = hub.run(make)
     hub.run(one.subscribe, b"Mhello")
     publisher.wait_for_subscriber()
     hub.run(one.subscribe, b"Hhello")
@@ -93,7 +98,7 @@ def lane(publisher: Publisher, user: User) -> Iterator[Lane]:
     hub.run(one.close)
 
 
-def is_behind(lane: Lane) -> bool:
+def is_behind(lane: AnyLane) -> bool:
     return get_hub().run(lambda: lane.behind)
 
 
@@ -118,6 +123,7 @@ def test_what_finds_no_room_waits_and_what_was_sent_behind_it_too(lane, publishe
     until(lambda: not is_behind(lane))
 
 
+@pytest.mark.parametrize("lane", ["libzmq"], indirect=True)
 def test_no_more_is_read_than_one_round_while_there_is_no_room(lane, publisher, user, monkeypatch):
     monkeypatch.setattr(limits, "ROUND_MESSAGES", 10)
     user.room = 0

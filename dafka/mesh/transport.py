@@ -1,0 +1,107 @@
+"""The interface of what carries an endpoint's messages: through libzmq, or through ZMTP of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from dafka.protocol.commands import Command
+from dafka.protocol.errors import DafkaError
+from dafka.protocol.runs import Inbound, Run
+
+LANE_IDS = (b"M", b"H")
+"""The ID octets of what comes through lanes."""
+
+
+class EndpointBindError(DafkaError, OSError):
+    """An interface that peers cannot be received on."""
+
+
+class Sink(Protocol):
+    """The endpoint, which is told of what arrives."""
+
+    def subscribed(self, prefix: bytes) -> None:
+        """A peer has subscribed to ``prefix``, maybe not as the first one."""
+
+    def cancelled(self, prefix: bytes) -> None:
+        """No peer is subscribed to it any more."""
+
+    def received(self, inbound: Inbound) -> None:
+        """Messages have come for any of the nodes."""
+
+    def refused(self, cause: str) -> None:
+        """Something was discarded."""
+
+
+class Hearing(Protocol):
+    """A SUB socket, whose ``peer``s are addresses such as ``tcp://127.0.0.1:49152``."""
+
+    def connect(self, peer: str) -> None:
+        """Hear a peer, as soon as it is there and whenever it is back. Raises ZMQError or
+        EndpointError for what is no address."""
+
+    def disconnect(self, peer: str) -> None:
+        """Hear a peer no longer."""
+
+    def subscribe(self, prefix: bytes) -> None:
+        """Hear what begins with ``prefix``."""
+
+    def unsubscribe(self, prefix: bytes) -> None:
+        """Take one :meth:`subscribe` back."""
+
+
+class AnyLane(Hearing, Protocol):
+    """What one node hears published records and heads through, and may stop reading.
+
+    :meth:`disconnect` still lets through what a peer has sent already.
+    """
+
+    @property
+    def behind(self) -> bool:
+        """Whether something may have waited here for longer than ``LANE_BEHIND_SECONDS``."""
+
+    def resume(self) -> None:
+        """There may be room again."""
+
+    def close(self) -> None:
+        """Hear nothing any more."""
+
+
+Note = Callable[[Inbound], None]
+Deliver = Callable[[Run | Command], Run | None]
+
+
+class Transport(Protocol):
+    """The sockets of one endpoint. Hub side."""
+
+    @property
+    def port(self) -> int:
+        """Where peers connect to."""
+
+    @property
+    def subscriber(self) -> Hearing:
+        """Hears what is said to all nodes of this process."""
+
+    @property
+    def answers(self) -> Hearing:
+        """Hears the answers to their FETCHes."""
+
+    def lane(self, peers: list[str], note: Note, deliver: Deliver) -> AnyLane:
+        """A lane connected to ``peers``: ``note`` is told of what was read, ``deliver(item)`` gives back what
+        there was no room for."""
+
+    def send(self, item: Run | Command) -> None:
+        """Publish. A peer that has no room for it does not get it."""
+
+    def look(self) -> None:
+        """To be called after each round of sending and subscribing."""
+
+    def read(self) -> bool:
+        """Tell the endpoint of what has arrived, a round of it, unless that is done by itself; whether there
+        was anything."""
+
+    def metrics(self) -> dict[str, Any]:
+        """By the names in :mod:`dafka.mesh.metrics`."""
+
+    def close(self) -> None:
+        """End; what was sent may go on being sent for a moment."""

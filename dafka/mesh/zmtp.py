@@ -1,0 +1,131 @@
+"""The transport of our own: ZMTP on the hub's sockets, read and written in runs (:mod:`dafka.sockets`).
+
+What libzmq does for each message is done here for each run: records are recognised in the received octets
+(:mod:`dafka.protocol.stretches`) and published as one buffer (:mod:`dafka.mesh.run_octets`). Every queue has
+a bound in octets. Peers cannot tell which transport a node has.
+"""
+
+from __future__ import annotations
+
+import socket as sockets
+import struct
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from dafka.hub.hub import Hub
+from dafka.mesh import limits
+from dafka.mesh.options import EndpointOptions
+from dafka.mesh.run_octets import octets_of
+from dafka.mesh.transport import Deliver, EndpointBindError, Note, Sink
+from dafka.mesh.zmtp_lane import ZmtpLane
+from dafka.protocol.commands import Command
+from dafka.protocol.runs import Run, RunReader
+from dafka.protocol.stretches import Stretches
+from dafka.sockets import listening
+from dafka.sockets.endpoints import to_bind
+from dafka.sockets.peer import Peer
+from dafka.sockets.publisher import Publisher
+from dafka.sockets.shared import Bounds
+from dafka.sockets.subscriber import Subscriber
+from dafka.sockets.tcp import KeepAlive
+from dafka.zmtp.subscriptions import Most
+
+_SIOCGIFADDR = 0x8915  # Linux: the IPv4 address of an interface
+
+KEEP_ALIVE = KeepAlive(limits.KEEPALIVE_SECONDS, limits.KEEPALIVE_INTERVAL, limits.KEEPALIVE_PROBES)
+HEARING = Bounds(read=limits.READ_OCTETS, handled=limits.HANDLED_MESSAGES, keep_alive=KEEP_ALIVE)
+
+
+class ZmtpTransport:
+    """Everything that arrives is told by itself; ``ready`` is not needed."""
+
+    def __init__(self, hub: Hub, options: EndpointOptions, sink: Sink, ready: Callable[[], object]) -> None:
+        self._hub = hub
+        self._framing = options.framing
+        most = Most(
+            prefix_octets=limits.SUBSCRIPTION_OCTETS,
+            prefixes=limits.PEER_PREFIXES,
+            octets=limits.PEER_PREFIXES_OCTETS,
+            all_octets=limits.ALL_PREFIXES_OCTETS,
+        )
+        bounds = Bounds(
+            queued=limits.QUEUED_OCTETS,
+            all_queued=limits.ALL_QUEUED_OCTETS,
+            # A peer that is stopped, or whose link is cut, would have its queue filled until TCP gives up.
+            keep_alive=KEEP_ALIVE._replace(unread=options.beacon_timeout),
+        )
+        socket = _bind(options.bind)
+        self._publisher = Publisher(hub, socket, watcher=sink, most=most, bounds=bounds)
+        self.port = to_bind(self._publisher.endpoint).port
+        handler = _Handler(sink)
+        self.subscriber = self._subscriber(handler)
+        self.answers = self._subscriber(handler)
+
+    def lane(self, peers: list[str], note: Note, deliver: Deliver) -> ZmtpLane:
+        return ZmtpLane(self._hub, peers, note, deliver, HEARING)
+
+    def send(self, item: Run | Command) -> None:
+        self._publisher.send_encoded(*octets_of(item, self._framing))
+
+    def look(self) -> None:
+        pass
+
+    def read(self) -> bool:
+        return False
+
+    def metrics(self) -> dict[str, Any]:
+        metrics = self._publisher.metrics()
+        return {f"endpoint_{name}": metrics[name] for name in ("dropped", "queued_octets")}
+
+    def close(self) -> None:
+        self.subscriber.close()
+        self.answers.close()
+        self._publisher.close()
+
+    def _subscriber(self, handler: _Handler) -> Subscriber:
+        reader = RunReader()
+        return Subscriber(
+            self._hub,
+            handler=handler,
+            max_message=limits.MESSAGE_OCTETS,
+            make_taker=lambda: Stretches(reader),
+            bounds=HEARING,
+        )
+
+
+class _Handler:
+    """Of what always has room."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def joined(self, peer: Peer) -> None:
+        pass
+
+    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
+        assert isinstance(peer.taker, Stretches)
+        self._sink.received(peer.taker.read(messages))
+
+    def left(self, peer: Peer) -> None:
+        pass
+
+
+def _bind(interface: str) -> Any:
+    host = "" if interface == "*" else interface.removeprefix("[").removesuffix("]")
+    try:
+        return listening.bind(_address_of(host) or host, 0)
+    except OSError as error:
+        raise EndpointBindError(f"a node cannot bind a port of {interface!r}: {error}") from error
+
+
+def _address_of(name: str) -> str:
+    """The address of an interface by its name, as libzmq takes it; empty if it is no name of one."""
+    try:
+        sockets.if_nametoindex(name)
+        from fcntl import ioctl  # not everywhere
+    except (OSError, ImportError, ValueError):
+        return ""
+    with closing(sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM)) as probe:
+        answer = ioctl(probe.fileno(), _SIOCGIFADDR, struct.pack("256s", name.encode()))
+    return sockets.inet_ntoa(answer[20:24])

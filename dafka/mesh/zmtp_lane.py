@@ -1,0 +1,106 @@
+"""A lane on our own SUB socket: a node that has no room leaves the octets in the kernel's buffers.
+
+As with :mod:`dafka.mesh.lane`, which is for libzmq, nothing that has arrived is dropped, and each node
+that may stop reading has connections of its own. Here each connection is read by itself: what a peer
+has sent comes in its order, and records of several peers wait for room side by side.
+"""
+
+from __future__ import annotations
+
+import time
+
+import gevent.event
+
+from dafka.hub.hub import Hub
+from dafka.mesh import limits
+from dafka.mesh.transport import Deliver, Note
+from dafka.protocol.runs import RunReader
+from dafka.protocol.stretches import Stretches
+from dafka.sockets.peer import Peer
+from dafka.sockets.shared import Bounds
+from dafka.sockets.subscriber import Subscriber
+
+
+class ZmtpLane:
+    """``note`` is told of what was read, ``deliver(item)`` gives back what there was no room for."""
+
+    def __init__(self, hub: Hub, peers: list[str], note: Note, deliver: Deliver, bounds: Bounds) -> None:
+        self._note = note
+        self._deliver = deliver
+        self._room = gevent.event.Event()
+        self._holding: set[Peer] = set()  # peers whose records wait for room
+        self._closed = False
+        reader = RunReader()
+        self._subscriber = Subscriber(
+            hub,
+            handler=self,
+            max_message=limits.MESSAGE_OCTETS,
+            make_taker=lambda: Stretches(reader),
+            bounds=bounds,
+        )
+        for peer in peers:
+            self._subscriber.connect(peer)
+
+    def connect(self, peer: str) -> None:
+        """Hear a peer. One that was silent and is back is connected to anew: the connection may be one that
+        only this end still believes in."""
+        self._subscriber.connect(peer)
+
+    def disconnect(self, peer: str) -> None:
+        """Hear a peer no longer, but for what it has sent already."""
+        self._subscriber.disconnect(peer, limits.LANE_LEAVE_SECONDS)
+
+    def subscribe(self, prefix: bytes) -> None:
+        """Hear what begins with ``prefix``."""
+        self._subscriber.subscribe(prefix)
+
+    def unsubscribe(self, prefix: bytes) -> None:
+        """Take one :meth:`subscribe` back."""
+        self._subscriber.unsubscribe(prefix)
+
+    def resume(self) -> None:
+        """There may be room again."""
+        if self._holding:
+            self._room.set()
+
+    @property
+    def behind(self) -> bool:
+        """Whether something may have waited here for longer than ``LANE_BEHIND_SECONDS``."""
+        if self._holding:
+            return True
+        since = time.monotonic() - limits.LANE_BEHIND_SECONDS
+        return any(peer.waits_since is None and peer.emptied < since for peer in self._subscriber.peers)
+
+    def close(self) -> None:
+        """Hear nothing any more."""
+        if not self._closed:
+            self._closed = True
+            self._holding.clear()
+            self._room.set()
+            self._subscriber.close()
+
+    # -- of the subscriber ----------------------------------------------------------------------
+
+    def joined(self, peer: Peer) -> None:
+        peer.emptied = time.monotonic()  # nothing has come yet
+
+    def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
+        assert isinstance(peer.taker, Stretches)
+        inbound = peer.taker.read(messages)
+        self._note(inbound)
+        for item in (*inbound.runs, *inbound.commands):
+            rest = self._deliver(item)
+            while rest is not None and not self._closed:
+                self._holding.add(peer)
+                self._room.clear()
+                try:
+                    self._room.wait()
+                finally:
+                    self._holding.discard(peer)
+                if not self._closed:
+                    rest = self._deliver(rest)
+            if self._closed:
+                return
+
+    def left(self, peer: Peer) -> None:
+        self._holding.discard(peer)

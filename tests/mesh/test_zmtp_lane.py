@@ -1,0 +1,100 @@
+"""A lane on our own sockets: what several peers send waits side by side, in the kernel's buffers.
+
+What it has in common with libzmq's is in test_lane.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+import zmq
+from mesh.test_lane import Publisher, User, is_behind
+from timing import until
+
+from dafka.hub.hub import get_hub
+from dafka.mesh import limits
+from dafka.mesh.zmtp import HEARING
+from dafka.mesh.zmtp_lane import ZmtpLane
+
+TOPIC = b"hello"
+
+
+@pytest.fixture
+def context() -> Iterator[zmq.Context[Any]]:
+    one = zmq.Context()
+    yield one
+    one.destroy(linger=0)
+
+
+@pytest.fixture
+def user() -> User:
+    return User(0)
+
+
+@pytest.fixture
+def peers(context: zmq.Context[Any]) -> list[Publisher]:
+    return [Publisher(context) for _ in range(3)]
+
+
+@pytest.fixture
+def lane(peers: list[Publisher], user: User) -> Iterator[ZmtpLane]:
+    hub = get_hub()
+    addresses = [peer.address for peer in peers]
+    one = hub.run(partial(ZmtpLane, hub, addresses, user.note, user.deliver, HEARING))
+    hub.run(one.subscribe, b"Mhello")
+    for peer in peers:
+        peer.wait_for_subscriber()
+    yield one
+    hub.run(one.close)
+
+
+def test_each_peer_waits_with_its_own_records_until_there_is_room_for_all(lane, peers, user):
+    for place, peer in enumerate(peers):
+        peer.publish(100 * place, 100 * place + 50)
+    until(lambda: len(lane._holding) == 3)
+    for room in (1, 70, 79):
+        user.room = room
+        get_hub().run(lane.resume)
+        until(lambda: user.room == 0)
+    assert sorted(user.heard) == [*range(50), *range(100, 150), *range(200, 250)]
+    for place in range(3):
+        own = [sequence for sequence in user.heard if sequence // 100 == place]
+        assert own == sorted(own)
+    until(lambda: not is_behind(lane))
+
+
+def test_one_that_waits_reads_no_further(lane, peers, user):
+    record = b"x" * 10_000
+    one = peers[0]
+    one.socket.setsockopt(zmq.SNDHWM, 100)
+    for _ in range(3000):  # what finds no room at the sender is dropped there
+        one.socket.send_multipart([b"Mhello\0\x01\x20" + b"A" * 32 + b"\x05hello" + bytes(8), record])
+    until(lambda: is_behind(lane))
+    held = lane._subscriber.metrics()["received_octets"]
+    assert held < 4 * limits.READ_OCTETS
+    assert user.noted * len(record) < 4 * limits.READ_OCTETS
+
+
+def test_what_waits_goes_with_a_lane_that_is_closed(lane, peers, user):
+    peers[0].publish(0, 50)
+    until(lambda: is_behind(lane))
+    get_hub().run(lane.close)
+    user.room = 1000
+    get_hub().run(lane.resume)
+    until(lambda: not lane._subscriber.peers)
+    assert user.heard == []
+
+
+def test_a_peer_that_has_gone_holds_up_nothing(lane, peers, user, context):
+    peers[0].publish(0, 50)
+    until(lambda: is_behind(lane))
+    peers[0].socket.close(linger=0)
+    user.room = 1000
+    get_hub().run(lane.resume)
+    until(lambda: user.heard == list(range(50)))
+    peers[1].publish(100, 110)
+    until(lambda: user.heard[50:] == list(range(100, 110)))
+    until(lambda: not is_behind(lane))
