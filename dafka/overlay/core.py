@@ -1,26 +1,25 @@
 """A node of the overlay: its connections and its place among the peers, joined.
 
 Peers of version 2 are nodes of ours: they take part in the routing. Those of version 1 speak libbroker's
-protocol: they are told this node's filter and what it publishes, and this node's subscribers get what they
-send; nothing is passed on between them and other peers.
+protocol: this node is their gateway to the overlay.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dafka.overlay.filters import Filter, announced
+from dafka.overlay.gateway.gateway import Gateway, Say
 from dafka.overlay.peering import outputs as peering
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.peering.outputs import NewFilter, PeerDown, PeerUp, Received, ReceivedRouted
 from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.routing import outputs as routing
-from dafka.overlay.routing.outputs import Deliver, Discovered, Tell, Unreachable
+from dafka.overlay.routing.outputs import Deliver, Discovered, Tell, ToLeaf, Unreachable
 from dafka.overlay.routing.peer import Peer
-from dafka.overlay.wire.envelope import LOCAL, Envelope, encode_envelope, routing_update
+from dafka.overlay.wire.envelope import LOCAL, encode_envelope
 from dafka.overlay.wire.handshake import WITH_ROUTING, Announcement
-from dafka.overlay.wire.primitives import NOBODY
 from dafka.overlay.wire.routed import DATA
 from dafka.protocol.errors import MalformedMessage
 
@@ -37,17 +36,18 @@ class Core:
     ) -> None:
         self.me = me
         self.peer = Peer(me, time, announced(prefixes, LOCAL))
+        self.gateway = Gateway(me, self.peer, passes_on=versions[1] >= WITH_ROUTING)
         self.peerings = Peerings(me, self._announce, versions)
         self.discarded: Counter[str] = Counter()
         """Messages of peers that were not taken, by cause, besides those that the connections count."""
-        self._plain: dict[bytes, Filter] = {}  # the filters of peers of version 1
         self._pending: list[Output] = []
 
     @property
     def filters(self) -> dict[bytes, Filter]:
         """What the known peers want, whether they are direct ones or not."""
+        leaves = self.peer.flooding.leaves
         known = self.peer.flooding.table.peers.items()
-        return {peer: one.filter for peer, one in known} | self._plain
+        return {leaf: leaves.filter(leaf) for leaf in leaves} | {peer: one.filter for peer, one in known}
 
     def connected(self, now: float, number: int, connector: bool) -> list[Output]:
         """There is a new connection, which this side opened (``connector``) or accepted."""
@@ -79,46 +79,37 @@ class Core:
 
     def tick(self, now: float) -> list[Output]:
         """To be called a few times a second."""
-        return self._carry(self.peerings.tick(now))
+        outputs = self._carry(self.peerings.tick(now))
+        return outputs + self._carry_routing(self.gateway.tick(now))
 
     def subscribe(self, prefixes: Iterable[bytes]) -> list[Output]:
         """The subscribers of this node want these topics from now on, and no others."""
-        before = self.peer.flooding.filter
         outputs = self._carry_routing(self.peer.subscribe(announced(prefixes, LOCAL)))
-        filter = self.peer.flooding.filter
-        if filter != before:
-            for plain in self._plain:
-                update = encode_envelope(routing_update(self.me, plain, filter))
-                outputs += self._carry(self.peerings.send(plain, update))
-        return outputs
+        return outputs + self._carry_routing(self.gateway.tell())
+
+    def is_subscribed_elsewhere(self, prefix: bytes) -> bool:
+        """Whether any other peer has exactly this prefix in its filter."""
+        flooding = self.peer.flooding
+        return flooding.demand.counts(prefix) > (prefix in flooding.filter)
 
     def publish(self, topic: bytes, payload: bytes, kind: int = DATA) -> list[Output]:
         """Send to every peer whose filter lets the topic pass."""
         if topic.startswith(LOCAL):
             return []
-        outputs = self._carry_routing(self.peer.publish(topic, payload, kind))
-        envelope = b""
-        for plain, filter in self._plain.items():
-            if topic.startswith(filter):
-                envelope = envelope or encode_envelope(Envelope(kind, self.me, NOBODY, topic, payload))
-                outputs += self._carry(self.peerings.send(plain, envelope))
-        return outputs
+        return self._carry_routing(self.peer.publish(topic, payload, kind))
 
     def publish_to(self, receiver: bytes, topic: bytes, payload: bytes, kind: int = DATA) -> list[Output]:
-        """Send to one peer, over as many hops as it takes; to one of version 1 if it is a direct one."""
-        if receiver in self._plain:
-            envelope = encode_envelope(Envelope(kind, self.me, receiver, topic, payload))
-            return self._carry(self.peerings.send(receiver, envelope))
+        """Send to one peer, over as many hops as it takes."""
         return self._carry_routing(self.peer.publish_to(receiver, topic, payload, kind))
 
-    def _announce(self) -> Announcement:
+    def _announce(self, version: int) -> Announcement:
         # A connection may take the place of one whose end is among the outputs that are still to be carried
         # out. The clock must have risen for that end before it is told.
         for neighbour in self.peer.flooding.neighbours:
             if neighbour not in self.peerings.peers:
                 outputs = self._carry_routing(self.peer.link_down(neighbour))
                 self._pending = [*self._pending, *outputs]
-        return self.peer.announcement
+        return self.peer.announcement if version >= WITH_ROUTING else self.gateway.announcement
 
     def _carry(self, steps: list[peering.Output]) -> list[Output]:
         outputs, self._pending = self._pending, []
@@ -133,36 +124,38 @@ class Core:
                     outputs.append(step)
                     outputs += self._down(peer)
                 case Received(peer, envelope):
-                    if envelope.receiver in (NOBODY, self.me):
-                        outputs.append(Deliver(peer, envelope.kind, envelope.topic, envelope.payload))
+                    outputs += self._carry_routing(self.gateway.hear(peer, envelope))
                 case NewFilter(peer, filter):
-                    self._plain[peer] = filter
+                    outputs += self._carry_routing(self.gateway.wants(peer, filter))
                 case _:
                     outputs.append(step)
         return outputs
 
-    def _carry_routing(self, steps: list[routing.Output]) -> list[Output]:
+    def _carry_routing(self, steps: Sequence[routing.Output | Say]) -> list[Output]:
         outputs: list[Output] = []
         for step in steps:
             if isinstance(step, Tell):
                 outputs += self._carry(self.peerings.send(step.neighbour, step.octets))
+            elif isinstance(step, Say):
+                outputs += self._carry(self.peerings.send(step.leaf, encode_envelope(step.envelope)))
+            elif isinstance(step, ToLeaf):
+                envelope = self.gateway.envelope(step)
+                if envelope is not None:
+                    outputs += self._carry(self.peerings.send(step.leaf, encode_envelope(envelope)))
             else:
                 outputs.append(step)
         return outputs
 
     def _up(self, up: PeerUp) -> list[Output]:
         if up.version < WITH_ROUTING:
-            self._plain[up.peer] = up.heard.filter
-            outputs: list[Output] = [Discovered(up.peer), up]
-            if up.announced.filter != self.peer.flooding.filter:
-                update = routing_update(self.me, up.peer, self.peer.flooding.filter)
-                outputs += self._carry(self.peerings.send(up.peer, encode_envelope(update)))
-            return outputs
+            outputs = self._carry_routing(self.gateway.up(up.peer, up.announced, up.heard))
+            found = [one for one in outputs if isinstance(one, Discovered)]
+            return [*found, up, *[one for one in outputs if not isinstance(one, Discovered)]]
         return [*self._carry_routing(self.peer.link_up(up.peer, up.announced, up.heard)), up]
 
     def _down(self, peer: bytes) -> list[Output]:
-        if self._plain.pop(peer, None) is not None:
-            return [Unreachable(peer)]
+        if peer in self.gateway:
+            return self._carry_routing(self.gateway.down(peer))
         return self._carry_routing(self.peer.link_down(peer))
 
     def _hear(self, peer: bytes, message: bytes) -> list[Output]:

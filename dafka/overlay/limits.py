@@ -47,6 +47,33 @@ MOST_HOPS = 64
 MOST_PEERS = 4096
 """Peers that a node knows, direct ones and those behind them."""
 
+MOST_LEAVES = 1000
+"""Peers of version 1 behind one node."""
+
+MOST_BESIDE = 100
+"""Other peers of version 1 that one is known to be connected with."""
+
+LEAVES_OCTETS = 512 * 1024
+"""Of the ids and filters of the peers of version 1 behind one node."""
+
+MOST_TOLD = 10_000
+"""Prefixes that a peer of version 1 is told. If the overlay wants more, it is asked for everything."""
+
+TELLING = 20_000
+"""Prefixes that are looked at in one turn, to tell peers of version 1 what the overlay wants."""
+
+SETTLE_SECONDS = 1.0
+"""A node with neighbours waits so long before it speaks for a new peer of version 1: others may already."""
+
+PROBE_SECONDS = 5.0
+"""Between two probes of a way from one peer of version 1 to another that is known."""
+
+BESIDE_SECONDS = 17.0
+"""Two peers of version 1 that no probe got through between for this long are not connected any more."""
+
+MOST_ALIASES = 10_000
+"""Stores of the overlay that peers of version 1 know, each under a number of this node."""
+
 MOST_REVOCATIONS = 16_384
 """Links that went, whose end is remembered. What is forgotten can only be believed in until the next word."""
 

@@ -77,8 +77,7 @@ class EndpointRole:
         Raises :class:`StoreRefused` if there is a master that this endpoint knows of.
         """
         topic = master_topic(name)
-        known = self.core.peer.flooding.table.peers.values()
-        if any(topic in peer.filter for peer in known):
+        if self.core.is_subscribed_elsewhere(topic):
             raise StoreRefused(ErrorCode.MASTER_EXISTS, f"{name!r} has a master")
         self._stores.attach_master(name, content, journal)
         return self._announce()

@@ -172,14 +172,6 @@ def test_a_peer_of_version_1_is_told_a_changed_filter():
     assert wiring.publish("z", b"/new") == []
 
 
-def test_nothing_is_passed_on_between_peers_of_version_1_and_others():
-    wiring = Wiring("a", "b", "z", plain="z")
-    subscribe(wiring, a=b"", b=b"", z=b"")
-    wiring.connect("a z", "a b")
-    assert wiring.publish("z", b"/t") == ["a"]
-    assert wiring.publish("b", b"/t") == ["a"]
-
-
 def test_a_message_for_somebody_else_is_not_taken():
     wiring = Wiring("a", "z", plain="z")
     subscribe(wiring, a=b"")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from itertools import count
 
+from overlay.libbroker import Libbroker
+
 from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Send
 from dafka.overlay.role import EndpointRole, Output, StoreOutput
 from dafka.overlay.routing.outputs import Deliver, Discovered, Unreachable
@@ -16,14 +18,16 @@ def identity(name: str) -> bytes:
 
 
 class Wiring:
-    """Endpoints by name. ``plain`` ones speak version 1 only, as libbroker does."""
+    """Endpoints by name. ``plain`` ones speak version 1 only; some are nodes of libbroker."""
 
-    def __init__(self, *names: str, plain: str = "") -> None:
+    def __init__(self, *names: str, plain: str = "", libbroker: str = "") -> None:
         self.now = 0.0
         self.numbers = count(1)
         self.endpoints: dict[str, EndpointRole] = {}
         for name in names:
             self.endpoints[name] = self.begin(name, name in plain.split())
+        for name in libbroker.split():
+            self.endpoints[name] = Libbroker(identity(name))  # type: ignore[assignment]
         self.got: list[tuple[str, str, bytes, bytes]] = []
         """Who got data, of whom, on which topic."""
         self.store: list[tuple[str, StoreOutput]] = []

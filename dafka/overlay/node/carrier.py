@@ -165,7 +165,7 @@ class Carrier:
         return infos
 
     def is_reachable(self, peer: bytes) -> bool:
-        return peer in self._peers or peer in self.role.core.peer.flooding.table.peers
+        return peer in self._peers or self.role.core.peer.is_reachable(peer)
 
     def _wait_until(self, condition: Callable[[], bool], timeout: float | None) -> bool:
         ends = None if timeout is None else time.monotonic() + timeout

@@ -95,13 +95,13 @@ class _State(Enum):
 
 
 class Handshake:
-    """Takes messages without their lengths. ``announce`` says what to tell the peer about this node."""
+    """Takes messages without their lengths. ``announce`` says what to tell a peer of a version."""
 
     def __init__(
         self,
         me: bytes,
         connector: bool,
-        announce: Callable[[], Announcement],
+        announce: Callable[[int], Announcement],
         versions: tuple[int, int] = VERSIONS,
     ) -> None:
         self.peer: bytes | None = None
@@ -143,10 +143,10 @@ class Handshake:
         if self.is_originator:
             self._state = _State.SYN_ACK
             select = self._say(VersionSelect(self._me, self.version))
-            self._announced = self._announce()
+            self._announced = self._announce(self.version)
             return [select, self._say(OriginatorSyn(self._announced))]
         self._state = _State.ACK
-        self._announced = self._announce()
+        self._announced = self._announce(self.version)
         return [self._say(ResponderSynAck(self._announced))]
 
     def refuse(self, code: ErrorCode, description: str) -> list[Output]:

@@ -67,10 +67,10 @@ class _Connection:
 
 
 class Peerings:
-    """The connections of the node ``me``. ``announce`` says what new peers are told about it."""
+    """The connections of the node ``me``. ``announce`` says what new peers of a version are told."""
 
     def __init__(
-        self, me: bytes, announce: Callable[[], Announcement], versions: tuple[int, int] = VERSIONS
+        self, me: bytes, announce: Callable[[int], Announcement], versions: tuple[int, int] = VERSIONS
     ) -> None:
         self.me = me
         self.discarded: Counter[str] = Counter()

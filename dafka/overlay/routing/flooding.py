@@ -26,9 +26,12 @@ from collections.abc import Iterable
 
 from dafka.overlay.filters import Filter, reduced
 from dafka.overlay.limits import ALL_FILTER_OCTETS, MOST_HOPS, MOST_PEERS
+from dafka.overlay.routing.demand import Demand
+from dafka.overlay.routing.leaves import Leaves
 from dafka.overlay.routing.outputs import Discovered, Output, Tell, Unreachable
 from dafka.overlay.routing.table import KnownPeer, Path, RoutingTable
 from dafka.overlay.wire.handshake import Announcement
+from dafka.overlay.wire.leaves import Leaf
 from dafka.overlay.wire.routed import Revocation, Subscription, Withdrawal, encode_routed
 from dafka.protocol.errors import MalformedMessage
 
@@ -41,6 +44,8 @@ class Flooding:
     def __init__(self, me: bytes, time: int, filter: Filter = ()) -> None:
         self.me = me
         self.table = RoutingTable(me)
+        self.demand = Demand()
+        self.leaves = Leaves(me, self.demand)
         self.clock = time
         self.discarded: Counter[str] = Counter()
         """Words of neighbours that were not taken, by cause."""
@@ -48,6 +53,9 @@ class Flooding:
         """How often a path or a filter has changed. Routes from before are to be computed anew."""
         self._filter = reduced(filter)
         self._time = time
+        self._listed: tuple[Leaf, ...] = ()
+        self._behind: frozenset[bytes] = frozenset()
+        self.demand.replace((), self._filter)
         self._told: dict[bytes, dict[bytes, _Word]] = {}
         self._filter_octets = 0  # of all peers
 
@@ -59,10 +67,14 @@ class Flooding:
     def is_neighbour(self, peer: bytes) -> bool:
         return peer in self._told
 
+    def is_leaf(self, peer: bytes) -> bool:
+        """Whether a peer of version 1 is behind this node."""
+        return peer in self._behind
+
     @property
     def announcement(self) -> Announcement:
         """What the handshake tells."""
-        return Announcement(self._filter, self._time, self.clock)
+        return Announcement(self._filter, self._time, self.clock, self._listed)
 
     @property
     def filter(self) -> Filter:
@@ -73,16 +85,24 @@ class Flooding:
         filter = reduced(filter)
         if filter == self._filter:
             return []
-        self.clock += 1
-        self._filter, self._time = filter, self.clock
-        return [output for neighbour in self._told for output in self._tell_own(neighbour)]
+        self.demand.replace(self._filter, filter)
+        self._filter = filter
+        return self._tell_anew()
+
+    def list_leaves(self, leaves: tuple[Leaf, ...]) -> list[Output]:
+        """These peers of version 1 are behind this node from now on, and no others."""
+        if leaves == self._listed:
+            return []
+        self._listed, self._behind = leaves, frozenset(leaf.id for leaf in leaves)
+        self.changes += 1
+        return self.leaves.put(self.me, leaves) + self._tell_anew()
 
     def link_up(self, neighbour: bytes, announced: Announcement, heard: Announcement) -> list[Output]:
         """The handshake with a neighbour is over: what it was told, and what it told."""
         assert neighbour not in self._told and neighbour != self.me
         self.clock += 1
         self._told[neighbour] = {self.me: (None, announced.time)}
-        word = Subscription((neighbour,), (heard.clock,), heard.time, heard.filter)
+        word = Subscription((neighbour,), (heard.clock,), heard.time, heard.filter, heard.leaves)
         outputs = self._tell_own(neighbour)
         for peer in self.table.peers:
             if peer != neighbour:
@@ -130,25 +150,33 @@ class Flooding:
             if len(self.table.peers) >= MOST_PEERS:
                 self.discarded["too-many-peers"] += 1
                 return []
-            known = self.table.peers[peer] = KnownPeer(word.time, self._bounded((), word.filter))
+            known = self.table.peers[peer] = KnownPeer(word.time, ())
             outputs.append(Discovered(peer))
+            outputs += self._adopt(peer, known, word)
         elif word.time > known.time or len(path.hops) == 1:
-            known.time, known.filter = word.time, self._bounded(known.filter, word.filter)
+            outputs += self._adopt(peer, known, word)
         elif word.time < known.time:
             self.discarded["older-filter"] += 1
         self.table.put(peer, path)
         self.changes += 1
         return outputs + self._tell(peer)
 
-    def _bounded(self, before: Filter, after: Filter) -> Filter:
-        """The filter that takes the place of another: nothing, if that would be too much in all."""
-        after = reduced(after)
-        self._filter_octets -= sum(map(len, before))
-        if self._filter_octets + sum(map(len, after)) > ALL_FILTER_OCTETS:
+    def _adopt(self, peer: bytes, known: KnownPeer, word: Subscription) -> list[Output]:
+        """What a peer wants, and which leaves it has: nothing, if that would be too much in all."""
+        filter, leaves = reduced(word.filter), word.leaves
+        self._filter_octets -= self._octets_of(peer, known)
+        octets = sum(map(len, filter)) + sum(leaf.octets for leaf in leaves)
+        if self._filter_octets + octets > ALL_FILTER_OCTETS:
             self.discarded["too-much-filter"] += 1
-            return ()
-        self._filter_octets += sum(map(len, after))
-        return after
+            filter, leaves = (), ()
+        self.demand.replace(known.filter, filter)
+        known.time, known.filter, known.leaves = word.time, filter, leaves
+        outputs = self.leaves.put(peer, leaves)
+        self._filter_octets += self._octets_of(peer, known)
+        return outputs
+
+    def _octets_of(self, peer: bytes, known: KnownPeer) -> int:
+        return sum(map(len, known.filter)) + self.leaves.octets_of(peer)
 
     def _revoke(self, word: Revocation, source: bytes | None) -> list[Output]:
         lost = self.table.revoke(*word)
@@ -183,7 +211,9 @@ class Flooding:
             outputs += self._tell(peer)
             if not known.paths:
                 del self.table.peers[peer]
-                self._filter_octets -= sum(map(len, known.filter))
+                self._filter_octets -= self._octets_of(peer, known)
+                self.demand.replace(known.filter, ())
+                outputs += self.leaves.put(peer, ())
                 outputs.append(Unreachable(peer))
         return outputs
 
@@ -216,14 +246,19 @@ class Flooding:
                 outputs.append(Tell(neighbour, encoded[path]))
         return outputs
 
+    def _tell_anew(self) -> list[Output]:
+        self.clock += 1
+        self._time = self.clock
+        return [output for neighbour in self._told for output in self._tell_own(neighbour)]
+
     def _tell_own(self, neighbour: bytes) -> list[Output]:
         told = self._told[neighbour]
         if told.get(self.me) == (None, self._time):
             return []
         told[self.me] = None, self._time
-        word = Subscription((self.me,), (self.clock,), self._time, self._filter)
+        word = Subscription((self.me,), (self.clock,), self._time, self._filter, self._listed)
         return [Tell(neighbour, encode_routed(word))]
 
     def _encode(self, path: Path, known: KnownPeer) -> bytes:
         hops, times = (*path.hops[::-1], self.me), (*path.times[::-1], self.clock)
-        return encode_routed(Subscription(hops, times, known.time, known.filter))
+        return encode_routed(Subscription(hops, times, known.time, known.filter, known.leaves))

@@ -14,17 +14,17 @@ Hops = tuple[bytes, ...]
 
 
 class Node:
-    """A hop, and whether it is a receiver."""
+    """A hop, and whether it is a receiver, one of many or (ADDRESSED) the only one."""
 
     __slots__ = ("branches", "deliver")
 
     def __init__(self) -> None:
-        self.deliver = False
+        self.deliver: int = False
         self.branches: dict[bytes, Node] = {}
 
 
-def join(paths: Iterable[Hops]) -> Node:
-    """The tree from this node (the root) over the paths; the last hop of each is a receiver."""
+def join(paths: Iterable[Hops], receivers: int = True) -> Node:
+    """The tree from this node (the root) over the paths; the last hop of each is a receiver of this kind."""
     root = Node()
     nodes: dict[bytes, Node] = {}
     for hops in sorted(paths, key=lambda hops: (len(hops), hops)):
@@ -33,7 +33,7 @@ def join(paths: Iterable[Hops]) -> Node:
         for hop in hops[met + 1 :]:
             branch = node.branches[hop] = nodes[hop] = Node()
             node = branch
-        node.deliver = True
+        node.deliver = receivers
     return root
 
 

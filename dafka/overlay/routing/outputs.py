@@ -12,6 +12,17 @@ class Tell(NamedTuple):
     octets: bytes
 
 
+class ToLeaf(NamedTuple):
+    """A message for a peer of version 1 of this node. ``is_addressed``: for this one alone."""
+
+    leaf: bytes
+    publisher: bytes
+    kind: int
+    topic: bytes
+    payload: bytes
+    is_addressed: bool
+
+
 class Deliver(NamedTuple):
     """A message for the subscribers of this node."""
 
@@ -33,4 +44,4 @@ class Unreachable(NamedTuple):
     peer: bytes
 
 
-Output = Tell | Deliver | Discovered | Unreachable
+Output = Tell | ToLeaf | Deliver | Discovered | Unreachable

@@ -2,7 +2,8 @@
 
 Source routing: a message carries the tree of the hops that it still has to take, and for each whether it is a
 receiver. A node delivers to its own subscribers if it is one, and gives each next hop the branch that begins
-there. So a message takes finitely many hops in any topology, whatever the nodes on its way believe in.
+there. So a message takes finitely many hops in any topology, whatever the nodes on its way believe in. A
+leaf, a peer of version 1, is the last hop behind the node that speaks for it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from dafka.overlay.filters import Filter
 from dafka.overlay.limits import MOST_ROUTES
 from dafka.overlay.routing import multipath
 from dafka.overlay.routing.flooding import Flooding
-from dafka.overlay.routing.outputs import Deliver, Output, Tell
+from dafka.overlay.routing.outputs import Deliver, Output, Tell, ToLeaf
 from dafka.overlay.wire.frames import frame
 from dafka.overlay.wire.handshake import Announcement
 from dafka.overlay.wire.routed import (
+    ADDRESSED,
     DATA,
     Revocation,
     Routed,
@@ -28,7 +30,7 @@ from dafka.overlay.wire.routed import (
 )
 from dafka.protocol.errors import MalformedMessage
 
-_Route = list[tuple[bytes, bytes]]  # the first hops, and how a message to each begins
+_Route = list[tuple[bytes, int, bytes]]  # the first hops, whether they are receivers, how a message begins
 
 
 class Peer:
@@ -39,13 +41,16 @@ class Peer:
         self.flooding = Flooding(me, time, filter)
         self.lost = 0
         """Branches that could not be taken, because the next hop was gone."""
-        self._routes: dict[bytes, _Route] = {}
+        self._routes: dict[tuple[bytes, bytes], _Route] = {}  # by topic and publisher
         self._routes_of = -1
 
     @property
     def peers(self) -> list[bytes]:
         """Everybody who is reachable."""
-        return list(self.flooding.table.peers)
+        return [*self.flooding.table.peers, *self.flooding.leaves]
+
+    def is_reachable(self, peer: bytes) -> bool:
+        return peer in self.flooding.table.peers or peer in self.flooding.leaves
 
     @property
     def announcement(self) -> Announcement:
@@ -78,32 +83,59 @@ class Peer:
             case Revocation():
                 return self.flooding.hear_revocation(neighbour, message)
 
-    def publish(self, topic: bytes, payload: bytes, kind: int = DATA) -> list[Output]:
-        """Send to every reachable peer whose filter lets the topic pass."""
-        route = self._route(topic)
-        if not route:
-            return []
-        rest = cargo(kind, self.me, topic, payload)
-        return [Tell(neighbour, frame(begin + rest)) for neighbour, begin in route]
+    def publish(
+        self, topic: bytes, payload: bytes, kind: int = DATA, leaf: bytes | None = None
+    ) -> list[Output]:
+        """Send to every reachable peer whose filter lets the topic pass.
 
-    def publish_to(self, receiver: bytes, topic: bytes, payload: bytes, kind: int = DATA) -> list[Output]:
+        ``leaf`` is who publishes, if not this node.
+        """
+        publisher = self.me if leaf is None else leaf
+        route = self._route(topic, publisher)
+        return self._begin(route, publisher, topic, payload, kind) if route else []
+
+    def publish_to(
+        self, receiver: bytes, topic: bytes, payload: bytes, kind: int = DATA, leaf: bytes | None = None
+    ) -> list[Output]:
         """Send to one peer, whatever its filter is. Nothing happens if it is unreachable."""
-        known = self.flooding.table.peers.get(receiver)
-        path = None if known is None else known.best()
-        if path is None:
-            return []
-        rest = cargo(kind, self.me, topic, payload)
-        return [Tell(neighbour, frame(begin + rest)) for neighbour, begin in _begin([path.hops])]
+        hops = (receiver,) if self.flooding.is_leaf(receiver) else self._hops_to(receiver)
+        publisher = self.me if leaf is None else leaf
+        return [] if hops is None else self._begin(_begin([hops], ADDRESSED), publisher, topic, payload, kind)
 
-    def _route(self, topic: bytes) -> _Route:
+    def _begin(
+        self, route: _Route, publisher: bytes, topic: bytes, payload: bytes, kind: int
+    ) -> list[Output]:
+        rest = cargo(kind, publisher, topic, payload)
+        outputs: list[Output] = []
+        for hop, deliver, begin in route:
+            if self.flooding.is_neighbour(hop):
+                outputs.append(Tell(hop, frame(begin + rest)))
+            else:
+                outputs.append(ToLeaf(hop, publisher, kind, topic, payload, deliver == ADDRESSED))
+        return outputs
+
+    def _hops_to(self, receiver: bytes) -> multipath.Hops | None:
+        peers, speaker = self.flooding.table.peers, receiver
+        behind: multipath.Hops = ()
+        if receiver not in peers:
+            speaker, behind = self.flooding.leaves.speaker(receiver) or receiver, (receiver,)
+            if speaker == self.me:
+                return behind
+        known = peers.get(speaker)
+        path = None if known is None else known.best()
+        return None if path is None else path.hops + behind
+
+    def _route(self, topic: bytes, publisher: bytes) -> _Route:
         if self._routes_of != self.flooding.changes or len(self._routes) >= MOST_ROUTES:
             self._routes.clear()
             self._routes_of = self.flooding.changes
-        route = self._routes.get(topic)
+        route = self._routes.get((topic, publisher))
         if route is None:
-            peers = self.flooding.table.peers.values()
-            paths = [known.best() for known in peers if topic.startswith(known.filter)]
-            route = self._routes[topic] = _begin([path.hops for path in paths if path is not None])
+            peers = self.flooding.table.peers
+            wanting = [peer for peer, known in peers.items() if topic.startswith(known.filter)]
+            wanting += [leaf for leaf in self.flooding.leaves.wanting(topic, publisher) if leaf not in peers]
+            hops = [self._hops_to(one) for one in wanting]
+            route = self._routes[topic, publisher] = _begin([one for one in hops if one is not None])
         return route
 
     def _pass_on(self, message: Routed) -> list[Output]:
@@ -117,11 +149,16 @@ class Peer:
             for hop, deliver, branches in split_branches(message.branches):
                 if self.flooding.is_neighbour(hop):
                     outputs.append(Tell(hop, frame(way(deliver, branches) + rest)))
+                elif deliver and hop != message.publisher and self.flooding.is_leaf(hop):
+                    what = message.publisher, message.kind, message.topic, message.payload
+                    outputs.append(ToLeaf(hop, *what, deliver == ADDRESSED))
                 else:
                     self.lost += 1
         return outputs
 
 
-def _begin(paths: list[multipath.Hops]) -> _Route:
-    tree = multipath.join(paths)
-    return [(hop, way(node.deliver, multipath.encode(node))) for hop, node in tree.branches.items()]
+def _begin(paths: list[multipath.Hops], receivers: int = True) -> _Route:
+    tree = multipath.join(paths, receivers)
+    return [
+        (hop, node.deliver, way(node.deliver, multipath.encode(node))) for hop, node in tree.branches.items()
+    ]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from dafka.overlay.filters import Filter
 from dafka.overlay.limits import MOST_REVOCATIONS
+from dafka.overlay.wire.leaves import Leaf
 
 
 class Path(NamedTuple):
@@ -24,13 +25,14 @@ class Path(NamedTuple):
 
 
 class KnownPeer:
-    """``time`` is when the peer set its filter, by its own logical clock."""
+    """``time`` is when the peer set its filter and listed its leaves, by its own logical clock."""
 
-    __slots__ = ("filter", "paths", "ranked", "time", "told")
+    __slots__ = ("filter", "leaves", "paths", "ranked", "time", "told")
 
     def __init__(self, time: int, filter: Filter) -> None:
         self.time = time
         self.filter = filter
+        self.leaves: tuple[Leaf, ...] = ()
         self.paths: dict[bytes, Path] = {}  # by first hop
         self.ranked: list[Path] = []
         """Shortest first; of two that are as long, the order of their ids decides."""

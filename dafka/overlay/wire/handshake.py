@@ -1,6 +1,7 @@
 """The messages of the handshake. Each begins with an octet that names its type.
 
-Version 2 adds the sender's logical times to the filters of originator_syn and responder_syn_ack.
+Version 2 adds to the filters of originator_syn and responder_syn_ack the sender's logical times, and the
+peers of version 1 behind it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 from dafka.overlay.wire import primitives
 from dafka.overlay.wire.frames import frame
+from dafka.overlay.wire.leaves import Leaf, encode_leaves, read_leaves
 from dafka.overlay.wire.primitives import Reader
 from dafka.protocol.errors import MalformedMessage
 
@@ -46,11 +48,12 @@ class DropConn(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """What a node says about itself: its filter, and when that was set; with version 2 its clock too."""
+    """What a node says about itself: its filter; in version 2 also when it set that, its clock and leaves."""
 
     filter: tuple[bytes, ...] = ()
     time: int = 0
     clock: int = 0
+    leaves: tuple[Leaf, ...] = ()
 
 
 class OriginatorSyn(NamedTuple):
@@ -136,14 +139,14 @@ def _announcement(announcement: Announcement, version: int) -> bytes:
     octets = primitives.prefixes(announcement.filter)
     if version < WITH_ROUTING:
         return octets
-    return octets + _TIMES.pack(announcement.time, announcement.clock)
+    return octets + _TIMES.pack(announcement.time, announcement.clock) + encode_leaves(announcement.leaves)
 
 
 def _read_announcement(reader: Reader, version: int) -> Announcement:
     filter = reader.prefixes()
     if version < WITH_ROUTING:
         return Announcement(filter)
-    return Announcement(filter, reader.number(8), reader.number(8))
+    return Announcement(filter, reader.number(8), reader.number(8), read_leaves(reader))
 
 
 _NAMES = {

@@ -15,12 +15,15 @@ from dafka.overlay.values.decoder import read_counted
 from dafka.overlay.values.encoder import write_counted
 from dafka.overlay.wire import primitives
 from dafka.overlay.wire.frames import frame
+from dafka.overlay.wire.leaves import Leaf, encode_leaves, read_leaves
 from dafka.overlay.wire.primitives import Reader
 from dafka.protocol.errors import MalformedMessage
 
 SUBSCRIPTION, WITHDRAWAL, REVOCATION, ROUTED = range(20, 24)
 DATA, COMMAND = 1, 2
 """Kinds of routed messages, as in version 1's envelopes."""
+ADDRESSED = 2
+"""Of a branch: the receiver is the only one, so a peer of version 1 is not to pass the message on."""
 
 _LAST_TIME = 2**63
 _LAST_REVOCATION = 2**62  # whoever is lied about has times left to contradict
@@ -33,13 +36,14 @@ class Subscription(NamedTuple):
     """What a peer wants, and a path to it: from the peer (first) to the sender (last).
 
     ``times`` holds the logical time of each hop when it passed this on, a vector timestamp of the path;
-    ``time`` is that of the peer when it set the filter.
+    ``time`` is that of the peer when it set the filter and the ``leaves``, the peers of version 1 behind it.
     """
 
     path: tuple[bytes, ...]
     times: tuple[int, ...]
     time: int
     filter: Filter
+    leaves: tuple[Leaf, ...] = ()
 
 
 class Withdrawal(NamedTuple):
@@ -74,12 +78,13 @@ RoutedMessage = Subscription | Withdrawal | Revocation | Routed
 def encode_routed(message: RoutedMessage) -> bytes:
     """A message with its length."""
     match message:
-        case Subscription(path, times, time, filter):
+        case Subscription(path, times, time, filter, leaves):
             out = bytearray((SUBSCRIPTION,))
             write_counted(len(path), out)
             for hop, at in zip(path, times, strict=True):
                 out += _HOP.pack(hop, at)
-            return frame(bytes(out) + _U64.pack(time) + primitives.prefixes(filter))
+            told = primitives.prefixes(filter) + encode_leaves(leaves)
+            return frame(bytes(out) + _U64.pack(time) + told)
         case Withdrawal(peer):
             return frame(bytes((WITHDRAWAL,)) + peer)
         case Revocation(revoker, time, hop):
@@ -88,7 +93,7 @@ def encode_routed(message: RoutedMessage) -> bytes:
             return frame(way(deliver, branches) + cargo(kind, publisher, topic, payload))
 
 
-def way(deliver: bool, branches: bytes) -> bytes:
+def way(deliver: int, branches: bytes) -> bytes:
     """The beginning of a :class:`Routed`: what differs from one receiver to the next."""
     out = bytearray((ROUTED, deliver))
     write_counted(len(branches), out)
@@ -122,19 +127,19 @@ def decode_routed(message: bytes) -> RoutedMessage:
     return decoded
 
 
-def encode_branch(hop: bytes, deliver: bool, branches: bytes) -> bytes:
-    """One branch of a way: the next hop, whether it is a receiver, and how it goes on from there."""
+def encode_branch(hop: bytes, deliver: int, branches: bytes) -> bytes:
+    """One branch of a way: the next hop, whether it is a receiver (or ADDRESSED), and how it goes on."""
     out = bytearray(hop)
     out.append(deliver)
     write_counted(len(branches), out)
     return bytes(out) + branches
 
 
-def split_branches(branches: bytes) -> Iterator[tuple[bytes, bool, bytes]]:
+def split_branches(branches: bytes) -> Iterator[tuple[bytes, int, bytes]]:
     """The branches that stand one behind the other. Raises :class:`MalformedMessage`."""
     reader = Reader(branches)
     while reader.left:
-        yield reader.identity(), reader.number(1) != 0, reader.string()
+        yield reader.identity(), reader.number(1), reader.string()
 
 
 def leads_through(branches: bytes, peer: bytes) -> bool:
@@ -179,7 +184,7 @@ def _read_subscription(reader: Reader) -> Subscription:
     path, times = zip(*hops, strict=True)
     if len(set(path)) < count:
         raise MalformedMessage("path", "a path that comes twice through the same peer")
-    return Subscription(path, times, _time(reader), reader.prefixes())
+    return Subscription(path, times, _time(reader), reader.prefixes(), read_leaves(reader))
 
 
 def _time(reader: Reader, end: int = _LAST_TIME) -> int:

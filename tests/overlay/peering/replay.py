@@ -28,7 +28,7 @@ class Side:
 
     def __init__(self, me: bytes, filter: tuple[bytes, ...] = (), versions: tuple[int, int] = LIBBROKER_ONLY):
         self.filter = filter
-        self.peerings = Peerings(me, lambda: Announcement(self.filter), versions)
+        self.peerings = Peerings(me, lambda _: Announcement(self.filter), versions)
         self.sent: list[bytes] = []
         self.outputs: list[Output] = []
         self.closed: list[int] = []

@@ -84,7 +84,7 @@ def test_nodes_without_a_common_version_part():
 
 def test_version_2_tells_filters_with_their_times():
     one, other = Side(SMALL, versions=BOTH), Side(LARGE, versions=BOTH)
-    one.peerings = Peerings(SMALL, lambda: Announcement((b"/a",), 5, 7))
+    one.peerings = Peerings(SMALL, lambda _: Announcement((b"/a",), 5, 7))
     pair = Pair(one, other)
     pair.open(1, 0)
     pair.run()
