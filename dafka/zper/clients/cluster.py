@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
-from dafka.zper.clients.connection import Connection, Context, Deadline
-from dafka.zper.clients.errors import ConnectionLostError, NoResponseError
+from dafka.zper.clients.asking import ask
+from dafka.zper.clients.connection import Connection, Context
 from dafka.zper.commands import InvalidResponseError, RefusedError, Status
 
 ADDRESS = "tcp://127.0.0.1:5559"
@@ -38,7 +38,7 @@ class Cluster:
         return self._list("topics", b"TOPICS", *([] if name is None else [name.encode()]))
 
     def _list(self, what: str, *request: bytes) -> list[dict[str, Any]]:
-        frames = self._ask(list(request))
+        frames = ask(self._connection, list(request), self._timeout, "ZPController")
         if not frames or frames[0] != bytes([Status.OK]):
             code = Status(frames[0][0]) if frames and frames[0] in (b"\x65", b"\x66", b"\xff") else None
             if code is None:
@@ -51,24 +51,6 @@ class Cluster:
         if not isinstance(found, list):
             raise InvalidResponseError("json", f"{request[0].decode()}: a list is wanted")
         return found
-
-    def _ask(self, request: list[bytes]) -> list[bytes]:
-        deadline = Deadline(self._timeout)
-        self._connection.try_send(request)
-        while True:
-            try:
-                response = self._connection.receive(deadline)
-            except ConnectionLostError:
-                self._connection.reopen(deadline)
-                self._connection.try_send(request)
-                continue
-            if response is None:
-                self._connection.reopen(Deadline(0))
-                where = ", ".join(self._connection.addresses)
-                raise NoResponseError(
-                    f"ZPController at {where}: no response to {request[0].decode()} in {self._timeout} s"
-                )
-            return response
 
     def close(self) -> None:
         self._connection.close(0)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 from dafka.zper import commands, frames, identity
+from dafka.zper.clients.asking import ask
 from dafka.zper.clients.connection import Connection, Context, Deadline
-from dafka.zper.clients.errors import ConnectionLostError, NoResponseError
+from dafka.zper.clients.errors import ConnectionLostError
 from dafka.zper.commands import EARLIEST, LATEST, RefusedError, Status
 from dafka.zper.frames import Message
 
@@ -158,29 +159,8 @@ class Reader:
     # -- requests ---------------------------------------------------------------------------------
 
     def _ask(self, request: Sequence[bytes]) -> list[bytes]:
-        """The response to a request, which is asked again when the connection ends before."""
         self._end_stream()
-        deadline = Deadline(self._timeout)
-        while True:
-            try:
-                if not self._connection.try_send(request):
-                    raise ConnectionLostError(
-                        "a socket that has no room for a request has none for a response"
-                    )
-                response = self._connection.receive(deadline)
-            except ConnectionLostError:
-                if deadline.passed():
-                    response = None
-                else:
-                    self._connection.reopen(deadline)
-                    continue
-            if response is None:
-                # A response that comes too late must not answer the next request.
-                self._connection.reopen(Deadline(0))
-                where = ", ".join(self._connection.addresses)
-                what = f"no response to {request[0].decode()} in {self._timeout} s"
-                raise NoResponseError(f"ZPReader at {where}, topic {self.topic}: {what}")
-            return response
+        return ask(self._connection, request, self._timeout, "ZPReader", f", topic {self.topic}")
 
     def close(self) -> None:
         self._connection.close(0)
