@@ -154,11 +154,11 @@ class Client:
     def is_connected(self) -> bool:
         return self._open is not None
 
-    def close(self) -> None:
-        """Send what was published, for some seconds at most, and say goodbye."""
-        with contextlib.suppress(Closed):
-            self._hub.run(self._close)
+    def close(self, timeout: float = limits.CLOSE_SECONDS) -> None:
+        """Send what was published, for ``timeout`` seconds at most, and say goodbye."""
         self._inbox._let_go()
+        with contextlib.suppress(Closed):
+            self._hub.run(self._close, timeout)
 
     def __enter__(self) -> Client:
         return self
@@ -262,13 +262,13 @@ class Client:
         self._ready.wait()
         return self._open is not None and self._open.send(octets)
 
-    def _close(self) -> None:
+    def _close(self, timeout: float) -> None:
         if self._is_closed:
             return
         self._is_closed = True
         self._pending.close(Closed("the client was closed"))
         opened = self._open
-        with gevent.Timeout(limits.LINGER_SECONDS, False):
+        with gevent.Timeout(timeout, False):
             if opened is not None:
                 self._published.set()
                 self._sending.join()
@@ -301,7 +301,8 @@ class _Open:
         while True:
             event = self._next()
             if isinstance(event, Opened):
-                self.connection.send(first)
+                if self.connection.is_open:
+                    self.connection.send(first)
                 self.put_output()
             elif isinstance(event, Ended):
                 raise self._lost(event)

@@ -12,10 +12,10 @@ MESSAGE_OCTETS = 1024 * 1024
 FROM_SERVER_OCTETS = 256 * 1024 * 1024
 """Of a message to a client: a value of 16 megabytes between nodes is more in JSON."""
 
-DIRECT_OCTETS = 16 * 1024
+DIRECT_OCTETS = 8 * 1024
 """Larger messages are read beside the hub."""
 
-DIRECT_PIECES = 4000
+DIRECT_PIECES = 2000
 """Values with more pieces of text than these are written beside the hub."""
 
 ESCAPED_AT_ONCE = 64 * 1024
@@ -79,3 +79,6 @@ RECONNECT_MOST_SECONDS = 5.0
 
 FAILURES = 100
 """Errors of its server that a client keeps."""
+
+CLOSE_SECONDS = 10.0
+"""For which a client that is closed sends what was published, if its user says nothing else."""

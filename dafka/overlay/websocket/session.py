@@ -137,6 +137,7 @@ class Session:
             if self._audience is not None:
                 self._audience.close()
             self._shared.budget.charge(self, 0)
+            self._share_turn()
             self._stream.finish()
 
     def _read(self) -> None:
@@ -146,6 +147,7 @@ class Session:
             if not octets:
                 self._handle(connection.receive_eof(), 0)
                 return
+            self._share_turn()
             size = len(octets)
             shared.budget.charge(self, connection.held + size)
             view = memoryview(octets)
@@ -228,11 +230,11 @@ class Session:
         pace = Pace()
         try:
             while not self._ending and self._stream.wait_for_room():
-                self._write_some()
                 if self._shared.carrier.hub.turns.elapsed > limits.TURN_SECONDS:
                     pace.pause()
-        except Empty:
-            pass
+                self._write_some()
+        except (Empty, SlowSubscriber):
+            pass  # one that is too slow was disconnected when its last message came
         except Closed:
             self.end(1001, "", "the endpoint was closed")
         finally:

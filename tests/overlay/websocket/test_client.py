@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from timing import SECONDS, until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import serve
 
@@ -18,7 +19,7 @@ from dafka.overlay.errors import InvalidValue
 from dafka.overlay.values import Count
 from dafka.overlay.websocket import Client, Message, WebSocketError
 
-PATIENCE = 20.0
+PATIENCE = SECONDS
 
 
 @pytest.fixture
@@ -29,13 +30,6 @@ def endpoint():
 
 def url(endpoint):
     return f"ws://{endpoint.websocket_address}"
-
-
-def until(condition):
-    ends = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < ends, "it did not come true"
-        time.sleep(0.005)
 
 
 @contextlib.contextmanager
@@ -226,6 +220,7 @@ def test_a_server_that_does_not_read_slows_publishers_down(monkeypatch):
         with pytest.raises(Overloaded):
             for _ in range(10_000):
                 client.publish("/t", "x" * 100_000, timeout=0.3)
+        client.close(timeout=0.1)
         done.set()
 
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing, contextmanager
 import pytest
 from overlay.websocket.certificates import client_context, server_context
 from overlay.websocket.test_connections import REQUEST, frame
+from timing import SECONDS, until
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Opcode
 from websockets.sync.client import connect
@@ -22,7 +23,7 @@ from dafka.overlay.values import Count
 from dafka.overlay.websocket import Client, limits
 from dafka.overlay.websocket.server_connection import PATH
 
-PATIENCE = 20.0
+PATIENCE = SECONDS
 
 
 @pytest.fixture
@@ -40,17 +41,10 @@ def metrics(endpoint):
     return get_hub().run(server.metrics)
 
 
-def until(condition):
-    ends = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < ends, "it did not come true"
-        time.sleep(0.005)
-
-
 @contextmanager
-def subscribed(endpoint, *prefixes):
+def subscribed(endpoint, *prefixes, max_size=None):
     """A foreign client."""
-    with connect(url(endpoint), compression=None) as client:
+    with connect(url(endpoint), compression=None, max_size=max_size) as client:
         client.send(json.dumps(prefixes))
         ack = json.loads(client.recv(PATIENCE))
         assert ack.keys() == {"type", "endpoint", "version"}
