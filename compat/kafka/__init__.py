@@ -11,8 +11,8 @@ configuration keys, return types, exceptions and blocking behaviour; underneath 
 ``bootstrap_servers`` is a broker of this process (``dafka.Broker().bootstrap_servers``), which is called
 directly, or any other address, which is connected to. With ``DAFKA_EMBEDDED=DIR`` in the environment every
 address means one broker of this process with its data in DIR. Configuration of a network connection's details
-(sockets, proxies, reconnecting) is accepted and has no effect; ``security_protocol`` other than PLAINTEXT is
-refused for an address outside of this process.
+(sockets, proxies, reconnecting) is accepted and has no effect; ``security_protocol`` and ``ssl_...`` count
+for addresses outside of this process.
 """
 
 from __future__ import annotations

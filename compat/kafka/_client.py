@@ -17,13 +17,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from kafka.errors import IllegalStateError, KafkaConnectionError, KafkaTimeoutError
+from kafka.errors import (
+    IllegalStateError,
+    KafkaConfigurationError,
+    KafkaConnectionError,
+    KafkaTimeoutError,
+)
 
 import dafka.broker
 from dafka.broker.connecting import EMBEDDED, Connection, successor
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.hub.hub import HubStoppedError
 from dafka.log import LogError
+from dafka.security import ClientTls, TlsError
 
 # The version of Kafka whose behaviour the broker has; kafka-python keeps it in ``config["api_version"]``.
 API_VERSION = (4, 0)
@@ -41,7 +47,7 @@ class Client:
         Raises:
             KafkaTimeoutError: no such broker within ``bootstrap_timeout_ms``.
             KafkaConfigurationError: no such broker in this process, and a ``security_protocol`` other than
-                PLAINTEXT, which is all there is for other processes.
+                PLAINTEXT and SSL; or certificates and keys (``ssl_...``) that cannot be used.
             KafkaConnectionError: the folder of ``DAFKA_EMBEDDED`` cannot be opened, as when in use.
         """
         timeout_ms = config["bootstrap_timeout_ms"]
@@ -51,8 +57,11 @@ class Client:
                 None if timeout_ms is None else timeout_ms / 1000,
                 request_timeout=config["request_timeout_ms"] / 1000,
                 security_protocol=config["security_protocol"],
+                tls=_tls(config) if config["security_protocol"] == "SSL" else None,
                 wait=eager,
             )
+        except TlsError as error:
+            raise KafkaConfigurationError(f"ssl_{error}") from error
         except (KafkaTimeoutError, ValueError, TypeError):
             raise
         except (KafkaConnectionError, TimeoutError, OSError) as error:
@@ -124,6 +133,20 @@ class Client:
         except Exception as error:
             return error
         return IllegalStateError(message)
+
+
+def _tls(config: dict[str, Any]) -> ClientTls:
+    """The ``ssl_...`` options, with kafka-python's meanings."""
+    return ClientTls(
+        cafile=config["ssl_cafile"],
+        certfile=config["ssl_certfile"],
+        keyfile=config["ssl_keyfile"],
+        password=config["ssl_password"],
+        crlfile=config["ssl_crlfile"],
+        check_hostname=config["ssl_check_hostname"],
+        ciphers=config["ssl_ciphers"],
+        given=config["ssl_context"],
+    )
 
 
 def _release(connection: Connection, pid: int) -> None:

@@ -25,15 +25,18 @@ from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
 from dafka.broker.limits import OFFSETS_RETENTION
-from dafka.broker.listening import LOOPBACK, Listen, client_host
+from dafka.broker.listening import LOOPBACK, PLAINTEXT, Listen, client_host
 from dafka.broker.options import BrokerOptions
-from dafka.broker.server.listener import Listener
+from dafka.broker.server.context import Told
+from dafka.broker.server.listener import Door, Listener
 from dafka.commit.retention import CHECK_INTERVAL
 from dafka.hub.dropped import when_dropped
 from dafka.hub.hub import Hub, get_hub
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.mesh.options import EndpointOptions
+from dafka.security.renewing import Renewed
+from dafka.security.tls import ServerTls
 from dafka.sockets.listening import bind as bind_listener
 from dafka.sockets.listening import close as close_listener
 
@@ -66,8 +69,10 @@ class Broker:
     ``"raise"`` answers with an error (CorruptRecordError), ``"skip"`` logs the place and goes on behind it.
 
     ``listen``: ``"HOST:PORT"`` (PORT 0: any) where Kafka's clients of other processes connect; None is no
-    listener. ``advertised``: ``"HOST"`` or ``"HOST:PORT"``, the address that clients are told, needed for a
-    HOST that is every interface (``0.0.0.0``).
+    listener. Several have a protocol each: ``"PLAINTEXT://127.0.0.1:9092,SSL://0.0.0.0:9093"``; ``tls`` is
+    the certificate of those with TLS (:class:`dafka.security.ServerTls`). ``advertised``: ``"HOST"``,
+    ``"HOST:PORT"`` or ``"SSL://HOST:PORT,..."``, the addresses that clients are told, needed for a HOST that
+    is every interface (``0.0.0.0``).
 
     ``zper``: :class:`dafka.zper.ZperOptions`, with which ZeroMQ programs write and read as well; :attr:`zper`
     then tells the addresses. None: none of that.
@@ -95,6 +100,7 @@ class Broker:
         on_damage: OnDamage = "raise",
         listen: str | None = None,
         advertised: str | None = None,
+        tls: ServerTls | None = None,
         zper: FrontEndOptions | None = None,
     ) -> None:
         self._options = BrokerOptions(
@@ -109,13 +115,14 @@ class Broker:
             on_damage=on_damage,
             listen=listen,
             advertised=advertised,
+            tls=tls,
             zper=zper,
         )
         self._path = None if path is None else os.path.abspath(os.fspath(path))
         self._hub = get_hub()
         self._running: _Running | None = None
         self._not_dropped: Callable[[], object] = lambda: None
-        self._last_port = 0
+        self._last_ports: list[int] = []
         self._last_addresses: Mapping[str, str] = {}
 
     def start(self: _Self) -> _Self:
@@ -142,6 +149,11 @@ class Broker:
         """``host:port``, the ``bootstrap_servers`` of clients: those of this process, and with
         ``listen`` all others."""
         return self._state().address
+
+    @property
+    def listeners(self) -> dict[str, str]:
+        """``host:port`` of each listener, as clients are told, by its protocol."""
+        return {door.told.protocol: _address(door.told.host, door.told.port) for door in self._state().doors}
 
     @property
     def path(self) -> str:
@@ -219,13 +231,13 @@ class Broker:
                 state.stop()
                 raise
             self._running = state
-            self._last_port = state.bound_port
+            self._last_ports = state.bound_ports
             self._last_addresses = {} if state.zper is None else dict(state.zper.addresses)
             running.add(self, state.core, state.path, state.stop)
             self._not_dropped = when_dropped(self, self._hub, state.name, "stop()", state.stop)
 
     def _open(self) -> _Running:
-        state = _Running(self._last_port, self._options)
+        state = _Running(self._last_ports, self._options)
         try:
             state.path = self._path or state.make_folder()
             state.core = EmbeddedBroker(
@@ -249,8 +261,7 @@ class _Running:
 
     core: EmbeddedBroker
 
-    def __init__(self, wanted_port: int, options: BrokerOptions) -> None:
-        listen = options.listener
+    def __init__(self, wanted_ports: list[int], options: BrokerOptions) -> None:
         self.path = ""
         self.stopped = False
         self._given_tower = options.tower
@@ -258,16 +269,43 @@ class _Running:
         self._folder: str | None = None
         self.listener: Listener | None = None
         self.zper: FrontEnd | None = None
-        self._listens = listen is not None
-        self._port: Any = _bind(wanted_port) if listen is None else _bind_listener(listen, wanted_port)
-        bound_host, self.bound_port = self._port.getsockname()[:2]
-        self.host: str = bound_host if listen is None else client_host(listen, bound_host)
-        self.port: int = (listen.advertised_port if listen else 0) or self.bound_port
-        self.address = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        self.doors: list[Door] = []
+        self._port: socket | None = None  # without a listener
+        try:
+            self._bind(wanted_ports, options)
+        except BaseException:
+            self._close_ports()
+            raise
+        bound = self.doors[0].told if self._port is None else Told(PLAINTEXT, *self._port.getsockname()[:2])
+        self.host, self.port = bound.host, bound.port
+        self.address = _address(self.host, self.port)
 
     @property
     def name(self) -> str:
         return f"<Broker {self.address} on {self.path!r}>"
+
+    @property
+    def bound_ports(self) -> list[int]:
+        """The ports, as the system has them."""
+        bound = [door.socket for door in self.doors] if self._port is None else [self._port]
+        return [one.getsockname()[1] for one in bound]
+
+    def _bind(self, wanted_ports: list[int], options: BrokerOptions) -> None:
+        if not options.listeners:
+            self._port = _bind(wanted_ports[0] if wanted_ports else 0)
+            return
+        tls = None if options.tls is None else Renewed(options.tls)
+        for position, listen in enumerate(options.listeners):
+            socket = _bind_listener(listen, wanted_ports[position] if wanted_ports else 0)
+            host, port = socket.getsockname()[:2]
+            told = Told(listen.protocol, client_host(listen, host), listen.advertised_port or port)
+            self.doors.append(Door(socket, told, tls if listen.is_secure else None))
+
+    def _close_ports(self) -> None:
+        for door in self.doors:
+            close_listener(door.socket)
+        if self._port is not None:
+            self._port.close()
 
     def make_folder(self) -> str:
         """A temporary folder, which :meth:`release` removes."""
@@ -287,8 +325,8 @@ class _Running:
 
     def start_listening(self, hub: Hub, zper: FrontEndOptions | None, before: Mapping[str, str]) -> None:
         """Let the clients of Kafka's and ZPER's protocols in, as far as there are addresses for them."""
-        if self._listens:
-            self.listener = Listener(hub, self.core, self._port)
+        if self.doors:
+            self.listener = Listener(hub, self.core, self.doors)
         if zper is not None:
             self.zper = zper.open(hub, self.core, before)
 
@@ -311,12 +349,13 @@ class _Running:
         """Release everything; the core is closed, or was never made."""
         if self.tower is not None:
             self.tower.close()
-        if self._listens:
-            close_listener(self._port)
-        else:
-            self._port.close()
+        self._close_ports()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _bind(wanted_port: int) -> socket:

@@ -20,9 +20,11 @@ from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaTim
 from dafka.broker import running
 from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.listening import PROTOCOLS, SSL
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT, UNUSED_SECONDS
 from dafka.broker.running import Running
 from dafka.hub.hub import Hub, get_hub
+from dafka.security.tls import ClientTls
 
 if TYPE_CHECKING:
     from dafka.broker.remote.remote import Remote
@@ -60,7 +62,7 @@ class _Shared:
         self.users = 0
 
 
-_Key = tuple[tuple[tuple[str, int], ...], float]
+_Key = tuple[tuple[tuple[str, int], ...], float, ClientTls | None]
 
 _embedded: dict[str, object] = {}  # those of DAFKA_EMBEDDED, which have no other owner
 _remotes: dict[_Key, _Shared] = {}
@@ -75,6 +77,7 @@ def connect(
     *,
     request_timeout: float = REQUEST_TIMEOUT,
     security_protocol: str = "PLAINTEXT",
+    tls: ClientTls | None = None,
     wait: bool = True,
 ) -> Connection:
     """Find the broker that ``bootstrap_servers`` names: ``host:port``, several with commas, or a list.
@@ -87,11 +90,13 @@ def connect(
     interpreter exits. Without ``wait`` a broker of another process is not looked for before it is
     called.
 
-    ``request_timeout`` (seconds) and ``security_protocol`` are for TCP; nothing but PLAINTEXT is built.
+    ``request_timeout`` (seconds), ``security_protocol`` (PLAINTEXT or SSL) and ``tls`` (whom to trust, for
+    SSL; None: whom the system trusts) are for TCP.
 
     Raises ValueError for a port that is not a number, ``kafka.errors.KafkaTimeoutError`` (its cause is what
     came of TCP, where that was tried), ``kafka.errors.KafkaConfigurationError`` for another security
-    protocol, and what :meth:`dafka.Broker.start` raises.
+    protocol, :class:`dafka.security.TlsError` for files of ``tls`` that cannot be used, and
+    what :meth:`dafka.Broker.start` raises.
     """
     # Brings kafka-python's networking along, which a broker by itself has no use for.
     from kafka.cluster import collect_hosts
@@ -100,7 +105,7 @@ def connect(
     addresses = [(host, port) for host, port, _ in collect_hosts(servers, randomize=False)]
     folder = os.environ.get(EMBEDDED)
     hub = get_hub()
-    search = _Search(hub, addresses, timeout, request_timeout, security_protocol)
+    search = _Search(hub, addresses, timeout, request_timeout, security_protocol, tls or ClientTls())
     broker = hub.run(search.run, folder, wait)
     if broker is None:
         elsewhere = "" if search.failure is None else f", and over TCP: {search.failure.args[0]}"
@@ -131,12 +136,14 @@ class _Search:
         timeout: float | None,
         request_timeout: float,
         security_protocol: str,
+        tls: ClientTls,
     ) -> None:
         self._hub = hub
         self._addresses = addresses
         self._timeout = timeout
         self._request_timeout = request_timeout
         self._security_protocol = security_protocol
+        self._tls = tls if security_protocol == SSL else None
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self.failure: KafkaConnectionError | TimeoutError | None = None
         self.owner: object | None = None  # of the broker that was found
@@ -183,12 +190,12 @@ class _Search:
 
     def _share(self) -> _Shared:
         """The connections that all clients of these addresses share, until each has released them."""
-        if self._security_protocol != "PLAINTEXT":
+        if self._security_protocol not in PROTOCOLS:
             raise KafkaConfigurationError(
                 f"security_protocol={self._security_protocol!r}: no broker of this process has the address "
-                f"{self._addresses}, and others are reached by PLAINTEXT only"
+                f"{self._addresses}, and others are reached by {' and '.join(PROTOCOLS)} only"
             )
-        key = tuple(self._addresses), self._request_timeout
+        key = tuple(self._addresses), self._request_timeout, self._tls
         shared = _remotes.get(key)
         if shared is None:
             shared = _remotes[key] = _Shared(self._new_remote())
@@ -219,7 +226,12 @@ class _Search:
         connect_timeout = CONNECT_TIMEOUT
         if self._timeout is not None:  # one address that does not answer leaves time for the others
             connect_timeout = min(connect_timeout, max(self._timeout / (len(self._addresses) + 1), 0.1))
-        return Remote(self._hub, self._addresses, self._request_timeout, connect_timeout)
+        context = None
+        if self._tls is not None:
+            from dafka.security.contexts import of_client  # brings ssl along
+
+            context = of_client(self._tls)
+        return Remote(self._hub, self._addresses, self._request_timeout, connect_timeout, context)
 
 
 def _release(remote: BrokerInterface) -> None:

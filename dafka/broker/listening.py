@@ -1,4 +1,4 @@
-"""The options ``listen`` and ``advertised``: the broker's address, and the one that clients are told."""
+"""The options ``listen`` and ``advertised``: the broker's addresses, and those that clients are told."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import ipaddress
 from typing import NamedTuple
 
 LOOPBACK = "127.0.0.1"
+PLAINTEXT, SSL = "PLAINTEXT", "SSL"
+PROTOCOLS = (PLAINTEXT, SSL)
+"""Kafka's names of what is spoken at a port."""
 
 
 class Listen(NamedTuple):
@@ -15,12 +18,62 @@ class Listen(NamedTuple):
     port: int
     advertised_host: str = ""
     advertised_port: int = 0
+    protocol: str = PLAINTEXT
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether there is TLS on it."""
+        return self.protocol != PLAINTEXT
+
+
+def parse_listeners(listen: str, advertised: str | None) -> tuple[Listen, ...]:
+    """One listener (``HOST:PORT``), or several with a protocol each: ``PLAINTEXT://HOST:PORT,SSL://HOST:PORT``.
+
+    ``advertised`` has the same form, or is the host of all. Raises ValueError.
+    """
+    listeners = dict(_by_protocol("listen", listen))
+    if advertised is None or "://" not in advertised:
+        if advertised is not None and len(listeners) > 1 and _address("advertised", advertised, False)[1]:
+            raise ValueError(
+                f"advertised={advertised!r} has one port for {len(listeners)} listeners: "
+                "give PROTOCOL://HOST:PORT for each"
+            )
+        told: dict[str, str | None] = dict.fromkeys(listeners, advertised)
+    else:
+        told = dict(_by_protocol("advertised", advertised))
+        for protocol in told:
+            if protocol not in listeners:
+                raise ValueError(f"advertised={advertised!r}: there is no {protocol} listener in {listen!r}")
+    return tuple(
+        parse_listen(address, told.get(protocol))._replace(protocol=protocol)
+        for protocol, address in listeners.items()
+    )
+
+
+def _by_protocol(option: str, text: object) -> list[tuple[str, str]]:
+    parts = text.split(",") if isinstance(text, str) and "://" in text else [text]
+    found: list[tuple[str, str]] = []
+    for part in parts:
+        if not isinstance(part, str) or "://" not in part:
+            if len(parts) > 1:
+                raise ValueError(
+                    f"{option}={text!r}: each of several has a protocol, as PLAINTEXT://HOST:PORT"
+                )
+            found.append((PLAINTEXT, part))  # type: ignore[arg-type]  # is refused as an address
+            continue
+        protocol, _, address = part.strip().partition("://")
+        if protocol.upper() not in PROTOCOLS:
+            raise ValueError(f"{option}={text!r}: {protocol!r} is none of {', '.join(PROTOCOLS)}")
+        if any(protocol.upper() == other for other, _ in found):
+            raise ValueError(f"{option}={text!r} has {protocol.upper()} more than once")
+        found.append((protocol.upper(), address))
+    return found
 
 
 def parse_listen(listen: str, advertised: str | None) -> Listen:
     """The options as users write them. Raises ValueError."""
-    host, port = _address("listen", listen, port_needed=True)
-    known, known_port = _address("advertised", advertised, port_needed=False) if advertised else ("", 0)
+    host, port = _address("listen", listen, True)
+    known, known_port = _address("advertised", advertised, False) if advertised else ("", 0)
     if not known and _is_wildcard(host):
         raise ValueError(
             f"listen={listen!r} is every interface, which is no address to connect to: say with "
@@ -40,7 +93,7 @@ def client_host(listen: Listen, bound_host: str) -> str:
     return listen.host
 
 
-def _address(option: str, text: str, *, port_needed: bool) -> tuple[str, int]:
+def _address(option: str, text: str, port_needed: bool) -> tuple[str, int]:
     host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if not colon and not port_needed:
         host, port = text, "0"

@@ -9,10 +9,11 @@ from typing import get_args
 
 from dafka.broker.interface.front_end import FrontEndOptions
 from dafka.broker.limits import OFFSETS_RETENTION, PARTITIONS_PER_TOPIC
-from dafka.broker.listening import Listen, parse_listen
+from dafka.broker.listening import Listen, parse_listeners
 from dafka.commit.retention import CHECK_INTERVAL, Retention, check_choice, check_interval, check_retention
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
+from dafka.security.tls import ServerTls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,7 @@ class BrokerOptions:
     on_damage: OnDamage = "raise"
     listen: str | None = None
     advertised: str | None = None
+    tls: ServerTls | None = None
     zper: FrontEndOptions | None = None
 
     def __post_init__(self) -> None:
@@ -50,7 +52,13 @@ class BrokerOptions:
             tower_addresses(self.tower)
         if self.advertised is not None and self.listen is None:
             raise ValueError(f"advertised={self.advertised!r} says how to reach a listener: give listen, too")
-        _ = self.listener
+        if self.tls is not None and not isinstance(self.tls, ServerTls):
+            raise ValueError(f"tls is dafka.security.ServerTls(...) or None, not {self.tls!r}")
+        secure = [one.protocol for one in self.listeners if one.is_secure]
+        if secure and self.tls is None:
+            raise ValueError(f"listen={self.listen!r}: {secure[0]} needs tls=ServerTls(certfile=...)")
+        if self.tls is not None and not secure:
+            raise ValueError("tls is given, and no listener has it: listen='SSL://HOST:PORT'")
         if self.zper is not None and not isinstance(self.zper, FrontEndOptions):
             raise ValueError(f"zper is dafka.zper.ZperOptions(...) or None, not {self.zper!r}")
 
@@ -66,9 +74,9 @@ class BrokerOptions:
         return math.inf if seconds is None or seconds == -1 else seconds
 
     @cached_property
-    def listener(self) -> Listen | None:
-        """``listen`` and ``advertised``; None without a listener."""
-        return None if self.listen is None else parse_listen(self.listen, self.advertised)
+    def listeners(self) -> tuple[Listen, ...]:
+        """``listen`` and ``advertised``; empty without a listener."""
+        return () if self.listen is None else parse_listeners(self.listen, self.advertised)
 
     def kafka_configs(self) -> dict[str, str]:
         """The options that Kafka has as well, by its names for them."""

@@ -12,6 +12,7 @@ deferred_packages.defer()
 
 from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find them deferred)
 from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
+from dafka.broker.listening import PLAINTEXT  # noqa: E402
 from dafka.cli.metrics import Metrics, metrics_options  # noqa: E402
 from dafka.cli.options import (  # noqa: E402
     check_folder,
@@ -22,6 +23,8 @@ from dafka.cli.options import (  # noqa: E402
     towers,
     wait_for_signal,
 )
+from dafka.cli.tls import tls_options  # noqa: E402
+from dafka.security.tls import ServerTls  # noqa: E402
 
 
 @click.command()
@@ -30,13 +33,14 @@ from dafka.cli.options import (  # noqa: E402
     default="127.0.0.1:9092",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where Kafka's clients connect; PORT 0 is any.",
+    help="Where Kafka's clients connect; PORT 0 is any. Several: PLAINTEXT://HOST:PORT,SSL://HOST:PORT.",
 )
 @click.option(
     "--advertised",
     metavar="HOST[:PORT]",
     help="What clients are told, needed for a HOST that is every interface.  [default: --listen]",
 )
+@tls_options
 @click.option(
     "--data",
     default="brokerdb",
@@ -78,13 +82,21 @@ def broker(
     sub: str | None,
     pub: str | None,
     metrics: Metrics,
+    tls: ServerTls | None,
     **options: Any,
 ) -> None:
     """Run a broker that Kafka's clients connect to."""
     if (sub is None) != (pub is None):
         raise click.UsageError("--sub and --pub are the two addresses of a tower: give both or none")
     tower = None if sub is None or pub is None else towers(sub, pub)
-    with ended_by_signal(), Broker(data, listen=listen, tower=tower, **options) as running:
-        click.echo(f"broker: {running.bootstrap_servers} in {data}", err=True)
+    with ended_by_signal(), Broker(data, listen=listen, tower=tower, tls=tls, **options) as running:
+        click.echo(f"broker: {_addresses(running)} in {data}", err=True)
         with metrics.of("broker", running.metrics):
             wait_for_signal()
+
+
+def _addresses(running: Broker) -> str:
+    listeners = running.listeners
+    if list(listeners) == [PLAINTEXT]:
+        return running.bootstrap_servers
+    return ",".join(f"{protocol}://{address}" for protocol, address in listeners.items())

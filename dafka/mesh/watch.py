@@ -34,9 +34,7 @@ class Watch:
         """Time has passed."""
         if self._role.refused and not self._full:
             self._full = True
-            log.warning(
-                "%s: its table of partitions is full; further partitions are not followed", self._who
-            )
+            log.warning("%s: its table of partitions is full; further partitions are not followed", self._who)
         unanswered = self._role.unanswered
         if not unanswered:
             self._since, self._told = None, 0

@@ -11,3 +11,7 @@ class EndpointError(DafkaError, ValueError):
 
 class DisconnectedError(DafkaError, ConnectionError):
     """The peer has disconnected, or its connection was closed: nothing can be sent to it any more."""
+
+
+class HandshakeError(DafkaError, ConnectionError):
+    """TLS could not be agreed on with the other side."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dafka.broker.listening import Listen, client_host, parse_listen
+from dafka.broker.listening import Listen, client_host, parse_listen, parse_listeners
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,42 @@ def test_every_interface_cannot_be_advertised():
 )
 def test_clients_are_told_the_advertised_host_or_a_name_or_the_bound_address(listen, expected):
     assert client_host(listen, "127.0.0.1") == expected
+
+
+@pytest.mark.parametrize(
+    ("listen", "advertised", "expected"),
+    [
+        ("127.0.0.1:1", None, [Listen("127.0.0.1", 1)]),
+        ("ssl://127.0.0.1:1", None, [Listen("127.0.0.1", 1, protocol="SSL")]),
+        (
+            "PLAINTEXT://127.0.0.1:1, SSL://0.0.0.0:2",
+            "SSL://kafka.example:3",
+            [Listen("127.0.0.1", 1), Listen("0.0.0.0", 2, "kafka.example", 3, "SSL")],
+        ),
+        (
+            "PLAINTEXT://*:1,SSL://*:2",
+            "kafka.example",
+            [Listen("*", 1, "kafka.example"), Listen("*", 2, "kafka.example", 0, "SSL")],
+        ),
+    ],
+)
+def test_several_listeners_have_a_protocol_each(listen, advertised, expected):
+    assert parse_listeners(listen, advertised) == tuple(expected)
+
+
+@pytest.mark.parametrize(
+    ("listen", "advertised", "message"),
+    [
+        ("SASL://127.0.0.1:1", None, "'SASL' is none of PLAINTEXT, SSL"),
+        ("SSL://127.0.0.1:1,SSL://127.0.0.1:2", None, "has SSL more than once"),
+        ("127.0.0.1:1,127.0.0.1:2", None, "'HOST:PORT'"),
+        ("SSL://127.0.0.1:1,127.0.0.1:2", None, "each of several has a protocol"),
+        ("127.0.0.1:1", "SSL://host:1", "there is no SSL listener"),
+        ("PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:2", "host:9", "one port for 2 listeners"),
+        ("PLAINTEXT://*:1,SSL://*:2", "SSL://host:9", "is every interface"),
+        (None, None, "'HOST:PORT'"),
+    ],
+)
+def test_listeners_that_cannot_be_are_refused_by_name(listen, advertised, message):
+    with pytest.raises(ValueError, match=message):
+        parse_listeners(listen, advertised)

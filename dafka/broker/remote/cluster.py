@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from ssl import SSLContext
 from typing import Any, NamedTuple
 
 from kafka.errors import (
@@ -55,13 +56,18 @@ class Cluster:
     """A cluster that is reached by way of ``addresses``, pairs of host and port. Hub side."""
 
     def __init__(
-        self, addresses: Sequence[tuple[str, int]], request_timeout: float, connect_timeout: float
+        self,
+        addresses: Sequence[tuple[str, int]],
+        request_timeout: float,
+        connect_timeout: float,
+        tls: SSLContext | None = None,
     ) -> None:
         self.request_timeout = request_timeout
         self._connect_timeout = connect_timeout
+        self._tls = tls
         self.controller_id = -1
         self._bootstrap = [
-            Node(-1 - index, host, port, connect_timeout) for index, (host, port) in enumerate(addresses)
+            Node(-1 - index, host, port, connect_timeout, tls) for index, (host, port) in enumerate(addresses)
         ]
         self._nodes: dict[int, Node] = {}
         self._leaders: dict[str, _Leaders] = {}
@@ -155,7 +161,7 @@ class Cluster:
                 continue
             if known is not None:
                 known.close()
-            node = Node(broker.node_id, broker.host, broker.port, self._connect_timeout)
+            node = Node(broker.node_id, broker.host, broker.port, self._connect_timeout, self._tls)
             self._nodes[broker.node_id] = node
         for gone in self._nodes.keys() - {broker.node_id for broker in response.brokers}:
             if response.brokers:

@@ -12,6 +12,7 @@ import struct
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from ssl import SSLContext
 from typing import Any
 
 import gevent
@@ -31,6 +32,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from dafka.broker.codec.responses import read_response
 from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES, in_words
+from dafka.sockets.errors import HandshakeError
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +49,11 @@ _API_VERSIONS_VERSION = 3
 class Connection:
     """A connection that is open from construction on until it fails or is closed. Hub side.
 
-    Raises KafkaConnectionError, within ``timeout`` seconds, if no Kafka broker answers at the address.
+    ``context``: with TLS. Raises KafkaConnectionError, within ``timeout`` seconds, if no Kafka broker answers
+    at the address.
     """
 
-    def __init__(self, host: str, port: int, timeout: float) -> None:
+    def __init__(self, host: str, port: int, timeout: float, context: SSLContext | None = None) -> None:
         self.host = host
         self.port = port
         self.versions: dict[int, tuple[int, int]] = {}
@@ -62,6 +65,12 @@ class Connection:
         try:
             with gevent.Timeout(timeout, TimeoutError("timed out")):
                 self._socket = _open(host, port)
+                if context is not None:
+                    from dafka.sockets import tls
+
+                    self._socket = tls.connect(self._socket, context, host, timeout)
+        except HandshakeError as error:
+            raise KafkaConnectionError(f"{self.name}: TLS: {error}") from error
         except OSError as error:
             raise KafkaConnectionError(f"{self.name}: {error.strerror or error}") from error
         self._reader = gevent.spawn(self._read)

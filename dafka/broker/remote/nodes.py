@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ssl import SSLContext
 
 import gevent
 from gevent.lock import BoundedSemaphore, RLock
@@ -37,11 +38,14 @@ SHARED, PRODUCE = "shared", "produce"
 class Node:
     """A broker. Hub side; every method may wait as a green thread and raises KafkaConnectionError."""
 
-    def __init__(self, node_id: int, host: str, port: int, connect_timeout: float) -> None:
+    def __init__(
+        self, node_id: int, host: str, port: int, connect_timeout: float, tls: SSLContext | None = None
+    ) -> None:
         self.node_id = node_id
         self.host = host
         self.port = port
         self._connect_timeout = connect_timeout
+        self._tls = tls
         self._lasting: dict[str, Connection] = {}
         self._opening = {SHARED: RLock(), PRODUCE: RLock()}
         self._not_opened: dict[str, KafkaConnectionError] = {}  # the error of the last attempt, if it failed
@@ -116,7 +120,7 @@ class Node:
         if pause > 0:
             gevent.sleep(pause)
         try:
-            connection = Connection(self.host, self.port, self._connect_timeout)
+            connection = Connection(self.host, self.port, self._connect_timeout, self._tls)
         except KafkaConnectionError as error:
             self._unreachable.again("broker %s cannot be reached: %s", self, error)
             backoff = min(RECONNECT_BACKOFF * 2**self._failures, RECONNECT_BACKOFF_MAX)

@@ -15,6 +15,7 @@ being stored twice. Batches that were refused because another broker leads by no
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ssl import SSLContext
 from typing import Any
 
 from dafka.broker.interface.broker import BrokerInterface
@@ -59,6 +60,7 @@ class Remote(BrokerInterface):
 
     Nothing is opened before the first call, and calls after :meth:`close` open connections again.
     ``request_timeout``: seconds that an answer may take; ``connect_timeout``: a new connection.
+    ``tls``: for brokers that are reached by TLS.
     """
 
     is_remote = True
@@ -70,10 +72,11 @@ class Remote(BrokerInterface):
         addresses: Sequence[tuple[str, int]],
         request_timeout: float = REQUEST_TIMEOUT,
         connect_timeout: float = CONNECT_TIMEOUT,
+        tls: SSLContext | None = None,
     ) -> None:
         self.hub = hub
         self._addresses = tuple(addresses)
-        self.cluster = Cluster(self._addresses, request_timeout, min(connect_timeout, request_timeout))
+        self.cluster = Cluster(self._addresses, request_timeout, min(connect_timeout, request_timeout), tls)
         self._topics = RemoteTopics(self.cluster)
         self._records = RemoteRecords(self.cluster)
         self._groups = RemoteGroups(self.cluster)

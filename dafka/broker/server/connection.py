@@ -18,10 +18,12 @@ from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.server import limits
 from dafka.broker.server.budget import Budget
-from dafka.broker.server.context import Peer
+from dafka.broker.server.context import Peer, Told
 from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce
 from dafka.broker.server.wrong_protocol import wrong_protocol
+from dafka.security.renewing import Renewed
+from dafka.sockets.errors import HandshakeError
 from dafka.sockets.reasons import Reasons
 
 RECEIVE_BYTES = 64 * 1024  # read at a time; a longer request gets a buffer of its own
@@ -56,13 +58,16 @@ class Shared:
 class Connection:
     """A client. :meth:`run` is its green thread and returns when the connection is closed."""
 
-    def __init__(self, shared: Shared, socket: Any, address: Any) -> None:
+    def __init__(
+        self, shared: Shared, socket: Any, address: Any, told: Told | None = None, tls: Renewed | None = None
+    ) -> None:
         self._shared = shared
         self._broker = shared.broker
         self._budget = shared.budget
         self._sessions = shared.sessions
         self.socket = socket
-        self._peer = Peer(address[0])
+        self._peer = Peer(address[0], told)
+        self._tls = tls
         self.name = f"{address[0]}:{address[1]}"
         self._slots: deque[_Slot] = deque()
         self._waiting_bytes = 0
@@ -77,7 +82,13 @@ class Connection:
     def run(self) -> None:
         """Read and answer requests until the connection is closed."""
         try:
+            if self._tls is not None:
+                from dafka.sockets import tls  # most brokers have no use for it
+
+                self.socket = tls.accept(self.socket, self._tls.context, limits.HANDSHAKE_SECONDS)
             self._read()
+        except HandshakeError as error:
+            self.refuse("tls", f"TLS: {error}")
         except BadRequestError as error:
             self.refuse(error.cause, str(error))
         except (OSError, BrokerStoppedError):
@@ -269,6 +280,8 @@ class Connection:
         """Whether a Fetch is in progress whose client has disconnected; other requests end by themselves."""
         if not self._fetching or self._closed:
             return False
+        if self._tls is not None:
+            return bool(self.socket.has_hung_up())
         try:
             return not self.socket._sock.recv(1, MSG_PEEK | MSG_DONTWAIT)
         except BlockingIOError:

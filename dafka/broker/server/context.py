@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from dafka.broker.interface.topics import Metadata
+from dafka.broker.listening import PLAINTEXT
+
+
+class Told(NamedTuple):
+    """What clients of a listener are told: its protocol, and where they find the broker."""
+
+    protocol: str
+    host: str
+    port: int
 
 
 class Peer:
     """The client of a connection.
 
     ``is_kafka_python``: whether it has identified itself as kafka-python with ApiVersions (KIP-511).
+    ``told``: what it is told about the listener that it has connected to.
     """
 
-    __slots__ = ("host", "is_kafka_python")
+    __slots__ = ("host", "is_kafka_python", "told")
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, told: Told | None = None) -> None:
         self.host = host
+        self.told = told
         self.is_kafka_python = False
 
 
 class Context(NamedTuple):
-    """The client id of the request's header, the client's host as Kafka writes it ("/127.0.0.1"), and whether
-    it is kafka-python."""
+    """The client id of the request's header, the client's host as Kafka writes it ("/127.0.0.1"), whether
+    it is kafka-python, and what it is told about its listener (None: what the broker says)."""
 
     client_id: str = ""
     client_host: str = ""
     is_kafka_python: bool = False
+    told: Told | None = None
+
+    @property
+    def protocol(self) -> str:
+        """What is spoken at the client's listener."""
+        return PLAINTEXT if self.told is None else self.told.protocol
+
+    def brokers(self, found: Metadata) -> Sequence[tuple[int, str, int]]:
+        """The brokers, at the address of the client's own listener."""
+        if self.told is None:
+            return found.brokers
+        return [(number, self.told.host, self.told.port) for number, _, _ in found.brokers]
 
 
 IN_PROCESS = Context(client_host="/127.0.0.1")

@@ -32,6 +32,9 @@ CONNECTIONS = 10_000
 IDLE_SECONDS = 600.0
 """connections.max.idle.ms: a connection without requests for this long is closed."""
 
+HANDSHAKE_SECONDS = 10.0
+"""A client must finish the TLS handshake within this time."""
+
 REQUEST_SECONDS = 60.0
 """A request must arrive completely within this time of its first octet."""
 

@@ -1,32 +1,43 @@
-"""The listener: a TCP port of the hub that Kafka's clients connect to."""
+"""The listener: the TCP ports of the hub that Kafka's clients connect to."""
 
 from __future__ import annotations
 
 import socket as sockets
-from typing import Any
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple
 
 import gevent
 
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.server import limits
 from dafka.broker.server.connection import Connection, Shared
+from dafka.broker.server.context import Told
 from dafka.hub.hub import Hub
+from dafka.security.renewing import Renewed
 from dafka.sockets import listening
 from dafka.sockets.listening import Port
 
 
-class Listener:
-    """Answers Kafka's clients on ``socket``, a bound socket from :func:`dafka.sockets.listening.bind`. Hub
-    side."""
+class Door(NamedTuple):
+    """A bound socket from :func:`dafka.sockets.listening.bind`, what its clients are told, and its TLS."""
 
-    def __init__(self, hub: Hub, broker: BrokerInterface, socket: Any) -> None:
+    socket: Any
+    told: Told
+    tls: Renewed | None = None
+
+
+class Listener:
+    """Answers Kafka's clients at ``doors``. They share its limits. Hub side."""
+
+    def __init__(self, hub: Hub, broker: BrokerInterface, doors: Iterable[Door]) -> None:
         self._shared = Shared(broker, self._forget)
         self.discarded = self._shared.reasons.counted
         self._hub = hub
         self._connections: dict[Connection, gevent.Greenlet | None] = {}
         self._closed = False
         self._accepted = 0
-        self._port = Port(hub, socket, self._accept)
+        self._ports = [Port(hub, door.socket, partial(self._accept, door)) for door in doors]
         self._checking = hub.keep(self._end_abandoned)
 
     def metrics(self) -> dict[str, int]:
@@ -47,7 +58,8 @@ class Listener:
         if self._closed:
             return
         self._closed = True
-        self._port.close()
+        for port in self._ports:
+            port.close()
         self._checking.kill(block=False)
         for connection, green in list(self._connections.items()):
             connection.kill()
@@ -67,14 +79,14 @@ class Listener:
                 if green is not None and connection.is_abandoned():
                     green.kill(block=False)
 
-    def _accept(self, socket: Any, address: Any) -> None:
+    def _accept(self, door: Door, socket: Any, address: Any) -> None:
         self._accepted += 1
         if len(self._connections) >= limits.CONNECTIONS:
             self.discarded["connections"] += 1
             listening.close(socket)
             return
         _prepare(socket)
-        connection = Connection(self._shared, socket, address)
+        connection = Connection(self._shared, socket, address, door.told, door.tls)
         self._connections[connection] = None
         self._connections[connection] = self._hub.spawn(connection.run)
 

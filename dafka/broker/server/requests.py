@@ -94,7 +94,7 @@ def _answer(broker: BrokerInterface, frame: Frame, api: Api, peer: Peer) -> Buff
     if header.key == API_VERSIONS:
         peer.is_kafka_python = request.client_software_name == KAFKA_PYTHON
     assert api.answer is not None
-    context = Context(header.client_id or "", f"/{peer.host}", peer.is_kafka_python)
+    context = Context(header.client_id or "", f"/{peer.host}", peer.is_kafka_python, peer.told)
     response = api.answer(broker, request, context)
     flexible = api.request.flexible_version_q(header.version) and header.key != API_VERSIONS
     if is_wide(response):

@@ -17,8 +17,8 @@ def wrong_protocol(begin: bytes) -> BadRequestError | None:
     if begin[:2] == _TLS_HANDSHAKE:
         return BadRequestError(
             "tls",
-            "a TLS handshake, and this broker has no TLS; set the client to PLAINTEXT "
-            "(security.protocol, security_protocol)",
+            "a TLS handshake, and this port has no TLS; set the client to PLAINTEXT (security.protocol, "
+            "security_protocol), or give the broker a listener SSL://HOST:PORT",
         )
     if begin == _ZMTP_GREETING:
         return BadRequestError("zeromq", "a ZeroMQ greeting; this port is for Kafka's protocol")

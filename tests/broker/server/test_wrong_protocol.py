@@ -36,7 +36,7 @@ def test_a_tls_client_is_named(broker: Broker, address: tuple[str, int], caplog:
         context.wrap_socket(plain, server_hostname="localhost")
     until(lambda: discarded(broker) == {"tls": 1})
     (line,) = [text for text in caplog.messages if "closed" in text and "ZeroMQ" not in text]
-    assert "a TLS handshake, and this broker has no TLS" in line
+    assert "a TLS handshake, and this port has no TLS" in line
     assert "security_protocol" in line
 
 

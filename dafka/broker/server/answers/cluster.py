@@ -38,7 +38,7 @@ def describe_cluster(broker: BrokerInterface, request: Any, context: Context) ->
         controller_id=found.controller_id,
         brokers=[
             node(broker_id=number, host=host, port=port, rack=None, is_fenced=False)
-            for number, host, port in found.brokers
+            for number, host, port in context.brokers(found)
         ],
         authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else None,
     )
@@ -77,9 +77,9 @@ def describe_quorum(broker: BrokerInterface, request: Any, context: Context) -> 
     listener = DescribeQuorumResponse.Node.Listener
     nodes = [
         DescribeQuorumResponse.Node(
-            node_id=number, listeners=[listener(name="PLAINTEXT", host=host, port=port)]
+            node_id=number, listeners=[listener(name=context.protocol, host=host, port=port)]
         )
-        for number, host, port in found.brokers
+        for number, host, port in context.brokers(found)
         if topics
     ]
     return DescribeQuorumResponse(error_code=0, error_message=None, topics=topics, nodes=nodes)

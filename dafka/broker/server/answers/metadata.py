@@ -35,11 +35,11 @@ def metadata(broker: BrokerInterface, request: Any, context: Context) -> Any:
         found = broker.metadata(dict.fromkeys([*names, *(by_id[one] for one in ids if one in by_id)]), create)
     most = sum(len(topic.partitions) for topic in found.topics.values())
     if most + len(found.topics) > INLINE_ITEMS:
-        return REQUESTS.run(_response, found, unknown, request, version)
-    return _response(found, unknown, request, version)
+        return REQUESTS.run(_response, found, unknown, request, version, context)
+    return _response(found, unknown, request, version, context)
 
 
-def _response(found: Metadata, unknown: list[Any], request: Any, version: int) -> Any:
+def _response(found: Metadata, unknown: list[Any], request: Any, version: int, context: Context) -> Any:
     with_operations = bool(request.include_topic_authorized_operations)
     node = found.controller_id
     topics = [_topic(topic, node, with_operations) for topic in found.topics.values()]
@@ -57,7 +57,7 @@ def _response(found: Metadata, unknown: list[Any], request: Any, version: int) -
         throttle_time_ms=0,
         brokers=[
             MetadataResponse.MetadataResponseBroker(node_id=number, host=host, port=port, rack=None)
-            for number, host, port in found.brokers
+            for number, host, port in context.brokers(found)
         ],
         cluster_id=found.cluster_id,
         controller_id=node,
@@ -77,7 +77,7 @@ def _topic(topic: TopicMetadata, node: int, with_operations: bool) -> Any:
 def find_coordinator(broker: BrokerInterface, request: Any, context: Context) -> Any:
     """This broker coordinates every group and every transactional id."""
     version = version_of(request)
-    number, host, port = broker.metadata(()).brokers[0]
+    number, host, port = context.brokers(broker.metadata(()))[0]
     known = version == 0 or request.key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION)
     error = None if known else InvalidRequestError
     if error is not None:

@@ -1,0 +1,9 @@
+"""What goes wrong with certificates, keys and accounts."""
+
+from __future__ import annotations
+
+from dafka.protocol.errors import DafkaError
+
+
+class TlsError(DafkaError, ValueError):
+    """Certificates or keys that cannot be used; the message names the option and the file."""

@@ -1,0 +1,245 @@
+"""Listeners with TLS, beside those without: real clients of three libraries, and who is not let in."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from confluent_kafka import Consumer as ConfluentConsumer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaConnectionError
+from security.certificates import Authority
+
+from dafka import Broker
+from dafka.broker.remote.remote import Remote
+from dafka.hub.hub import get_hub
+from dafka.security import ClientTls, ServerTls
+from dafka.security.contexts import of_client
+
+BOTH = "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def broker(authority):
+    with Broker(listen=BOTH, tls=ServerTls(**authority.sign("server")._asdict())) as broker:
+        yield broker
+
+
+@pytest.fixture
+def strict(authority):
+    """A broker that wants to see its clients' certificates."""
+    signed = authority.sign("server")
+    tls = ServerTls(**signed._asdict(), cafile=authority.cafile, client_auth="required")
+    with Broker(listen="SSL://127.0.0.1:0", tls=tls) as broker:
+        yield broker
+
+
+def options(broker: Broker, authority: Authority, **more) -> dict:
+    return {
+        "bootstrap_servers": broker.listeners["SSL"],
+        "security_protocol": "SSL",
+        "ssl_cafile": authority.cafile,
+        **more,
+    }
+
+
+def produce(topic: str, *values: bytes, **options) -> None:
+    producer = KafkaProducer(**options)
+    try:
+        for value in values:
+            producer.send(topic, value).get(20)
+    finally:
+        producer.close(5)
+
+
+def test_kafka_python_writes_and_librdkafka_reads(broker, authority):
+    large = os.urandom(900_000)  # many records of TLS, and a response that is sent in pieces
+    produce("clients", b"one", large, **options(broker, authority))
+    consumer = ConfluentConsumer(
+        {
+            "bootstrap.servers": broker.listeners["SSL"],
+            "security.protocol": "SSL",
+            "ssl.ca.location": authority.cafile,
+            "group.id": "g",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    try:
+        consumer.subscribe(["clients"])
+        found = []
+        while len(found) < 2:
+            found += [message.value() for message in consumer.consume(10, 20)]
+        assert found == [b"one", large]
+    finally:
+        consumer.close()
+
+
+def test_aiokafka_writes(broker, authority):
+    async def write() -> int:
+        context = ssl.create_default_context(cafile=authority.cafile)
+        async with AIOKafkaProducer(
+            bootstrap_servers=broker.listeners["SSL"], security_protocol="SSL", ssl_context=context
+        ) as producer:
+            return (await producer.send_and_wait("aiokafka", b"one")).offset
+
+    assert asyncio.run(write()) == 0
+
+
+def test_each_listener_tells_its_own_address(broker, authority):
+    for protocol, address in broker.listeners.items():
+        admin = KafkaAdminClient(
+            bootstrap_servers=address, security_protocol=protocol, ssl_cafile=authority.cafile
+        )
+        try:
+            (node,) = admin.describe_cluster()["brokers"]
+            assert f"{node['host']}:{node['port']}" == address
+        finally:
+            admin.close()
+    assert len(set(broker.listeners.values())) == 2
+
+
+def test_after_a_restart_the_ports_are_the_same(authority):
+    broker = Broker(listen=BOTH, tls=ServerTls(**authority.sign("server")._asdict()))
+    with broker:
+        before = broker.listeners
+    with broker:
+        assert broker.listeners == before
+
+
+def test_a_client_that_trusts_somebody_else_does_not_connect(broker, tmp_path):
+    with pytest.raises(KafkaConnectionError, match=r"TLS: the certificate is not accepted: .*issuer"):
+        remote(broker, ClientTls(cafile=Authority(tmp_path).cafile))
+
+
+def test_a_certificate_is_for_a_host(authority):
+    signed = authority.sign("elsewhere", "elsewhere.example")
+    with Broker(listen="SSL://127.0.0.1:0", tls=ServerTls(**signed._asdict())) as broker:
+        with pytest.raises(KafkaConnectionError, match="TLS: the certificate is not accepted: IP address"):
+            remote(broker, ClientTls(cafile=authority.cafile))
+        assert remote(broker, ClientTls(cafile=authority.cafile, check_hostname=False))
+
+
+def test_a_client_shows_its_certificate_where_it_has_to(strict, authority, tmp_path):
+    with pytest.raises(KafkaConnectionError):
+        remote(strict, ClientTls(cafile=authority.cafile))
+    stranger = Authority(tmp_path, "stranger").sign("client")
+    with pytest.raises(KafkaConnectionError):
+        remote(strict, ClientTls(cafile=authority.cafile, **stranger._asdict()))
+    known = authority.sign("client")._asdict()
+    assert remote(strict, ClientTls(cafile=authority.cafile, **known))
+    keys = {f"ssl_{name}": path for name, path in known.items()}
+    produce("strict", b"one", **options(strict, authority, **keys))
+    assert strict.discarded["tls"] >= 2
+
+
+def remote(broker: Broker, tls: ClientTls) -> str:
+    """The cluster's id, by TCP."""
+    host, port = broker.listeners["SSL"].split(":")
+    hub = get_hub()
+    there = Remote(hub, [(host, int(port))], tls=of_client(tls))
+    try:
+        return hub.run(there.metadata, ()).cluster_id
+    finally:
+        hub.run(there.close)
+
+
+def test_the_new_certificate_counts_for_new_connections(tmp_path, monkeypatch):
+    monkeypatch.setattr("dafka.security.renewing.LOOK_SECONDS", 0)
+    before, after = Authority(tmp_path, "before"), Authority(tmp_path, "after")
+    signed = before.sign("server")
+    with Broker(listen="SSL://127.0.0.1:0", tls=ServerTls(**signed._asdict())) as broker:
+        assert remote(broker, ClientTls(cafile=before.cafile))
+        after.sign("server")
+        assert remote(broker, ClientTls(cafile=after.cafile))
+
+
+@pytest.mark.parametrize(
+    "octets", [b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\x10\0\x12\0\0" + bytes(12), b"\x16\x03\x01"]
+)
+def test_other_protocols_at_the_port_are_closed_and_counted(broker, octets):
+    before = broker.discarded.get("tls", 0)
+    host, port = broker.listeners["SSL"].split(":")
+    with socket.create_connection((host, int(port)), 20) as client:
+        client.sendall(octets)
+        with suppress(ConnectionError):  # by then it may have been closed
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(1000):
+                pass
+    deadline = time.monotonic() + 20
+    while broker.discarded.get("tls", 0) == before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert broker.discarded["tls"] == before + 1
+
+
+def test_a_handshake_has_a_time(broker, monkeypatch, caplog):
+    monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_SECONDS", 0.1)
+    host, port = broker.listeners["SSL"].split(":")
+    with socket.create_connection((host, int(port)), 20) as client:
+        assert client.recv(1) == b""
+    assert "it was not finished within 0.1 s" in caplog.text
+
+
+def test_a_fetch_whose_client_has_gone_ends(broker, authority):
+    """TLS says goodbye with octets of its own, behind which the end of the connection must be seen."""
+    consumer = KafkaConsumer(
+        "waiting",
+        **options(broker, authority),
+        fetch_max_wait_ms=300_000,
+        fetch_min_bytes=1000,
+        request_timeout_ms=305_000,
+        session_timeout_ms=6000,
+        group_id=None,
+    )
+    consumer.poll(500)
+    before = broker.metrics()["listener_connections"]
+    assert before >= 1
+    consumer.close()
+    deadline = time.monotonic() + 30
+    while broker.metrics()["listener_connections"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert broker.metrics()["listener_connections"] == 0
+
+
+def test_the_facade_reaches_a_broker_of_another_process(tmp_path: Path, authority):
+    from cli.tools import running
+
+    from compat.kafka import KafkaProducer as Facade
+
+    signed = authority.sign("server")
+    command = ("--listen", "SSL://127.0.0.1:0", "--data", str(tmp_path / "data"))
+    with running(
+        "broker", *command, "--ssl-certfile", signed.certfile, "--ssl-keyfile", signed.keyfile
+    ) as daemon:
+        line = daemon.stderr.readline()
+        address = line.split("SSL://")[1].split(" ")[0]
+        producer = Facade(bootstrap_servers=address, security_protocol="SSL", ssl_cafile=authority.cafile)
+        try:
+            assert producer.send("facade", b"one").get(20).offset == 0
+        finally:
+            producer.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"listen": "SSL://127.0.0.1:0"}, "SSL needs tls=ServerTls"),
+        ({"listen": "127.0.0.1:0", "tls": ServerTls(certfile="a.pem")}, "no listener has it"),
+        ({"listen": "SSL://127.0.0.1:0", "tls": "a.pem"}, r"tls is dafka\.security\.ServerTls"),
+        ({"listen": "SSL://127.0.0.1:0", "tls": ServerTls(certfile="none.pem")}, "none.pem.*cannot be read"),
+    ],
+)
+def test_options_that_do_not_go_together_are_named(given, message):
+    with pytest.raises(ValueError, match=message):
+        Broker(**given).start()
