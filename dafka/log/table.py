@@ -61,6 +61,7 @@ class Table:
         self.name = name
         self._load = load
         self._shape: shapes.RowShape | None = None
+        self._keeps = True  # the values that are committed or read
         self._stored: dict[str, bytes | None] = {}  # None: on disk, not read yet
         self._order = OrderedKeys()
         self._kinds: tuple[Callable[[str], str], Counter[str]] | None = None  # once they are asked for
@@ -72,8 +73,14 @@ class Table:
         stored = self._stored[key]
         if stored is not None:
             return decode_value(stored)
-        self._stored[key], value = self._load(self.name, key, self._shape)
+        stored, value = self._load(self.name, key, self._shape)
+        if self._keeps:
+            self._stored[key] = stored
         return value
+
+    def leave_on_disk(self) -> None:
+        """From now on values are read each time they are asked for, for an owner that keeps them itself."""
+        self._keeps = False
 
     def expect(self, shape: shapes.RowShape) -> None:
         """What is read from the disk from now on has to have this shape."""
@@ -127,7 +134,7 @@ class Table:
         if key not in self._stored:
             self._count(key, 1)
             self._order.add(key)
-        self._stored[key] = stored
+        self._stored[key] = stored if self._keeps else None
 
     def drop(self, key: str) -> None:
         """Note a committed deletion; the log's own."""

@@ -19,17 +19,30 @@ if TYPE_CHECKING:
     from dafka.overlay.node.endpoint import Endpoint
     from dafka.overlay.node.errors import AddressError, Closed, Empty, Overloaded, SlowSubscriber
     from dafka.overlay.node.publisher import Publisher
+    from dafka.overlay.node.stores.disk import Disk, Memory
+    from dafka.overlay.node.stores.events import StoreEvent, StoreEvents
+    from dafka.overlay.node.stores.store import Store
     from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
     from dafka.overlay.node.tls import Tls, TlsError
     from dafka.overlay.node.types import EndpointId, Message, PeerInfo
     from dafka.overlay.peering.statuses import EndpointInfo, Error, NetworkInfo, Status
+    from dafka.overlay.stores.errors import (
+        BackendFailure,
+        NoSuchKey,
+        NotAnswered,
+        StoreError,
+        StoreRefused,
+        WrongType,
+    )
     from dafka.overlay.wire.codes import ErrorCode, StatusCode
     from dafka.overlay.wire.zeek import Event
 
 _HOMES = {
     "AddressError": "dafka.overlay.node.errors",
     "Bridge": "dafka.overlay.bridge.bridge",
+    "BackendFailure": "dafka.overlay.stores.errors",
     "Closed": "dafka.overlay.node.errors",
+    "Disk": "dafka.overlay.node.stores.disk",
     "Empty": "dafka.overlay.node.errors",
     "Endpoint": "dafka.overlay.node.endpoint",
     "EndpointId": "dafka.overlay.node.types",
@@ -37,8 +50,11 @@ _HOMES = {
     "Error": "dafka.overlay.peering.statuses",
     "ErrorCode": "dafka.overlay.wire.codes",
     "Event": "dafka.overlay.wire.zeek",
+    "Memory": "dafka.overlay.node.stores.disk",
     "Message": "dafka.overlay.node.types",
     "NetworkInfo": "dafka.overlay.peering.statuses",
+    "NoSuchKey": "dafka.overlay.stores.errors",
+    "NotAnswered": "dafka.overlay.stores.errors",
     "Overloaded": "dafka.overlay.node.errors",
     "PeerInfo": "dafka.overlay.node.types",
     "Publisher": "dafka.overlay.node.publisher",
@@ -46,17 +62,25 @@ _HOMES = {
     "Status": "dafka.overlay.peering.statuses",
     "StatusCode": "dafka.overlay.wire.codes",
     "StatusSubscriber": "dafka.overlay.node.subscriber",
+    "Store": "dafka.overlay.node.stores.store",
+    "StoreError": "dafka.overlay.stores.errors",
+    "StoreEvent": "dafka.overlay.node.stores.events",
+    "StoreEvents": "dafka.overlay.node.stores.events",
+    "StoreRefused": "dafka.overlay.stores.errors",
     "Subscriber": "dafka.overlay.node.subscriber",
     "Tls": "dafka.overlay.node.tls",
     "TlsError": "dafka.overlay.node.tls",
     "ToKafka": "dafka.overlay.bridge.rules",
     "ToOverlay": "dafka.overlay.bridge.rules",
+    "WrongType": "dafka.overlay.stores.errors",
 }
 
 __all__ = [
     "AddressError",
+    "BackendFailure",
     "Bridge",
     "Closed",
+    "Disk",
     "Empty",
     "Endpoint",
     "EndpointId",
@@ -64,8 +88,11 @@ __all__ = [
     "Error",
     "ErrorCode",
     "Event",
+    "Memory",
     "Message",
     "NetworkInfo",
+    "NoSuchKey",
+    "NotAnswered",
     "Overloaded",
     "PeerInfo",
     "Publisher",
@@ -73,11 +100,17 @@ __all__ = [
     "Status",
     "StatusCode",
     "StatusSubscriber",
+    "Store",
+    "StoreError",
+    "StoreEvent",
+    "StoreEvents",
+    "StoreRefused",
     "Subscriber",
     "Tls",
     "TlsError",
     "ToKafka",
     "ToOverlay",
+    "WrongType",
 ]
 
 

@@ -155,11 +155,15 @@ ERASED_ENTRIES = 1000
 MOST_REQUESTS = 10_000
 """Questions of one store object that wait for an answer."""
 
-COMMIT_ROWS = 2000
-"""Keys that wait for the disk: more writes are taken when it has them."""
+COMMIT_ROWS = 64
+"""Keys that wait for the disk while it writes others: more writes are taken when it has those. What was held
+back for them is said in one turn."""
 
-COMMIT_OCTETS = 16 * 1024 * 1024
+COMMIT_OCTETS = 4 * 1024 * 1024
 """The same in octets."""
 
-AT_ONCE = 1000
+MOST_WAITING = 1000
+"""Commands that wait at a master whose disk has enough to do."""
+
+AT_ONCE = 200
 """Writes that a master is sent in one turn when it comes back. The others follow, or it asks for them."""

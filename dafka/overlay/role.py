@@ -76,11 +76,17 @@ class EndpointRole:
 
         Raises :class:`StoreRefused` if there is a master that this endpoint knows of.
         """
-        topic = master_topic(name)
-        if self.core.is_subscribed_elsewhere(topic):
-            raise StoreRefused(ErrorCode.MASTER_EXISTS, f"{name!r} has a master")
+        self.check_master(name)
         self._stores.attach_master(name, content, journal)
         return self._announce()
+
+    def check_master(self, name: str) -> None:
+        """Raises :class:`StoreRefused` if :meth:`attach_master` would."""
+        topic = master_topic(name)
+        if name in self.stores or self.core.is_subscribed_elsewhere(topic):
+            raise StoreRefused(
+                ErrorCode.MASTER_EXISTS, f"the store {name!r} has a master, or is attached here"
+            )
 
     def attach_clone(self, name: str) -> list[Output]:
         """It finds its master by itself. Raises :class:`StoreRefused`."""

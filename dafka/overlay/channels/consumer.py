@@ -65,6 +65,7 @@ class Consumer:
         self._ticks = 0
         self._heard = 0
         self._acknowledged = 0  # in which tick
+        self._told = 0  # which event
         self._progress = -NACK_TICKS  # in which tick there was some, or was asked; so the first tick asks
         self._closed = False
 
@@ -113,7 +114,8 @@ class Consumer:
         if self._ticks - self._progress >= NACK_TICKS and (missing := self._missing()):
             self._progress = self._ticks
             outputs.append(Reply(Nack(missing)))
-        if self.next and self._ticks - self._acknowledged >= self._interval:
+        # What is new is acknowledged soon, for whoever waits until everybody has it.
+        if self.next and (self._ticks - self._acknowledged >= self._interval or self.next - 1 > self._told):
             outputs.append(self._acknowledge())
         return outputs
 
@@ -164,4 +166,5 @@ class Consumer:
 
     def _acknowledge(self) -> Reply:
         self._acknowledged = self._ticks
+        self._told = self.next - 1
         return Reply(CumulativeAck(self.next - 1))

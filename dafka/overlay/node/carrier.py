@@ -362,7 +362,7 @@ class Carrier:
         if self._is_closed:
             return
         self._is_closed = True
-        for call in self.on_close:
+        for call in list(self.on_close):
             call()
         self._publish_pending()
         error = Closed("the endpoint was closed")

@@ -13,7 +13,8 @@ from dafka.overlay.node import limits
 from dafka.overlay.node.carrier import Carrier
 from dafka.overlay.node.errors import AddressError
 from dafka.overlay.node.publisher import Publisher, payload_of, topic_octets
-from dafka.overlay.node.stores import Store
+from dafka.overlay.node.stores.disk import Disk, Memory
+from dafka.overlay.node.stores.store import Store, attach
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber, text_of
 from dafka.overlay.node.tls import Security, Tls
 from dafka.overlay.node.types import EndpointId, PeerInfo, format_address, parse_address
@@ -246,15 +247,21 @@ class Endpoint:
 
     # -- stores -------------------------------------------------------------------------------------
 
-    def attach_master(self, name: str, backend: Any = None) -> Store:
-        """Raises :class:`~dafka.overlay.role.StoreRefused` if the store has a master already."""
-        self._hub.run(lambda: self._carrier.carry(self._carrier.role.attach_master(name)))
-        return Store(self._carrier, name)
+    def attach_master(self, name: str, backend: Memory | Disk | None = None) -> Store:
+        """The one that decides about the store. ``backend``: where its content is, by default in memory.
+
+        Raises :class:`~dafka.overlay.stores.errors.StoreRefused` if the store is known to have a master,
+        :class:`~dafka.overlay.stores.errors.BackendFailure` if its folder cannot be opened.
+        """
+        return self._hub.run(attach, self._carrier, "master", name, backend)
 
     def attach_clone(self, name: str) -> Store:
         """A copy of a store, whose master may be any number of hops away."""
-        self._hub.run(lambda: self._carrier.carry(self._carrier.role.attach_clone(name)))
-        return Store(self._carrier, name)
+        return self._hub.run(attach, self._carrier, "clone", name)
+
+    def attach_proxy(self, name: str) -> Store:
+        """A store without content: its master, any number of hops away, is asked each time."""
+        return self._hub.run(attach, self._carrier, "proxy", name)
 
     # -- the end ------------------------------------------------------------------------------------
 

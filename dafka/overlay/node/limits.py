@@ -37,3 +37,19 @@ STATUSES = 1024
 """Statuses that wait at their subscriber; older ones are dropped."""
 RETRY_SECONDS = 10.0
 """The interval between attempts to connect to an address, if its user says nothing else."""
+STORE_WRITES = 1000
+"""Writes to a store that its role was not given yet; whoever writes more waits."""
+STORE_EVENTS = 65_536
+"""Events of a store that wait at their subscriber, if its user says nothing else."""
+STORE_PAUSE_SECONDS = 0.01
+"""Between two looks at a store that takes no writes at the moment, or is not idle."""
+STORE_RETRY_SECONDS = 1.0
+"""After which a backend that could not write is tried again."""
+STORE_CLOSE_SECONDS = 10.0
+"""How long closing a store waits for its backend."""
+READ_SECONDS = 5.0
+"""How long a question to a store waits, if its user says nothing else."""
+WRITE_SECONDS = 10.0
+"""The same for put_unique, and for a place among the writes."""
+IDLE_SECONDS = 15.0
+"""The same for await_idle, as with libbroker."""

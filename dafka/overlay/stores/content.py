@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from dafka.overlay.limits import KEY_OCTETS, MOST_KEYS, STORE_OCTETS, VALUE_OCTETS
@@ -94,7 +95,8 @@ class Content:
         return iter([(entry.key, entry.value) for entry in self._entries.values()])
 
     def keys(self) -> Set:
-        return Set([entry.key for entry in self._entries.values()])
+        entries = list(self._entries.values())  # in one step: other threads may call this
+        return Set([entry.key for entry in entries])
 
     def octets(self) -> list[bytes]:
         """All keys, encoded."""
@@ -222,6 +224,7 @@ def _failure(text: str) -> BackendFailure:
     return BackendFailure(ErrorCode.BACKEND_FAILURE, text)
 
 
+@lru_cache(maxsize=1024)
 def _by(publisher: EntityId) -> tuple[Value, Value]:
     if publisher == NO_ENTITY:
         return None, None

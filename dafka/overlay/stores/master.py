@@ -15,7 +15,7 @@ on behind what the backend has when the master comes back.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from typing import Any
 
 from dafka.overlay.channels import consumer as consuming
@@ -23,7 +23,14 @@ from dafka.overlay.channels import producer as producing
 from dafka.overlay.channels.consumer import Consume, Consumer, Lost, Reply
 from dafka.overlay.channels.messages import Event, Handshake, Heartbeat, Nack
 from dafka.overlay.channels.producer import Attached, Broadcast, Dropped, Producer, Unicast
-from dafka.overlay.limits import ERASED_ENTRIES, HEARTBEAT_TICKS, MOST_ANSWERS, MOST_WRITERS, NEVER_SILENT
+from dafka.overlay.limits import (
+    ERASED_ENTRIES,
+    HEARTBEAT_TICKS,
+    MOST_ANSWERS,
+    MOST_WAITING,
+    MOST_WRITERS,
+    NEVER_SILENT,
+)
 from dafka.overlay.stores import arithmetic, queries
 from dafka.overlay.stores.content import Content, Origin
 from dafka.overlay.stores.errors import BackendFailure, TypeClash
@@ -83,6 +90,7 @@ class Master:
         self._expiries = Expiries(content)
         self._answers: OrderedDict[Origin, bool] = OrderedDict()
         self._pieces = Pieces(content)
+        self._waiting: deque[tuple[float, Command]] = deque()  # of writers, for room in the backend
         self._journal = journal
         if journal is not None:
             journal.attach(content)
@@ -133,6 +141,10 @@ class Master:
         """A command on the topics of masters."""
         if command.receiver not in (NO_ENTITY, self.entity):
             return []
+        if self.is_full or self._waiting:
+            if len(self._waiting) < MOST_WAITING:  # what is not taken now is told again
+                self._waiting.append((now, command))
+            return []
         return self._pass_on(self._receive(now, command))
 
     def tick(self, now: float) -> list[Output]:
@@ -148,7 +160,10 @@ class Master:
     def committed(self) -> list[Output]:
         """The backend has what it was given last."""
         assert self._journal is not None
-        return self._journal.committed()
+        outputs = self._journal.committed()
+        while self._waiting and not self.is_full:
+            outputs += self._pass_on(self._receive(*self._waiting.popleft()))
+        return outputs
 
     def commit_failed(self, cause: str) -> None:
         """The backend could not write it. It is to be tried again, see :meth:`retry_commit`."""
@@ -181,8 +196,8 @@ class Master:
         if answer is not None:
             return self._carry(self._producer.receive(sender, answer))
         message = from_producer(command)
-        if message is None or self.is_full:
-            return []  # what is full now is told again
+        if message is None:
+            return []
         known = self._inputs.get(sender)
         if isinstance(message, Handshake) and known is None:
             known, message = self._new_input(sender, message)
@@ -274,19 +289,12 @@ class Master:
     # -- questions ----------------------------------------------------------------------------------
 
     def _hear_query(self, now: float, proxy: EntityId, query: Query) -> list[Output]:
-        if queries.is_write(query.operation) and self.is_full:
-            if self.failure is None:
-                return []  # it asks again
-            answer = Answered(query.request, None, ErrorCode.BACKEND_FAILURE)
-            outputs: list[Output] = []
-        else:
-            try:
-                outputs, found = self._answer(now, query, proxy)
-            except BackendFailure:
-                outputs, found = [], Answered(query.request, None, ErrorCode.BACKEND_FAILURE)
-            if found is None:
-                return outputs
-            answer = found
+        try:
+            outputs, answer = self._answer(now, query, proxy)
+        except BackendFailure:
+            outputs, answer = [], Answered(query.request, None, ErrorCode.BACKEND_FAILURE)
+        if answer is None:
+            return outputs
         response = Response(answer.request, answer.code, answer.value)
         return [*outputs, self._to(proxy, Command(0, self.entity, proxy, response))]
 

@@ -62,7 +62,7 @@ class Proxy:
         Raises :class:`~dafka.overlay.stores.errors.BackendFailure` when too many wait.
         """
         pending = self._requests.add(query, ticks)
-        return [*self._writer.flush(), self._send(pending.query)]
+        return [*self._writer.flush(), self._send(self._next(pending))]
 
     def receive(self, command: Command) -> list[Output]:
         """A command on the topic of clones."""

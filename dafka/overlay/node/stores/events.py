@@ -1,0 +1,125 @@
+"""Events of a store: what has changed, as values for whoever waits for them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from dafka.hub.hub import Hub
+from dafka.hub.turns import in_later_turn
+from dafka.overlay.node.errors import Closed
+from dafka.overlay.node.inbox import Inbox
+from dafka.overlay.stores.outputs import Changed, Cleared
+from dafka.overlay.values import Count, Timespan, Value
+
+_AT_ONCE = 200  # events of a clear, in one turn
+
+
+class StoreEvent(NamedTuple):
+    """``kind``: insert, update, erase or expire. ``old`` is the value before an update.
+
+    ``endpoint`` and ``number`` name the store object that has changed it, or are None.
+    """
+
+    kind: str
+    store: str
+    key: Value
+    value: Value = None
+    old: Value = None
+    expiry: Timespan | None = None
+    endpoint: str | None = None
+    number: int | None = None
+
+
+class StoreEvents(Inbox[Value]):
+    """The events of one store from now on. Any thread may use it.
+
+    One that falls ``capacity`` events behind is closed: ``get`` raises SlowSubscriber then.
+    """
+
+    def __init__(self, hub: Hub, capacity: int, closed: Callable[[StoreEvents], None]) -> None:
+        super().__init__(hub, capacity, "disconnect")
+        self._on_close = closed
+
+    def get(self, timeout: float | None = None) -> StoreEvent:
+        """The next one; waits for it. Raises :class:`~dafka.overlay.node.errors.Empty` after ``timeout``
+        seconds, :class:`~dafka.overlay.node.errors.Closed`."""
+        return event_of(self._take(timeout))
+
+    def poll(self) -> list[StoreEvent]:
+        """All that are there, without waiting."""
+        return [event_of(value) for value in self._take_all()]
+
+    def __iter__(self) -> Iterator[StoreEvent]:
+        """The events until this, or the store, is closed."""
+        with contextlib.suppress(Closed):
+            while True:
+                yield self.get()
+
+    def close(self) -> None:
+        """Get nothing more; what waits is let go of."""
+        self._let_go()
+        with contextlib.suppress(Closed):
+            self._on_close(self)
+
+    def __enter__(self) -> StoreEvents:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class Flow:
+    """The events of a store on their way to ``deliver``, in order, a clear's in several turns. Hub side."""
+
+    def __init__(self, deliver: Callable[[list[Value]], None]) -> None:
+        self._deliver = deliver
+        self._left: deque[Iterator[Value]] = deque()
+
+    def add(self, output: Changed | Cleared) -> None:
+        if isinstance(output, Cleared):
+            self._left.append(output.events)
+            if len(self._left) == 1:
+                self._go_on(None)
+        elif self._left:
+            self._left.append(iter((output.event,)))
+        else:
+            self._deliver([output.event])
+
+    def _go_on(self, _: object) -> None:
+        room = _AT_ONCE
+        while self._left and room:
+            events = list(islice(self._left[0], room))
+            if len(events) < room:
+                self._left.popleft()
+            room -= len(events)
+            if events:
+                self._deliver(events)
+        if self._left:
+            in_later_turn(self._go_on)
+
+
+def event_of(value: Value) -> StoreEvent:
+    """An event as the topic of store events has it."""
+    match value:
+        case ("insert", str() as store, key, new, expiry, *by):
+            return StoreEvent("insert", store, key, new, None, _timespan(expiry), *_by(by))
+        case ("update", str() as store, key, old, new, expiry, *by):
+            return StoreEvent("update", store, key, new, old, _timespan(expiry), *_by(by))
+        case (str() as kind, str() as store, key, *by):
+            return StoreEvent(kind, store, key, None, None, None, *_by(by))
+    raise ValueError(f"no event of a store: {value!r:.100}")
+
+
+def _timespan(value: Value) -> Timespan | None:
+    return value if isinstance(value, Timespan) else None
+
+
+def _by(values: list[Value]) -> tuple[str | None, int | None]:
+    match values:
+        case [str() as endpoint, Count() as number]:
+            return endpoint, int(number)
+    return None, None
