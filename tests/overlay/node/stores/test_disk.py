@@ -123,7 +123,7 @@ def test_damage_is_a_named_error(attach, tmp_path):
         changed = database.execute("SELECT changes()").fetchone()[0]
     database.close()
     assert changed == 1
-    with pytest.raises(BackendFailure, match=r"damaged.*overlay\.rows"):
+    with pytest.raises(BackendFailure, match=r"overlay\.rows.*is damaged"):
         attach()
 
 
