@@ -15,8 +15,11 @@ from datetime import timezone
 
 from compat.broker import zeek
 from compat.broker._configuration import BrokerOptions, Configuration
+from compat.broker._endpoint import Endpoint
 from compat.broker._enums import EC, SC, APIFlags, Backend, Frontend, PeerFlags, PeerStatus
+from compat.broker._publisher import Publisher
 from compat.broker._status import EndpointInfo, Error, NetworkInfo, PeerInfo, Status
+from compat.broker._subscribers import SafeSubscriber, StatusSubscriber, Subscriber
 from compat.broker._topic import Topic
 from compat.broker._values.data import Data, ImmutableData
 from compat.broker._values.native import Set, Table, Vector
@@ -36,6 +39,7 @@ __all__ = [
     "Configuration",
     "Count",
     "Data",
+    "Endpoint",
     "EndpointInfo",
     "Enum",
     "Error",
@@ -46,9 +50,13 @@ __all__ = [
     "PeerInfo",
     "PeerStatus",
     "Port",
+    "Publisher",
+    "SafeSubscriber",
     "Set",
     "Status",
+    "StatusSubscriber",
     "Subnet",
+    "Subscriber",
     "Table",
     "Timespan",
     "Timestamp",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dafka.overlay import Tls
+
 
 class BrokerOptions:
     """Options of an endpoint; see compat/README.md for the ones that change nothing here."""
@@ -28,3 +30,16 @@ class Configuration:
         self.openssl_key = ""
         self.openssl_passphrase = ""
         self.max_threads = 0
+
+    @property
+    def _tls(self) -> Tls | None:
+        """What connections are secured with."""
+        if self._options.disable_ssl:
+            return None
+        return Tls(
+            self.openssl_certificate,
+            self.openssl_key,
+            self.openssl_passphrase,
+            self.openssl_cafile,
+            self.openssl_capath,
+        )
