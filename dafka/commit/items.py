@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate, chain
 from types import MappingProxyType
@@ -199,14 +200,13 @@ class Growth:
 
 
 def _cuts(contents: list[bytes]) -> list[tuple[int, int]]:
-    if len(contents) <= CHUNK_MESSAGES and sum(map(len, contents)) <= CHUNK_BYTES:
-        return [(0, len(contents))]
+    """Where to cut for values of CHUNK_BYTES at most, or of one message. Little is done for each message."""
+    ends = list(accumulate(map(len, contents)))
     cuts: list[tuple[int, int]] = []
-    start = size = 0
-    for position, content in enumerate(contents):
-        if position > start and (size + len(content) > CHUNK_BYTES or position - start >= CHUNK_MESSAGES):
-            cuts.append((start, position))
-            start, size = position, 0
-        size += len(content)
-    cuts.append((start, len(contents)))
-    return cuts
+    start = before = 0
+    while start < len(contents):
+        end = bisect_right(ends, before + CHUNK_BYTES, start)
+        end = min(max(end, start + 1), start + CHUNK_MESSAGES)
+        cuts.append((start, end))
+        start, before = end, ends[end - 1]
+    return cuts or [(0, 0)]

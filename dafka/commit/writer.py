@@ -380,7 +380,7 @@ class Writer:
     ) -> None:
         round_ = self.log.begin(chunks, values, trims=rest.trims, drops=rest.drops, rewrites=rest.rewrites)
         try:
-            size = sum(len(content) for _, contents, _ in chunks for content in contents)
+            size = sum(sum(map(len, contents)) for _, contents, _ in chunks)
             rows = len(chunks) + len(values)
             large = size > INLINE_BYTES or rows > INLINE_ROWS or rest.rewrites
             if self._syncs or self._tidying.copying or large:

@@ -41,6 +41,8 @@ HANDLED_MESSAGES = 4096
 """Messages of a peer given to a node at once."""
 MESSAGE_OCTETS = RECORD_OCTETS + 4096
 """Longest message: a record and its head."""
+TOLD_OCTETS = 16 * 1024 * 1024
+"""Changes of subscriptions that a peer has not read before it is connected to anew and told all of them."""
 QUEUED_OCTETS = 64 * 1024 * 1024
 """Waiting to be sent to one peer. What finds no room is dropped and counted; the peer fetches it ..."""
 ALL_QUEUED_OCTETS = 512 * 1024 * 1024
