@@ -19,6 +19,7 @@ from compat.broker._endpoint import Endpoint
 from compat.broker._enums import EC, SC, APIFlags, Backend, Frontend, PeerFlags, PeerStatus
 from compat.broker._publisher import Publisher
 from compat.broker._status import EndpointInfo, Error, NetworkInfo, PeerInfo, Status
+from compat.broker._store import Store
 from compat.broker._subscribers import SafeSubscriber, StatusSubscriber, Subscriber
 from compat.broker._topic import Topic
 from compat.broker._values.data import Data, ImmutableData
@@ -55,6 +56,7 @@ __all__ = [
     "Set",
     "Status",
     "StatusSubscriber",
+    "Store",
     "Subnet",
     "Subscriber",
     "Table",

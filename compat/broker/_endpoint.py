@@ -1,17 +1,19 @@
-"""Endpoints: peers and messages."""
+"""Endpoints: peers, messages and data stores."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from compat.broker._backends import backend_of
 from compat.broker._configuration import Configuration
-from compat.broker._enums import PeerFlags, PeerStatus
+from compat.broker._enums import Backend, PeerFlags, PeerStatus
 from compat.broker._publisher import Publisher
 from compat.broker._status import EndpointInfo, NetworkInfo, PeerInfo
+from compat.broker._store import Store
 from compat.broker._subscribers import SafeSubscriber, StatusSubscriber, Subscriber
 from compat.broker._topic import AnyTopic, Topic, topic_text, topic_texts
 from compat.broker._values.conversion import to_value
@@ -29,7 +31,7 @@ _EVERYWHERE = "0.0.0.0"
 
 
 class Endpoint:
-    """Peers with others, publishes and subscribes. Any thread may call it.
+    """Peers with others, publishes, subscribes and has data stores. Any thread may call it.
 
     Connections are TLS, without certificates, unless the configuration says something else.
     """
@@ -136,6 +138,25 @@ class Endpoint:
     def make_status_subscriber(self, receive_statuses: bool = False) -> StatusSubscriber:
         """Errors from now on, and with ``receive_statuses`` statuses; the oldest are dropped after many."""
         return StatusSubscriber(self._endpoint.statuses(statuses=receive_statuses))
+
+    # -- stores -------------------------------------------------------------------------------------
+
+    def attach_master(
+        self, name: str, type: Backend | None = None, opts: Mapping[str, Any] | None = None
+    ) -> Store | None:
+        """The master of a store, in memory or in the folder ``opts["path"]``. None if that cannot be done."""
+        return self._attach(lambda: self._endpoint.attach_master(name, backend_of(type, opts or {})))
+
+    def attach_clone(self, name: str) -> Store | None:
+        """A copy of a store. None if that cannot be done."""
+        return self._attach(lambda: self._endpoint.attach_clone(name))
+
+    def _attach(self, attach: Callable[[], overlay.Store]) -> Store | None:
+        try:
+            return Store(attach(), self)
+        except overlay.StoreError as error:
+            log.warning("%s", error)
+            return None
 
     # -- the end ------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ NAMES = {
     "Set",
     "Status",
     "StatusSubscriber",
+    "Store",
     "Subnet",
     "Subscriber",
     "Table",
@@ -50,6 +51,8 @@ NAMES = {
     "utc",
     "zeek",
 }
+
+EXPIRING = ("_ _", "_ _ _", "_ _ expiry=_")
 
 CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     "Address": {
@@ -100,6 +103,8 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         "make_subscriber": ("_", "_ _", "_ _ _", "topics=_ qsize=_ subscriber_class=_"),
         "make_safe_subscriber": ("_", "_ _", "topics=_ qsize=_"),
         "make_status_subscriber": ("", "_", "receive_statuses=_"),
+        "attach_master": ("_", "_ _", "_ _ _", "name=_ type=_ opts=_"),
+        "attach_clone": ("_", "name=_"),
         "await_peer": ("_", "_ _", "node=_ timeout=_"),
         "shutdown": ("",),
         "__enter__": ("",),
@@ -133,6 +138,27 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
         "reset": ("",),
     },
     "Status": {"__init__": ("",), "code": ("",), "context": ("",)},
+    "Store": {
+        "__enter__": ("",),
+        "__exit__": ("_ _ _",),
+        "name": ("",),
+        "exists": ("_", "key=_"),
+        "get": ("_", "key=_"),
+        "get_index_from_value": ("_ _", "key=_ index=_"),
+        "keys": ("",),
+        "put": (*EXPIRING, "key=_ value=_"),
+        "put_unique": (*EXPIRING, "key=_ value=_"),
+        "erase": ("_", "data=_"),
+        "clear": ("",),
+        "increment": (*EXPIRING, "key=_ amount=_"),
+        "decrement": (*EXPIRING, "key=_ amount=_"),
+        "append": (*EXPIRING, "key=_ s=_"),
+        "insert_into": ("_ _", "_ _ _", "_ _ _ _", "key=_ index=_ value=_ expiry=_"),
+        "remove_from": (*EXPIRING, "key=_ index=_"),
+        "push": (*EXPIRING, "key=_ value=_"),
+        "pop": ("_", "_ _", "key=_ expiry=_"),
+        "await_idle": ("", "_", "timeout=_"),
+    },
     "Subnet": {
         "__init__": ("", "_ _"),
         "contains": ("_", "addr=_"),
@@ -184,6 +210,9 @@ DEFAULTS = {
     "Endpoint.await_peer": {"timeout": None},
     "Subscriber.add_topic": {"block": False},
     "Subscriber.remove_topic": {"block": False},
+    "Store.put": {"expiry": None},
+    "Store.insert_into": {"value": None, "expiry": None},
+    "Store.await_idle": {"timeout": None},
 }
 
 ATTRIBUTES = {
