@@ -26,6 +26,9 @@ MESSAGE_OCTETS = 16 * 1024 * 1024
 HANDSHAKE_SECONDS = 10.0
 """From the beginning of a connection until both sides are peers."""
 
+HANDSHAKE_LEAST_SECONDS = 2.0
+"""For which a handshake may go on when there are MOST_CONNECTIONS and somebody else wants to begin one."""
+
 SILENT_SECONDS = 5.0
 """A peer that nothing came from for this long is sent a ping."""
 

@@ -17,7 +17,7 @@ PENDING_OCTETS = 4 * 1024 * 1024
 """Their octets. One message may exceed it."""
 READ_OCTETS = 128 * 1024
 """Read at once from a peer."""
-HEARD_MESSAGES = 1000
+HEARD_MESSAGES = 200
 """Handled at once."""
 TURN_SECONDS = 0.005
 """How long a peer is read in one turn of the hub; the others follow in the next."""

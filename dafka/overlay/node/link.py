@@ -91,6 +91,7 @@ class Link:
         if self._closed:
             return
         self._closing = self._closed = True
+        self._reader = FrameReader(0)  # the link may be referred to until the next collection of garbage
         self._outbox.close()
         listening.forget(self._socket)
         with suppress(OSError):

@@ -95,10 +95,14 @@ class Peerings:
         self._connections[number] = connection
         if self._shutting_down:
             return self._carry(now, connection, self._refuse_for_shutdown(connection))
+        outputs: list[Output] = []
         if len(self._connections) > limits.MOST_CONNECTIONS:
-            steps = connection.handshake.refuse(ErrorCode.UNSPECIFIED, "too many connections")
-            return self._carry(now, connection, steps)
-        return self._carry(now, connection, connection.handshake.start())
+            oldest = self._oldest_handshake(now)
+            if oldest is None:
+                steps = connection.handshake.refuse(ErrorCode.UNSPECIFIED, "too many connections")
+                return self._carry(now, connection, steps)
+            outputs = self._drop(oldest, ErrorCode.PEER_TIMEOUT, "no handshake yet, and others wait")
+        return outputs + self._carry(now, connection, connection.handshake.start())
 
     def received(self, now: float, number: int, message: bytes) -> list[Output]:
         """A message, without its length."""
@@ -186,6 +190,14 @@ class Peerings:
         return outputs
 
     # -- the handshake ------------------------------------------------------------------------------
+
+    def _oldest_handshake(self, now: float) -> _Connection | None:
+        """The one that makes room for somebody else: strangers who say nothing would keep peers out."""
+        for connection in self._connections.values():  # the oldest first
+            if connection.peer is None:
+                had = now - (connection.deadline - limits.HANDSHAKE_SECONDS)
+                return connection if had >= limits.HANDSHAKE_LEAST_SECONDS else None
+        return None
 
     def _carry(self, now: float, connection: _Connection, steps: list[handshake.Output]) -> list[Output]:
         outputs: list[Output] = []

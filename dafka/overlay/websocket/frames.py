@@ -55,6 +55,11 @@ class Frames:
         """Octets of a message in progress."""
         return len(self._message) + len(self._protocol.reader.buffer)
 
+    def let_go(self) -> None:
+        """Forget a message in progress: who refers to this may be there until the next collection."""
+        self._message.clear()
+        self._protocol.reader.discard()
+
     def taken(self) -> list[Event]:
         """What has come since the last call."""
         events: list[Event] = []

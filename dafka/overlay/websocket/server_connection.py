@@ -62,6 +62,11 @@ class ServerConnection:
         self._protocol.receive_eof()
         return self._frames.taken()
 
+    def let_go(self) -> None:
+        """Forget what is not complete."""
+        self._request = None
+        self._frames.let_go()
+
     def take_output(self) -> bytes:
         """What is to be sent to the client now."""
         return output_of(self._protocol)

@@ -137,6 +137,7 @@ class Session:
             if self._audience is not None:
                 self._audience.close()
             self._shared.budget.charge(self, 0)
+            self._connection.let_go()
             self._share_turn()
             self._stream.finish()
 

@@ -42,9 +42,9 @@ class Side:
     def refusals(self) -> list[Refused]:
         return [output for output in self.outputs if isinstance(output, Refused)]
 
-    def connect(self, number: int, connector: bool) -> None:
+    def connect(self, number: int, connector: bool, now: float = 0.0) -> None:
         self._readers[number] = FrameReader(MOST)
-        self.carry(self.peerings.connected(0.0, number, connector))
+        self.carry(self.peerings.connected(now, number, connector))
 
     def knows(self, number: int) -> bool:
         return number in self._readers

@@ -274,6 +274,20 @@ def test_connections_are_bounded(monkeypatch):
     assert side.closed == [2]
 
 
+def test_strangers_who_say_nothing_do_not_keep_others_out(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_CONNECTIONS", 2)
+    side = Side(SMALL)
+    side.connect(0, connector=False)
+    side.connect(1, connector=False)
+    later = limits.HANDSHAKE_LEAST_SECONDS
+    side.connect(2, connector=False, now=later)
+    assert side.closed == [0]  # the oldest made room
+    assert side.refusals[0].code == ErrorCode.PEER_TIMEOUT
+    side.connect(3, connector=False, now=later)
+    side.connect(4, connector=False, now=later)
+    assert side.closed == [0, 1, 4]  # the third has had no time yet
+
+
 def test_octets_that_are_no_messages_end_a_connection_and_only_that():
     pair = established()
     side = pair.sides[0]
