@@ -103,8 +103,8 @@ class Connector:
                 if target is not None:
                     target.peer = peer
                 return [self._status(StatusCode.PEER_ADDED, peer, connection, "handshake successful")]
-            case PeerDown(connection, peer, removed, said_goodbye):
-                return self._lose(now, connection, peer, removed, said_goodbye)
+            case PeerDown():
+                return self._lose(now, output)
             case Refused(connection, peer, code, description, redundant):
                 return self._refuse(now, connection, peer, code, description, redundant)
             case Discovered(peer) if peer in self._unreachable:
@@ -127,12 +127,12 @@ class Connector:
                 outputs.append(Open(target.address))
         return outputs
 
-    def _lose(
-        self, now: float, connection: int, peer: bytes, removed: bool, said_goodbye: bool
-    ) -> list[Output]:
+    def _lose(self, now: float, down: PeerDown) -> list[Output]:
+        connection, peer, removed, said_goodbye, reason = down
         self._peers.discard(peer)
         code = StatusCode.PEER_REMOVED if removed else StatusCode.PEER_LOST
         text = "removed peering" if removed else "lost connection to remote peer"
+        text = f"{text}: {reason}" if reason else text
         status = self._status(code, peer, connection, text)
         self._places.pop(connection, None)
         for target in [one for one in self._targets.values() if one.peer == peer]:

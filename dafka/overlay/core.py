@@ -2,39 +2,87 @@
 
 Peers of version 2 are nodes of ours: they take part in the routing. Those of version 1 speak libbroker's
 protocol: this node is their gateway to the overlay.
+
+Data waits where somebody has no room for it (:mod:`dafka.overlay.flow`): ``full`` says which of this node's
+subscribers have none for a topic.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple
 
 from dafka.overlay.filters import Filter, announced
+from dafka.overlay.flow import Flow, Grant, TooSlow
 from dafka.overlay.gateway.gateway import Gateway, Say
+from dafka.overlay.limits import MESSAGE_COST
 from dafka.overlay.peering import outputs as peering
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.peering.outputs import NewFilter, PeerDown, PeerUp, Received, ReceivedRouted
 from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.routing import outputs as routing
-from dafka.overlay.routing.outputs import Deliver, Discovered, Tell, ToLeaf, Unreachable
+from dafka.overlay.routing.outputs import Deliver, DeliverMany, Discovered, Relay, Tell, ToLeaf, Unreachable
 from dafka.overlay.routing.peer import Peer
-from dafka.overlay.wire.envelope import LOCAL, encode_envelope
+from dafka.overlay.wire.credit import CREDIT, Credit, decode_credit, encode_credit
+from dafka.overlay.wire.envelope import LOCAL, Envelope, encode_envelope
+from dafka.overlay.wire.frames import LENGTH
 from dafka.overlay.wire.handshake import WITH_ROUTING, Announcement
-from dafka.overlay.wire.routed import DATA
+from dafka.overlay.wire.routed import DATA, ROUTED, Routed, decode_routed
 from dafka.protocol.errors import MalformedMessage
 
+
+class Pause(NamedTuple):
+    """Do not read a connection for now. What was read already is still taken."""
+
+    connection: int
+
+
+class Resume(NamedTuple):
+    """Read it again."""
+
+    connection: int
+
+
+class Room(NamedTuple):
+    """Topics for which :meth:`Core.is_blocked` was true may have room again."""
+
+
 Output = (
-    peering.Send | peering.Close | peering.Refused | PeerUp | PeerDown | Deliver | Discovered | Unreachable
+    peering.Send
+    | peering.Close
+    | peering.Refused
+    | PeerUp
+    | PeerDown
+    | Deliver
+    | DeliverMany
+    | Discovered
+    | Unreachable
+    | Pause
+    | Resume
+    | Room
 )
+
+
+def _nobody(topic: bytes) -> Iterable[Hashable]:
+    return ()
 
 
 class Core:
     """The node ``me``. ``time`` begins its logical clock, see :mod:`dafka.overlay.routing.flooding`."""
 
     def __init__(
-        self, me: bytes, time: int, prefixes: Iterable[bytes] = (), versions: tuple[int, int] = VERSIONS
+        self,
+        me: bytes,
+        time: int,
+        prefixes: Iterable[bytes] = (),
+        versions: tuple[int, int] = VERSIONS,
+        overflow: str = "wait",
     ) -> None:
         self.me = me
+        self.flow = Flow(overflow)
+        self.full: Callable[[bytes], Iterable[Hashable]] = _nobody
+        """Which subscribers of this node have no room for a topic; :meth:`room` is to be told later."""
         self.peer = Peer(me, time, announced(prefixes, LOCAL))
         self.gateway = Gateway(me, self.peer, passes_on=versions[1] >= WITH_ROUTING)
         self.peerings = Peerings(me, self._announce, versions)
@@ -55,7 +103,35 @@ class Core:
 
     def received(self, now: float, number: int, message: bytes) -> list[Output]:
         """A message, without its length."""
-        return self._carry(self.peerings.received(now, number, message))
+        return self.received_many(now, number, [message])
+
+    def received_many(self, now: float, number: int, messages: list[bytes]) -> list[Output]:
+        """Messages of one connection, in order. Those that go the same way are handled together."""
+        outputs: list[Output] = []
+        peer = self.peerings.hear(now, number)
+        head, first, payloads = b"", None, list[bytes]()
+        for message in messages:
+            if first is not None:
+                # What makes up the head says where it ends, so a message that begins alike is read alike.
+                if message.startswith(head):
+                    payloads.append(message[len(head) :])
+                    continue
+                outputs += self._hear_data(peer, head, first, payloads)
+                first = None
+            if peer is not None and message[0] == ROUTED and self.peer.flooding.is_neighbour(peer):
+                try:
+                    routed = decode_routed(message)
+                except MalformedMessage as error:
+                    self.discarded[error.cause] += 1
+                    continue
+                if isinstance(routed, Routed) and routed.kind == DATA:
+                    first, payloads = routed, [routed.payload]
+                    head = message[: len(message) - len(routed.payload)]
+                    continue
+            outputs += self._carry(self.peerings.received(now, number, message))
+        if first is not None:
+            outputs += self._hear_data(peer, head, first, payloads)
+        return outputs
 
     def malformed(self, now: float, number: int, error: MalformedMessage) -> list[Output]:
         """What arrives on a connection cannot be cut into messages."""
@@ -68,17 +144,19 @@ class Core:
     def unpeer(self, now: float, peer: bytes) -> list[Output]:
         """Say goodbye to a direct peer. Paths over it are gone at once."""
         goodbye = self.peerings.unpeer(now, peer)
-        return self._carry(goodbye) + self._carry_routing(self.peer.link_down(peer))
+        return self._carry(goodbye) + self._leave(peer)
 
     def shut_down(self, now: float) -> list[Output]:
         """Say goodbye to everybody, and refuse whoever comes."""
         outputs = self._carry(self.peerings.shut_down(now))
         for neighbour in self.peer.flooding.neighbours:
-            outputs += self._carry_routing(self.peer.link_down(neighbour))
+            outputs += self._leave(neighbour)
         return outputs
 
     def tick(self, now: float) -> list[Output]:
         """To be called a few times a second."""
+        for peer in self.flow.paused:
+            self.peerings.hear(now, self.peerings.peers[peer])  # it cannot be silent while nobody reads it
         outputs = self._carry(self.peerings.tick(now))
         return outputs + self._carry_routing(self.gateway.tick(now))
 
@@ -94,20 +172,46 @@ class Core:
 
     def publish(self, topic: bytes, payload: bytes, kind: int = DATA) -> list[Output]:
         """Send to every peer whose filter lets the topic pass."""
+        return self.publish_many(topic, [payload], kind)
+
+    def publish_many(self, topic: bytes, payloads: list[bytes], kind: int = DATA) -> list[Output]:
+        """Send messages on one topic. They wait here if they have to; then :meth:`is_blocked` is true."""
         if topic.startswith(LOCAL):
             return []
-        return self._carry_routing(self.peer.publish(topic, payload, kind))
+        return self._carry_routing(self.peer.publish_many(topic, payloads, kind))
+
+    def is_blocked(self, topic: bytes) -> bool:
+        """Whether too much waits for somebody who gets this topic: whoever publishes on it is to wait."""
+        is_full = self.flow.is_full
+        return any(is_full(hop, height) for hop, height in self.peer.first_hops(topic))
+
+    def room(self, blocker: Hashable) -> list[Output]:
+        """One of those that ``full`` named has room again."""
+        return self._grant(self.flow.room(blocker))
+
+    def congested(self, peer: bytes) -> None:
+        """The connection of a peer of version 1 takes nothing more, until :meth:`drained`."""
+        if peer in self.gateway:
+            self.flow.congested(peer)
+
+    def drained(self, peer: bytes) -> list[Output]:
+        """The connection of a peer of version 1 takes more."""
+        return self._release(peer, *self.flow.drained(peer)) if peer in self.gateway else []
 
     def publish_to(self, receiver: bytes, topic: bytes, payload: bytes, kind: int = DATA) -> list[Output]:
         """Send to one peer, over as many hops as it takes."""
         return self._carry_routing(self.peer.publish_to(receiver, topic, payload, kind))
+
+    def _leave(self, neighbour: bytes) -> list[Output]:
+        outputs = self._carry_routing(self.peer.link_down(neighbour))
+        return outputs + self._grant(self.flow.link_down(neighbour))
 
     def _announce(self, version: int) -> Announcement:
         # A connection may take the place of one whose end is among the outputs that are still to be carried
         # out. The clock must have risen for that end before it is told.
         for neighbour in self.peer.flooding.neighbours:
             if neighbour not in self.peerings.peers:
-                outputs = self._carry_routing(self.peer.link_down(neighbour))
+                outputs = self._leave(neighbour)
                 self._pending = [*self._pending, *outputs]
         return self.peer.announcement if version >= WITH_ROUTING else self.gateway.announcement
 
@@ -124,7 +228,7 @@ class Core:
                     outputs.append(step)
                     outputs += self._down(peer)
                 case Received(peer, envelope):
-                    outputs += self._carry_routing(self.gateway.hear(peer, envelope))
+                    outputs += self._hear_leaf(peer, envelope)
                 case NewFilter(peer, filter):
                     outputs += self._carry_routing(self.gateway.wants(peer, filter))
                 case _:
@@ -134,19 +238,97 @@ class Core:
     def _carry_routing(self, steps: Sequence[routing.Output | Say]) -> list[Output]:
         outputs: list[Output] = []
         for step in steps:
-            if isinstance(step, Tell):
+            if isinstance(step, Relay):
+                outputs += self._send(step.neighbour, step.height, step.frames)
+            elif isinstance(step, Tell):
                 outputs += self._carry(self.peerings.send(step.neighbour, step.octets))
             elif isinstance(step, Say):
                 outputs += self._carry(self.peerings.send(step.leaf, encode_envelope(step.envelope)))
             elif isinstance(step, ToLeaf):
                 envelope = self.gateway.envelope(step)
-                if envelope is not None:
+                if envelope is None:
+                    continue
+                if step.kind == DATA:
+                    outputs += self._send(step.leaf, 0, [encode_envelope(envelope)])
+                else:
                     outputs += self._carry(self.peerings.send(step.leaf, encode_envelope(envelope)))
             else:
                 outputs.append(step)
         return outputs
 
+    # -- data, and room for it ----------------------------------------------------------------------
+
+    def _send(self, neighbour: bytes, height: int, frames: list[bytes]) -> list[Output]:
+        try:
+            octets = self.flow.send(neighbour, height, frames)
+        except TooSlow as error:
+            return self._carry(self.peerings.drop(neighbour, MalformedMessage("too-slow", str(error))))
+        return self._carry(self.peerings.send(neighbour, octets)) if octets else []
+
+    def _hear_data(
+        self, neighbour: bytes | None, head: bytes, first: Routed, payloads: list[bytes]
+    ) -> list[Output]:
+        if neighbour is None or not self.peer.flooding.is_neighbour(neighbour):
+            return []
+        outputs: list[Output] = []
+        blockers: list[Hashable] = []
+        height = 0
+        try:
+            height = self.peer.height(first.branches)
+            steps = self.peer.pass_on(first, payloads)
+            outputs = self._carry_routing(steps)
+            blockers = self._blockers(first.topic, steps)
+        except MalformedMessage as error:
+            self.discarded[error.cause] += 1
+        each = len(head) + LENGTH.size + MESSAGE_COST
+        cost = each * len(payloads) + sum(map(len, payloads))
+        try:
+            grant = self.flow.take(neighbour, height, cost, each + len(payloads[-1]), blockers)
+        except MalformedMessage as error:
+            return outputs + self._carry(self.peerings.drop(neighbour, error))
+        return outputs if grant is None else outputs + self._grant([grant])
+
+    def _hear_leaf(self, leaf: bytes, envelope: Envelope) -> list[Output]:
+        steps = self.gateway.hear(leaf, envelope)
+        outputs = self._carry_routing(steps)
+        if envelope.kind == DATA and leaf in self.gateway:
+            blockers = self._blockers(envelope.topic, steps)
+            if blockers and self.flow.hold(leaf, blockers):
+                outputs.append(Pause(self.peerings.peers[leaf]))
+        return outputs
+
+    def _blockers(self, topic: bytes, steps: Sequence[routing.Output | Say]) -> list[Hashable]:
+        """Who has no room for more of what was just passed on."""
+        blockers: list[Hashable] = []
+        for step in steps:
+            if isinstance(step, Relay) and self.flow.is_full(step.neighbour, step.height):
+                blockers.append((step.neighbour, step.height))
+            elif isinstance(step, ToLeaf) and self.flow.is_full(step.leaf, 0):
+                blockers.append((step.leaf, 0))
+            elif isinstance(step, Deliver | DeliverMany):
+                blockers += self.full(topic)
+        return blockers
+
+    def _release(self, neighbour: bytes, octets: bytes, grants: list[Grant]) -> list[Output]:
+        outputs = self._carry(self.peerings.send(neighbour, octets)) if octets else []
+        return outputs + self._grant(grants)
+
+    def _grant(self, grants: list[Grant]) -> list[Output]:
+        outputs: list[Output] = []
+        for neighbour, height, octets in grants:
+            if neighbour in self.gateway:
+                outputs.append(Resume(self.peerings.peers[neighbour]))
+            else:
+                credit = encode_credit(Credit(height, octets))
+                outputs += self._carry(self.peerings.send(neighbour, credit))
+        if self.flow.has_freed():
+            outputs.append(Room())
+        return outputs
+
+    # -- peers come and go --------------------------------------------------------------------------
+
     def _up(self, up: PeerUp) -> list[Output]:
+        self.flow.link_up(up.peer, is_plain=up.version < WITH_ROUTING)
         if up.version < WITH_ROUTING:
             outputs = self._carry_routing(self.gateway.up(up.peer, up.announced, up.heard))
             found = [one for one in outputs if isinstance(one, Discovered)]
@@ -154,12 +336,15 @@ class Core:
         return [*self._carry_routing(self.peer.link_up(up.peer, up.announced, up.heard)), up]
 
     def _down(self, peer: bytes) -> list[Output]:
+        grants = self.flow.link_down(peer)
         if peer in self.gateway:
-            return self._carry_routing(self.gateway.down(peer))
-        return self._carry_routing(self.peer.link_down(peer))
+            return self._carry_routing(self.gateway.down(peer)) + self._grant(grants)
+        return self._carry_routing(self.peer.link_down(peer)) + self._grant(grants)
 
     def _hear(self, peer: bytes, message: bytes) -> list[Output]:
         try:
+            if message[0] == CREDIT:
+                return self._release(peer, *self.flow.credit(peer, *decode_credit(message)))
             return self._carry_routing(self.peer.receive(peer, message))
         except MalformedMessage as error:
             self.discarded[error.cause] += 1

@@ -80,11 +80,23 @@ MOST_ALIASES = 10_000
 MOST_REVOCATIONS = 16_384
 """Links that went, whose end is remembered. What is forgotten can only be believed in until the next word."""
 
+WINDOW_OCTETS = 1024 * 1024
+"""What a neighbour may send before it gets new credit, for each number of hops behind (see flow.py)."""
+
+MESSAGE_COST = 128
+"""Octets that a message costs besides its own."""
+
+QUEUE_OCTETS = 1024 * 1024
+"""Of what waits for a neighbour's credit, for each number of hops behind; then its senders wait."""
+
+HELD_OCTETS = 256 * 1024 * 1024
+"""Received from all neighbours together, and waiting for room with subscribers and other neighbours."""
+
 BRANCH_OCTETS = 65_536
 """Of the way that a message still has to go, at most some 3600 peers."""
 
 MOST_ROUTES = 4096
-"""Topics whose routes are kept ready."""
+"""Topics whose routes are kept ready, and ways whose heights are."""
 
 TICK_SECONDS = 0.1
 """Between two ticks of a channel."""

@@ -37,10 +37,15 @@ class EndpointRole:
     """
 
     def __init__(
-        self, me: bytes, time: int, new_number: Callable[[], int], versions: tuple[int, int] = VERSIONS
+        self,
+        me: bytes,
+        time: int,
+        new_number: Callable[[], int],
+        versions: tuple[int, int] = VERSIONS,
+        overflow: str = "wait",
     ) -> None:
         self.me = me
-        self.core = Core(me, time, versions=versions)
+        self.core = Core(me, time, versions=versions, overflow=overflow)
         self._stores = Stores(me, new_number)
         self._prefixes: Filter = ()
 
@@ -61,7 +66,11 @@ class EndpointRole:
 
     def publish(self, topic: bytes, payload: bytes) -> list[Output]:
         """Send data to every peer whose filter lets the topic pass."""
-        return list(self.core.publish(topic, payload, DATA))
+        return self.publish_many(topic, [payload])
+
+    def publish_many(self, topic: bytes, payloads: list[bytes]) -> list[Output]:
+        """Send data on one topic."""
+        return list(self.core.publish_many(topic, payloads, DATA))
 
     def ask_links(self, peer: bytes) -> list[Output]:
         """Ask a peer whom it is peered with, see :mod:`dafka.overlay.wire.links`; one of ours, it answers."""
@@ -126,6 +135,9 @@ class EndpointRole:
 
     def received(self, now: float, number: int, message: bytes) -> list[Output]:
         return self._carry(now, self.core.received(now, number, message))
+
+    def received_many(self, now: float, number: int, messages: list[bytes]) -> list[Output]:
+        return self._carry(now, self.core.received_many(now, number, messages))
 
     def malformed(self, now: float, number: int, error: MalformedMessage) -> list[Output]:
         return self._carry(now, self.core.malformed(now, number, error))

@@ -10,6 +10,8 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import gevent
@@ -18,6 +20,7 @@ import gevent.event
 from dafka.hub.hub import Hub
 from dafka.overlay.connector import Connector, Open
 from dafka.overlay.connector import Output as ConnectorOutput
+from dafka.overlay.core import Pause, Resume, Room
 from dafka.overlay.limits import TICK_SECONDS
 from dafka.overlay.node import dialling, limits
 from dafka.overlay.node.errors import Closed
@@ -37,9 +40,10 @@ from dafka.overlay.peering.statuses import (
     status_value,
 )
 from dafka.overlay.role import EndpointRole, Output
-from dafka.overlay.routing.outputs import Deliver, Discovered, Unreachable
+from dafka.overlay.routing.outputs import Deliver, DeliverMany, Discovered, Unreachable
 from dafka.overlay.stores.hosting import StoreOutput
 from dafka.overlay.values import encode
+from dafka.overlay.wire.handshake import WITH_ROUTING
 from dafka.protocol.errors import MalformedMessage
 from dafka.sockets import listening
 from dafka.sockets.outbox import Queued
@@ -48,18 +52,26 @@ log = logging.getLogger(__name__)
 
 Where = tuple[str, int]
 
+_topic = itemgetter(0)
+
 
 class Carrier:
     """The endpoint ``me``."""
 
     def __init__(
-        self, hub: Hub, me: bytes, versions: tuple[int, int], security: Security | None = None
+        self,
+        hub: Hub,
+        me: bytes,
+        versions: tuple[int, int],
+        security: Security | None = None,
+        overflow: str = "wait",
     ) -> None:
         self.hub = hub
         self.me = me
-        self.role = EndpointRole(me, time.time_ns() // 1000, lambda: secrets.randbits(63), versions)
+        self.role = EndpointRole(me, time.time_ns() // 1000, lambda: secrets.randbits(63), versions, overflow)
         self._security = security
-        self.subscribers = Subscribers()
+        self.subscribers = Subscribers(self._room)
+        self.role.core.full = self.subscribers.full
         self.pending = Pending(hub, self._publish_pending)
         self._statuses: list[StatusSubscriber] = []
         self.store_listeners: list[Callable[[StoreOutput], None]] = []
@@ -75,6 +87,7 @@ class Carrier:
         self._attempts: dict[Where, list[gevent.event.AsyncResult]] = {}
         self._forwarded: set[bytes] = set()
         self._changed = gevent.event.Event()
+        self._congested: set[int] = set()  # links of version 1 whose queue is long
         self._up: set[int] = set()  # links whose handshake is over
         self._dialling: set[gevent.Greenlet] = set()
         self._is_closed = False
@@ -224,9 +237,19 @@ class Carrier:
         return time.monotonic()
 
     def _publish_pending(self) -> None:
-        for topic, payload in self.pending.take():
-            self.subscribers.deliver_own(topic, [payload], self.me)
-            self.carry(self.role.publish(topic, payload))
+        for topic, items in groupby(self.pending.take(), _topic):
+            payloads = [payload for _, payload in items]
+            self.subscribers.deliver_own(topic, payloads, self.me)
+            self.carry(self.role.publish_many(topic, payloads))
+            if self._is_blocked(topic):
+                self.pending.block(topic)
+
+    def _is_blocked(self, topic: bytes) -> bool:
+        return self.role.core.is_blocked(topic) or self.subscribers.full_own(topic)
+
+    def _room(self, subscriber: Subscriber) -> None:
+        self.carry(self.role.core.room(subscriber))
+        self.pending.unblock(self._is_blocked)
 
     # -- outputs ------------------------------------------------------------------------------------
 
@@ -236,24 +259,53 @@ class Carrier:
         for output in outputs:
             match output:
                 case Send(number, octets):
-                    if number in links:
-                        links[number].send(octets)
+                    link = links.get(number)
+                    if link is not None:
+                        link.send(octets)
+                        if link.is_plain and link.is_congested:
+                            self._congest(link)
+                case DeliverMany(publisher, topic, payloads):
+                    self.subscribers.deliver(topic, payloads, publisher)
                 case Deliver(publisher, _, topic, payload):
                     self.subscribers.deliver(topic, [payload], publisher)
                 case Close(number):
                     link = links.pop(number, None)
                     if link is not None:
                         link.finish()
+                case Pause(number):
+                    links[number].pause()
+                case Resume(number):
+                    links[number].resume()
+                case Room():
+                    self.pending.unblock(self._is_blocked)
                 case StoreOutput():
                     for listener in list(self.store_listeners):
                         listener(output)
                 case _:
                     self._hear(output)
 
+    def _congest(self, link: Link) -> None:
+        """A peer of version 1 is sent nothing more until its connection has room."""
+        if link.number in self._congested:
+            return
+        self._congested.add(link.number)
+        peers = [peer for peer, one in self._peers.items() if one is link]
+
+        def wait() -> None:
+            link.wait_for_room()
+            self._congested.discard(link.number)
+            for peer in peers:
+                self.carry(self.role.core.drained(peer))
+
+        for peer in peers:
+            self.role.core.congested(peer)
+        self.hub.spawn(wait)
+
     def _hear(self, output: Any) -> None:
         match output:
-            case PeerUp(number, peer):
+            case PeerUp(number, peer, version):
                 link = self._links[number]
+                link.is_plain = version < WITH_ROUTING
                 link.established()
                 self._peers[peer] = link
                 self._up.add(number)
@@ -337,9 +389,7 @@ class Carrier:
         self.carry(self.role.connected(self.now, link.number, link.is_connector))
 
     def heard(self, link: Link, messages: list[bytes]) -> None:
-        now, number, received = self.now, link.number, self.role.received
-        for message in messages:
-            self.carry(received(now, number, message))
+        self.carry(self.role.received_many(self.now, link.number, messages))
 
     def malformed(self, link: Link, error: MalformedMessage) -> None:
         self.carry(self.role.malformed(self.now, link.number, error))
@@ -356,6 +406,7 @@ class Carrier:
             now = self.now
             self.carry(self.role.tick(now))
             self._carry_connector(self._connector.tick(now))
+            self.pending.unblock(self._is_blocked)
 
     def close(self) -> None:
         """Say goodbye to all peers and close everything; waits for their answers for some seconds."""
@@ -369,6 +420,9 @@ class Carrier:
         self.pending.close(error)
         for port in self._ports:
             port.close()
+        with gevent.Timeout(limits.FLUSH_SECONDS, False):
+            while self.role.core.flow.waiting:
+                gevent.sleep(0.005)
         self.carry(self.role.shut_down(self.now))
         self._wait_until(lambda: not self._peers, limits.UNPEER_SECONDS)
         self._ticking.kill(block=False)

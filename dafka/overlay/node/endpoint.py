@@ -43,6 +43,9 @@ class Endpoint:
     connections have TLS, anonymous ones with ``Tls()``; both ends have to agree. Raises ValueError for what
     is no id or address, or cannot be used for TLS, OSError when it cannot listen.
     ``websocket``: an address for WebSocket clients, or several, see :meth:`listen_websocket`.
+
+    ``overflow`` says what happens when a peer reads more slowly than this endpoint publishes: ``wait``
+    (:meth:`publish` does), ``disconnect`` (it is left), ``drop_newest``, ``drop_oldest``.
     """
 
     def __init__(
@@ -52,13 +55,16 @@ class Endpoint:
         *,
         id: str | bytes | None = None,
         tls: Tls | None = None,
+        overflow: str = "wait",
         versions: tuple[int, int] = VERSIONS,
         websocket: str | Iterable[str] = (),
     ) -> None:
         self.id = EndpointId.random() if id is None else EndpointId.parse(id)
         self._security = None if tls is None else Security(tls)
         self._hub = get_hub()
-        self._carrier: Carrier = self._hub.run(Carrier, self._hub, bytes(self.id), versions, self._security)
+        self._carrier: Carrier = self._hub.run(
+            Carrier, self._hub, bytes(self.id), versions, self._security, overflow
+        )
         self._callbacks: StatusSubscriber | None = None
         self._websockets: list[Any] = []
         try:

@@ -4,7 +4,7 @@ The hub puts many items at once and wakes waiting threads once; a thread takes i
 call of the hub. What happens when the queue is full is said in advance:
 
 - ``wait``: nothing is lost. The queue may grow by what was under way; whoever sends is to hold back while
-  :attr:`Inbox.is_full`, and is told by ``on_room`` when half of it is free again.
+  :meth:`Inbox.watch` says so, and is told when half of it is free again.
 - ``drop_newest``, ``drop_oldest``: counted in :attr:`Inbox.dropped`.
 - ``disconnect``: the queue takes nothing more; what is in it can still be got, then there is an error.
 """
@@ -42,8 +42,7 @@ class Inbox(Generic[T]):
         """Items that found no room."""
         self.capacity = capacity
         self.overflow = overflow
-        self.on_room: Callable[[], None] | None = None
-        """Called in the hub once, when a full queue has room again."""
+        self._on_room: Callable[[], None] | None = None
         self._hub = hub
         self._items: deque[tuple[int, T]] = deque()
         self._octets = 0
@@ -57,6 +56,16 @@ class Inbox(Generic[T]):
     @property
     def is_full(self) -> bool:
         return len(self._items) >= self.capacity or self._octets >= limits.SUBSCRIBER_OCTETS
+
+    def watch(self, on_room: Callable[[], None]) -> bool:
+        """Whether somebody is to wait for it; ``on_room()`` is then called in the hub once it has room."""
+        if self.overflow != "wait" or not self.is_full:
+            return False
+        with self._lock:
+            if self._closed is None and self.is_full:
+                self._on_room = on_room
+                return True
+        return False
 
     def put(self, items: Iterable[tuple[int, T]]) -> None:
         """Items and their sizes, in order. It never waits."""
@@ -94,6 +103,8 @@ class Inbox(Generic[T]):
         with self._lock:
             if self._closed is None:
                 self._closed = error
+            if self._on_room is not None:
+                self._tell_room()
             if self._signal is not None:
                 self._signal.set(True)
         self._wake()
@@ -135,7 +146,7 @@ class Inbox(Generic[T]):
                     self._octets -= size
                     if self._signal is not None and not self._items and self._closed is None:
                         self._signal.set(False)
-                    if self.on_room is not None and self._has_room:
+                    if self._on_room is not None and self._has_room:
                         self._tell_room()
                     return item
                 if self._closed is not None:
@@ -155,7 +166,7 @@ class Inbox(Generic[T]):
             self._octets = 0
             if self._signal is not None and self._closed is None:
                 self._signal.set(False)
-            if self.on_room is not None:
+            if self._on_room is not None:
                 self._tell_room()
         if not items and self._closed is not None:
             raise self._closed
@@ -166,7 +177,7 @@ class Inbox(Generic[T]):
         return 2 * len(self._items) <= self.capacity and 2 * self._octets <= limits.SUBSCRIBER_OCTETS
 
     def _tell_room(self) -> None:
-        call, self.on_room = self.on_room, None
+        call, self._on_room = self._on_room, None
         assert call is not None
         self._hub.post(call)
 
@@ -190,7 +201,7 @@ class Inbox(Generic[T]):
             self._closed = self._closed or Closed("the subscriber was closed")
             self._items.clear()
             self._octets = 0
-            if self.on_room is not None:
+            if self._on_room is not None:
                 self._tell_room()
             signal, self._signal = self._signal, None
         if signal is not None:

@@ -27,8 +27,13 @@ TLS_SECONDS = 10.0
 """The handshake of TLS, before that of peers."""
 ENCRYPTED_OCTETS = 64 * 1024
 """Encrypted at once."""
+LINK_OCTETS = 64 * 1024 * 1024
+"""Queued for one connection: subscriptions, commands of stores and what there was credit for. Beyond, the
+connection is closed: its other end reads nothing."""
 LINGER_SECONDS = 2.0
 """How long a connection that is to be closed still sends what was queued, and waits for the other end."""
+FLUSH_SECONDS = 5.0
+"""How long an endpoint that is closed waits for receivers that are too slow for what it has published."""
 UNPEER_SECONDS = 4.0
 """How long unpeer waits for the end of a connection: a goodbye and its answer."""
 TOPICS = 4096

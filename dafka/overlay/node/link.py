@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import socket as sockets
 from contextlib import suppress
 from typing import Any, Protocol
 
 import gevent
+import gevent.event
 
 from dafka.hub.turns import Pace, TurnGauge
 from dafka.overlay.limits import HANDSHAKE_OCTETS, MESSAGE_OCTETS
@@ -15,6 +17,8 @@ from dafka.overlay.wire.frames import FrameReader
 from dafka.protocol.errors import MalformedMessage
 from dafka.sockets import listening
 from dafka.sockets.outbox import Outbox, Queued
+
+log = logging.getLogger(__name__)
 
 
 class Carrier(Protocol):
@@ -51,6 +55,8 @@ class Link:
         self.address = address
         """Where the other end is, ``(host, port)``: as it was to be connected to, or where it came from."""
         self.is_connector = is_connector
+        self.is_plain = False
+        """Whether the peer speaks version 1."""
         self._socket = socket
         self._reader = FrameReader(HANDSHAKE_OCTETS)
         self._turns = turns
@@ -58,6 +64,8 @@ class Link:
         self._at_once = 1
         self._green: gevent.Greenlet | None = None
         self._pace = Pace()
+        self._resumed = gevent.event.Event()
+        self._resumed.set()
         self._closing = self._closed = False
         prepare(socket)
         self._outbox = Outbox(socket, queued, self.abort)
@@ -69,6 +77,15 @@ class Link:
         """Octets that the kernel has not taken yet."""
         return self._outbox.octets
 
+    @property
+    def is_congested(self) -> bool:
+        """Whether the queue is so long that whoever sends should wait, if it can: :meth:`wait_for_room`."""
+        return not self._outbox.has_room(0)
+
+    def wait_for_room(self) -> None:
+        """Wait as a green thread until the queue is shorter, or the connection is closed."""
+        self._outbox.wait(1)
+
     def established(self) -> None:
         """The handshake is over: messages may be larger."""
         self._reader.limit = MESSAGE_OCTETS
@@ -77,6 +94,17 @@ class Link:
     def send(self, octets: bytes) -> None:
         """Queue octets; all that was queued in a turn of the hub is sent at its end."""
         self._outbox.put([octets])
+        if self._outbox.octets > limits.LINK_OCTETS:
+            log.warning("the peer at %s:%d reads nothing, %d octets wait", *self.address, self.queued)
+            self.abort()
+
+    def pause(self) -> None:
+        """Read nothing more for now."""
+        self._resumed.clear()
+
+    def resume(self) -> None:
+        """Read again."""
+        self._resumed.set()
 
     def finish(self) -> None:
         """Close it when what is queued is sent, and the other end has read it. Nothing more is heard."""
@@ -92,6 +120,7 @@ class Link:
             return
         self._closing = self._closed = True
         self._reader = FrameReader(0)  # the link may be referred to until the next collection of garbage
+        self._resumed.set()
         self._outbox.close()
         listening.forget(self._socket)
         with suppress(OSError):
@@ -117,6 +146,7 @@ class Link:
     def _read(self) -> None:
         receive = self._socket._sock.recv
         while not self._closing:
+            self._resumed.wait()
             try:
                 octets = receive(limits.READ_OCTETS)
             except BlockingIOError:

@@ -125,14 +125,13 @@ class Pending:
             self._blocked.add(topic)
             self._show()
 
-    def unblock(self, topics: set[bytes] | None = None) -> None:
-        """They go on; None: all."""
-        with self._lock:
-            if topics is None:
-                self._blocked.clear()
-            else:
-                self._blocked -= topics
-        self._wake()
+    def unblock(self, is_blocked: Callable[[bytes], bool]) -> None:
+        """They go on, but for topics that still are."""
+        free = {topic for topic in self._blocked if not is_blocked(topic)}
+        if free:
+            with self._lock:
+                self._blocked -= free
+            self._wake()
 
     def close(self, error: Exception) -> None:
         """``error`` is raised for whoever publishes."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from dafka.overlay.filters import Filter, reduced
 from dafka.overlay.node import limits
@@ -10,9 +11,10 @@ from dafka.overlay.node.subscriber import Subscriber
 
 
 class Subscribers:
-    """Hub side."""
+    """Hub side. ``on_room(subscriber)`` is called when one that was full has room again."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_room: Callable[[Subscriber], None]) -> None:
+        self._on_room = on_room
         self._all: list[Subscriber] = []
         self._by_topic: dict[bytes, list[Subscriber]] = {}
 
@@ -33,6 +35,14 @@ class Subscribers:
 
     def has(self, topic: bytes) -> bool:
         return bool(self._for(topic))
+
+    def full(self, topic: bytes) -> list[Subscriber]:
+        """Those that have no room for a topic, and whoever sends is to wait for."""
+        return [one for one in self._for(topic) if one.watch(partial(self._on_room, one))]
+
+    def full_own(self, topic: bytes) -> bool:
+        """Whether that is so for what this endpoint publishes."""
+        return any(one.watch(partial(self._on_room, one)) for one in self._for(topic) if one.own)
 
     def deliver(self, topic: bytes, payloads: Sequence[bytes], sender: bytes) -> None:
         """Messages on one topic, of one sender."""

@@ -39,6 +39,8 @@ class PeerDown(NamedTuple):
     removed: bool
     said_goodbye: bool
     """Whether it was the peer who said goodbye."""
+    reason: str = ""
+    """What the peer did wrong, if that is why."""
 
 
 class Refused(NamedTuple):

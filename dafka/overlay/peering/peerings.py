@@ -121,6 +121,20 @@ class Peerings:
             self.discarded[error.cause] += 1
             return []
 
+    def hear(self, now: float, number: int) -> bytes | None:
+        """Something came on a connection; the peer there, if it speaks version 2."""
+        connection = self._connections.get(number)
+        if connection is None:
+            return None
+        connection.heard = now
+        connection.pinged = False
+        return connection.peer if connection.version >= WITH_ROUTING else None
+
+    def drop(self, peer: bytes, error: MalformedMessage) -> list[Output]:
+        """A peer is left at once, because of what it did."""
+        connection = self._peers.get(peer)
+        return [] if connection is None else self.malformed(connection.heard, connection.number, error)
+
     def malformed(self, now: float, number: int, error: MalformedMessage) -> list[Output]:
         """What arrives on a connection cannot be cut into messages."""
         connection = self._connections.get(number)
@@ -134,7 +148,8 @@ class Peerings:
         connection = self._connections.get(number)
         if connection is None:
             return []
-        return self._drop(connection, ErrorCode.PEER_DISCONNECT_DURING_HANDSHAKE, "closed in the handshake")
+        text = "closed in the handshake" if connection.peer is None else ""
+        return self._drop(connection, ErrorCode.PEER_DISCONNECT_DURING_HANDSHAKE, text)
 
     def send(self, peer: bytes, octets: bytes) -> list[Output]:
         """Send whole messages to a peer. Nothing happens if it is none any more, or is being left."""
@@ -316,16 +331,16 @@ class Peerings:
             peer = connection.handshake.peer
             refused = Refused(connection.number, peer, code, description, redundant=False)
             return [refused, *self._forget(connection.heard, connection)]
-        return self._forget(connection.heard, connection)
+        return self._forget(connection.heard, connection, description)
 
-    def _forget(self, now: float, connection: _Connection) -> list[Output]:
+    def _forget(self, now: float, connection: _Connection, reason: str = "") -> list[Output]:
         del self._connections[connection.number]
         outputs: list[Output] = [Close(connection.number)]
         peer = connection.peer
         if peer is not None:
             del self._peers[peer]
             removed = connection.goodbye is not None
-            outputs.append(PeerDown(connection.number, peer, removed, connection.said_goodbye))
+            outputs.append(PeerDown(connection.number, peer, removed, connection.said_goodbye, reason))
         known = peer or connection.handshake.peer
         if known is not None:
             outputs += self._resume(now, self._gate.left(connection.number, known))

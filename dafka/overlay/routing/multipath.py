@@ -37,6 +37,11 @@ def join(paths: Iterable[Hops], receivers: int = True) -> Node:
     return root
 
 
+def height(node: Node) -> int:
+    """How many hops there are behind a node, at most."""
+    return max([1 + height(one) for one in node.branches.values()], default=0)
+
+
 def encode(node: Node) -> bytes:
     """The branches behind a node, as a message carries them."""
     return b"".join([encode_branch(hop, one.deliver, encode(one)) for hop, one in node.branches.items()])

@@ -12,6 +12,17 @@ class Tell(NamedTuple):
     octets: bytes
 
 
+class Relay(NamedTuple):
+    """Send these messages with their lengths to a direct peer as it gives credit for them.
+
+    ``height``: how many hops they go on behind it, at most.
+    """
+
+    neighbour: bytes
+    height: int
+    frames: list[bytes]
+
+
 class ToLeaf(NamedTuple):
     """A message for a peer of version 1 of this node. ``is_addressed``: for this one alone."""
 
@@ -21,6 +32,14 @@ class ToLeaf(NamedTuple):
     topic: bytes
     payload: bytes
     is_addressed: bool
+
+
+class DeliverMany(NamedTuple):
+    """Several data messages on one topic for the subscribers of this node."""
+
+    publisher: bytes
+    topic: bytes
+    payloads: list[bytes]
 
 
 class Deliver(NamedTuple):
@@ -44,4 +63,4 @@ class Unreachable(NamedTuple):
     peer: bytes
 
 
-Output = Tell | ToLeaf | Deliver | Discovered | Unreachable
+Output = Tell | Relay | ToLeaf | Deliver | DeliverMany | Discovered | Unreachable

@@ -8,12 +8,14 @@ leaf, a peer of version 1, is the last hop behind the node that speaks for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dafka.overlay.filters import Filter
 from dafka.overlay.limits import MOST_ROUTES
 from dafka.overlay.routing import multipath
 from dafka.overlay.routing.flooding import Flooding
-from dafka.overlay.routing.outputs import Deliver, Output, Tell, ToLeaf
-from dafka.overlay.wire.frames import frame
+from dafka.overlay.routing.outputs import Deliver, DeliverMany, Output, Relay, Tell, ToLeaf
+from dafka.overlay.wire.frames import LENGTH
 from dafka.overlay.wire.handshake import Announcement
 from dafka.overlay.wire.routed import (
     ADDRESSED,
@@ -24,13 +26,17 @@ from dafka.overlay.wire.routed import (
     Withdrawal,
     cargo,
     decode_routed,
+    height_of,
     leads_through,
     split_branches,
     way,
 )
 from dafka.protocol.errors import MalformedMessage
 
-_Route = list[tuple[bytes, int, bytes]]  # the first hops, whether they are receivers, how a message begins
+_pack = LENGTH.pack
+
+_Route = list[tuple[bytes, int, bytes, int]]
+"""First hops, whether they are receivers, how a message begins there, and how far it goes on behind."""
 
 
 class Peer:
@@ -43,6 +49,7 @@ class Peer:
         """Branches that could not be taken, because the next hop was gone."""
         self._routes: dict[tuple[bytes, bytes], _Route] = {}  # by topic and publisher
         self._routes_of = -1
+        self._heights: dict[bytes, int] = {}
 
     @property
     def peers(self) -> list[bytes]:
@@ -74,7 +81,7 @@ class Peer:
             return []
         message = decode_routed(octets)
         if isinstance(message, Routed):
-            return self._pass_on(message)
+            return self.pass_on(message, [message.payload])
         match message:
             case Subscription():
                 return self.flooding.hear_subscription(neighbour, message)
@@ -90,9 +97,30 @@ class Peer:
 
         ``leaf`` is who publishes, if not this node.
         """
+        return self.publish_many(topic, [payload], kind, leaf)
+
+    def publish_many(
+        self, topic: bytes, payloads: list[bytes], kind: int = DATA, leaf: bytes | None = None
+    ) -> list[Output]:
+        """Several messages on one topic."""
         publisher = self.me if leaf is None else leaf
         route = self._route(topic, publisher)
-        return self._begin(route, publisher, topic, payload, kind) if route else []
+        return self._send(route, publisher, topic, payloads, kind) if route else []
+
+    def first_hops(self, topic: bytes) -> Iterator[tuple[bytes, int]]:
+        """Which neighbours and leaves a message on this topic goes to, and its height there."""
+        return ((hop, height) for hop, _, _, height in self._route(topic, self.me))
+
+    def height(self, branches: bytes) -> int:
+        """How many hops a way has, at most. Raises :class:`MalformedMessage`."""
+        if not branches:
+            return 0
+        height = self._heights.get(branches)
+        if height is None:
+            if len(self._heights) >= MOST_ROUTES:
+                self._heights.clear()
+            height = self._heights[branches] = height_of(branches)
+        return height
 
     def publish_to(
         self, receiver: bytes, topic: bytes, payload: bytes, kind: int = DATA, leaf: bytes | None = None
@@ -100,18 +128,27 @@ class Peer:
         """Send to one peer, whatever its filter is. Nothing happens if it is unreachable."""
         hops = (receiver,) if self.flooding.is_leaf(receiver) else self._hops_to(receiver)
         publisher = self.me if leaf is None else leaf
-        return [] if hops is None else self._begin(_begin([hops], ADDRESSED), publisher, topic, payload, kind)
+        if hops is None:
+            return []
+        return self._send(_begin([hops], ADDRESSED), publisher, topic, [payload], kind)
 
-    def _begin(
-        self, route: _Route, publisher: bytes, topic: bytes, payload: bytes, kind: int
+    def _send(
+        self, route: _Route, publisher: bytes, topic: bytes, payloads: list[bytes], kind: int
     ) -> list[Output]:
-        rest = cargo(kind, publisher, topic, payload)
+        rest = cargo(kind, publisher, topic, b"")
         outputs: list[Output] = []
-        for hop, deliver, begin in route:
-            if self.flooding.is_neighbour(hop):
-                outputs.append(Tell(hop, frame(begin + rest)))
+        for hop, deliver, begin, height in route:
+            if not self.flooding.is_neighbour(hop):
+                one = deliver == ADDRESSED
+                outputs += [ToLeaf(hop, publisher, kind, topic, payload, one) for payload in payloads]
+                continue
+            head = begin + rest
+            size = len(head)
+            frames = [_pack(size + len(payload)) + head + payload for payload in payloads]
+            if kind == DATA:
+                outputs.append(Relay(hop, height, frames))
             else:
-                outputs.append(ToLeaf(hop, publisher, kind, topic, payload, deliver == ADDRESSED))
+                outputs.append(Tell(hop, b"".join(frames)))
         return outputs
 
     def _hops_to(self, receiver: bytes) -> multipath.Hops | None:
@@ -138,27 +175,31 @@ class Peer:
             route = self._routes[topic, publisher] = _begin([one for one in hops if one is not None])
         return route
 
-    def _pass_on(self, message: Routed) -> list[Output]:
-        if message.publisher == self.me or leads_through(message.branches, self.me):
+    def pass_on(self, message: Routed, payloads: list[bytes]) -> list[Output]:
+        """Messages that go the same way: they differ in their payloads, ``message`` is the first of them."""
+        kind, deliver, publisher, branches, topic, _ = message
+        if publisher == self.me or leads_through(branches, self.me):
             raise MalformedMessage("loop", "a way that leads through here again")
         outputs: list[Output] = []
-        if message.deliver:
-            outputs.append(Deliver(message.publisher, message.kind, message.topic, message.payload))
-        if message.branches:
-            rest = cargo(message.kind, message.publisher, message.topic, message.payload)
-            for hop, deliver, branches in split_branches(message.branches):
-                if self.flooding.is_neighbour(hop):
-                    outputs.append(Tell(hop, frame(way(deliver, branches) + rest)))
-                elif deliver and hop != message.publisher and self.flooding.is_leaf(hop):
-                    what = message.publisher, message.kind, message.topic, message.payload
-                    outputs.append(ToLeaf(hop, *what, deliver == ADDRESSED))
+        if deliver and len(payloads) == 1:
+            outputs.append(Deliver(publisher, kind, topic, payloads[0]))
+        elif deliver:
+            outputs.append(DeliverMany(publisher, topic, payloads))
+        if branches:
+            route: _Route = []
+            for hop, delivers, behind in split_branches(branches):
+                is_leaf = delivers and hop != publisher and self.flooding.is_leaf(hop)
+                if is_leaf or self.flooding.is_neighbour(hop):
+                    route.append((hop, delivers, way(delivers, behind), self.height(behind)))
                 else:
-                    self.lost += 1
+                    self.lost += len(payloads)
+            outputs += self._send(route, publisher, topic, payloads, kind)
         return outputs
 
 
 def _begin(paths: list[multipath.Hops], receivers: int = True) -> _Route:
     tree = multipath.join(paths, receivers)
     return [
-        (hop, node.deliver, way(node.deliver, multipath.encode(node))) for hop, node in tree.branches.items()
+        (hop, node.deliver, way(node.deliver, multipath.encode(node)), multipath.height(node))
+        for hop, node in tree.branches.items()
     ]

@@ -337,11 +337,10 @@ class _Open:
 
     def _wait_for(self, inbox: Inbox[str]) -> None:
         """While an inbox is full, nothing is read."""
-        while inbox.is_full and not inbox.is_closed:
-            room = gevent.event.Event()
-            inbox.on_room = room.set
-            if inbox.is_full:
-                room.wait()
+        room = gevent.event.Event()
+        while inbox.watch(room.set):
+            room.wait()
+            room.clear()
 
     def _next(self) -> Event:
         while not self._events:

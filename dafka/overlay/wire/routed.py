@@ -142,6 +142,17 @@ def split_branches(branches: bytes) -> Iterator[tuple[bytes, int, bytes]]:
         yield reader.identity(), reader.number(1), reader.string()
 
 
+def height_of(branches: bytes) -> int:
+    """How many hops a way has, at most. Raises :class:`MalformedMessage`."""
+    height, left = 0, [branches]
+    while left:
+        left = [behind for one in left for _, _, behind in split_branches(one) if behind]
+        height += 1
+        if height > MOST_HOPS:
+            raise MalformedMessage("branches", f"a way of more than {MOST_HOPS} hops")
+    return height
+
+
 def leads_through(branches: bytes, peer: bytes) -> bool:
     """Whether a way leads through a peer. Raises :class:`MalformedMessage`."""
     if peer not in branches:  # as octets, wherever they begin

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import select
 import threading
-import time
 
 import pytest
+from overlay.node.endpoints import WAIT, heard, until, values_until
 
 from dafka.hub.hub import get_hub
 from dafka.overlay import (
@@ -23,59 +23,6 @@ from dafka.overlay import (
 from dafka.overlay.peering.statuses import STATUSES
 from dafka.overlay.values import Count
 from dafka.overlay.wire.zeek import from_value
-
-WAIT = 20  # seconds, for what takes milliseconds
-
-
-def until(condition, seconds=WAIT):
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends, "it never happens"
-        time.sleep(0.002)
-
-
-def heard(subscriber, publisher, topic="/t"):
-    """Publish until it arrives: from then on everything does."""
-    ends = time.monotonic() + WAIT
-    while time.monotonic() < ends:
-        publisher.publish(topic, "are you there")
-        try:
-            subscriber.get(timeout=0.02)
-            break
-        except Empty:
-            continue
-    publisher.publish(topic, "last")
-    while subscriber.get(timeout=WAIT).value != "last":
-        pass
-
-
-def values_until(subscriber, end):
-    values = []
-    while end not in values:
-        values.append(subscriber.get(timeout=WAIT).value)
-    return values
-
-
-@pytest.fixture
-def make():
-    made = []
-
-    def endpoint(*args, **kwargs):
-        made.append(Endpoint(*args, **kwargs))
-        return made[-1]
-
-    yield endpoint
-    for one in made:
-        one.close()
-
-
-@pytest.fixture
-def two(make):
-    listener = make("127.0.0.1:0")
-    connector = make()
-    assert connector.peer(listener.address, timeout=WAIT)
-    assert listener.await_peer(connector.id, timeout=WAIT)
-    return listener, connector
 
 
 def test_what_is_published_arrives_in_order_with_topic_value_and_sender(two):

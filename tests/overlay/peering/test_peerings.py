@@ -144,7 +144,7 @@ def test_a_dead_connection_is_noticed_when_the_peer_comes_back():
     old = pair.sides[1]
     assert again.refusals[0].code == ErrorCode.LOGIC_ERROR
     old.carry(old.peerings.tick(limits.GOODBYE_SECONDS + 0.1))
-    assert PeerDown(1, SMALL, removed=False, said_goodbye=False) in old.outputs
+    assert PeerDown(1, SMALL, False, False, "silent") in old.outputs
     pair.collect()
     pair.open(3, by=0)
     pair.run()
@@ -177,7 +177,7 @@ def test_a_silent_peer_is_sent_a_ping_and_an_answer_keeps_it():
     pass_time(side, limits.SILENT_SECONDS + 1.5, limits.LOST_SECONDS - 0.5)
     assert side.peerings.peers == {LARGE: 1}
     side.carry(side.peerings.tick(limits.LOST_SECONDS))
-    assert side.outputs[-2:] == [Close(1), PeerDown(1, LARGE, removed=False, said_goodbye=False)]
+    assert side.outputs[-2:] == [Close(1), PeerDown(1, LARGE, False, False, "silent")]
 
 
 def test_a_process_that_was_stopped_does_not_take_that_for_silence_of_others():
@@ -295,7 +295,8 @@ def test_octets_that_are_no_messages_end_a_connection_and_only_that():
     side.hear(2, b"GET / HTTP/1.1\r\n")
     assert side.closed == [2]
     side.hear(1, bytes(4))
-    assert side.outputs[-1] == PeerDown(1, LARGE, removed=False, said_goodbye=False)
+    assert side.outputs[-1][:4] == (1, LARGE, False, False)
+    assert side.outputs[-1].reason.startswith("frame-length: a message of 0 octets")
 
 
 def test_statuses_and_errors_are_the_values_that_subscribers_of_libbroker_get():

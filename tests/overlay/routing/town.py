@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from itertools import pairwise
 
-from dafka.overlay.routing.outputs import Deliver, Discovered, Output, Tell, Unreachable
+from dafka.overlay.routing.outputs import Deliver, Discovered, Output, Relay, Tell, Unreachable
 from dafka.overlay.routing.peer import Peer
 from dafka.overlay.wire.routed import decode_routed
 
@@ -57,6 +57,8 @@ class Town:
             match output:
                 case Tell(neighbour, octets):
                     self._left.append((one, name(neighbour), octets[4:]))
+                case Relay(neighbour, _, frames):
+                    self._left += [(one, name(neighbour), frame[4:]) for frame in frames]
                 case Deliver(_, _, _, payload):
                     self.got.append((one, payload.decode()))
                 case Discovered(peer) | Unreachable(peer):

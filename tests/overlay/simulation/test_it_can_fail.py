@@ -10,7 +10,7 @@ from dafka.overlay.peering.gate import Gate, Verdict
 from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.routing import multipath
 from dafka.overlay.routing.flooding import Flooding
-from dafka.overlay.routing.outputs import Deliver, Tell
+from dafka.overlay.routing.outputs import Deliver, Relay
 from dafka.overlay.routing.peer import Peer
 from dafka.overlay.routing.table import KnownPeer, RoutingTable
 from dafka.overlay.wire.routed import Revocation, Routed, Withdrawal, encode_routed
@@ -88,13 +88,14 @@ def lets_every_connection_through(patch):
 
 
 def delivers_to_every_hop(patch):
-    pass_on = Peer._pass_on
+    pass_on = Peer.pass_on
 
-    def eager(self, message: Routed):
-        delivered = [Deliver(message.publisher, message.kind, message.topic, message.payload)]
-        return pass_on(self, message._replace(deliver=False)) + delivered * (2 if message.branches else 1)
+    def eager(self, message: Routed, payloads):
+        delivered = [Deliver(message.publisher, message.kind, message.topic, one) for one in payloads]
+        times = 2 if message.branches else 1
+        return pass_on(self, message._replace(deliver=False), payloads) + delivered * times
 
-    patch.setattr(Peer, "_pass_on", eager)
+    patch.setattr(Peer, "pass_on", eager)
 
 
 def tells_a_new_neighbour_nothing_of_the_others(patch):
@@ -136,14 +137,14 @@ def never_asks_whether_a_silent_peer_lives(patch):
 
 
 def passes_on_to_the_first_branch_only(patch):
-    pass_on = Peer._pass_on
+    pass_on = Peer.pass_on
 
-    def lazy(self, message):
-        outputs = pass_on(self, message)
-        told = [one for one in outputs if isinstance(one, Tell)]
+    def lazy(self, message, payloads):
+        outputs = pass_on(self, message, payloads)
+        told = [one for one in outputs if isinstance(one, Relay)]
         return [one for one in outputs if one not in told[1:]]
 
-    patch.setattr(Peer, "_pass_on", lazy)
+    patch.setattr(Peer, "pass_on", lazy)
 
 
 def goes_on_with_words_about_nothing(patch):

@@ -1,0 +1,250 @@
+"""Back-pressure: what may be sent on each link now, what waits, and when a neighbour may send more.
+
+**Credit.** A node may send its neighbour so many octets of messages, and no more before the neighbour has
+given credit anew, which it does when the messages have found room: with its subscribers, and in its queues to
+the next hops. So a subscriber that does not read stops the link to it, then those before it, and in the end
+those who publish on its topics; and nobody else. Each message costs its octets and MESSAGE_COST. A message
+may be sent as long as there is any credit left, so a large one may overdraw it. Subscriptions, commands of
+stores and pings need no credit: they are never held up.
+
+**Heights.** In a ring, three nodes could wait for each other: each for room at the next, for messages that go
+on. So credit is given, and messages wait, for each height apart: the number of hops that a message still has
+to go behind the neighbour. What is at its last hop waits for subscribers only; the others wait for messages
+of smaller heights, never in a circle.
+
+**Peers of version 1** know no credit. What they are sent waits here while their connection's queue is full
+(:meth:`Flow.drained` says when it is not), and they are not read while their messages find no room.
+
+``overflow`` says what happens to messages beyond QUEUE_OCTETS: with ``wait`` they are kept, and whoever sends
+is to wait while :meth:`Flow.is_full`; ``drop_newest`` and ``drop_oldest`` count them in ``dropped``; with
+``disconnect`` the neighbour is left.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from dafka.overlay.limits import HELD_OCTETS, MESSAGE_COST, QUEUE_OCTETS, WINDOW_OCTETS
+from dafka.protocol.errors import MalformedMessage
+
+OVERFLOWS = ("wait", "disconnect", "drop_newest", "drop_oldest")
+
+Key = tuple[bytes, int]  # a neighbour and a height
+
+
+class Grant(NamedTuple):
+    """Give a neighbour credit for messages of this height."""
+
+    neighbour: bytes
+    height: int
+    octets: int
+
+
+class TooSlow(Exception):
+    """A neighbour that is to be left, because more waits for it than it may."""
+
+
+class _Outlet:
+    """What waits for a neighbour at one height. ``balance``: its credit; of version 1, if it takes more."""
+
+    __slots__ = ("balance", "frames", "is_full", "octets")
+
+    def __init__(self, balance: int) -> None:
+        self.balance = balance
+        self.frames: deque[bytes] = deque()
+        self.octets = 0
+        self.is_full = False
+
+
+class _Inlet:
+    """What a neighbour may still send at one height, and what of it has not found room."""
+
+    __slots__ = ("blockers", "held", "left", "owed")
+
+    def __init__(self) -> None:
+        self.left = WINDOW_OCTETS
+        self.owed = 0
+        self.held = 0
+        self.blockers: set[Hashable] = set()
+
+
+class Flow:
+    """All links of a node. A blocker is anything that had no room: an :data:`Key`, or the caller's own."""
+
+    def __init__(self, overflow: str = "wait") -> None:
+        if overflow not in OVERFLOWS:
+            raise ValueError(f"overflow is one of {', '.join(OVERFLOWS)}, not {overflow!r:.100}")
+        self.overflow = overflow
+        self.dropped = 0
+        self.held = 0
+        """Octets that came and have not found room."""
+        self._freed = False
+        self._is_plain: dict[bytes, bool] = {}
+        self._outlets: dict[Key, _Outlet] = {}
+        self._inlets: dict[Key, _Inlet] = {}
+
+    def link_up(self, neighbour: bytes, is_plain: bool) -> None:
+        """``is_plain``: of version 1."""
+        self._is_plain[neighbour] = is_plain
+
+    def link_down(self, neighbour: bytes) -> list[Grant]:
+        """What waited for a neighbour is gone, and holds up nobody any more."""
+        if self._is_plain.pop(neighbour, None) is None:
+            return []
+        for key in [key for key in self._inlets if key[0] == neighbour]:
+            self.held -= self._inlets.pop(key).held
+        gone = [key for key in self._outlets if key[0] == neighbour]
+        self._freed = self._freed or bool(gone)
+        for key in gone:
+            del self._outlets[key]
+        return [grant for key in gone for grant in self.room(key)]
+
+    # -- sending ------------------------------------------------------------------------------------
+
+    def is_full(self, neighbour: bytes, height: int) -> bool:
+        """Whether whoever sends such messages is to wait."""
+        outlet = self._outlets.get((neighbour, height))
+        return outlet is not None and outlet.is_full
+
+    def send(self, neighbour: bytes, height: int, frames: list[bytes]) -> bytes:
+        """Messages with their lengths; the octets to send now. Raises :class:`TooSlow`."""
+        outlet = self._outlets.get((neighbour, height))
+        if outlet is None:
+            if neighbour not in self._is_plain:
+                return b""
+            outlet = self._outlets[neighbour, height] = _Outlet(WINDOW_OCTETS)
+        if not outlet.frames and outlet.balance > 0:
+            octets = frames[0] if len(frames) == 1 else b"".join(frames)
+            cost = len(octets) + MESSAGE_COST * len(frames)
+            if self._is_plain[neighbour]:
+                return octets  # its connection says when it is too much
+            if cost <= outlet.balance:
+                outlet.balance -= cost
+                return octets
+        now = 0
+        if not outlet.frames:
+            while outlet.balance > 0 and now < len(frames):
+                outlet.balance -= len(frames[now]) + MESSAGE_COST
+                now += 1
+        self._wait(outlet, frames[now:])
+        return b"".join(frames[:now])
+
+    def congested(self, neighbour: bytes) -> None:
+        """The connection of a peer of version 1 takes nothing more for now."""
+        self._outlets.setdefault((neighbour, 0), _Outlet(0)).balance = 0
+
+    def drained(self, neighbour: bytes) -> tuple[bytes, list[Grant]]:
+        """It does again. The octets to send now, and who may send more."""
+        return self.credit(neighbour, 0, WINDOW_OCTETS)
+
+    def credit(self, neighbour: bytes, height: int, octets: int) -> tuple[bytes, list[Grant]]:
+        """A neighbour gives credit. The octets to send now, and who may send more."""
+        outlet = self._outlets.get((neighbour, height))
+        if outlet is None:
+            return b"", []  # nothing was sent
+        outlet.balance = min(outlet.balance + octets, WINDOW_OCTETS)
+        sent = self._release(neighbour, outlet)
+        if outlet.is_full and 2 * outlet.octets <= QUEUE_OCTETS:
+            outlet.is_full = False
+            self._freed = True
+            return sent, self.room((neighbour, height))
+        return sent, []
+
+    def _wait(self, outlet: _Outlet, frames: list[bytes]) -> None:
+        for frame in frames:
+            if outlet.octets >= QUEUE_OCTETS and self.overflow != "wait":
+                if self.overflow == "disconnect":
+                    raise TooSlow(f"{outlet.octets} octets wait for a peer")
+                self.dropped += 1
+                if self.overflow == "drop_newest":
+                    continue
+                outlet.octets -= len(outlet.frames.popleft()) + MESSAGE_COST
+            outlet.frames.append(frame)
+            outlet.octets += len(frame) + MESSAGE_COST
+        outlet.is_full = self.overflow == "wait" and outlet.octets >= QUEUE_OCTETS
+
+    def _release(self, neighbour: bytes, outlet: _Outlet) -> bytes:
+        is_plain, frames, out = self._is_plain[neighbour], outlet.frames, []
+        left = outlet.balance
+        while frames and left > 0:
+            frame = frames.popleft()
+            out.append(frame)
+            left -= len(frame) + MESSAGE_COST
+            outlet.octets -= len(frame) + MESSAGE_COST
+        if not is_plain:
+            outlet.balance = left
+        return b"".join(out)
+
+    def has_freed(self) -> bool:
+        """Whether anything that was full has room again, since this was asked last."""
+        freed, self._freed = self._freed, False
+        return freed
+
+    @property
+    def waiting(self) -> int:
+        """Octets that wait for neighbours."""
+        return sum(outlet.octets for outlet in self._outlets.values())
+
+    # -- receiving ----------------------------------------------------------------------------------
+
+    def take(
+        self, neighbour: bytes, height: int, cost: int, last: int, blockers: Iterable[Hashable]
+    ) -> Grant | None:
+        """Messages came that cost so much, the last of them ``last``, and who had no room for them.
+
+        What to give anew, if it is time. Raises :class:`MalformedMessage` when the credit is exceeded, or too
+        much is held for all neighbours together.
+        """
+        inlet = self._inlets.get((neighbour, height))
+        if inlet is None:
+            inlet = self._inlets[neighbour, height] = _Inlet()
+        if inlet.left - cost + last <= 0:
+            raise MalformedMessage("credit", f"{cost} octets, where credit for {inlet.left} was left")
+        inlet.left -= cost
+        inlet.blockers.update(blockers)
+        if inlet.blockers:
+            inlet.held += cost
+            self.held += cost
+            if self.held > HELD_OCTETS:
+                raise MalformedMessage("held", f"{self.held} octets wait for room, at most {HELD_OCTETS}")
+            return None
+        inlet.owed += cost
+        return self._give(neighbour, height, inlet)
+
+    def hold(self, neighbour: bytes, blockers: Iterable[Hashable]) -> bool:
+        """A message of version 1 came that these had no room for. Whether its peer was read until now."""
+        inlet = self._inlets.setdefault((neighbour, 0), _Inlet())
+        was_read = not inlet.blockers
+        inlet.blockers.update(blockers)
+        return was_read
+
+    @property
+    def paused(self) -> list[bytes]:
+        """The peers of version 1 that are not read."""
+        return [one for (one, _), inlet in self._inlets.items() if inlet.blockers and self._is_plain[one]]
+
+    def room(self, blocker: Hashable) -> list[Grant]:
+        """Somebody who had no room has some again. Who may send more."""
+        grants = []
+        for (neighbour, height), inlet in self._inlets.items():
+            if blocker in inlet.blockers:
+                inlet.blockers.discard(blocker)
+                if not inlet.blockers and self._is_plain[neighbour]:
+                    grants.append(Grant(neighbour, height, 0))
+                elif not inlet.blockers:
+                    self.held -= inlet.held
+                    inlet.owed += inlet.held
+                    inlet.held = 0
+                    grant = self._give(neighbour, height, inlet)
+                    if grant is not None:
+                        grants.append(grant)
+        return grants
+
+    def _give(self, neighbour: bytes, height: int, inlet: _Inlet) -> Grant | None:
+        if 4 * inlet.owed < WINDOW_OCTETS:
+            return None
+        given, inlet.owed = inlet.owed, 0
+        inlet.left += given
+        return Grant(neighbour, height, given)

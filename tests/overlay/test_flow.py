@@ -1,0 +1,181 @@
+"""Credit: what may be sent, what waits, and who is told when there is room."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from dafka.overlay import limits
+from dafka.overlay.flow import Flow, Grant, TooSlow
+from dafka.protocol.errors import MalformedMessage
+
+A, B = b"a" * 16, b"b" * 16
+SIZE = 10_000
+COST = SIZE + limits.MESSAGE_COST
+FRAME = bytes(SIZE)
+
+
+def linked(overflow: str = "wait", *, is_plain: bool = False) -> Flow:
+    flow = Flow(overflow)
+    flow.link_up(A, is_plain)
+    flow.link_up(B, is_plain)
+    return flow
+
+
+def sent_at_once(flow: Flow, height: int = 0) -> int:
+    """How many messages go before the first one waits."""
+    count = 0
+    while flow.send(A, height, [FRAME]):
+        count += 1
+    return count
+
+
+def test_messages_go_until_the_credit_is_used_up_and_on_when_there_is_more():
+    flow = linked()
+    count = sent_at_once(flow)
+    assert count == -(-limits.WINDOW_OCTETS // COST)
+    assert flow.credit(A, 0, 2 * COST)[0] == FRAME
+    assert flow.send(A, 0, [FRAME, FRAME]) == FRAME
+    assert flow.waiting == COST
+
+
+def test_each_height_and_each_neighbour_has_its_own_credit():
+    flow = linked()
+    assert sent_at_once(flow, 0) == sent_at_once(flow, 1) == sent_at_once(flow, 7)
+    assert flow.send(B, 0, [FRAME]) == FRAME
+
+
+def test_many_messages_at_once_are_split_where_the_credit_ends():
+    flow = linked()
+    many = [bytes([number]) * SIZE for number in range(200)]
+    sent = flow.send(A, 0, many)
+    count = len(sent) // SIZE
+    assert sent == b"".join(many[:count]) and 0 < count < 200
+    assert flow.credit(A, 0, count * COST)[0] == b"".join(many[count:])
+
+
+def test_a_message_larger_than_all_credit_goes_when_there_is_any():
+    flow = linked()
+    large = bytes(3 * limits.WINDOW_OCTETS)
+    assert flow.send(A, 0, [large]) == large
+    assert flow.send(A, 0, [FRAME]) == b""
+    assert flow.credit(A, 0, len(large) // 2)[0] == b""
+    assert flow.credit(A, 0, len(large))[0] == FRAME
+
+
+def test_a_neighbour_gets_credit_for_what_found_room_and_none_for_what_did_not():
+    flow = linked()
+    assert flow.take(A, 0, COST, COST, ["subscriber"]) is None
+    half = limits.WINDOW_OCTETS // 2
+    assert flow.take(A, 0, half, COST, []) is None  # behind one that waits
+    assert flow.held == half + COST
+    assert flow.room("another") == []
+    assert flow.room("subscriber") == [Grant(A, 0, half + COST)]
+    assert flow.held == 0
+
+
+def test_a_neighbour_waits_for_all_that_had_no_room():
+    flow = linked()
+    flow.take(A, 1, limits.WINDOW_OCTETS, COST, ["one", (B, 0)])
+    assert flow.room("one") == []
+    assert flow.room((B, 0)) == [Grant(A, 1, limits.WINDOW_OCTETS)]
+
+
+def test_credit_that_is_exceeded_is_an_error_by_name():
+    flow = linked()
+    flow.take(A, 0, limits.WINDOW_OCTETS, COST, ["subscriber"])
+    with pytest.raises(MalformedMessage) as caught:
+        flow.take(A, 0, COST, COST, [])
+    assert caught.value.cause == "credit"
+
+
+def test_what_all_neighbours_together_may_leave_waiting_is_bounded(monkeypatch):
+    monkeypatch.setattr("dafka.overlay.flow.HELD_OCTETS", COST)
+    flow = linked()
+    flow.take(A, 0, COST, COST, ["subscriber"])
+    with pytest.raises(MalformedMessage) as caught:
+        flow.take(B, 0, COST, COST, ["subscriber"])
+    assert caught.value.cause == "held"
+    flow.link_down(B)
+    assert flow.held == COST
+
+
+def test_a_queue_is_full_and_has_room_when_half_of_it_is_gone():
+    flow = linked()
+    while not flow.is_full(A, 0):
+        flow.send(A, 0, [FRAME])
+    flow.take(B, 1, limits.WINDOW_OCTETS, COST, [(A, 0)])
+    assert not flow.has_freed()
+    assert flow.credit(A, 0, limits.WINDOW_OCTETS // 4)[1] == []
+    assert flow.credit(A, 0, limits.WINDOW_OCTETS)[1] == [Grant(B, 1, limits.WINDOW_OCTETS)]
+    assert flow.has_freed() and not flow.has_freed()
+
+
+def test_a_neighbour_that_goes_holds_up_nobody_any_more():
+    flow = linked()
+    while not flow.is_full(A, 0):
+        flow.send(A, 0, [FRAME])
+    flow.take(B, 1, limits.WINDOW_OCTETS, COST, [(A, 0)])
+    assert flow.link_down(A) == [Grant(B, 1, limits.WINDOW_OCTETS)]
+    assert flow.waiting == 0 and flow.has_freed()
+    assert flow.send(A, 0, [FRAME]) == b""
+
+
+@pytest.mark.parametrize("overflow", ["drop_newest", "drop_oldest"])
+def test_messages_beyond_a_full_queue_are_dropped_if_that_is_wanted(overflow):
+    flow = linked(overflow)
+    for number in range(1000):
+        flow.send(A, 0, [number.to_bytes(4, "big") + FRAME])
+    assert not flow.is_full(A, 0) and flow.waiting <= limits.QUEUE_OCTETS + COST
+    left = []
+    while flow.waiting:
+        octets, _ = flow.credit(A, 0, limits.WINDOW_OCTETS)
+        left += [int.from_bytes(octets[at : at + 4], "big") for at in range(0, len(octets), SIZE + 4)]
+    assert len(left) + flow.dropped + -(-limits.WINDOW_OCTETS // (COST + 4)) == 1000
+    assert left == sorted(left)
+    assert (999 in left) == (overflow == "drop_oldest")
+
+
+def test_a_neighbour_is_left_beyond_a_full_queue_if_that_is_wanted():
+    flow = linked("disconnect")
+    with pytest.raises(TooSlow):
+        for _ in range(1000):
+            flow.send(A, 0, [FRAME])
+
+
+def test_a_peer_of_version_1_is_sent_what_its_connection_takes_and_read_while_there_is_room():
+    flow = linked(is_plain=True)
+    for _ in range(1000):
+        assert flow.send(A, 0, [FRAME]) == FRAME
+    flow.congested(A)
+    assert flow.send(A, 0, [FRAME]) == b""
+    assert flow.drained(A) == (FRAME, [])
+    assert flow.hold(A, ["subscriber"]) and not flow.hold(A, ["subscriber"])
+    assert flow.paused == [A]
+    assert flow.room("subscriber") == [Grant(A, 0, 0)] and flow.paused == []
+
+
+def test_both_ends_agree_about_the_credit_whatever_is_sent():
+    chance = random.Random(1)
+    for _ in range(50):
+        sender, receiver = linked(), linked()
+        way, full, given = [], False, []
+        for _ in range(300):
+            match chance.randrange(4):
+                case 0 | 1:
+                    frames = [bytes(chance.choice([10, SIZE, 2**20])) for _ in range(chance.randrange(1, 9))]
+                    way.append(sender.send(A, 0, frames))
+                case 2 if way:
+                    octets = way.pop(0)
+                    if octets:
+                        cost = len(octets)  # as one message: never more than what it is made of
+                        grant = receiver.take(A, 0, cost, cost, ["full"] if full else [])
+                        given += [] if grant is None else [grant]
+                case 3:
+                    full = not full
+                    if not full:
+                        given += receiver.room("full")
+                    for grant in given:
+                        way.append(sender.credit(A, 0, grant.octets)[0])
+                    given = []
