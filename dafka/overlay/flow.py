@@ -163,7 +163,8 @@ class Flow:
                 outlet.octets -= len(outlet.frames.popleft()) + MESSAGE_COST
             outlet.frames.append(frame)
             outlet.octets += len(frame) + MESSAGE_COST
-        outlet.is_full = self.overflow == "wait" and outlet.octets >= QUEUE_OCTETS
+        if outlet.octets >= QUEUE_OCTETS and self.overflow == "wait":
+            outlet.is_full = True  # until half of it is gone
 
     def _release(self, neighbour: bytes, outlet: _Outlet) -> bytes:
         is_plain, frames, out = self._is_plain[neighbour], outlet.frames, []

@@ -8,6 +8,7 @@ import pytest
 
 from dafka.overlay import limits
 from dafka.overlay.flow import Flow, Grant, TooSlow
+from dafka.overlay.wire.frames import FrameReader, frame
 from dafka.protocol.errors import MalformedMessage
 
 A, B = b"a" * 16, b"b" * 16
@@ -156,26 +157,58 @@ def test_a_peer_of_version_1_is_sent_what_its_connection_takes_and_read_while_th
     assert flow.room("subscriber") == [Grant(A, 0, 0)] and flow.paused == []
 
 
+def test_a_queue_stays_full_until_half_of_it_is_gone_also_if_more_is_put_in():
+    flow = linked()
+    while not flow.is_full(A, 0):
+        flow.send(A, 0, [FRAME])
+    flow.take(B, 1, limits.WINDOW_OCTETS, COST, [(A, 0)])
+    flow.credit(A, 0, 3 * COST)
+    flow.send(A, 0, [FRAME])
+    assert flow.is_full(A, 0)
+    flow.credit(A, 0, limits.WINDOW_OCTETS)
+    assert not flow.is_full(A, 0) and flow.held == 0
+
+
 def test_both_ends_agree_about_the_credit_whatever_is_sent():
-    chance = random.Random(1)
-    for _ in range(50):
+    for seed in range(6):
+        chance = random.Random(seed)
         sender, receiver = linked(), linked()
-        way, full, given = [], False, []
-        for _ in range(300):
-            match chance.randrange(4):
-                case 0 | 1:
-                    frames = [bytes(chance.choice([10, SIZE, 2**20])) for _ in range(chance.randrange(1, 9))]
-                    way.append(sender.send(A, 0, frames))
-                case 2 if way:
-                    octets = way.pop(0)
-                    if octets:
-                        cost = len(octets)  # as one message: never more than what it is made of
-                        grant = receiver.take(A, 0, cost, cost, ["full"] if full else [])
-                        given += [] if grant is None else [grant]
-                case 3:
-                    full = not full
-                    if not full:
-                        given += receiver.room("full")
-                    for grant in given:
-                        way.append(sender.credit(A, 0, grant.octets)[0])
-                    given = []
+        way: list[bytes] = []
+        grants: list[Grant | None] = []
+        sent = arrived = 0
+        is_full = False
+        for step in range(400):
+            what = chance.randrange(4) if step < 300 else chance.randrange(1, 4)
+            if what == 0:
+                sizes = [
+                    chance.choice([10, SIZE, limits.WINDOW_OCTETS]) for _ in range(chance.randrange(1, 9))
+                ]
+                sent += len(sizes)
+                way.append(sender.send(A, 0, [frame(bytes(size)) for size in sizes]))
+            elif what == 1 and way:
+                reader = FrameReader(2**24)
+                reader.feed(way.pop(0))
+                costs = [4 + len(one) + limits.MESSAGE_COST for one in reader.messages()]
+                arrived += len(costs)
+                if costs:
+                    blockers = ["reader"] if is_full else []
+                    grants.append(receiver.take(A, 0, sum(costs), costs[-1], blockers))
+            elif what == 2:
+                is_full = step < 300 and chance.random() < 0.5
+                if not is_full:
+                    grants += receiver.room("reader")
+            elif what == 3:
+                way += [sender.credit(A, 0, grant.octets)[0] for grant in grants if grant is not None]
+                grants.clear()
+        while sender.waiting or way:
+            for octets in way:
+                reader = FrameReader(2**24)
+                reader.feed(octets)
+                costs = [4 + len(one) + limits.MESSAGE_COST for one in reader.messages()]
+                arrived += len(costs)
+                grants.append(receiver.take(A, 0, sum(costs), costs[-1], []) if costs else None)
+            grants += receiver.room("reader")
+            way = [sender.credit(A, 0, grant.octets)[0] for grant in grants if grant is not None]
+            grants.clear()
+            assert way or not sender.waiting, "both wait for ever"
+        assert sent == arrived and receiver.held == 0
