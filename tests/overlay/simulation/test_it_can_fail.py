@@ -47,13 +47,13 @@ def never_takes_another_filter(patch):
 
 
 def sends_each_path_for_itself(patch):
-    def join(paths):
+    def join(paths, receivers=True):
         root = multipath.Node()
         for hops in paths:
             node = root
             for hop in hops:
                 node = node.branches.setdefault(hop, multipath.Node())
-            node.deliver = True
+            node.deliver = receivers
         return root
 
     patch.setattr("dafka.overlay.routing.peer.multipath.join", join)
@@ -70,15 +70,15 @@ def withdraws_nothing(patch):
 
 
 def announces_itself_before_it_has_noticed_that_a_link_went(patch):
-    patch.setattr(Core, "_announce", lambda self: self.peer.announcement._replace(clock=0))
+    patch.setattr(Core, "_announce", lambda self, version: self.peer.announcement._replace(clock=0))
 
 
 def keeps_routes_when_paths_change(patch):
     route = Peer._route
 
-    def kept(self, topic):
+    def kept(self, *of):
         self._routes_of = self.flooding.changes
-        return route(self, topic)
+        return route(self, *of)
 
     patch.setattr(Peer, "_route", kept)
 

@@ -129,13 +129,13 @@ def test_publishers_do_wait():
 def forgets_heights(patch):
     send, hear = Peer._send, Peer.height
 
-    def flat(self, route, cargo, payloads, kind):
-        outputs = send(self, route, cargo, payloads, kind)
+    def flat(*arguments):
+        outputs = send(*arguments)
         return [one._replace(height=0) if isinstance(one, Relay) else one for one in outputs]
 
     patch.setattr(Peer, "_send", flat)
     patch.setattr(Peer, "height", lambda self, branches: hear(self, branches) and 0)
-    patch.setattr(Peer, "first_hops", lambda self, topic: ((one, 0) for one, _, _ in self._route(topic)))
+    patch.setattr(Peer, "first_hops", lambda self, topic: ((one[0], 0) for one in self._route(topic, self.me)))
 
 
 def forgets_to_give_credit_for_what_was_held(patch):
