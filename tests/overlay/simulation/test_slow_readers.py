@@ -135,7 +135,8 @@ def forgets_heights(patch):
 
     patch.setattr(Peer, "_send", flat)
     patch.setattr(Peer, "height", lambda self, branches: hear(self, branches) and 0)
-    patch.setattr(Peer, "first_hops", lambda self, topic: ((one[0], 0) for one in self._route(topic, self.me)))
+    hops = Peer.first_hops
+    patch.setattr(Peer, "first_hops", lambda self, topic: ((hop, 0) for hop, _ in hops(self, topic)))
 
 
 def forgets_to_give_credit_for_what_was_held(patch):
