@@ -7,8 +7,10 @@ import ssl
 from typing import Any
 
 import gevent
+import gevent.socket
 from gevent.ssl import SSLSocket
 
+from dafka.hub.turns import Pace
 from dafka.sockets import listening
 from dafka.sockets.errors import HandshakeError
 
@@ -83,7 +85,8 @@ def _shake_hands(socket: Any, context: ssl.SSLContext, seconds: float, **options
             listening.forget(socket)
             secured = SSLSocket(socket, do_handshake_on_connect=False, _context=context, **options)
             listening.keep(secured)
-            secured.do_handshake()
+            secured.settimeout(0.0)
+            _finish(secured)
             secured.settimeout(idle)
     except (OSError, ValueError) as error:
         listening.close(secured)
@@ -92,6 +95,20 @@ def _shake_hands(socket: Any, context: ssl.SSLContext, seconds: float, **options
         listening.close(secured)
         raise
     return TlsSocket(secured)
+
+
+def _finish(socket: SSLSocket) -> None:
+    """The steps of a handshake. Each takes a millisecond or two: of many clients' only some in one turn."""
+    pace = Pace()
+    while True:
+        pace.pause()
+        try:
+            socket.do_handshake()
+            return
+        except ssl.SSLWantReadError:
+            gevent.socket.wait_read(socket.fileno())
+        except ssl.SSLWantWriteError:
+            gevent.socket.wait_write(socket.fileno())
 
 
 _REASONS = {

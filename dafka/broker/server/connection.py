@@ -52,6 +52,7 @@ class Shared:
         self.budget = Budget(limits.TOTAL_BYTES)
         self.sessions = FetchSessions()
         self.reasons = Reasons()
+        self.handshakes: dict[Connection, gevent.Greenlet] = {}  # in progress, the oldest first
         self.requests = self.received = self.sent = 0  # since the start; octets
 
 
@@ -83,9 +84,7 @@ class Connection:
         """Read and answer requests until the connection is closed."""
         try:
             if self._tls is not None:
-                from dafka.sockets import tls  # most brokers have no use for it
-
-                self.socket = tls.accept(self.socket, self._tls.context, limits.HANDSHAKE_SECONDS)
+                self._secure(self._tls)
             self._read()
         except HandshakeError as error:
             self.refuse("tls", f"TLS: {error}")
@@ -97,6 +96,19 @@ class Connection:
             self._shared.reasons.report("internal", f"a request of {self.name} failed", ours=True)
         finally:
             self.close()
+
+    def _secure(self, certificate: Renewed) -> None:
+        from dafka.sockets import tls  # most brokers have no use for it
+
+        handshakes = self._shared.handshakes
+        if len(handshakes) >= limits.HANDSHAKES:
+            oldest = next(iter(handshakes))
+            oldest.refuse("handshakes", f"no TLS handshake yet, as of {limits.HANDSHAKES} other connections")
+        handshakes[self] = gevent.getcurrent()
+        try:
+            self.socket = tls.accept(self.socket, certificate.context, limits.HANDSHAKE_SECONDS)
+        finally:
+            handshakes.pop(self, None)
 
     def _read(self) -> None:
         begun = b""
@@ -296,6 +308,9 @@ class Connection:
         self._closed = True
         self._shared.forget(self)
         self._room.set()
+        handshake = self._shared.handshakes.pop(self, None)
+        if handshake is not None and handshake is not gevent.getcurrent():
+            handshake.kill(block=False)
         _shut(self.socket)
 
     def kill(self) -> None:

@@ -32,6 +32,9 @@ CONNECTIONS = 10_000
 IDLE_SECONDS = 600.0
 """connections.max.idle.ms: a connection without requests for this long is closed."""
 
+HANDSHAKES = 1000
+"""Connections in the TLS handshake, at some 65 KB each. A further one ends the oldest of them."""
+
 HANDSHAKE_SECONDS = 10.0
 """A client must finish the TLS handshake within this time."""
 

@@ -7,7 +7,8 @@ import os
 import socket
 import ssl
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -244,3 +245,31 @@ def test_the_facade_reaches_a_broker_of_another_process(tmp_path: Path, authorit
 def test_options_that_do_not_go_together_are_named(given, message):
     with pytest.raises(ValueError, match=message):
         Broker(**given).start()
+
+
+def test_of_too_many_handshakes_the_oldest_ends(broker, authority, monkeypatch):
+    monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKES", 3)
+    host, port = broker.listeners["SSL"].split(":")
+    before = broker.discarded.get("handshakes", 0)
+    with ExitStack() as opened:
+        clients = [opened.enter_context(socket.create_connection((host, int(port)), 20)) for _ in range(4)]
+        assert clients[0].recv(1) == b""
+        assert broker.discarded["handshakes"] == before + 1
+        assert remote(broker, ClientTls(cafile=authority.cafile))  # who is quick is let in
+        assert clients[1].recv(1) == b""
+
+
+def test_many_handshakes_at_once_hold_nobody_up(broker, authority):
+    """Each is some milliseconds of arithmetic."""
+    host, port = broker.listeners["SSL"].split(":")
+    context = ssl.create_default_context(cafile=authority.cafile)
+    hub = get_hub()
+
+    def shake(_: int) -> None:
+        with socket.create_connection((host, int(port)), 60) as plain:
+            context.wrap_socket(plain, server_hostname=host).close()
+
+    with ThreadPoolExecutor(60) as pool:
+        hub.run(hub.turns.reset)
+        list(pool.map(shake, range(60)))
+        assert hub.turns.longest_cpu < 0.02
