@@ -25,6 +25,7 @@ from dafka.zper import ZperOptions
 
 SECONDS = 100.0
 BROKER = re.compile(r"\b(127\.0\.0\.1|localhost|kafka\.example):9092\b")
+OVERLAY = re.compile(r"\b127\.0\.0\.1:999\d\b")
 TOWER = ("tcp://127.0.0.1:5556", "tcp://127.0.0.1:5557")
 ZPER = {
     role: f"tcp://127.0.0.1:{port}"
@@ -77,6 +78,8 @@ class _Run:
             self._names = dict(zip(TOWER, tower.addresses, strict=True))
         else:
             self._names = {name: f"tcp://127.0.0.1:{_free_port()}" for name in TOWER}
+        for name in OVERLAY.findall(block.text):
+            self._names.setdefault(name, f"127.0.0.1:{_free_port()}")
         if block.document == ZPER_DOCUMENT:
             self._names = dict(zip(ZPER.values(), self._zper(stack), strict=True))
 

@@ -10,6 +10,7 @@ _HOMES = {
     "node": "node",
     "publish": "messages",
     "subscribe": "messages",
+    "store": "store",
     "peers": "look",
     "topology": "look",
     "record": "recording",
