@@ -67,7 +67,7 @@ def store_(
             write: Callable[..., Any] = getattr(store, operation.replace("-", "_"))
             done = write(*values, **more)
             if not store.await_idle(joining.timeout):
-                raise click.ClickException(f"the master of {name!r} has not answered in {joining.timeout:g} s")
+                raise click.ClickException(f"the master of {name!r} did not answer in {joining.timeout:g} s")
             if done is False:
                 raise click.ClickException(f"{arguments[0]!r} is there already")
 

@@ -156,6 +156,43 @@ def test_a_recording_is_replayed_with_as_many_deliveries(opened: ExitStack, tmp_
     assert "holds a recording already" in again.stderr
 
 
+def test_a_store_is_read_and_changed_wherever_its_master_is(opened: ExitStack) -> None:
+    endpoints = ring(opened, 3)
+    master = opened.enter_context(endpoints[0].attach_master("inventory"))
+
+    def store(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return run("overlay", "store", "inventory", *arguments, "--peer", endpoints[2].address)
+
+    assert store("put", "apples", "3").returncode == 0
+    assert store("increment", "apples", "2").returncode == 0
+    assert store("get", "apples").stdout == "5\n"
+    assert store("put-unique", "apples", "1").stderr == "Error: 'apples' is there already\n"
+    store("put", "pears", '[1, "two"]')
+    store("push", "pears", "null")
+    assert store("index", "pears", "1").stdout == '"two"\n'
+    assert json.loads(store("keys").stdout) == ["apples", "pears"]
+    assert store("erase", "pears").returncode == 0
+    assert store("exists", "pears").returncode == 1
+    missing = store("get", "pears")
+    assert (missing.returncode, "Traceback" in missing.stderr) == (1, False)
+    assert master.get("apples") == 5
+
+
+def test_what_changes_in_a_store_is_printed(opened: ExitStack, hub: Endpoint) -> None:
+    master = opened.enter_context(hub.attach_master("s"))
+    master.put("before", 1)
+    with running("overlay", "store", "s", "events", "--peer", hub.address) as process:
+        statuses = hub.statuses()
+        while not any(peer.status == "peered" for peer in hub.peers()):
+            statuses.get(SECONDS)
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        assert (first["kind"], first["key"], first["value"]) == ("insert", "before", 1)
+        master.put("before", 2)
+        second = json.loads(process.stdout.readline())
+        assert (second["kind"], second["value"], second["old"]) == ("update", 2, 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -166,6 +203,8 @@ def test_a_recording_is_replayed_with_as_many_deliveries(opened: ExitStack, tmp_
         (["peers", "--peer", "127.0.0.1:1", "--timeout", "0.3"], "no peering with 127.0.0.1:1 within 0.3 s"),
         (["topology", "--peer", "127.0.0.1:1", "--picture", "x.gif"], "a picture ends with"),
         (["replay", "."], ". is no recording"),
+        (["store", "s", "put", "k", "--peer", "127.0.0.1:1"], "put takes 2 ARGUMENTs, there are 1"),
+        (["store", "s", "get", "k", "--expiry", "1", "--peer", "127.0.0.1:1"], "get has no --expiry"),
     ],
     ids=lambda one: one[0] if isinstance(one, list) else "",
 )
