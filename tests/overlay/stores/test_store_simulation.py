@@ -16,12 +16,7 @@ from dafka.overlay.stores.writing import Writer
 from dafka.overlay.wire.commands import PutUnique
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch):
-    monkeypatch.setattr("dafka.overlay.stores.pieces.PIECE_ENTRIES", 4)
-
-
-@pytest.mark.parametrize("first", range(0, 200, 10))
+@pytest.mark.parametrize("first", range(0, 100, 10))
 def test_stores_converge_whatever_is_lost_and_whoever_restarts(first):
     for seed in range(first, first + 10):
         try:
@@ -54,6 +49,7 @@ def decides_again_when_asked_again(patch):
         return put_unique(self, now, action)
 
     patch.setattr(Master, "_put_unique", eager)
+    forgets_who_was_first(patch)
 
 
 def keeps_what_the_new_content_does_not_have(patch):
