@@ -192,3 +192,14 @@ def test_a_store_is_shared_with_a_direct_peer_of_version_1():
         wiring.carry(clone, wiring[clone].write(wiring.now, "st", put("k", Count(1))))
         wiring.tick(1.0)
         assert contents(wiring, "az", "k") == [1, 1]
+
+
+def test_a_peer_of_version_1_is_not_sent_what_only_nodes_of_ours_understand():
+    wiring = Wiring("a", "z", plain="z")
+    subscribe(wiring, z=b"")
+    wiring.carry("a", wiring["a"].attach_clone("st"))
+    wiring.connect("a z")
+    wiring.sent.clear()
+    wiring.tick(1.0)
+    topics = [decode_envelope(octets[4:]).topic for sender, octets in wiring.sent if sender == "a"]
+    assert b"st/<$>/data/master" in topics and b"st/<$>/data/query" not in topics

@@ -22,6 +22,7 @@ from dafka.overlay.gateway.ways_round import WaysRound, probe, probed
 from dafka.overlay.limits import SETTLE_SECONDS, TELLING
 from dafka.overlay.routing.outputs import Deliver, Output, ToLeaf
 from dafka.overlay.routing.peer import Peer
+from dafka.overlay.wire.commands import QUERIES
 from dafka.overlay.wire.envelope import COMMAND, LOCAL, Envelope, routing_update
 from dafka.overlay.wire.handshake import Announcement
 from dafka.overlay.wire.leaves import Leaf, fitting
@@ -117,6 +118,8 @@ class Gateway:
         if topic.startswith(LOCAL):
             self.discarded["local-topic"] += 1
             return None
+        if kind == COMMAND and topic.endswith(QUERIES):
+            return None  # no node of libbroker would understand it
         if not self._passes_on:
             return Envelope(kind, self.me, leaf if is_addressed else NOBODY, topic, payload)
         if kind == COMMAND:

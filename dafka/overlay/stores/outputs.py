@@ -19,11 +19,8 @@ from dafka.overlay.stores.content import Changes
 from dafka.overlay.values import Value
 from dafka.overlay.wire import commands
 from dafka.overlay.wire.codes import ErrorCode
-from dafka.overlay.wire.commands import AckClone, AttachWriter, Command, Content, Keepalive
+from dafka.overlay.wire.commands import QUERIES, AckClone, AttachWriter, Command, Content, Keepalive
 from dafka.overlay.wire.primitives import EntityId
-
-QUERIES = b"/<$>/data/query"
-"""The end of the topics on which only nodes of ours understand each other."""
 
 
 class Publish(NamedTuple):

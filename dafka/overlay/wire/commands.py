@@ -19,6 +19,9 @@ from dafka.overlay.wire import primitives
 from dafka.overlay.wire.primitives import NO_ENTITY, EntityId, Reader
 from dafka.protocol.errors import MalformedMessage
 
+QUERIES = b"/<$>/data/query"
+"""The end of the topics on which only nodes of ours understand each other."""
+
 
 class Put(NamedTuple):
     key: Value
@@ -283,6 +286,7 @@ _KINDS = {content: (kind, fields) for kind, (content, fields) in enumerate(_CONT
 
 __all__ = [
     "NO_ENTITY",
+    "QUERIES",
     "AckClone",
     "Add",
     "AttachWriter",

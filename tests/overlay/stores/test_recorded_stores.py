@@ -14,9 +14,10 @@ from overlay.vectors import Vector, vectors
 from dafka.overlay.stores.clone import Clone
 from dafka.overlay.stores.content import Content
 from dafka.overlay.stores.master import NANOSECONDS, Master
-from dafka.overlay.stores.outputs import QUERIES, Answered, Changed, Cleared, Output, Publish
+from dafka.overlay.stores.outputs import Answered, Changed, Cleared, Output, Publish
 from dafka.overlay.values import Address, Count, Port, Set, Table, Timespan, Timestamp, Value
 from dafka.overlay.wire.commands import (
+    QUERIES,
     AckClone,
     AttachWriter,
     Command,
