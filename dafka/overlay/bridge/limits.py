@@ -11,6 +11,12 @@ LARGEST_BATCH = 8 * 1024 * 1024
 WINDOW_OCTETS = 8 * 1024 * 1024
 """Sent to a site and not acknowledged by it. More is read from the broker when it has acknowledged some."""
 
+EVENT_BESIDE = 1024
+"""Octets that an event takes in memory besides its batches, about."""
+
+HELD_OCTETS = 64 * 1024 * 1024
+"""Of what has come from a site and is not written. One that keeps to its window stays far below."""
+
 HELLO_SECONDS = 1.0
 """Between two greetings of a bridge to all others, and two requests for a link that is not there yet."""
 

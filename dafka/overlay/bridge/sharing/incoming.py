@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from dafka.overlay.bridge.limits import HELLO_SECONDS, LINK_SILENT_TICKS, SILENT_SECONDS
+from dafka.overlay.bridge.limits import (
+    EVENT_BESIDE,
+    HELD_OCTETS,
+    HELLO_SECONDS,
+    LINK_SILENT_TICKS,
+    SILENT_SECONDS,
+)
 from dafka.overlay.bridge.sharing.link_messages import Attach, Batches, OfLink, TopicPartition
 from dafka.overlay.channels.consumer import Closed, Consume, Consumer, Lost, Output, Reply
 from dafka.overlay.channels.messages import (
@@ -84,6 +90,8 @@ class Incoming:
         if peer != self.peer or link != self._link:
             return []
         self._heard = now
+        if isinstance(message, Event) and not self._has_room(message):
+            return []
         if isinstance(message, Handshake) and not self._consumer.is_attached:
             self._written = message.offset
         return self._carry(now, self._consumer.receive(message))
@@ -92,6 +100,8 @@ class Incoming:
         """What the ticket is of was written."""
         if not self.is_current(ticket) or self.peer is None:
             return []
+        for sequence in range(self._written + 1, ticket[1] + 1):
+            self.held -= self._sizes.pop(sequence, 0)
         self._written = max(self._written, ticket[1])
         return [Tell(self.peer, OfLink(self._link, CumulativeAck(self._written)))]
 
@@ -108,10 +118,25 @@ class Incoming:
             steps += self._ask(now)
         return steps
 
+    def _has_room(self, event: Event) -> bool:
+        """Notes the size of an event. A site that keeps to its window always finds room; from any other one
+        events are left out, and asked for again."""
+        if event.sequence in self._sizes or event.sequence < self._consumer.next:
+            return True  # it is known, and will be passed over
+        size = EVENT_BESIDE + event.content.octets
+        if self.held + size > HELD_OCTETS and self.held:
+            return False
+        self._sizes[event.sequence] = size
+        self.held += size
+        return True
+
     def _begin(self) -> None:
         self._link = self._new_link()
         self._consumer = Consumer(asks_for_handshake=False, silent_ticks=LINK_SILENT_TICKS)
         self._written = 0
+        self._sizes: dict[int, int] = {}
+        self.held = 0
+        """Octets that have come along the link and are not written."""
 
     def _ask_anew(self, now: float) -> list[Step]:
         self._begin()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from dafka.overlay.bridge.limits import LINK_SILENT_TICKS, WINDOW_OCTETS
+from dafka.overlay.bridge.limits import EVENT_BESIDE, LINK_SILENT_TICKS, WINDOW_OCTETS
 from dafka.overlay.bridge.sharing.link_messages import Attach, Batches, TopicPartition
 from dafka.overlay.channels.messages import FromConsumer, FromProducer
 from dafka.overlay.channels.producer import Attached, Broadcast, Dropped, Output, Producer, Unicast
@@ -65,7 +65,7 @@ class Outgoing:
         self.positions[key] = content.next
         if not content.batches:
             return []
-        self._sizes.append(content.octets)
+        self._sizes.append(EVENT_BESIDE + content.octets)
         return self._carry(self._producer.produce(content))
 
     def receive(self, message: FromConsumer) -> list[FromProducer]:

@@ -6,20 +6,32 @@ import random
 
 import pytest
 
+from dafka.overlay.bridge import limits
 from dafka.overlay.bridge.limits import HELLO_SECONDS, SILENT_SECONDS
+from dafka.overlay.bridge.sharing import incoming as limits_of_incoming
 from dafka.overlay.bridge.sharing.incoming import FROM_SOURCE, Incoming, Step, Tell, Write
 from dafka.overlay.bridge.sharing.link_messages import Attach, Batches, OfLink
 from dafka.overlay.bridge.sharing.outgoing import Outgoing
-from dafka.overlay.channels.messages import CumulativeAck, FromProducer, Nack, RetransmitFailed
+from dafka.overlay.channels.messages import (
+    CumulativeAck,
+    Event,
+    FromProducer,
+    Handshake,
+    Nack,
+    RetransmitFailed,
+)
 
 BERLIN, PARIS = b"b" * 16, b"p" * 16
 KEY = ("flights", 0)
+WINDOW = 10 * (limits.EVENT_BESIDE + 5)  # ten events of at most five records of one octet
 
 
 class World:
     """Topic flights of berlin, of ``length`` records, on its way to paris. Time goes on in ticks."""
 
-    def __init__(self, seed: int, length: int, loss: float = 0.0, window: int = 50) -> None:
+    def __init__(
+        self, seed: int, length: int, loss: float = 0.0, window: int = 10 * (limits.EVENT_BESIDE + 5)
+    ) -> None:
         self.chance = random.Random(seed)
         self.loss = loss
         self.length = length
@@ -109,7 +121,7 @@ class World:
             stop = min(start + self.chance.randint(1, 5), self.length)
             octets = b"".join(bytes([offset % 256]) for offset in range(start, stop))
             self.tell_paris(out.send(Batches(*KEY, 1, stop, (octets,))))
-            assert out.in_flight <= self.window + 5
+            assert out.in_flight <= self.window + limits.EVENT_BESIDE + 5
 
     def write(self, most: int) -> None:
         current = [one for one in self.waiting if self.incoming.is_current(one.ticket)]
@@ -166,10 +178,27 @@ def test_a_receiver_that_does_not_write_is_sent_no_more_than_the_window() -> Non
     world = World(1, 10_000)
     for _ in range(100):
         world.tick(writes=False)
-    assert sum(one.content.octets for one in world.waiting) <= world.window + 5
+    assert len(world.waiting) <= 11
     assert world.outgoing is not None
     assert world.outgoing.is_attached
-    assert world.outgoing.positions[KEY] <= world.window + 5
+    assert world.outgoing.positions[KEY] <= 11 * 5
+
+
+def test_a_site_that_keeps_to_no_window_is_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits_of_incoming, "HELD_OCTETS", 20 * (limits.EVENT_BESIDE + 10))
+    links = iter(range(10))
+    to_write = Incoming("paris", "berlin", dict, lambda: next(links))
+    to_write.greeted(0.0, BERLIN, True)
+    to_write.receive(0.0, BERLIN, 1, Handshake(1, 5))
+    writes: list[Write] = []
+    for sequence in range(2, 100):
+        event = Event(sequence, Batches(*KEY, 1, sequence, (bytes(10),)))
+        writes += [one for one in to_write.receive(0.0, BERLIN, 1, event) if isinstance(one, Write)]
+    assert len(writes) == 20
+    to_write.written(writes[-1].ticket)
+    assert to_write.held == 0
+    again = to_write.receive(0.0, BERLIN, 1, Event(22, Batches(*KEY, 1, 22, (bytes(10),))))
+    assert [one for one in again if isinstance(one, Write)]
 
 
 def test_positions_that_are_written_are_not_sent_again() -> None:
@@ -213,3 +242,26 @@ def test_topics_that_are_not_shared_any_more_are_not_sent() -> None:
     outgoing.share({"b": 1})
     assert outgoing.positions == {("b", 0): 0}
     assert outgoing.send(Batches("a", 0, 2, 1, (b"x",))) == []
+
+
+def test_what_is_in_flight_is_what_was_not_acknowledged() -> None:
+    outgoing = Outgoing(Attach(1, "paris", {}))
+    outgoing.share({"flights": 1})
+    outgoing.repeat()
+    outgoing.receive(CumulativeAck(1))
+    for offset in range(3):
+        outgoing.send(Batches(*KEY, 1, offset + 1, (bytes(100),)))
+    outgoing.receive(CumulativeAck(2))
+    assert outgoing.in_flight == 2 * (limits.EVENT_BESIDE + 100)
+
+
+def test_what_came_along_an_earlier_link_is_not_written() -> None:
+    incoming = Incoming("paris", "berlin", dict, iter(range(10)).__next__)
+    incoming.greeted(0.0, BERLIN, True)
+    incoming.receive(0.0, BERLIN, 1, Handshake(1, 5))
+    steps = incoming.receive(0.0, BERLIN, 1, Event(2, Batches(*KEY, 1, 1, (b"x",))))
+    (write,) = [step for step in steps if isinstance(step, Write)]
+    assert incoming.is_current(write.ticket)
+    incoming.receive(0.0, BERLIN, 1, RetransmitFailed(3))
+    assert not incoming.is_current(write.ticket)
+    assert incoming.written(write.ticket) == []
