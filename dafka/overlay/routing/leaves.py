@@ -74,14 +74,16 @@ class Leaves:
         """What everybody wants but this leaf."""
         return self._demand.without([one.filter for one in self._listed.get(leaf, {}).values()])
 
-    def wanting(self, topic: bytes, publisher: bytes) -> list[bytes]:
-        """The leaves that are to get a message. None of the publisher's island are: they have it already."""
+    def wanting(self, topic: bytes, publisher: bytes, is_passed_on: bool) -> list[bytes]:
+        """The leaves that are to get a message. None of the publisher's island are: they have it already.
+
+        ``is_passed_on``: by one leaf of an island to the others.
+        """
         origin = self.island(publisher)
-        return [
-            leaf
-            for leaf in self._listed
-            if leaf not in origin and topic.startswith(self.filter(leaf)) and not self.is_covered(leaf, topic)
+        wanting = [
+            leaf for leaf in self._listed if leaf not in origin and topic.startswith(self.filter(leaf))
         ]
+        return [leaf for leaf in wanting if not (is_passed_on and self.is_covered(leaf, topic))]
 
     def is_covered(self, leaf: bytes, topic: bytes) -> bool:
         """Whether another leaf of the island stands for this one in messages on a topic."""
@@ -91,11 +93,16 @@ class Leaves:
         wanting = [one for one in island if topic.startswith(self.filter(one))]
         return bool(wanting) and wanting[0] != leaf
 
-    def island(self, leaf: bytes) -> tuple[bytes, ...]:
-        """The leaves that are connected with each other, this one among them, in the order of their ids."""
+    @property
+    def islands(self) -> dict[bytes, tuple[bytes, ...]]:
+        """The island of each leaf that is connected with another one."""
         if self._islands is None:
             self._islands = self._find_islands()
-        return self._islands.get(leaf, (leaf,))
+        return self._islands
+
+    def island(self, leaf: bytes) -> tuple[bytes, ...]:
+        """The leaves that are connected with each other, this one among them, in the order of their ids."""
+        return self.islands.get(leaf, (leaf,))
 
     def _find_islands(self) -> dict[bytes, tuple[bytes, ...]]:
         beside: dict[bytes, dict[bytes, None]] = {}

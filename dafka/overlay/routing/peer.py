@@ -9,6 +9,7 @@ leaf, a peer of version 1, is the last hop behind the node that speaks for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from dafka.overlay.filters import Filter
 from dafka.overlay.limits import MOST_ROUTES
@@ -17,6 +18,7 @@ from dafka.overlay.routing.flooding import Flooding
 from dafka.overlay.routing.outputs import Deliver, DeliverMany, Output, Relay, Tell, ToLeaf
 from dafka.overlay.wire.frames import LENGTH
 from dafka.overlay.wire.handshake import Announcement
+from dafka.overlay.wire.marks import has_room
 from dafka.overlay.wire.routed import (
     ADDRESSED,
     DATA,
@@ -47,7 +49,7 @@ class Peer:
         self.flooding = Flooding(me, time, filter)
         self.lost = 0
         """Branches that could not be taken, because the next hop was gone."""
-        self._routes: dict[tuple[bytes, bytes], _Route] = {}  # by topic and publisher
+        self._routes: dict[tuple[bytes, bytes, bool], _Route] = {}  # see _route
         self._routes_of = -1
         self._heights: dict[bytes, int] = {}
 
@@ -104,8 +106,14 @@ class Peer:
     ) -> list[Output]:
         """Several messages on one topic."""
         publisher = self.me if leaf is None else leaf
-        route = self._route(topic, publisher)
-        return self._send(route, publisher, topic, payloads, kind) if route else []
+        if not self.flooding.leaves.islands:
+            route = self._route(topic, publisher)
+            return self._send(route, publisher, topic, payloads, kind) if route else []
+        outputs: list[Output] = []
+        for is_passed_on, run in groupby(payloads, has_room if kind == DATA else _never):
+            route = self._route(topic, publisher, is_passed_on)
+            outputs += self._send(route, publisher, topic, list(run), kind) if route else []
+        return outputs
 
     def first_hops(self, topic: bytes) -> Iterator[tuple[bytes, int]]:
         """Which neighbours and leaves a message on this topic goes to, and its height there."""
@@ -162,17 +170,19 @@ class Peer:
         path = None if known is None else known.best()
         return None if path is None else path.hops + behind
 
-    def _route(self, topic: bytes, publisher: bytes) -> _Route:
+    def _route(self, topic: bytes, publisher: bytes, is_passed_on: bool = False) -> _Route:
+        """``is_passed_on``: by the leaves of an island; else it is addressed to each of them."""
         if self._routes_of != self.flooding.changes or len(self._routes) >= MOST_ROUTES:
             self._routes.clear()
             self._routes_of = self.flooding.changes
-        route = self._routes.get((topic, publisher))
+        route = self._routes.get((topic, publisher, is_passed_on))
         if route is None:
             peers = self.flooding.table.peers
             wanting = [peer for peer, known in peers.items() if topic.startswith(known.filter)]
-            wanting += [leaf for leaf in self.flooding.leaves.wanting(topic, publisher) if leaf not in peers]
-            hops = [self._hops_to(one) for one in wanting]
-            route = self._routes[topic, publisher] = _begin([one for one in hops if one is not None])
+            leaves = self.flooding.leaves.wanting(topic, publisher, is_passed_on)
+            wanting += [leaf for leaf in leaves if leaf not in peers]
+            hops = [found for one in wanting if (found := self._hops_to(one)) is not None]
+            route = self._routes[topic, publisher, is_passed_on] = _begin(hops)
         return route
 
     def pass_on(self, message: Routed, payloads: list[bytes]) -> list[Output]:
@@ -203,3 +213,7 @@ def _begin(paths: list[multipath.Hops], receivers: int = True) -> _Route:
         (hop, node.deliver, way(node.deliver, multipath.encode(node)), multipath.height(node))
         for hop, node in tree.branches.items()
     ]
+
+
+def _never(payload: bytes) -> bool:
+    return False

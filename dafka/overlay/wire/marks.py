@@ -21,6 +21,11 @@ def marked(payload: bytes) -> bytes | None:
     return payload[: end - 1] + bytes((payload[end - 1] | _MORE, 0)) + payload[end:]
 
 
+def has_room(payload: bytes) -> bool:
+    """Whether a value takes a mark."""
+    return _end_of_count(payload) is not None
+
+
 def is_marked(payload: bytes) -> bool:
     """Whether a value has the mark. Octets that are no value have none."""
     end = _end_of_count(payload)

@@ -13,7 +13,9 @@ from .network import STORE, Network, Node, require
 
 def true_links(network: Network) -> dict[Node, list[Node]]:
     """Who is connected with whom: each has the other for a neighbour, by the same connection, which lives."""
-    links: dict[Node, list[Node]] = {node: [] for node in network.nodes if node.alive}
+    links: dict[Node, list[Node]] = {
+        node: [] for node in network.nodes if node.alive and not node.is_libbroker
+    }
     by_id = {node.id: node for node in links}
     for node in links:
         for peer in node.core.peer.flooding.neighbours:
@@ -46,7 +48,9 @@ def check_tables(network: Network) -> None:
     for (one, other), is_cut in network.wanted.items():
         node, peer = network.nodes[one], network.nodes[other]
         if not is_cut and node.alive and peer.alive:
-            require(peer in links[node] and node in links[peer], f"{node} and {peer} are not connected")
+            are_peers = node.id in peer.peerings.peers and peer.id in node.peerings.peers
+            is_link = are_peers if node.is_libbroker or peer.is_libbroker else peer in links[node]
+            require(is_link, f"{node} and {peer} are not connected")
     by_id = {node.id: node for node in links}
     for node in links:
         true = distances(links, node)

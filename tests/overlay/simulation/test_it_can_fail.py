@@ -6,10 +6,12 @@ import pytest
 from overlay.simulation.scenario import simulate
 
 from dafka.overlay.core import Core
+from dafka.overlay.gateway.gateway import Gateway
 from dafka.overlay.peering.gate import Gate, Verdict
 from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.routing import multipath
 from dafka.overlay.routing.flooding import Flooding
+from dafka.overlay.routing.leaves import Leaves
 from dafka.overlay.routing.outputs import Deliver, Relay
 from dafka.overlay.routing.peer import Peer
 from dafka.overlay.routing.table import KnownPeer, RoutingTable
@@ -160,6 +162,44 @@ def goes_on_with_words_about_nothing(patch):
     patch.setattr(Flooding, "_tell", loud)
 
 
+def lets_echoes_in(patch):
+    patch.setattr("dafka.overlay.gateway.gateway.is_marked", lambda payload: False)
+
+
+def lets_everybody_speak_for_a_leaf(patch):
+    patch.setattr(Gateway, "_speaks_for", lambda self, leaf: True)
+
+
+def sends_to_a_leaf_over_its_last_gateway(patch):
+    patch.setattr(Leaves, "speaker", lambda self, leaf: max(self._listed.get(leaf, ()), default=None))
+
+
+def knows_of_no_islands(patch):
+    patch.setattr(Leaves, "is_covered", lambda self, leaf, topic: False)
+
+
+def thinks_that_everything_is_passed_on(patch):
+    patch.setattr("dafka.overlay.routing.peer.has_room", lambda payload: True)
+
+
+def sends_back_to_where_it_came_from(patch):
+    wanting = Leaves.wanting
+    patch.setattr(Leaves, "wanting", lambda self, topic, publisher, passed: wanting(self, topic, b"", passed))
+
+
+def tells_leaves_nothing_new(patch):
+    patch.setattr(Gateway, "tell", lambda self: [])
+
+
+def keeps_the_list_of_leaves_to_itself(patch):
+    patch.setattr(Gateway, "_list", lambda self: [])
+
+
+def forgets_no_leaf_of_a_node_that_is_gone(patch):
+    put = Leaves.put
+    patch.setattr(Leaves, "put", lambda self, node, leaves: put(self, node, leaves) if leaves else [])
+
+
 # Where to begin to look: some faults show seldom.
 @pytest.mark.parametrize(
     ("fault", "first"),
@@ -180,6 +220,15 @@ def goes_on_with_words_about_nothing(patch):
         (never_asks_whether_a_silent_peer_lives, 0),
         (passes_on_to_the_first_branch_only, 0),
         (goes_on_with_words_about_nothing, 0),
+        (lets_echoes_in, 0),
+        (lets_everybody_speak_for_a_leaf, 0),
+        (sends_to_a_leaf_over_its_last_gateway, 0),
+        (knows_of_no_islands, 0),
+        (thinks_that_everything_is_passed_on, 0),
+        (sends_back_to_where_it_came_from, 0),
+        (tells_leaves_nothing_new, 0),
+        (keeps_the_list_of_leaves_to_itself, 0),
+        (forgets_no_leaf_of_a_node_that_is_gone, 0),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
