@@ -55,17 +55,27 @@ class Joining:
     """What the options say about the endpoint."""
 
     def __init__(
-        self, listen: tuple[str, ...], peers: tuple[str, ...], id: str | None, timeout: float, tls: Tls | None
+        self,
+        listen: tuple[str, ...],
+        peers: tuple[str, ...],
+        id: str | None,
+        timeout: float,
+        tls: Tls | None,
+        retry: float,
     ) -> None:
         self.listen = listen
         self.peers = peers
         self.id = id
         self.timeout = timeout
         self.tls = tls
+        self.retry = retry
 
     def endpoint(self) -> Endpoint:
         """It listens, and tries to reach its peers from now on. Raises OSError, TlsError."""
-        return Endpoint(listen=self.listen, peers=self.peers, id=self.id, tls=self.tls)
+        endpoint = Endpoint(listen=self.listen, id=self.id, tls=self.tls)
+        for address in self.peers:
+            endpoint.peer_nosync(address, retry=self.retry)
+        return endpoint
 
     def await_peers(self, endpoint: Endpoint) -> None:
         """Wait until all of --peer are peers; with --listen alone, until anybody is."""
@@ -111,6 +121,13 @@ def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Seconds to wait for peers and answers.",
     )
+    @click.option(
+        "--retry",
+        type=click.FloatRange(0, 1e6, min_open=True),
+        default=1.0,
+        show_default=True,
+        help="Seconds after which a peer that is not there is tried again.",
+    )
     @click.option("--tls", is_flag=True, help="Encrypt, as Zeek does by default; without files anonymously.")
     @_pem("certificate", "A certificate in PEM, with its chain, that --cafile of the peers has signed.")
     @_pem("key", "Its key.")
@@ -123,6 +140,7 @@ def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
         peers: tuple[str, ...],
         id: str | None,
         timeout: float,
+        retry: float,
         tls: bool,
         certificate: str | None,
         key: str | None,
@@ -134,7 +152,7 @@ def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
         secure = files if tls or any(files) else None
         if not listen and not peers:
             raise click.UsageError("give --peer HOST:PORT, where another endpoint listens, or --listen")
-        return command(*args, joining=Joining(listen, peers, id, timeout, secure), **kwargs)
+        return command(*args, joining=Joining(listen, peers, id, timeout, secure, retry), **kwargs)
 
     return wrapped
 
