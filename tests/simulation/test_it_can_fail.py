@@ -13,7 +13,7 @@ from dafka.roles.consumer import ConsumerRole
 from dafka.roles.producer import ProducerRole
 from dafka.roles.store import StoreRole
 
-SEEDS = range(60)
+SEEDS = range(700)
 
 
 def acknowledges_what_it_has_not_committed(patch):
@@ -138,33 +138,34 @@ def sets_all_room_aside_for_fetches(patch):
 
 
 @pytest.mark.parametrize(
-    ("fault", "seeds"),
+    ("fault", "finder"),
     [
-        (acknowledges_what_it_has_not_committed, SEEDS),
-        (lets_go_of_what_is_not_acknowledged, SEEDS),
-        (never_repeats_a_fetch, SEEDS),
-        (leaves_out_what_is_missing, SEEDS),
-        (gives_no_regard_to_room, SEEDS),
-        (skips_at_the_first_word, range(600)),
-        (believes_a_producer_and_does_not_wait_for_stores, range(600)),
-        (leaves_records_out_while_others_are_on_their_way_into_the_log, range(600)),
-        (gives_a_store_up_too_soon, range(600)),
-        (asks_again_whenever_an_answer_is_not_whole, range(600)),
-        (begins_at_0_again, range(600)),
-        (does_not_notice_its_twin, range(600)),
-        (says_where_a_partition_ends_before_it_has_read_all, range(500, 700)),
-        (believes_every_ack, range(600)),
-        (lets_in_more_while_appends_behind_one_that_failed_are_under_way, range(600)),
-        (sets_all_room_aside_for_fetches, SEEDS),
-        (takes_what_waits_when_its_partition_is_claimed, range(600)),
+        (acknowledges_what_it_has_not_committed, 0),
+        (lets_go_of_what_is_not_acknowledged, 0),
+        (never_repeats_a_fetch, 0),
+        (leaves_out_what_is_missing, 0),
+        (gives_no_regard_to_room, 0),
+        (skips_at_the_first_word, 67),
+        (believes_a_producer_and_does_not_wait_for_stores, 99),
+        (leaves_records_out_while_others_are_on_their_way_into_the_log, 11),
+        (gives_a_store_up_too_soon, 33),
+        (asks_again_whenever_an_answer_is_not_whole, 30),
+        (begins_at_0_again, 2),
+        (does_not_notice_its_twin, 9),
+        (says_where_a_partition_ends_before_it_has_read_all, 535),
+        (believes_every_ack, 50),
+        (lets_in_more_while_appends_behind_one_that_failed_are_under_way, 67),
+        (sets_all_room_aside_for_fetches, 2),
+        (takes_what_waits_when_its_partition_is_claimed, 89),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_role_that_does_this_is_found(fault, seeds, monkeypatch):
+def test_a_role_that_does_this_is_found(fault, finder, monkeypatch):
+    """``finder`` is a seed that has found it; others follow, for the simulation may have changed."""
     fault(monkeypatch)
-    for seed in seeds:
+    for seed in (finder, *SEEDS):
         try:
             simulate(seed)
         except AssertionError:
             return
-    pytest.fail(f"no seed below {len(seeds)} found it")
+    pytest.fail(f"no seed below {len(SEEDS)} found it")

@@ -6,9 +6,16 @@ import sys
 
 from dafka.spark import session
 
+QUIET = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    # Java without its second compiler: the query is over before that pays.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
 
 def main(sink, servers, folder):
-    spark = session("archiving", conf={"spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"})
+    spark = session("archiving", conf=QUIET)
     options = {
         "kafka.bootstrap.servers": servers,
         "subscribe": "flights",

@@ -36,6 +36,8 @@ def spark(tmp_path_factory):
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
         "spark.log.level": "OFF",
+        # Java's second compiler would take a core from the tests beside these.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
     }
     try:

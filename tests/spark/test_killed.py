@@ -1,4 +1,7 @@
-"""A streaming query that is killed and started again from its checkpoint loses and doubles nothing."""
+"""A streaming query that is killed and started again from its checkpoint loses and doubles nothing.
+
+``DAFKA_SPARK_KILLS`` sets the number of kills; one by default, since each start of Spark takes long.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from spark.frames import create, frame, produce, wait_until
 
 ROOT = Path(__file__).parents[2]
 RECORDS = 1500  # of each run: five micro-batches, of which two are enough before the query is killed
-RUNS = 3  # of the query; all but the last are killed
+RUNS = int(os.environ.get("DAFKA_SPARK_KILLS", "1")) + 1  # of the query; all but the last are killed
 
 
 @pytest.fixture
