@@ -9,7 +9,8 @@ import gevent
 import gevent.event
 import pytest
 from broker.clients import Client
-from broker.server.attacks import commit, topic_of
+from broker.server.attack_scene import topic_of
+from broker.server.attacks_on_groups import commit
 from broker.server.client import WireClient
 from kafka.protocol.admin import DescribeConfigsRequest
 from timing import until
@@ -123,7 +124,7 @@ def test_a_large_request_that_waits_for_the_disk_keeps_no_other_large_one_waitin
 
         storage.commit = held
         try:
-            large.socket.sendall(commit(None, "group", 3000))  # type: ignore[arg-type]
+            large.socket.sendall(commit("wide", "group", 3000))
             until(reached.is_set)
             assert not other.ask(wide, 4).results[0].error_code
             assert not opened.is_set()

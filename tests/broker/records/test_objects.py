@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 from broker.clients import batch
-from broker.server.attacks import topic_of
+from broker.server.attack_scene import topic_of
 from broker.server.client import WireClient
 from broker.server.samples import fetch
 

@@ -1,0 +1,182 @@
+"""A broker, whoever attacks it, and a bystander: what one attack does to the hub's turns and to others."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from broker.clients import batch
+from broker.server.client import WireClient, decoded, encoded
+from broker.server.samples import fetch, produce
+from kafka.protocol.admin import (
+    CreateTopicsRequest,
+)
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+
+from dafka import Broker
+from dafka.hub.hub import get_hub
+from dafka.hub.turns import next_turn
+
+SMALL = "small"
+SLOW = 300.0  # seconds that an attack may take altogether
+TURN = 0.020  # seconds: no turn is to be longer
+
+
+class Outcome(NamedTuple):
+    """What an attack has come to: seconds."""
+
+    turn: float
+    turn_cpu: float
+    bystander: float
+    took: float
+
+
+class Bystander:
+    """A client that goes on with its work, and how long it waits for an answer at most."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._ends = threading.Event()
+        self.longest = 0.0
+        self.errors: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Bystander:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        frames = [
+            encoded(ApiVersionsRequest(client_software_name="tests", client_software_version="1"), 3),
+            encoded(produce(SMALL, batch(b"value")), 9),
+            encoded(MetadataRequest(topics=[metadata_topic(SMALL)], allow_auto_topic_creation=False), 9),
+            encoded(fetch(SMALL, 0, max_bytes=1000), 11),
+        ]
+        try:
+            with WireClient(self._broker) as wire:
+                wire.socket.settimeout(SLOW)
+                while not self._ends.is_set():
+                    for frame in frames:
+                        began = time.monotonic()
+                        wire.socket.sendall(frame)
+                        wire.receive_frame()
+                        self.longest = max(self.longest, time.monotonic() - began)
+                    self._ends.wait(0.005)
+        except BaseException as error:
+            self.errors.append(error)
+
+
+class Scene:
+    """A broker with a topic of so many partitions, and whoever attacks it."""
+
+    def __init__(self, broker: Broker, partitions: int, offsets: int, topic: str = "wide") -> None:
+        self.broker = broker
+        self.topic = topic
+        self.partitions = partitions
+        self.offsets = offsets
+
+    @contextmanager
+    def attackers(self, count: int = 1) -> Iterator[list[WireClient]]:
+        with ExitStack() as stack:
+            clients = [stack.enter_context(WireClient(self.broker)) for _ in range(count)]
+            for client in clients:
+                client.socket.settimeout(SLOW)
+            yield clients
+
+    def ask(self, request: Any, version: int, wire: WireClient | None = None) -> Any:
+        """The response to one request, decoded."""
+        frame = encoded(request, version)
+        with self.attackers() as (mine,):
+            client = wire or mine
+            client.socket.sendall(frame)
+            answer = client.receive_frame()
+        name = type(request).__name__.replace("Request", "Response")
+        return decoded(request, name, version, answer, 1)
+
+
+Attack = Callable[[Scene], Callable[[], None]]
+"""Prepares its requests, and gives what sends them and waits for the answers."""
+
+
+def sending(scene: Scene, *frames: bytes, connections: int = 1) -> Callable[[], None]:
+    """Sends the frames on each of so many connections at once, and waits for all the answers."""
+
+    def send() -> None:
+        with scene.attackers(connections) as clients:
+            for client in clients:
+                for frame in frames:
+                    client.socket.sendall(frame)
+            for client in clients:
+                for _ in frames:
+                    assert len(client.receive_frame()) > 4
+
+    return send
+
+
+def measured(scene: Scene, attack: Attack) -> Outcome:
+    """What comes of an attack."""
+    send = attack(scene)
+    hub = get_hub()
+    with Bystander(scene.broker) as bystander:
+        time.sleep(0.05)
+        bystander.longest = 0.0
+        hub.run(hub.turns.reset)
+        began = time.monotonic()
+        send()
+        took = time.monotonic() - began
+    hub.run(next_turn)  # an answer goes out in the midst of a turn
+    if bystander.errors:
+        raise bystander.errors[0]
+    return Outcome(hub.turns.longest, hub.turns.longest_cpu, bystander.longest, took)
+
+
+def metadata_topic(name: str) -> Any:
+    return MetadataRequest.MetadataRequestTopic(topic_id=None, name=name)
+
+
+def topic_of(name: str, partitions: int, **configs: str) -> Any:
+    topic = CreateTopicsRequest.CreatableTopic
+    return CreateTopicsRequest(
+        topics=[
+            topic(
+                name=name,
+                num_partitions=partitions,
+                replication_factor=1,
+                assignments=[],
+                configs=[
+                    topic.CreatableTopicConfig(name=key.replace("_", "."), value=value)
+                    for key, value in configs.items()
+                ],
+            )
+        ],
+        timeout_ms=int(1000 * SLOW),
+        validate_only=False,
+    )
+
+
+@contextmanager
+def copied(scene: Scene) -> Iterator[Path]:
+    """A copy of the broker's folder."""
+    with tempfile.TemporaryDirectory() as other:
+        _copy(str(scene.broker.path), Path(other) / "copy")
+        yield Path(other) / "copy"
+
+
+def _copy(path: str, to: Path) -> None:
+    to.mkdir()
+    with sqlite3.connect(f"{path}/cache.db") as source, sqlite3.connect(to / "cache.db") as target:
+        source.backup(target)
+    for file in Path(path).iterdir():
+        if file.is_file() and not file.name.startswith(("cache.db", "dafka.lock")):
+            shutil.copy(file, to / file.name)
