@@ -155,6 +155,15 @@ class EndpointRole:
         """To be called ten times a second; stores count late ones too, up to a second's worth."""
         return self._carry(now, self.core.tick(now)) + self._carry_stores(self._stores.tick(now))
 
+    @property
+    def next_expiry(self) -> float | None:
+        """When :meth:`expire` is to be called, if that is before a tick."""
+        return self._stores.next_expiry
+
+    def expire(self, now: float) -> list[Output]:
+        """Keys of masters expire between two ticks."""
+        return self._carry_stores(self._stores.expire(now))
+
     # -- within -------------------------------------------------------------------------------------
 
     def _announce(self) -> list[Output]:

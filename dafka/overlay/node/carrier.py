@@ -401,9 +401,16 @@ class Carrier:
     # -- time and the end ---------------------------------------------------------------------------
 
     def _tick(self) -> None:
+        due = self.now + TICK_SECONDS
         while True:
-            gevent.sleep(TICK_SECONDS)
+            expiry = self.role.next_expiry
+            until = due if expiry is None else min(due, expiry)
+            gevent.sleep(max(until - self.now, limits.EXPIRY_SECONDS))
             now = self.now
+            if now < due:
+                self.carry(self.role.expire(now))
+                continue
+            due = now + TICK_SECONDS
             self.carry(self.role.tick(now))
             self._carry_connector(self._connector.tick(now))
             self.pending.unblock(self._is_blocked)

@@ -30,6 +30,8 @@ ENCRYPTED_OCTETS = 64 * 1024
 LINK_OCTETS = 64 * 1024 * 1024
 """Queued for one connection: subscriptions, commands of stores and what there was credit for. Beyond, the
 connection is closed: its other end reads nothing."""
+EXPIRY_SECONDS = 0.002
+"""How precisely keys of stores expire."""
 LINGER_SECONDS = 2.0
 """How long a connection that is to be closed still sends what was queued, and waits for the other end."""
 FLUSH_SECONDS = 5.0

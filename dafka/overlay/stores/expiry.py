@@ -28,6 +28,11 @@ class Expiries:
         if len(self._heap) > 2 * len(self._content) + _SLACK:
             self._fill()
 
+    @property
+    def next(self) -> float | None:
+        """When :meth:`due` has something to look at; None: never, as things are."""
+        return self._heap[0][0] if self._heap else None
+
     def due(self, now: float, most: int) -> list[Entry]:
         """Up to ``most`` entries whose time has come. They are to be erased."""
         found: list[Entry] = []

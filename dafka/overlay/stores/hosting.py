@@ -143,6 +143,20 @@ class Stores:
                 outputs += self._carry(name, store.tick(now) if isinstance(store, Master) else store.tick())
         return outputs
 
+    @property
+    def next_expiry(self) -> float | None:
+        """When :meth:`expire` is to be called; None: not before a tick."""
+        masters = [store for store in self.by_name.values() if isinstance(store, Master)]
+        return min((next for one in masters if (next := one.next_expiry) is not None), default=None)
+
+    def expire(self, now: float) -> list[Output]:
+        """Keys of masters expire between two ticks."""
+        outputs: list[Output] = []
+        for name, store in list(self.by_name.items()):
+            if isinstance(store, Master) and store.next_expiry is not None:
+                outputs += self._carry(name, store.expire(now))
+        return outputs
+
     # -- within -------------------------------------------------------------------------------------
 
     def _refuse(self, name: str, code: ErrorCode) -> None:

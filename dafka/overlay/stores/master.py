@@ -147,6 +147,15 @@ class Master:
             return []
         return self._pass_on(self._receive(now, command))
 
+    @property
+    def next_expiry(self) -> float | None:
+        """When :meth:`expire` is to be called."""
+        return None if self.is_full else self._expiries.next
+
+    def expire(self, now: float) -> list[Output]:
+        """The keys whose time has come are erased."""
+        return [] if self.is_full else self._pass_on(self._expire(now))
+
     def tick(self, now: float) -> list[Output]:
         """To be called ten times a second."""
         self._pieces.tick()

@@ -187,6 +187,21 @@ def ack(sender: EntityId, receiver: EntityId, sequence: int):
     return Command(0, sender, receiver, CumulativeAck(sequence))
 
 
+def test_keys_expire_between_ticks_when_somebody_looks():
+    town = Town("a")
+    town.tick(10)
+    assert town.master.next_expiry is None
+    town.write("m", put("late", 1, SECOND))
+    town.write("m", put("soon", 1, Timespan(SECOND // 10)))
+    soon, late = town.now + 0.1, town.now + 1
+    assert town.master.next_expiry == soon
+    town.carry("m", town.master.expire(soon - 0.001))
+    assert len(town.master.content.keys()) == 2
+    town.carry("m", town.master.expire(soon))
+    assert town.master.content.keys() == town.clones["a"].content.keys() == {"late"}
+    assert town.master.next_expiry == late
+
+
 def test_expiry_is_counted_by_the_master_alone():
     town = Town("a")
     town.tick()
