@@ -18,6 +18,9 @@ from dafka.overlay.limits import MOST_NESTED
 from dafka.overlay.values import Address, Count, Port, Set, Subnet, Table, Timespan, Timestamp, Value
 
 NANOSECONDS = 1_000_000_000
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+)  # json.dumps would make one for each value
 _LARGEST_COUNT = 2**64 - 1
 _LARGEST, _LEAST = 2**63 - 1, -(2**63)
 
@@ -63,7 +66,7 @@ def clean(text: str) -> str:
 
 def dumps(value: Any) -> bytes:
     """One line of JSON in UTF-8, without blanks."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def from_json(parsed: Any, depth: int = 0) -> Value:
