@@ -112,10 +112,6 @@ def takes_pieces_before_their_time(patch):
     patch.setattr(Loading, "take", lambda self, sequence, by: take(self, 2**63, by))
 
 
-def forgets_a_clear_while_loading(patch):
-    patch.setattr(Loading, "hear_clear", lambda self, sequence: None)
-
-
 def keeps_what_is_in_no_piece(patch):
     patch.setattr(Loading, "sweep", lambda self, by: ([], True))
 
@@ -126,12 +122,16 @@ def lets_keys_live_for_ever_at_clones(patch):
 
 
 def asks_only_its_old_master(patch):
-    attach = Clone._attach
+    attach, load = Clone._attach, Clone._load
 
     def loyal(self, command, state):
         return attach(self, command, state) if self.master in (None, command.sender) else []
 
+    def loyally(self, sender, piece):
+        return load(self, sender, piece) if self.master in (None, sender) else []
+
     patch.setattr(Clone, "_attach", loyal)
+    patch.setattr(Clone, "_load", loyally)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,6 @@ def asks_only_its_old_master(patch):
         forgets_who_was_first,
         takes_pieces_as_they_come,
         takes_pieces_before_their_time,
-        forgets_a_clear_while_loading,
         keeps_what_is_in_no_piece,
         lets_keys_live_for_ever_at_clones,
         asks_only_its_old_master,
