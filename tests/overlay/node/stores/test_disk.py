@@ -194,7 +194,7 @@ def test_what_was_written_before_the_end_is_there(tmp_path):
 
 def test_what_was_acknowledged_survives_kill_9(tmp_path):
     crashes = Crashes(tmp_path, seed=7)
-    for _ in range(3):
+    for _ in range(2):
         crashes.crash()
     crashes.check()
     assert crashes.acknowledged > 0
