@@ -6,7 +6,7 @@ from dafka.protocol.errors import DafkaError
 
 
 class EndpointError(DafkaError, ValueError):
-    """An address that is no endpoint of these sockets."""
+    """An address that these sockets cannot bind or connect to."""
 
 
 class DisconnectedError(DafkaError, ConnectionError):

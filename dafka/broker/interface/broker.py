@@ -100,7 +100,7 @@ class BrokerInterface(TopicInterface, RecordInterface, GroupInterface, Transacti
     @property
     def positions(self) -> PositionsInterface:
         """The octet positions of its partitions. Only for a broker of this process."""
-        raise NotImplementedError
+        raise NotImplementedError("octet positions are looked up in the broker's process, not over TCP")
 
     @property
     @abstractmethod
@@ -134,4 +134,4 @@ class BrokerInterface(TopicInterface, RecordInterface, GroupInterface, Transacti
         that :attr:`is_remote`; requests to one of this process are answered by
         :mod:`dafka.broker.server.answering`.
         """
-        raise NotImplementedError
+        raise NotImplementedError("a broker of this process has methods instead of requests")

@@ -175,8 +175,8 @@ class RecordInterface(ABC):
         """
 
     def watch(self) -> PartitionWatch:
-        """A watch of no partition yet. Only for a broker of this process."""
-        raise NotImplementedError
+        """A watch without partitions. Only for a broker of this process."""
+        raise NotImplementedError("partitions are watched in the broker's process; over TCP a fetch waits")
 
     @abstractmethod
     def list_offsets(

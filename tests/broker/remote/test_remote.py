@@ -88,3 +88,15 @@ def test_closing_ends_connections_and_the_next_call_opens_new_ones(remote, topic
     remote.produce({(topic, 0): [batch(b"a")]})
     remote.close()
     assert remote.values(topic) == [b"a"]
+
+
+def test_what_only_the_brokers_own_process_has_is_refused_with_the_reason(remote):
+    with pytest.raises(NotImplementedError, match="octet positions are looked up in the broker's process"):
+        _ = remote.remote.positions
+    with pytest.raises(NotImplementedError, match="over TCP a fetch waits"):
+        remote.remote.watch()
+
+
+def test_an_embedded_broker_is_sent_no_requests(listening):
+    with pytest.raises(NotImplementedError, match="methods instead of requests"):
+        listening._running.core.send(None)
