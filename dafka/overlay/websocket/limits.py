@@ -57,6 +57,12 @@ LINGER_SECONDS = 2.0
 TURN_SECONDS = 0.005
 """How long one client is served in one turn of the hub."""
 
+BLOCKED_SECONDS = 0.001
+"""The first pause before a client's message is tried again while one of its receivers is full; it doubles.
+The client is not read meanwhile."""
+
+BLOCKED_MOST_SECONDS = 0.05
+
 CAPACITY = 16_384
 """Messages that wait for one client, if the user says nothing else."""
 

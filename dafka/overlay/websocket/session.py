@@ -209,11 +209,14 @@ class Session:
         shared.subscribed(self)
 
     def _publish(self, topic: bytes, payload: bytes) -> None:
-        audience = self._audience
+        audience, carrier = self._audience, self._shared.carrier
         assert audience is not None
+        pause = limits.BLOCKED_SECONDS
+        while carrier.role.core.is_blocked(topic) or carrier.subscribers.full(topic):
+            gevent.sleep(pause)
+            pause = min(2 * pause, limits.BLOCKED_MOST_SECONDS)
         audience.is_deaf = True
         try:
-            carrier = self._shared.carrier
             carrier.subscribers.deliver(topic, [payload], self.id)
             carrier.carry(carrier.role.publish(topic, payload))
         finally:

@@ -267,6 +267,28 @@ def test_a_client_that_reads_nothing_of_its_errors_is_not_read_either(endpoint, 
         assert metrics(endpoint)["closed_unread"] == 1
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["here", "elsewhere"])
+def test_a_client_is_slowed_down_by_subscribers_that_do_not_get(endpoint, there):
+    text = count("/t", 1)
+    with Endpoint(listen="127.0.0.1:0") as peer, subscribed(endpoint) as client:
+        assert endpoint.peer(peer.address, timeout=PATIENCE)
+        subscriber = (peer if there else endpoint).subscribe("/t", capacity=10)
+        until(lambda: not there or wants(endpoint, peer, b"/t"))
+        sent = 0
+        while client.ping().wait(1.0):  # until it is not read any more
+            for _ in range(1000):
+                client.send(text)
+            sent += 1000
+            assert sent < 50_000
+        for _ in range(sent):
+            assert subscriber.get(PATIENCE).value == Count(1)
+
+
+def wants(endpoint, peer, topic):
+    table = get_hub().run(lambda: dict(endpoint._carrier.role.core.peer.flooding.table.peers))
+    return topic.startswith(table[bytes(peer.id)].filter or (b"nothing",))
+
+
 # -- TLS --------------------------------------------------------------------------------------------
 
 
