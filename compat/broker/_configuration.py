@@ -12,7 +12,6 @@ class BrokerOptions:
         self.disable_ssl = False
         """Plain TCP. Otherwise TLS, anonymous unless the configuration has a certificate."""
         self.disable_forwarding = False
-        """Nothing is passed on between peers."""
         self.ignore_broker_conf = False
         self.use_real_time = True
 
