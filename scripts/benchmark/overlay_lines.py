@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import overlay_codec
+import overlay_links
 import overlay_peers
-from line import Line, measurement, pick, rate
+import overlay_routing
+from line import Line, measurement, microseconds, pick, rate
 
 _small = measurement(overlay_codec.small)
 _connection = measurement(overlay_codec.connection)
 _peers = measurement(overlay_peers.rates)
+_link = measurement(overlay_links.subscribe, overlay_links.publish)
+_plain = measurement(overlay_links.receive_plain, overlay_links.send_plain)
+_chain = measurement(partial(overlay_links.subscribe, hops=1), overlay_links.publish)
+_fan = measurement(overlay_links.subscribe_many, overlay_links.publish_to_many)
+_plain_fan = measurement(
+    partial(overlay_links.receive_plain, count=overlay_links.FANNED, receivers=overlay_links.FAN),
+    partial(overlay_links.send_plain, count=overlay_links.FANNED, receivers=overlay_links.FAN),
+)
+_latency = measurement(overlay_links.round_trips, overlay_links.echo)
+_plain_latency = measurement(overlay_links.round_trips_plain, overlay_links.echo_plain)
+_stores = measurement(overlay_links.put_with_clones, overlay_links.clone_three_times)
+_SOCKETS = "plain sockets, length-prefixed frames"
 _BESIDE = "json, in the form of Broker's WebSocket API"
 
 OVERLAY_LINES = [
@@ -27,4 +43,18 @@ OVERLAY_LINES = [
     ),
     Line("overlay: published to a peer, without sockets", rate, pick(_peers), pick(_peers, 1), "framed only"),
     Line("overlay: received of a peer, without sockets", rate, pick(_peers, 2), pick(_peers, 3), "cut only"),
+    Line("overlay: events over a link", rate, pick(_link), pick(_plain), _SOCKETS, least_ratio=0.5),
+    Line("overlay: events over a chain of three", rate, pick(_chain), pick(_plain), _SOCKETS),
+    Line("overlay: events to ten subscribers", rate, pick(_fan), pick(_plain_fan), _SOCKETS, least_ratio=0.5),
+    Line("overlay: there and back, p50", microseconds, pick(_latency), pick(_plain_latency), _SOCKETS),
+    Line("overlay: there and back, p99", microseconds, pick(_latency, 1), pick(_plain_latency, 1), _SOCKETS),
+    Line("overlay: puts with three clones", rate, pick(_stores), None, ""),
+    *[
+        Line(f"overlay: words about subscriptions, {count} peers", rate, pick(measurement(program)), None, "")
+        for count, program in (
+            (10, overlay_routing.TEN),
+            (50, overlay_routing.FIFTY),
+            (200, overlay_routing.TWO_HUNDRED),
+        )
+    ],
 ]

@@ -8,10 +8,12 @@ from time import perf_counter
 from processes import Figures
 
 from dafka.overlay.peering.outputs import Send
-from dafka.overlay.role import EndpointRole
+from dafka.overlay.role import EndpointRole, Output
+from dafka.overlay.routing.outputs import Deliver, DeliverMany
 from dafka.overlay.wire.frames import FrameReader, frame
 
 MESSAGES = 100_000
+RUN = 1000  # messages
 PAYLOAD = bytes(100)
 TOPIC = b"/zeek/event/bench"
 PIECE = 65_536  # octets, as a socket gives them
@@ -21,22 +23,10 @@ _MOST = 2**24
 def rates() -> Figures:
     """Messages a second: published, framed; received, cut."""
     publisher, subscriber = _peers()
-    began = perf_counter()
-    octets = [publisher.publish(TOPIC, PAYLOAD)[0] for _ in range(MESSAGES)]
-    published = perf_counter() - began
+    published, received = _exchanged(publisher, subscriber)
     began = perf_counter()
     frames = [frame(PAYLOAD) for _ in range(MESSAGES)]
     framed = perf_counter() - began
-    stream = b"".join([send.octets for send in octets if isinstance(send, Send)])
-    delivered = 0
-    began = perf_counter()
-    reader = FrameReader(_MOST)
-    for start in range(0, len(stream), PIECE):
-        reader.feed(stream[start : start + PIECE])
-        for message in reader.messages():
-            delivered += len(subscriber.received(0.0, 0, message))
-    received = perf_counter() - began
-    assert delivered == MESSAGES
     plain = b"".join(frames)
     began = perf_counter()
     reader = FrameReader(_MOST)
@@ -46,6 +36,33 @@ def rates() -> Figures:
             pass
     cut = perf_counter() - began
     return tuple(MESSAGES / seconds for seconds in (published, framed, received, cut))
+
+
+def _exchanged(publisher: EndpointRole, subscriber: EndpointRole) -> tuple[float, float]:
+    """Seconds: for publishing, for receiving, in runs as threads and sockets make them."""
+    published = received = 0.0
+    delivered = 0
+    reader, credits = FrameReader(_MOST), FrameReader(_MOST)
+    for _ in range(MESSAGES // RUN):
+        began = perf_counter()
+        outputs = publisher.publish_many(TOPIC, [PAYLOAD] * RUN)
+        stream = b"".join([send.octets for send in outputs if isinstance(send, Send)])
+        published += perf_counter() - began
+        began = perf_counter()
+        back: list[Output] = []
+        for start in range(0, len(stream), PIECE):
+            reader.feed(stream[start : start + PIECE])
+            while messages := reader.take(RUN):
+                back += subscriber.received_many(0.0, 0, messages)
+        received += perf_counter() - began
+        delivered += sum(len(one.payloads) for one in back if isinstance(one, DeliverMany))
+        delivered += sum(isinstance(one, Deliver) for one in back)
+        began = perf_counter()
+        credits.feed(b"".join([send.octets for send in back if isinstance(send, Send)]))
+        publisher.received_many(0.0, 0, credits.take(RUN))
+        published += perf_counter() - began
+    assert delivered == MESSAGES
+    return published, received
 
 
 def _peers() -> tuple[EndpointRole, EndpointRole]:

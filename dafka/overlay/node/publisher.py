@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypeVar
 
 from dafka.overlay.node import limits
@@ -10,10 +11,12 @@ from dafka.overlay.node.pending import Pending
 from dafka.overlay.node.signal import Signal
 from dafka.overlay.values import Value, encode
 from dafka.overlay.values.containers import octets_of
+from dafka.overlay.values.encoder import write
 from dafka.overlay.wire.zeek import Batch, Event, IdentifierUpdate, LogCreate, LogWrite, ZeekMessage, to_value
 
 P = TypeVar("P", bound="Publisher")
 
+_EVENT_DEPTH = 2  # in how many vectors an event's arguments are
 _ZEEK = (Event, LogCreate, LogWrite, IdentifierUpdate, Batch)
 
 
@@ -76,4 +79,14 @@ def topic_octets(topic: str | bytes) -> bytes:
 
 def payload_of(value: Value | ZeekMessage) -> bytes:
     """The octets of a value, or of the value that a message of Zeek is."""
+    if type(value) is Event and value.metadata is None and type(value.name) is str:
+        out = bytearray(_event_head(value.name))
+        write(value.arguments, out, _EVENT_DEPTH)
+        return bytes(out)
     return encode(to_value(value) if isinstance(value, _ZEEK) else value)
+
+
+@lru_cache(maxsize=1024)
+def _event_head(name: str) -> bytes:
+    """What all events of a name begin with: up to their arguments, here none, which take two octets."""
+    return encode(to_value(Event(name)))[:-2]

@@ -15,6 +15,7 @@ from dafka.overlay.node.types import EndpointId, Message
 from dafka.overlay.peering.statuses import Error, Status
 from dafka.overlay.values import decode
 from dafka.overlay.values.containers import octets_of
+from dafka.overlay.wire.primitives import ID_OCTETS
 from dafka.protocol.errors import MalformedMessage
 
 S = TypeVar("S", bound="Subscriber")
@@ -42,6 +43,8 @@ class Subscriber(Inbox[Raw]):
         """Whether it gets what its own endpoint publishes, too."""
         self.malformed = 0
         """Messages that held no value: they were left out."""
+        self._topic = (b"", "")
+        self._sender = EndpointId(bytes(ID_OCTETS))
         self._topics = {octets_of(prefix) for prefix in prefixes}
         self.filter: Filter = reduced(self._topics)
         self._changed = changed
@@ -55,7 +58,7 @@ class Subscriber(Inbox[Raw]):
         while True:
             topic, payload, sender = self._take(timeout)
             try:
-                return Message(text_of(topic), decode(payload), EndpointId(sender))
+                return self._message(topic, payload, sender)
             except MalformedMessage:
                 self.malformed += 1
 
@@ -64,10 +67,20 @@ class Subscriber(Inbox[Raw]):
         messages = []
         for topic, payload, sender in self._take_all():
             try:
-                messages.append(Message(text_of(topic), decode(payload), EndpointId(sender)))
+                messages.append(self._message(topic, payload, sender))
             except MalformedMessage:
                 self.malformed += 1
         return messages
+
+    def _message(self, topic: bytes, payload: bytes, sender: bytes) -> Message:
+        # Most come from the same endpoint as the one before, and on the same topic.
+        octets, text = self._topic
+        if topic != octets:
+            octets, text = self._topic = topic, text_of(topic)
+        last = self._sender
+        if sender != last:
+            last = self._sender = EndpointId(sender)
+        return Message(text, decode(payload), last)
 
     def __iter__(self) -> Iterator[Message]:
         """The messages until the subscriber, or its endpoint, is closed."""

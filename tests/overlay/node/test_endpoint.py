@@ -20,9 +20,10 @@ from dafka.overlay import (
     SlowSubscriber,
     StatusCode,
 )
+from dafka.overlay.node.publisher import payload_of
 from dafka.overlay.peering.statuses import STATUSES
-from dafka.overlay.values import Count
-from dafka.overlay.wire.zeek import from_value
+from dafka.overlay.values import Count, encode
+from dafka.overlay.wire.zeek import from_value, to_value
 
 
 def test_what_is_published_arrives_in_order_with_topic_value_and_sender(two):
@@ -326,3 +327,9 @@ def test_what_peers_want_is_known(two):
     until(lambda: set(listener.filters().get(connector.id, [])) == {"/a/b", "/\udcff"})
     subscriber.close()
     until(lambda: listener.filters() == {connector.id: []})
+
+
+@pytest.mark.parametrize("arguments", [(), (1, "x"), [1, (2, Count(3))], ("ä" * 200, None)])
+def test_events_have_the_octets_of_their_values(arguments):
+    event = Event("name", arguments)
+    assert payload_of(event) == encode(to_value(event))

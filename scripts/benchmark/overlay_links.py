@@ -1,0 +1,254 @@
+"""Endpoints of the overlay on TCP, beside plain sockets: the same octets with their lengths in front.
+
+Each end is a process of its own. Events are Zeek's, with a count and a short string.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import subprocess
+import sys
+import time
+from multiprocessing.connection import Connection
+from time import perf_counter
+
+from processes import Figures, percentiles
+
+from dafka.overlay import Empty, Endpoint, Event
+from dafka.overlay.values import Count, encode
+from dafka.overlay.wire.zeek import to_value
+
+TOPIC = "/zeek/event/bench"
+MESSAGES = 100_000
+ROUND_TRIPS = 2000
+FAN = 10
+FANNED = 20_000
+KEYS = 5000
+WAIT = 60
+
+_LENGTH = struct.Struct(">I")
+
+
+def event(number: int) -> Event:
+    return Event("ping", (Count(number), "payload"))
+
+
+OCTETS = encode(to_value(event(0)))
+
+
+# -- one publisher, one subscriber ------------------------------------------------------------------
+
+
+def publish(link: Connection, *, count: int = MESSAGES) -> Figures:
+    """As fast as a thread can."""
+    with Endpoint(peers=[link.recv()]) as endpoint:
+        link.send(str(endpoint.id))
+        link.recv()
+        for number in range(count):
+            endpoint.publish(TOPIC, event(number))
+        link.recv()
+    return ()
+
+
+def subscribe(link: Connection, *, count: int = MESSAGES, hops: int = 0) -> Figures:
+    """Events a second that a thread gets, decoded."""
+    with Endpoint("127.0.0.1:0") as endpoint:
+        subscriber = endpoint.subscribe(TOPIC, capacity=20_000)
+        middles = [_middle(endpoint.address) for _ in range(hops)]
+        link.send(middles[-1][1] if middles else endpoint.address)
+        endpoint.await_peer(link.recv(), timeout=WAIT)
+        link.send("go")
+        assert subscriber.get(timeout=WAIT).value is not None
+        began = perf_counter()
+        for _ in range(count - 1):
+            subscriber.get()
+        ended = perf_counter()
+        link.send("done")
+        for process, _ in middles:
+            process.kill()
+            process.wait()
+    return ((count - 1) / (ended - began),)
+
+
+def _middle(address: str) -> tuple[subprocess.Popen[str], str]:
+    """A process that is peered with an endpoint, and its own address."""
+    command = [sys.executable, __file__, address]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, process.stdout.readline().strip()
+
+
+def send_plain(link: Connection, *, count: int = MESSAGES, receivers: int = 1) -> Figures:
+    """The loop that a socket needs."""
+    port = link.recv()
+    links = [socket.create_connection(("127.0.0.1", port)) for _ in range(receivers)]
+    for _ in range(count):
+        frame = _LENGTH.pack(len(OCTETS)) + OCTETS
+        for one in links:
+            one.sendall(frame)
+    link.recv()
+    return ()
+
+
+def receive_plain(link: Connection, *, count: int = MESSAGES, receivers: int = 1) -> Figures:
+    """Messages a second, cut out of what one connection receives; of several, one after the other."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        link.send(server.getsockname()[1])
+        links = [server.accept()[0] for _ in range(receivers)]
+        began = perf_counter()
+        left = [b""] * receivers
+        got = 0
+        while got < count * receivers:
+            for index, one in enumerate(links):
+                octets = left[index] + one.recv(65536)
+                position = 0
+                while len(octets) - position >= 4:
+                    (length,) = _LENGTH.unpack_from(octets, position)
+                    if len(octets) - position - 4 < length:
+                        break
+                    message = octets[position + 4 : position + 4 + length]
+                    assert message
+                    position += 4 + length
+                    got += 1
+                left[index] = octets[position:]
+        ended = perf_counter()
+    link.send("done")
+    return (count * receivers / (ended - began),)
+
+
+# -- one publisher, ten subscribers -----------------------------------------------------------------
+
+
+def publish_to_many(link: Connection) -> Figures:
+    """To ten peers, each with a connection of its own."""
+    with Endpoint("127.0.0.1:0") as endpoint:
+        link.send(endpoint.address)
+        for one in link.recv():
+            endpoint.await_peer(one, timeout=WAIT)
+        for number in range(FANNED):
+            endpoint.publish(TOPIC, event(number))
+        link.recv()
+    return ()
+
+
+def subscribe_many(link: Connection) -> Figures:
+    """Events a second, at all ten together."""
+    address = link.recv()
+    ends = [Endpoint() for _ in range(FAN)]
+    subscribers = [end.subscribe(TOPIC, capacity=20_000) for end in ends]
+    for end in ends:
+        end.peer_nosync(address)
+    link.send([str(end.id) for end in ends])
+    subscribers[0].get(timeout=WAIT)
+    began = perf_counter()
+    for index, subscriber in enumerate(subscribers):
+        for _ in range(FANNED - (index == 0)):
+            subscriber.get(timeout=WAIT)
+    ended = perf_counter()
+    link.send("done")
+    for end in ends:
+        end.close()
+    return (FAN * FANNED / (ended - began),)
+
+
+# -- there and back ---------------------------------------------------------------------------------
+
+
+def echo(link: Connection) -> Figures:
+    """Publish what comes."""
+    with Endpoint(peers=[link.recv()]) as endpoint:
+        subscriber = endpoint.subscribe("/there")
+        link.send(str(endpoint.id))
+        for message in subscriber:
+            if message.value is None:
+                break
+            endpoint.publish("/back", message.value)
+    return ()
+
+
+def round_trips(link: Connection) -> Figures:
+    """Seconds, p50 and p99."""
+    with Endpoint("127.0.0.1:0") as endpoint:
+        subscriber = endpoint.subscribe("/back")
+        link.send(endpoint.address)
+        endpoint.await_peer(link.recv(), timeout=WAIT)
+        while True:
+            endpoint.publish("/there", -1)
+            try:
+                subscriber.get(timeout=0.1)
+                break
+            except Empty:
+                continue
+        seconds = []
+        for number in range(ROUND_TRIPS):
+            began = perf_counter()
+            endpoint.publish("/there", number)
+            while subscriber.get(timeout=WAIT).value != number:
+                pass
+            seconds.append(perf_counter() - began)
+        endpoint.publish("/there", None)
+    return percentiles(seconds)
+
+
+def echo_plain(link: Connection) -> Figures:
+    with socket.create_connection(("127.0.0.1", link.recv())) as there:
+        there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while octets := there.recv(65536):
+            there.sendall(octets)
+    return ()
+
+
+def round_trips_plain(link: Connection) -> Figures:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        link.send(server.getsockname()[1])
+        back, _ = server.accept()
+        back.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        seconds = []
+        with back:
+            for _ in range(ROUND_TRIPS):
+                began = perf_counter()
+                back.sendall(_LENGTH.pack(len(OCTETS)) + OCTETS)
+                back.recv(65536)
+                seconds.append(perf_counter() - began)
+    return percentiles(seconds)
+
+
+# -- stores -----------------------------------------------------------------------------------------
+
+
+def clone_three_times(link: Connection) -> Figures:
+    """Three clones that follow a master."""
+    address = link.recv()
+    ends = [Endpoint(peers=[address]) for _ in range(3)]
+    stores = [end.attach_clone("bench") for end in ends]
+    for store in stores:
+        store.await_idle(timeout=WAIT)
+    link.send("go")
+    for store in stores:
+        while store.get(KEYS - 1, None) is None:
+            time.sleep(0.001)
+    link.send("done")
+    for end in ends:
+        end.close()
+    return ()
+
+
+def put_with_clones(link: Connection) -> Figures:
+    """Puts a second at a master, until three clones have the last one."""
+    with Endpoint("127.0.0.1:0") as endpoint:
+        store = endpoint.attach_master("bench")
+        link.send(endpoint.address)
+        link.recv()
+        began = perf_counter()
+        for key in range(KEYS):
+            store.put(key, "value")
+        link.recv()
+        ended = perf_counter()
+    return (KEYS / (ended - began),)
+
+
+if __name__ == "__main__":
+    with Endpoint("127.0.0.1:0", peers=[sys.argv[1]]) as middle:
+        print(middle.address, flush=True)
+        sys.stdin.read()
