@@ -14,8 +14,11 @@ Filter = tuple[bytes, ...]
 def reduced(prefixes: Iterable[bytes]) -> Filter:
     """The filter that lets the same topics pass."""
     kept: list[bytes] = []
-    for prefix in sorted(prefixes):
-        # What begins with a prefix stands directly behind it in this order.
+    # What begins with a prefix stands directly behind it in this order.
+    ordered = sorted(prefixes)
+    if not any(map(bytes.startswith, ordered[1:], ordered)):
+        return tuple(ordered)
+    for prefix in ordered:
         if not kept or not prefix.startswith(kept[-1]):
             kept.append(prefix)
     return tuple(kept)

@@ -8,7 +8,7 @@ from __future__ import annotations
 MOST_NESTED = 100
 """Vectors, sets and tables inside one another. Zeek's own values stay below ten."""
 
-MOST_PREFIXES = 10_000
+MOST_PREFIXES = 5000
 """Of one filter, in a message from another node."""
 
 FILTER_OCTETS = 1024 * 1024
@@ -56,13 +56,13 @@ MOST_LEAVES = 1000
 MOST_BESIDE = 100
 """Other peers of version 1 that one is known to be connected with."""
 
-LEAVES_OCTETS = 512 * 1024
-"""Of the ids and filters of the peers of version 1 behind one node."""
+LEAVES_OCTETS = 128 * 1024
+"""Of the ids and filters of the peers of version 1 behind one node, and 16 for each prefix."""
 
-MOST_TOLD = 10_000
+MOST_TOLD = 2000
 """Prefixes that a peer of version 1 is told. If the overlay wants more, it is asked for everything."""
 
-TELLING = 20_000
+TELLING = 4000
 """Prefixes that are looked at in one turn, to tell peers of version 1 what the overlay wants."""
 
 SETTLE_SECONDS = 1.0

@@ -262,14 +262,14 @@ def test_a_message_for_a_third_node_is_not_taken():
 def test_each_turn_tells_some_leaves_only():
     names = [f"x{number}" for number in range(10)]
     wiring = Wiring("a", libbroker=" ".join(names)).connect(*[f"{name} a" for name in names])
-    many = [b"/%d/" % number for number in range(9000)]
+    many = [b"/%d/" % number for number in range(MOST_TOLD)]
     wiring.sent.clear()
     wiring.carry("a", wiring["a"].subscribe(many))
     told = lambda: sum(decode_envelope(octets[4:]).kind == ROUTING_UPDATE for _, octets in wiring.sent)  # noqa: E731
     assert 0 < told() < 10
     wiring.tick(1.0)
     assert told() == 10
-    assert all(len(wiring[name].filters[identity("a")]) == 9000 for name in names)
+    assert all(len(wiring[name].filters[identity("a")]) == MOST_TOLD for name in names)
 
 
 def test_a_node_of_ours_that_speaks_version_1_only_is_like_one_of_libbroker_but_passes_nothing_on():

@@ -13,6 +13,7 @@ from overlay.wiring import Wiring, identity
 from dafka.overlay.wire.commands import decode_command, encode_command
 from dafka.overlay.wire.envelope import COMMAND, Envelope, decode_envelope, encode_envelope
 from dafka.overlay.wire.frames import frame
+from dafka.overlay.wire.leaves import Leaf
 from dafka.overlay.wire.primitives import NOBODY, EntityId
 from dafka.overlay.wire.routed import (
     Revocation,
@@ -35,7 +36,9 @@ def subscriptions(draw):
     path = path if draw(st.booleans()) else [*[hop for hop in path if hop != identity("x")], identity("x")]
     times = [draw(TIMES) for _ in path]
     # Not newer than what is true: what a peer says about others' filters is believed.
-    return Subscription(tuple(path), tuple(times), draw(st.sampled_from([0, 1, 99])), draw(PREFIXES))
+    leaves = draw(st.dictionaries(IDS, st.builds(Leaf, IDS, PREFIXES, st.lists(IDS, max_size=2).map(tuple))))
+    listed = tuple([leaf._replace(id=one) for one, leaf in leaves.items()])
+    return Subscription(tuple(path), tuple(times), draw(st.sampled_from([0, 1, 99])), draw(PREFIXES), listed)
 
 
 @st.composite

@@ -29,18 +29,22 @@ class Demand:
         if before == after:
             return
         self.changes += 1
-        self._counts.update(after)
-        for prefix in before:
-            self._counts[prefix] -= 1
-            if not self._counts[prefix]:
-                del self._counts[prefix]
+        gone, new = set(before), set(after)
+        counts = self._counts
+        counts.update(new - gone)
+        for prefix in gone - new:
+            left = counts[prefix] - 1
+            if left:
+                counts[prefix] = left
+            else:
+                del counts[prefix]
 
     def without(self, filters: Iterable[Filter]) -> Filter:
         """What is wanted besides these filters. If that would be a long list: everything."""
         counts = self._counts
         own: Counter[bytes] = Counter()
         for filter in filters:
-            own.update(filter)
+            own.update(set(filter))
         alone = [prefix for prefix, count in own.items() if counts[prefix] == count]
         if len(counts) - len(alone) > MOST_TOLD:
             return EVERYTHING

@@ -28,7 +28,7 @@ class Leaf(NamedTuple):
     @property
     def octets(self) -> int:
         """What it takes, in memory and in a message."""
-        return ID_OCTETS * (1 + len(self.beside)) + sum(map(len, self.filter)) + 2 * len(self.filter)
+        return ID_OCTETS * (1 + len(self.beside) + len(self.filter)) + sum(map(len, self.filter))
 
 
 def fitting(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
@@ -59,14 +59,17 @@ def read_leaves(reader: Reader) -> tuple[Leaf, ...]:
     count = reader.counted(least=ID_OCTETS + 2)
     if count > MOST_LEAVES:
         raise MalformedMessage("leaves", f"{count} peers behind one, at most {MOST_LEAVES} are taken")
-    begin = reader.position
-    leaves = tuple([_read_leaf(reader) for _ in range(count)])
-    # An encoded prefix takes some octets more than it has.
-    if reader.position - begin > 2 * LEAVES_OCTETS:
-        raise MalformedMessage("leaves", f"{reader.position - begin} octets, at most {2 * LEAVES_OCTETS}")
-    if len({leaf.id for leaf in leaves}) < count:
+    leaves: dict[bytes, Leaf] = {}
+    octets = 0
+    for _ in range(count):
+        leaf = _read_leaf(reader)
+        octets += leaf.octets
+        if octets > LEAVES_OCTETS:
+            raise MalformedMessage("leaves", f"more than {LEAVES_OCTETS} octets of peers behind one")
+        leaves[leaf.id] = leaf
+    if len(leaves) < count:
         raise MalformedMessage("leaves", "a peer stands twice behind the same one")
-    return leaves
+    return tuple(leaves.values())
 
 
 def _read_leaf(reader: Reader) -> Leaf:

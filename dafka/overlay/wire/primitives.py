@@ -15,6 +15,8 @@ ID_OCTETS = 16
 NOBODY = bytes(ID_OCTETS)
 """The id that stands for "everybody" where a receiver is named, and for "this endpoint" as a sender."""
 
+_LONG = 0x80  # a length from here on takes more than one octet
+_LENGTHS = [bytes((length,)) for length in range(_LONG)]
 _NUMBER = struct.Struct(">Q")
 
 
@@ -84,11 +86,23 @@ class Reader:
         count = self.counted(least=1)
         if count > MOST_PREFIXES:
             raise MalformedMessage("filter", f"{count} prefixes, at most {MOST_PREFIXES} are taken")
-        begin = self.position
-        filter = tuple([self.string() for _ in range(count)])
-        if self.position - begin > FILTER_OCTETS:
-            raise MalformedMessage("filter", f"{self.position - begin} octets, at most {FILTER_OCTETS}")
-        return filter
+        octets, begin, position, end = self.octets, self.position, self.position, len(self.octets)
+        filter: list[bytes] = []
+        for _ in range(count):  # without calls: thousands of prefixes are to be read in one turn
+            length = octets[position] if position < end else _LONG
+            if length < _LONG:
+                position += 1
+            else:
+                self.position = position
+                length, position = self.counted(), self.position
+            if position + length > end:
+                raise MalformedMessage("truncated", f"{length} octets are due, {end - position} are left")
+            filter.append(octets[position : position + length])
+            position += length
+        self.position = position
+        if position - begin > FILTER_OCTETS:
+            raise MalformedMessage("filter", f"{position - begin} octets, at most {FILTER_OCTETS}")
+        return tuple(filter)
 
 
 def string(octets: bytes) -> bytes:
@@ -102,6 +116,8 @@ def prefixes(filter: Sequence[bytes]) -> bytes:
     """What :meth:`Reader.prefixes` reads."""
     out = bytearray()
     write_counted(len(filter), out)
+    if max(map(len, filter), default=0) < _LONG:
+        return bytes(out) + b"".join([part for prefix in filter for part in (_LENGTHS[len(prefix)], prefix)])
     return bytes(out) + b"".join(map(string, filter))
 
 
