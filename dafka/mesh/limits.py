@@ -37,15 +37,13 @@ RECORD_OCTETS = 256 * 1024 * 1024
 
 READ_OCTETS = 256 * 1024
 """Read from a peer at once."""
-HANDLED_MESSAGES = 4096
-"""Messages of a peer given to a node at once."""
 MESSAGE_OCTETS = RECORD_OCTETS + 4096
 """Longest message: a record and its head."""
 TOLD_OCTETS = 16 * 1024 * 1024
 """Changes of subscriptions that a peer has not read before it is connected to anew and told all of them."""
-QUEUED_OCTETS = 64 * 1024 * 1024
+QUEUED_OCTETS = 256 * 1024 * 1024
 """Waiting to be sent to one peer. What finds no room is dropped and counted; the peer fetches it ..."""
-ALL_QUEUED_OCTETS = 512 * 1024 * 1024
+ALL_QUEUED_OCTETS = 5 * QUEUED_OCTETS
 """... and to all peers. Where much waits, a single peer has a quarter of what is left."""
 PEER_PREFIXES = 250_000
 """Subscriptions of one peer (cause ``subscriptions`` of a connection that is closed): three for each producer

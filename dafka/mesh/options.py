@@ -12,7 +12,7 @@ from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.protocol.framing import Framing
 
 TRANSPORTS = ("libzmq", "zmtp")
-TRANSPORT = "libzmq"
+TRANSPORT = "zmtp"
 
 _HOST = re.compile(r"[A-Za-z0-9._:%\-\[\]]*")
 

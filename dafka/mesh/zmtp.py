@@ -36,7 +36,6 @@ _SIOCGIFADDR = 0x8915  # Linux: the IPv4 address of an interface
 KEEP_ALIVE = KeepAlive(limits.KEEPALIVE_SECONDS, limits.KEEPALIVE_INTERVAL, limits.KEEPALIVE_PROBES)
 HEARING = Bounds(
     read=limits.READ_OCTETS,
-    handled=limits.HANDLED_MESSAGES,
     told=limits.TOLD_OCTETS,
     keep_alive=KEEP_ALIVE,
 )

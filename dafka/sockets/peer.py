@@ -245,7 +245,7 @@ class Peer:
     def _take(self, octets: bytes) -> bool:
         """Whether anything was complete."""
         crowded = self._shared.budget.is_crowded
-        most = limits.HANDLED_LEAST_MESSAGES if crowded else self._shared.handled
+        most = limits.HANDLED_LEAST_MESSAGES if crowded else limits.HANDLED_MESSAGES
         events = self._connection.receive(octets, most)
         self._put_output()
         for event in events:

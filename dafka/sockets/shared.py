@@ -17,13 +17,11 @@ from dafka.sockets.tcp import KeepAlive
 class Bounds(NamedTuple):
     """The bounds of a socket that not all kinds have in common; None: as :mod:`dafka.sockets.limits` has it.
 
-    ``read``: octets read from a peer at once. ``handled``: messages handed over at once. ``queued``: octets
-    that may wait for one peer, ``all_queued`` for all together. ``told``: octets of subscriptions that may
-    wait for a publisher.
+    ``read``: octets read from a peer at once. ``queued``: octets that may wait for one peer, ``all_queued``
+    for all together. ``told``: octets of subscriptions that may wait for a publisher.
     """
 
     read: int | None = None
-    handled: int | None = None
     queued: int | None = None
     all_queued: int | None = None
     told: int | None = None
@@ -42,17 +40,12 @@ class Shared:
         self.keep_alive = bounds.keep_alive
         self.budget = Budget(bounds.read)
         self.queued = Queued(hub.turns, bounds.queued, bounds.all_queued)
-        self._handled, self._told = bounds.handled, bounds.told
+        self._told = bounds.told
         self.with_ttl: set[Any] = set()  # peers that have said for how long they may be silent
         self.reasons = Reasons()
         self.discarded: Counter[str] = self.reasons.counted
         self.messages_in = self.messages_out = self.octets_in = 0  # since the start
         self.dropped = 0  # messages that found no room in a queue
-
-    @property
-    def handled(self) -> int:
-        """How many messages are handed over at once."""
-        return self._handled or limits.HANDLED_MESSAGES
 
     @property
     def told_octets(self) -> int:

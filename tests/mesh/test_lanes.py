@@ -148,6 +148,7 @@ def test_what_waits_for_a_consumer_is_not_taken_when_the_next_producer_numbers_i
 ) -> None:
     with Tower() as tower, Peer(tower.addresses) as peer, Consumer(["hello"], tower=tower) as consumer:
         peer.meet(b"Mhello", b"Hhello", b"C")
+        peer.until(lambda: b"" in consumer._node._endpoint._heard)  # or it would not hear the END
         publish(peer, 0, 200)
         until(lambda: consumer.metrics()["inbox_records"] == 50)
         peer.send(Claim(PARTITION, b"1" * 32, TOPIC, 0, numbering=False))
