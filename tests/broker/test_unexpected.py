@@ -69,7 +69,7 @@ def test_a_broker_whose_log_may_not_show_what_is_on_the_disk_refuses_records_unt
         assert Client(broker).produce("t", b"c").error is None
 
 
-@pytest.mark.parametrize("failing", [(PeersRole, "tick"), (Endpoint, "_read_messages")])
+@pytest.mark.parametrize("failing", [(PeersRole, "tick"), (Endpoint, "received")])
 def test_nodes_go_on_beaconing_and_listening(failing, broker, tmp_path, monkeypatch):
     with Store(tmp_path / "store", tower=broker.tower, beacon_interval=0.1) as store:
         failures = fails_once(monkeypatch, *failing)

@@ -332,10 +332,10 @@ def test_a_message_that_is_no_batch_among_batches_is_handed_out_as_it_is(tower, 
 def test_a_message_is_a_batch_as_kafka_has_it(stored, monkeypatch):
     seen = []
     on_run = ConsumerNode.on_run
-    monkeypatch.setattr(ConsumerNode, "on_run", lambda self, run: (seen.append(run), on_run(self, run)))
+    monkeypatch.setattr(ConsumerNode, "on_run", lambda self, run: seen.append(run) or on_run(self, run))
     with (
         Consumer(["hello"], tower=stored, offset_reset="earliest"),
-        Producer("hello", tower=stored, batch=True) as producer,
+        Producer("hello", tower=stored, batch=True, linger=60.0) as producer,
     ):
         for _ in range(limits.BATCH_RECORDS + 3):
             producer.send(b"x")
