@@ -1,0 +1,145 @@
+"""Nodes as processes in a ring with chords, which are killed and started again while others publish."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+NODE = Path(__file__).with_name("node.py")
+WAIT = 60.0  # seconds until those who live hear each other again
+
+
+class Node:
+    """A process. ``heard`` counts the lines that it has printed."""
+
+    def __init__(self, number: int, address: str, peers: list[str]) -> None:
+        self.number = number
+        self.heard: Counter[str] = Counter()
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        self.process = subprocess.Popen(
+            [sys.executable, str(NODE), str(number), address, *peers],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def publish(self, text: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._end()
+
+    def stop(self) -> None:
+        """As a user ends it: its input ends."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self._end()
+
+    def _end(self) -> None:
+        self.process.wait(WAIT)
+        self._reading.join(WAIT)
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.heard[line.strip()] += 1
+
+
+class Ring:
+    """``size`` nodes; each connects to the one before, and some to one across."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.size = size
+        self.nodes: dict[int, Node] = {}
+        self.addresses: dict[int, str] = {}
+        self.published = 0
+        for number in range(size):
+            self._start(number)
+        self._join_ends()
+
+    def _start(self, number: int) -> None:
+        peers = [self.addresses[one] for one in self._neighbours(number) if one in self.addresses]
+        node = Node(number + 1, self.addresses.get(number, "127.0.0.1:0"), peers)
+        self.nodes[number], self.addresses[number] = node, node.address
+
+    def _neighbours(self, number: int) -> list[int]:
+        across = [(number + self.size // 2) % self.size] if number % 3 == 0 else []
+        return [(number - 1) % self.size, (number + 1) % self.size, *across]
+
+    def _join_ends(self) -> None:
+        """The first one was started before there was a last one."""
+        self.restart(0)
+
+    def restart(self, number: int) -> None:
+        self.nodes.pop(number).kill()
+        self._start(number)
+
+    def check(self) -> None:
+        """Everybody who lives gets what everybody publishes, once, as soon as the paths are there again."""
+        ends = time.monotonic() + WAIT
+        while True:
+            self.published += 1
+            texts = {number: f"{self.published} of {number}" for number in self.nodes}
+            for number, node in self.nodes.items():
+                node.publish(texts[number])
+            late = time.monotonic() + 3.0
+            while time.monotonic() < late and self._missing(texts):
+                time.sleep(0.01)
+            if not self._missing(texts):
+                break
+            assert time.monotonic() < ends, f"never heard: {self._missing(texts)[:5]}"
+        for number, node in self.nodes.items():
+            twice = [text for text, count in node.heard.items() if count > 1]
+            assert not twice, f"node {number} gets {twice[:3]} twice"
+
+    def _missing(self, texts: dict[int, str]) -> list[tuple[int, str]]:
+        return [
+            (number, text)
+            for number, node in self.nodes.items()
+            for publisher, text in texts.items()
+            if publisher != number and not node.heard[text]
+        ]
+
+    def some_die(self, count: int) -> None:
+        """Kill some at the same moment, see that the others go on, and start them again."""
+        dead = self.chance.sample(sorted(self.nodes), count)
+        for number in dead:
+            self.nodes.pop(number).kill()
+        if count == 1:
+            self.check()  # the ring is whole without any one of its nodes
+        for number in dead:
+            self._start(number)
+
+    def close(self) -> None:
+        for node in self.nodes.values():
+            node.kill()
+
+
+def run(size: int, rounds: int, seed: int) -> None:
+    ring = Ring(size, seed)
+    try:
+        ring.check()
+        for number in range(rounds):
+            ring.some_die(1 if number % 2 == 0 else min(3, size // 2))
+            ring.check()
+    finally:
+        ring.close()
