@@ -16,11 +16,13 @@ from dafka.overlay import flow
 from dafka.overlay.flow import Flow
 from dafka.overlay.routing.outputs import Relay
 from dafka.overlay.routing.peer import Peer
+from dafka.overlay.values import encode
 
 WINDOW = 2000  # octets, some ten messages
 CAPACITY = 5
 SECONDS = 4.0
 BURST = 3
+SEEDS = [seed for seed in range(60) if seed % 5 not in (1, 3)]  # those without nodes of libbroker
 
 
 class _SlowReaders:
@@ -71,7 +73,8 @@ class _SlowReaders:
             self.waited += 1
             return
         self.numbers[node] += 1
-        payload = b"%d of %d" % (self.numbers[node], node.number)
+        payload = encode(f"{self.numbers[node]} of {node.number}")
+        self.network.publishers[payload] = node
         self.published.append((node, topic, payload))
         self.network.carry(node, node.core.publish(topic, payload))
 
@@ -117,13 +120,13 @@ def _scarce(monkeypatch):
     monkeypatch.setattr(flow, "QUEUE_OCTETS", WINDOW)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", SEEDS[:8])
 def test_slow_readers_get_everything_in_order_and_what_waits_is_bounded(seed):
     run(seed)
 
 
 def test_publishers_do_wait():
-    assert any(run(seed).waited for seed in range(4, 8))
+    assert any(run(seed).waited for seed in SEEDS[2:6])
 
 
 def forgets_heights(patch):
@@ -166,7 +169,7 @@ def sends_without_credit(patch):
 )
 def test_an_overlay_that_does_this_is_found(fault, first, monkeypatch):
     fault(monkeypatch)
-    for seed in range(first, first + 20):
+    for seed in SEEDS[first : first + 20]:
         try:
             run(seed)
         except (AssertionError, KeyError):
