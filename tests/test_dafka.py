@@ -14,7 +14,7 @@ import dafka
 def run(script):
     """Run the script in a fresh interpreter."""
     preamble = f"import sys\nsys.path[:0] = {sys.path!r}\n"
-    subprocess.run([sys.executable, "-c", preamble + textwrap.dedent(script)], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", preamble + textwrap.dedent(script)], check=True, timeout=200)
 
 
 @pytest.mark.parametrize("name", ["Broker", "Consumer", "Producer", "Record", "Store", "Tower"])

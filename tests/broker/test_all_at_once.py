@@ -103,7 +103,7 @@ class World:
         self.failing = True
         gevent.sleep(SECONDS)
         self.ended = True
-        gevent.joinall(greens, timeout=30, raise_error=True)
+        gevent.joinall(greens, timeout=200, raise_error=True)
         assert all(green.ready() for green in greens), "somebody waits for ever"
         self.failing = False
 

@@ -156,7 +156,7 @@ def run(script: str, code: int = 0) -> str:
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", IMPORTS + textwrap.dedent(script)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert (ended.returncode, ended.stderr) == (code, "")
     return ended.stdout

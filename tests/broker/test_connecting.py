@@ -80,7 +80,7 @@ def run(script: str, **environment: str) -> str:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     return ended.stdout
@@ -135,7 +135,7 @@ def test_in_a_patched_program_greenlets_connect_side_by_side(tmp_path):
         from dafka.broker import connect
 
         greens = [gevent.spawn(connect, "kafka:9092", 10) for _ in range(5)]
-        gevent.joinall(greens, timeout=20, raise_error=True)
+        gevent.joinall(greens, timeout=200, raise_error=True)
         assert len({id(green.value.broker) for green in greens}) == 1
     """
     run(script, DAFKA_EMBEDDED=str(tmp_path / "data"))

@@ -86,7 +86,7 @@ def test_rules_of_the_command_line(tmp_path: Path) -> None:
         bridge = Bridge(opened, *into, "--bootstrap-server", broker)
         zeek = opened.enter_context(Endpoint())
         alerts = opened.enter_context(zeek.subscribe("/alerts/"))
-        assert zeek.peer(bridge.address, timeout=30)
+        assert zeek.peer(bridge.address, timeout=200)
         zeek.publish("/zeek/event", Event("ping", ("k",)))
         (record,) = kafka.read(broker, "zeek.ping", 1)
         assert (record.key, record.value) == (b"k", b'{"event":"ping","args":["k"]}')

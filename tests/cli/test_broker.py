@@ -31,7 +31,7 @@ def test_records_outlive_the_daemon(tmp_path: Path, ending: signal.Signals) -> N
     with running("broker", *LOOPBACK, "--data", data) as daemon:
         produce(address_of(daemon), "topic", b"one", b"two")
         daemon.send_signal(ending)
-        assert daemon.wait(20) == 0
+        assert daemon.wait(200) == 0
         assert daemon.stderr is not None
         assert daemon.stderr.read() == ""
     with running("broker", *LOOPBACK, "--data", data) as daemon:
@@ -43,7 +43,7 @@ def test_records_that_were_acknowledged_outlive_its_being_killed(tmp_path: Path)
     with running("broker", *LOOPBACK, "--data", data) as daemon:
         produce(address_of(daemon), "topic", b"one")
         daemon.kill()
-        daemon.wait(20)
+        daemon.wait(200)
     with running("broker", *LOOPBACK, "--data", data) as daemon:
         assert values(address_of(daemon), "topic", 1) == [b"one"]
 

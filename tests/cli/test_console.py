@@ -193,7 +193,7 @@ def test_records_before_a_line_that_is_refused_are_still_stored(tmp_path: Path) 
             [*DAFKA, "produce", "hello", *mesh(tower)],
             input=b"one\ntwo\n" + a_batch_in_a_line() + b"\nlast\n",
             capture_output=True,
-            timeout=60,
+            timeout=200,
             env=environment(),
         )
         assert list(store.heads().values()) == [1]
@@ -219,7 +219,7 @@ def test_a_standard_stream_that_is_closed_is_named(tool: str, closed: str) -> No
         ["sh", "-c", command, "sh", *DAFKA, tool, "hello"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=200,
         env=environment(),
     )
     assert (done.returncode, done.stderr) == (1, f"Error: standard {stream} is closed\n")
@@ -264,7 +264,7 @@ def test_ctrl_c_while_a_tool_is_loaded_ends_it_without_a_word(tmp_path: Path) ->
         [sys.executable, "-c", INTERRUPTED_AT_AN_IMPORT, "store", str(tmp_path / "db")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         env=environment(),
     )
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")

@@ -22,7 +22,7 @@ def test_a_broker_serves_its_metrics(tmp_path: Path) -> None:
         assert daemon.stderr is not None
         url = daemon.stderr.readline().split()[-1]
         produce(address, "topic", b"one")
-        with urllib.request.urlopen(url, timeout=20) as page:
+        with urllib.request.urlopen(url, timeout=200) as page:
             text = page.read().decode()
     assert re.search(r"^dafka_broker_listener_requests_total [1-9]", text, re.M)
     assert re.search(r"^dafka_broker_partitions 1", text, re.M)
@@ -54,7 +54,7 @@ def test_a_node_serves_its_metrics(tmp_path: Path, daemon: str) -> None:
             assert process.stderr is not None
             assert process.stderr.readline().startswith(f"{daemon}: ")
             url = process.stderr.readline().split()[-1]
-            with urllib.request.urlopen(url, timeout=20) as page:
+            with urllib.request.urlopen(url, timeout=200) as page:
                 assert re.search(rf"^dafka_{daemon}_", page.read().decode(), re.M)
 
 

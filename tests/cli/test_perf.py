@@ -72,7 +72,7 @@ def test_perf_producer_waits_for_as_many_stores_as_it_is_told(tmp_path: Path) ->
             with Consumer(["$PRODUCER_PERF"], tower=tower, offset_reset="earliest") as consumer:
                 assert [next(consumer).sequence for _ in range(2000)] == list(range(2000))
             with Store(tmp_path / "db", tower=tower) as store:
-                said, _ = process.communicate(timeout=50)
+                said, _ = process.communicate(timeout=200)
                 assert re.fullmatch(REPORT % "published", said)
                 assert list(store.heads().values()) == [1999]
 

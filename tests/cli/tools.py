@@ -51,7 +51,7 @@ def run(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedPr
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=200,
         env=environment(**more),
     )
 

@@ -31,7 +31,7 @@ class Bench:
     def wait(self, hand_over: Callable[[Any], None]) -> None:
         outcome = gevent.event.AsyncResult()
         hand_over(lambda error: outcome.set_exception(error) if error else outcome.set(None))
-        outcome.get(timeout=30)
+        outcome.get(timeout=200)
 
     def until(self, holds: Callable[[], object]) -> None:
         with gevent.Timeout(30):

@@ -79,7 +79,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
     ) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
-        process.communicate(timeout=30)
+        process.communicate(timeout=200)
 
 
 def both(name: str, servers: str, **config: Any) -> Iterator[Clients]:

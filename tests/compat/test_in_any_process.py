@@ -180,7 +180,7 @@ def test_in_a_patched_gevent_program_only_the_calling_greenlet_waits() -> None:
             reader = gevent.spawn(read)
             senders = [gevent.spawn(lambda: [producer.send("t", b"x").get(10) for _ in range(2)])
                        for _ in range(100)]
-            gevent.joinall([reader, *senders], timeout=20, raise_error=True)
+            gevent.joinall([reader, *senders], timeout=200, raise_error=True)
             print(len(values))
             consumer.close()
             producer.close()
@@ -336,7 +336,7 @@ def test_a_spawned_process_uses_the_parents_broker_through_its_listener(tmp_path
         [sys.executable, "-W", "ignore", str(program)],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
     )

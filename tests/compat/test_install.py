@@ -22,7 +22,7 @@ def python(*arguments: object, expect: int = 0, cwd: Path | None = None) -> subp
         [sys.executable, "-W", "ignore", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         env=environment,
         cwd=cwd,
     )

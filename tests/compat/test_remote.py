@@ -55,7 +55,7 @@ class Server:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=200)
 
     def restarted(self) -> Server:
         """The same broker, at the same address, after ``kill``."""
@@ -63,7 +63,7 @@ class Server:
 
     def stop(self) -> None:
         if self._process.poll() is None:
-            self._process.communicate(timeout=30)
+            self._process.communicate(timeout=200)
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ class OtherProcess:
             self.partitions = set(map(int, line.split()))
 
     def close(self) -> None:
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=200)
 
 
 def test_members_of_one_group_here_elsewhere_and_with_other_clients():

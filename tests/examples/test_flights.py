@@ -61,7 +61,7 @@ def run(*arguments, embedded=None, program=(FLIGHTS,), expect=0):
         env={**os.environ, "PYTHONPATH": str(ROOT), "DAFKA_EMBEDDED": str(embedded or "")},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
     )
     assert done.returncode == expect, done.stderr
     return done.stdout + (done.stderr if expect else "")

@@ -32,7 +32,7 @@ def sample(path):
 
 
 @pytest.mark.xdist_group("spark")
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3000)
 def test_both_results_equal_what_is_computed_without_spark(tmp_path):
     try:
         find_java()
@@ -51,7 +51,7 @@ def test_both_results_equal_what_is_computed_without_spark(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=580,
+        timeout=2900,
     )
     assert done.returncode == 0, done.stderr
     assert "6,000 flights, 1 late and counted, 6 too late and dropped" in done.stdout

@@ -26,7 +26,7 @@ def run(*arguments, folder, **environment):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

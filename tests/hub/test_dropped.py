@@ -134,7 +134,7 @@ def test_what_lives_when_the_interpreter_exits_is_closed_without_a_warning(tmp_p
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
     )
     assert (ended.returncode, "unclosed <" in ended.stderr) == (0, False)
@@ -159,7 +159,7 @@ def test_a_forked_child_drops_what_its_parent_has() -> None:
         [sys.executable, "-c", textwrap.dedent(script)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path), PYTHONWARNINGS="ignore"),
     )
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -176,7 +176,7 @@ def run_program(source: str) -> str:
         [sys.executable, "-c", textwrap.dedent(source)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=200,
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
     )
     assert done.returncode == 0, done.stderr

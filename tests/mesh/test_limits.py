@@ -53,7 +53,7 @@ def test_a_producer_that_was_full_goes_on_when_a_store_comes(monkeypatch, tmp_pa
                 producer.send(KB, timeout=0.1)
         with Store(tmp_path / "db", tower=tower):
             for _ in range(500):
-                producer.send(KB, timeout=20)
+                producer.send(KB, timeout=200)
             producer.flush(20)
 
 

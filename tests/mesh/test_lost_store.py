@@ -29,7 +29,7 @@ def test_a_new_store_takes_the_place_of_a_lost_one_if_the_producer_gives_it_up(t
             producer.flush(30)
             assert store.heads() == {(b"hello", producer.address): 3}
             with Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer:
-                assert [record.value for record in consumer.poll(timeout=30)] == [b"3"]
+                assert [record.value for record in consumer.poll(timeout=200)] == [b"3"]
                 assert [(gap.first, gap.next) for gap in consumer.gaps] == [(0, 3)]
 
 

@@ -133,7 +133,7 @@ def test_a_second_process_with_the_address_of_a_living_producer_is_refused(tmp_p
             [sys.executable, "-c", textwrap.dedent(TWIN), *tower.addresses, ADDRESS],
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=200,
         )
         assert twin.stdout.startswith("AddressInUseError")
         assert ADDRESS in twin.stdout

@@ -111,7 +111,7 @@ def test_sending_waits_for_room_no_longer_than_it_is_told_to(tower, tmp_path, mo
         sent = producer.unacknowledged
         assert 5 <= sent < 20
         with Store(tmp_path / "db", tower=tower):
-            assert producer.send(bytes(400), timeout=20) == sent
+            assert producer.send(bytes(400), timeout=200) == sent
             producer.flush(20)
 
 

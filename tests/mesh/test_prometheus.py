@@ -23,7 +23,7 @@ def server() -> Iterator[MetricsServer]:
 
 
 def scraped(server: MetricsServer) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=200) as answer:
         return answer.read().decode()
 
 

@@ -247,7 +247,7 @@ def run(arguments: list[object], *folders: Path) -> None:
         [sys.executable, "-W", "ignore", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         env=environment,
     )
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["done"]), done.stdout + done.stderr
@@ -270,5 +270,5 @@ def test_swapped(program, tmp_path):
         shutil.copytree(folder / own, swapped / own)
     scenario = script(chosen, tmp_path / "scenario.py")
     paths = [scenario, *(swapped / own for own in chosen.own)]
-    subprocess.run([sys.executable, ROOT / "scripts" / "swapping", *paths], check=True, timeout=60)
+    subprocess.run([sys.executable, ROOT / "scripts" / "swapping", *paths], check=True, timeout=200)
     run([scenario], swapped, folder)

@@ -261,7 +261,7 @@ def run(*arguments: object, expect: int = 0) -> subprocess.CompletedProcess[str]
         [sys.executable, ROOT / "scripts" / "swapping", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert done.returncode == expect, done.stderr
     return done
@@ -373,6 +373,6 @@ def test_the_script_runs_where_it_is_called(tree):
         env={**os.environ, "PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert "41 of 43 files changed" in done.stderr

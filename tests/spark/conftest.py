@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
-            item.add_marker(pytest.mark.timeout(400))
+            item.add_marker(pytest.mark.timeout(2000))
 
 
 @pytest.fixture(scope="session")

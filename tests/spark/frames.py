@@ -6,7 +6,7 @@ import time
 
 from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-SECONDS = 60
+SECONDS = 600
 
 
 def create(broker, topic, partitions=3):

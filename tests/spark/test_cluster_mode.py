@@ -37,7 +37,7 @@ def environment(java):
 def stop(process):
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait(20)
+    process.wait(200)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def master(tmp_path):
 
 
 @pytest.mark.xdist_group("spark")
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3000)
 def test_executors_of_a_cluster_read_and_write_in_parallel(master, broker):
     create(broker, "flights", 3)
     produce(broker, "flights", [b"%d" % number for number in range(RECORDS)])
@@ -92,7 +92,7 @@ def test_executors_of_a_cluster_read_and_write_in_parallel(master, broker):
         env=environment(find_java()),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=2000,
     )
     assert done.returncode == 0, done.stderr
     readers = json.loads(done.stdout.splitlines()[-1])

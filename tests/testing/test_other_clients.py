@@ -50,13 +50,13 @@ def test_aiokafka(dafka_broker: TestBroker) -> None:
     async def test() -> None:
         dafka_broker.preload("orders", ["one book"])
         billing = asyncio.create_task(bill_orders())
-        bills = await dafka_broker.async_wait_for_records("bills", timeout=20)
+        bills = await dafka_broker.async_wait_for_records("bills", timeout=200)
         assert [bill.value for bill in bills] == [b"bill for one book"]
-        await dafka_broker.async_wait_for_lag("billing", timeout=20)
+        await dafka_broker.async_wait_for_lag("billing", timeout=200)
         assert len(await dafka_broker.async_wait_for_members("billing")) == 1
         billing.cancel()
         await asyncio.wait([billing])
-        await dafka_broker.async_wait_for_members("billing", 0, timeout=20)
+        await dafka_broker.async_wait_for_members("billing", 0, timeout=200)
 
     asyncio.run(test())
 
@@ -92,7 +92,7 @@ def test_faststream(dafka_broker: TestBroker) -> None:
         async with broker:
             await broker.start()
             await broker.publish("one book", "orders")
-            bills = await dafka_broker.async_wait_for_records("bills", timeout=20)
+            bills = await dafka_broker.async_wait_for_records("bills", timeout=200)
         assert [one.value for one in bills] == [b"bill for one book"]
 
     asyncio.run(test())
@@ -102,9 +102,9 @@ def test_a_program_in_a_process_of_its_own(dafka_broker: TestBroker) -> None:
     program = (
         "import os; from kafka import KafkaProducer\n"
         f"with KafkaProducer(bootstrap_servers=os.environ[{ADDRESS!r}]) as producer:\n"
-        "    producer.send('orders', b'one book').get(timeout=20)\n"
+        "    producer.send('orders', b'one book').get(timeout=200)\n"
     )
-    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=200)
     assert dafka_broker.values("orders") == [b"one book"]
 
 

@@ -185,6 +185,6 @@ def test_a_forked_child_makes_its_own_connections(fake):
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -77,5 +77,5 @@ def test_librdkafka_reaches_the_end_and_reads_newer_records(broker):
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="there is no kcat here")
 def test_kcat_stops_at_the_end(broker):
     command = ["kcat", "-C", "-e", "-b", broker.bootstrap_servers, "-t", "t", "-f", "%o "]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, timeout=200, check=True)
     assert done.stdout.split() == [b"0", b"1"]

@@ -57,7 +57,7 @@ def test_an_import_that_was_killed_goes_on(config: str, tmp_path: Path) -> None:
     assert done.returncode == 0
     with (
         Broker(tmp_path / "data", zper=ZperOptions(retain_hours=-1)) as broker,
-        Reader("big", broker.zper.reader_address, timeout=20) as reader,
+        Reader("big", broker.zper.reader_address, timeout=200) as reader,
     ):
         position = 0
         while fetched := reader.fetch(position, 1 << 23):

@@ -144,7 +144,7 @@ def test_run_serves_until_a_signal_and_says_where(server: Server, signum: int) -
     with running("zper", "run", str(server.file)) as process:
         wait_until(lambda: server.pid == process.pid, 100.0)
         process.send_signal(signum)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=200)
     assert process.returncode == 0
     for role in ROLES:
         assert f"{role} {server.address(role)}" in said

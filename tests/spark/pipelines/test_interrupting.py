@@ -10,7 +10,7 @@ import pytest
 
 from dafka.spark.pipelines.interrupting import InterruptedWork, until_signal
 
-SECONDS = 30
+SECONDS = 300
 
 
 def never():

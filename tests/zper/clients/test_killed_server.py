@@ -22,7 +22,7 @@ def test_every_message_is_stored_and_read_at_one_position_whenever_the_server_di
 
     def follow(address: str) -> None:
         try:
-            with Reader("events", address, position=0, timeout=60) as reader:
+            with Reader("events", address, position=0, timeout=200) as reader:
                 while not done.is_set():
                     message = reader.receive(0.05)
                     if message is not None:
@@ -35,7 +35,7 @@ def test_every_message_is_stored_and_read_at_one_position_whenever_the_server_di
         follower.start()
         sent = 0
         try:
-            with Writer("events", server.addresses["writer"], queue=500, timeout=60) as writer:
+            with Writer("events", server.addresses["writer"], queue=500, timeout=200) as writer:
                 for _ in range(TIMES):
                     until = time.monotonic() + 0.3
                     while time.monotonic() < until:
@@ -44,7 +44,7 @@ def test_every_message_is_stored_and_read_at_one_position_whenever_the_server_di
                     server.kill()
                     server.start()
                 writer.flush()
-            with Reader("events", server.addresses["reader"], timeout=60) as reader:
+            with Reader("events", server.addresses["reader"], timeout=200) as reader:
                 stored = list(reader)
             wait_until(lambda: failed or (streamed and streamed[-1].end >= stored[-1].end), 100.0)
         finally:
