@@ -105,8 +105,8 @@ def test_a_fetch_without_room_for_the_next_partition_does_not_wait(client):
     wanted = {("t", number): FetchFrom(0, MEGABYTE) for number in range(2)}
     enough = len(content) + 1
     began = time.monotonic()
-    answers = client.call("fetch", wanted, max_wait=20.0, min_bytes=enough, max_bytes=enough)
-    assert time.monotonic() - began < 10
+    answers = client.call("fetch", wanted, max_wait=100.0, min_bytes=enough, max_bytes=enough)
+    assert time.monotonic() - began < 50
     assert {key: len(answer.batches) for key, answer in answers.items()} == {("t", 0): 1}
 
 
@@ -213,8 +213,8 @@ def test_a_fetch_misses_nothing_that_is_committed_while_it_reads_other_partition
 
     monkeypatch.setattr("dafka.hub.turns._rest", pause)
     began = time.monotonic()
-    answers = client.call("fetch", wanted, max_wait=20.0, min_bytes=least, max_bytes=50 * MEGABYTE)
-    assert time.monotonic() - began < 15
+    answers = client.call("fetch", wanted, max_wait=100.0, min_bytes=least, max_bytes=50 * MEGABYTE)
+    assert time.monotonic() - began < 50
     assert [len(answers["t", number].batches) for number in range(2)] == [2, 1]
 
 

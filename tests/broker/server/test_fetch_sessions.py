@@ -146,7 +146,7 @@ def test_a_session_without_partitions_ends(session: Session):
     ended, begun = session.id, time.monotonic()
     assert told(session.ask(forget=[0], wait=60_000)) == []
     assert session.id == 0
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun < 50
     session.id = ended
     assert session.ask().error_code == FetchSessionIdNotFoundError.errno
 

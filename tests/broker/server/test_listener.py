@@ -133,7 +133,7 @@ def test_stopping_ends_connections_and_their_waiting_requests(broker: Broker, cl
         begun = time.monotonic()
         broker.stop()
         assert all(one.is_closed() for one in (idle, parked, joining))
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 50
     assert broker.running is False
 
 

@@ -80,14 +80,14 @@ def test_a_transaction_covers_all_its_partitions(client, producer):
 def test_a_fetch_that_waits_is_woken_when_the_transaction_ends(client, producer):
     producer.send(b"a")
     got: list[Fetched] = []
-    reader = threading.Thread(target=lambda: got.append(fetch(client, wait=30.0)))
+    reader = threading.Thread(target=lambda: got.append(fetch(client, wait=100.0)))
     reader.start()
     until(lambda: client.core._record_calls._fetches)
     began = time.monotonic()
     producer.commit()
-    reader.join(20.0)
+    reader.join(100.0)
     assert visible(got[0]) == [b"a"]
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 50
 
 
 def test_the_latest_committed_offset_is_the_last_stable_one(client, producer):
