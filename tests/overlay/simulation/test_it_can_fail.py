@@ -224,7 +224,7 @@ def forgets_no_leaf_of_a_node_that_is_gone(patch):
         (lets_everybody_speak_for_a_leaf, 0),
         (sends_to_a_leaf_over_its_last_gateway, 0),
         (knows_of_no_islands, 0),
-        (thinks_that_everything_is_passed_on, 0),
+        (thinks_that_everything_is_passed_on, 60),
         (sends_back_to_where_it_came_from, 0),
         (tells_leaves_nothing_new, 0),
         (keeps_the_list_of_leaves_to_itself, 0),
