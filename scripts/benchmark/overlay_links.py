@@ -98,9 +98,11 @@ def receive_plain(link: Connection, *, count: int = MESSAGES, receivers: int = 1
         links = [server.accept()[0] for _ in range(receivers)]
         began = perf_counter()
         left = [b""] * receivers
-        got = 0
-        while got < count * receivers:
+        got = [0] * receivers
+        while sum(got) < count * receivers:
             for index, one in enumerate(links):
+                if got[index] == count:
+                    continue  # nothing more comes
                 octets = left[index] + one.recv(65536)
                 position = 0
                 while len(octets) - position >= 4:
@@ -110,7 +112,7 @@ def receive_plain(link: Connection, *, count: int = MESSAGES, receivers: int = 1
                     message = octets[position + 4 : position + 4 + length]
                     assert message
                     position += 4 + length
-                    got += 1
+                    got[index] += 1
                 left[index] = octets[position:]
         ended = perf_counter()
     link.send("done")
