@@ -20,7 +20,8 @@ import click
 PREFIX = "DAFKA_"
 # Variables that are not options of a command, with what they set.
 OTHERS = {"DAFKA_EMBEDDED": "the folder of the broker that every address of compat.kafka means"}
-_SCRIPTS = re.compile(r"DAFKA_(CACHE|FUZZ_\w+|KILLS|MAVEN_REPOSITORY|TEST_\w+)")  # of ./scripts and tests
+# Of ./scripts and tests.
+_SCRIPTS = re.compile(r"DAFKA_(CACHE|FUZZ_\w+|(?:SPARK_)?KILLS|MAVEN_REPOSITORY|TEST_\w+)")
 
 # Docker and Kubernetes describe each service to all containers beside it. For a service called "dafka" or
 # "dafka-broker" the variables have our prefix, but are not settings.

@@ -18,6 +18,7 @@ import gevent
 import gevent.event
 
 from dafka.hub.hub import Hub
+from dafka.hub.turns import in_later_turn
 from dafka.overlay.connector import Connector, Open
 from dafka.overlay.connector import Output as ConnectorOutput
 from dafka.overlay.core import Pause, Resume, Room
@@ -25,7 +26,7 @@ from dafka.overlay.limits import TICK_SECONDS
 from dafka.overlay.node import dialling, limits
 from dafka.overlay.node.errors import Closed
 from dafka.overlay.node.link import Link
-from dafka.overlay.node.pending import Pending
+from dafka.overlay.node.pending import Item, Pending
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
 from dafka.overlay.node.subscribers import Subscribers
 from dafka.overlay.node.tls import Security
@@ -236,8 +237,15 @@ class Carrier:
     def now(self) -> float:
         return time.monotonic()
 
-    def _publish_pending(self) -> None:
-        for topic, items in groupby(self.pending.take(), _topic):
+    def _publish_pending(self, _: None = None) -> None:
+        while items := self.pending.take(limits.PUBLISHED_MESSAGES):
+            self._publish(items)
+            if self.hub.turns.elapsed > limits.TURN_SECONDS and self.pending.count:
+                in_later_turn(self._publish_pending)
+                return
+
+    def _publish(self, pending: list[Item]) -> None:
+        for topic, items in groupby(pending, _topic):
             payloads = [payload for _, payload in items]
             self.subscribers.deliver_own(topic, payloads, self.me)
             self.carry(self.role.publish_many(topic, payloads))
@@ -422,9 +430,10 @@ class Carrier:
         self._is_closed = True
         for call in list(self.on_close):
             call()
-        self._publish_pending()
         error = Closed("the endpoint was closed")
         self.pending.close(error)
+        while self.pending.count:
+            self._publish_pending()
         for port in self._ports:
             port.close()
         with gevent.Timeout(limits.FLUSH_SECONDS, False):

@@ -15,6 +15,8 @@ PENDING_MESSAGES = 4096
 """Messages published by the threads of a program, which the hub has not taken yet."""
 PENDING_OCTETS = 4 * 1024 * 1024
 """Their octets. One message may exceed it."""
+PUBLISHED_MESSAGES = 200
+"""Published at once; with TURN_SECONDS for all in one turn of the hub."""
 READ_OCTETS = 128 * 1024
 """Read at once from a peer."""
 HEARD_MESSAGES = 200

@@ -110,12 +110,13 @@ class Pending:
 
     # -- the hub's side -----------------------------------------------------------------------------
 
-    def take(self) -> list[Item]:
-        """Everything that was put."""
+    def take(self, most: int | None = None) -> list[Item]:
+        """What was put, or the first of it. Until there is nothing left, ``drain`` is not called again."""
         with self._lock:
-            items, self._items = self._items, []
-            self._octets = 0
-            self._is_posted = False
+            items = self._items[:most]
+            del self._items[:most]
+            self._octets = sum(len(payload) for _, payload in self._items) if self._items else 0
+            self._is_posted = bool(self._items)
         self._wake()
         return items
 

@@ -143,8 +143,8 @@ def test_hundreds_of_clients_that_come_and_go_at_once_make_no_long_turn(endpoint
 @each_time
 def test_a_burst_for_many_clients_makes_no_long_turn(endpoint):
     with ExitStack() as stack:
-        for _ in range(50):
+        for _ in range(100):
             stack.enter_context(closing(opened(endpoint, b'["/t"]')))
         with short_turns():
-            endpoint.publish_batch([("/t", number) for number in range(500)])
+            endpoint.publish_batch([("/t", number) for number in range(2000)])
             until(lambda: metrics(endpoint)["queued_octets"] > 0)
