@@ -18,6 +18,7 @@ from websockets.sync.client import connect
 
 from dafka.hub.hub import get_hub
 from dafka.overlay import Endpoint
+from dafka.overlay.limits import MOST_PREFIXES
 from dafka.overlay.node.tls import Tls
 from dafka.overlay.values import Count
 from dafka.overlay.websocket import Client, limits
@@ -169,7 +170,7 @@ def test_another_path_is_refused(endpoint):
 
 @pytest.mark.parametrize(
     ("first", "reason"),
-    [("{}", "must be a JSON array"), ("x", "malformed JSON"), (json.dumps(["/a"] * 10_001), "at most 10000")],
+    [("{}", "must be a JSON array"), ("x", "malformed JSON"), (json.dumps(["/a"] * (MOST_PREFIXES + 1)), f"at most {MOST_PREFIXES}")],
     ids=["an object", "no JSON", "too many"],
 )
 def test_a_client_that_does_not_begin_with_its_subscriptions_is_told_so(endpoint, first, reason):
