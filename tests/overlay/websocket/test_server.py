@@ -170,7 +170,11 @@ def test_another_path_is_refused(endpoint):
 
 @pytest.mark.parametrize(
     ("first", "reason"),
-    [("{}", "must be a JSON array"), ("x", "malformed JSON"), (json.dumps(["/a"] * (MOST_PREFIXES + 1)), f"at most {MOST_PREFIXES}")],
+    [
+        ("{}", "must be a JSON array"),
+        ("x", "malformed JSON"),
+        (json.dumps(["/a"] * (MOST_PREFIXES + 1)), f"at most {MOST_PREFIXES}"),
+    ],
     ids=["an object", "no JSON", "too many"],
 )
 def test_a_client_that_does_not_begin_with_its_subscriptions_is_told_so(endpoint, first, reason):
