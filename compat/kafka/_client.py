@@ -144,7 +144,7 @@ def _tls(config: dict[str, Any]) -> ClientTls:
         password=config["ssl_password"],
         crlfile=config["ssl_crlfile"],
         check_hostname=config["ssl_check_hostname"],
-        ciphers=config["ssl_ciphers"],
+        ciphers=config.get("ssl_ciphers"),  # not of all clients
         given=config["ssl_context"],
     )
 
