@@ -12,6 +12,7 @@ import logging
 import os
 import socket as sockets
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import gevent
@@ -132,8 +133,9 @@ _open: set[Any] = set()  # the sockets of this process
 
 def _give_back_after_fork() -> None:
     for socket in _open:
-        # Without gevent, whose loop belongs to the parent process.
-        os.close(socket._sock.detach())
+        with suppress(OSError):  # one that is closed already does not keep the others open
+            # Without gevent, whose loop belongs to the parent process.
+            os.close(socket._sock.detach())
     _open.clear()
 
 

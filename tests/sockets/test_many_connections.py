@@ -8,11 +8,14 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+import gevent.socket
 import pytest
 from sockets.bystanders import alive, echo, is_closed
 from sockets.serving import in_hub, plain, router
 from timing import until
 from zmtp.vectors import GREETING_31, message, ready
+
+from dafka.sockets import listening
 
 
 @contextmanager
@@ -83,6 +86,24 @@ def test_a_fork_keeps_neither_port_nor_connections():
         finally:
             os.close(writing)
             os.waitpid(child, 0)
+
+
+def test_a_fork_after_sockets_that_others_have_closed_keeps_no_port():
+    with router(echo()) as served, plain(served.endpoint) as connected:
+        connected.sendall(GREETING_31 + ready(b"DEALER", b"me"))
+        until(lambda: served.peer(b"me"))
+        closed = [gevent.socket.socket() for _ in range(20)]
+        for one in closed:
+            listening.keep(one)
+            one.close()
+        try:
+            child = os.fork()
+            if not child:
+                os._exit(bool(listening._open))
+            assert os.waitpid(child, 0)[1] == 0
+        finally:
+            for one in closed:
+                listening.forget(one)
 
 
 def _is_free(host: str, port: int) -> bool:

@@ -122,10 +122,9 @@ class Link:
         self._reader = FrameReader(0)  # the link may be referred to until the next collection of garbage
         self._resumed.set()
         self._outbox.close()
-        listening.forget(self._socket)
         with suppress(OSError):
             self._socket.shutdown(sockets.SHUT_RDWR)
-        self._socket.close()
+        listening.close(self._socket)
 
     # -- the green thread ---------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import gevent
 
 from dafka.overlay.node import limits
+from dafka.sockets import listening
 
 # What libbroker offers without a certificate, and OpenSSL only takes at security level 0.
 _ANONYMOUS = "AECDH-AES256-SHA@SECLEVEL=0"
@@ -71,6 +72,10 @@ class TlsSocket:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._socket, name)
+
+    def close(self) -> None:
+        """Close the connection, without a goodbye of TLS."""
+        listening.close(self._socket)
 
     def shake_hands(self) -> None:
         """Waits. Raises ssl.SSLError when the other end has no TLS or cannot be trusted, or OSError."""
