@@ -152,8 +152,9 @@ def test_it_connects_as_soon_as_somebody_listens_and_again_after_each_disconnect
                 subscriptions(served, b"\x01")
                 served.send(b"%d" % number)
                 until(lambda number=number: recorder.all[-1:] == [[b"%d" % number]])
-            until(lambda number=number: len(recorder.left_peers) == number)
-        assert made.metrics()["accepted"] == 3
+            until(lambda number=number: len(recorder.left_peers) >= number)
+        # One more where it comes back between the end of its connection and that of the port.
+        assert made.metrics()["accepted"] >= 3
 
 
 def test_one_whose_messages_wait_is_not_read_and_others_are(monkeypatch: pytest.MonkeyPatch):
