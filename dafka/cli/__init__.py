@@ -8,48 +8,40 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 
 import click
 
 import dafka
 from dafka.cli.keys import check_variables
+from dafka.cli.lazy import LazyGroup
 from dafka.protocol.errors import DafkaError
 
 _HOMES = {
-    "tower": "daemons",
-    "store": "daemons",
-    "broker": "broker",
-    "produce": "console",
-    "consume": "console",
-    "topics": "look",
-    "sniff": "look",
-    "perf": "perf",
-    "log": "log",
-    "config": "config",
-    "pipeline": "pipeline",
-    "zper": "zper",
-    "bridge": "bridge",
-    "overlay": "overlay",
+    "bridge": "dafka.cli.bridge:bridge",
+    "broker": "dafka.cli.broker:broker",
+    "config": "dafka.cli.config:config",
+    "consume": "dafka.cli.console:consume",
+    "log": "dafka.cli.log:log",
+    "overlay": "dafka.cli.overlay:overlay",
+    "perf": "dafka.cli.perf:perf",
+    "pipeline": "dafka.cli.pipeline:pipeline",
+    "produce": "dafka.cli.console:produce",
+    "sniff": "dafka.cli.look:sniff",
+    "store": "dafka.cli.daemons:store",
+    "topics": "dafka.cli.look:topics",
+    "tower": "dafka.cli.daemons:tower",
+    "zper": "dafka.cli.zper:zper",
 }
 
 
-class _Group(click.Group):
-    """A group whose commands end with one line, and not a traceback, when they meet an error of ours.
+class _Group(LazyGroup):
+    """A group whose commands end with one line, and not a traceback, when they meet an error of ours."""
 
-    A command is imported when it is asked for, so that no command waits for the imports of another one.
-    """
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_HOMES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _HOMES:
-            return None
+    def load(self, home: str) -> click.Command:
         gc.disable()  # looking for garbage among modules would take a twentieth of the start
         try:
             with _ended_by_ctrl_c():
-                command: click.Command = getattr(import_module(f"dafka.cli.{_HOMES[cmd_name]}"), cmd_name)
+                command = super().load(home)
         finally:
             gc.enable()
         gc.freeze()  # modules are no garbage later either
@@ -61,7 +53,7 @@ class _Group(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         helps = set(ctx.help_option_names) & set(rest)
         if name is not None and command is not None and name != "config" and not helps:
-            check_variables(os.environ, name, command, _HOMES)
+            check_variables(os.environ, name, command, self.homes)
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> object:
@@ -90,7 +82,9 @@ def _ended_by_ctrl_c() -> Iterator[None]:
 
 
 @click.group(
-    cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DAFKA"}
+    cls=_Group,
+    homes=_HOMES,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "DAFKA"},
 )
 @click.version_option(dafka.__version__, message="%(prog)s %(version)s", allow_from_autoenv=False)
 def main() -> None:

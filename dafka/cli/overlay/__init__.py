@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
 
+from dafka.cli.lazy import LazyGroup
+
 _HOMES = {
-    "node": "node",
-    "publish": "messages",
-    "subscribe": "messages",
-    "store": "store",
-    "peers": "look",
-    "topology": "look",
-    "record": "recording",
-    "replay": "recording",
+    "node": "dafka.cli.overlay.node:node_",
+    "publish": "dafka.cli.overlay.messages:publish_",
+    "subscribe": "dafka.cli.overlay.messages:subscribe_",
+    "store": "dafka.cli.overlay.store:store_",
+    "peers": "dafka.cli.overlay.look:peers_",
+    "topology": "dafka.cli.overlay.look:topology_",
+    "record": "dafka.cli.overlay.recording:record_",
+    "replay": "dafka.cli.overlay.recording:replay_",
 }
 
 
-class _Commands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_HOMES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _HOMES:
-            return None
-        module = import_module(f"{__name__}.{_HOMES[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_")
-        return command
-
-
-@click.group(cls=_Commands)
+@click.group(cls=LazyGroup, homes=_HOMES)
 def overlay() -> None:
     """Zeek Broker's overlay: peers that publish, subscribe and share data stores, in any topology."""

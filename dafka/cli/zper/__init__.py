@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
 
+from dafka.cli.lazy import LazyGroup
+
 _HOMES = {
-    "run": "server",
-    "start": "server",
-    "stop": "server",
-    "import": "importing",
-    "produce": "clients",
-    "fetch": "clients",
-    "offsets": "clients",
-    "relay": "clients",
-    "acks": "clients",
-    "nodes": "clients",
-    "count": "clients",
+    "run": "dafka.cli.zper.server:run_",
+    "start": "dafka.cli.zper.server:start_",
+    "stop": "dafka.cli.zper.server:stop_",
+    "import": "dafka.cli.zper.importing:import_",
+    "produce": "dafka.cli.zper.clients:produce_",
+    "fetch": "dafka.cli.zper.clients:fetch_",
+    "offsets": "dafka.cli.zper.clients:offsets_",
+    "relay": "dafka.cli.zper.clients:relay_",
+    "acks": "dafka.cli.zper.clients:acks_",
+    "nodes": "dafka.cli.zper.clients:nodes_",
+    "count": "dafka.cli.zper.clients:count_",
 }
 
 
-class _Commands(click.Group):
-    """A client does not wait for the imports of a server."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_HOMES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _HOMES:
-            return None
-        module = import_module(f"{__name__}.{_HOMES[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_")
-        return command
-
-
-@click.group(cls=_Commands)
+@click.group(cls=LazyGroup, homes=_HOMES)
 def zper() -> None:
     """ZPER: ZeroMQ programs persist messages by connecting a socket.
 

@@ -1,0 +1,29 @@
+"""Groups of commands that are imported when they are asked for."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from click.testing import CliRunner
+
+from dafka.cli.lazy import LazyGroup
+
+
+def test_a_command_is_imported_when_it_is_asked_for_and_not_before(tmp_path, monkeypatch):
+    for name in ("quick", "slow"):
+        (tmp_path / f"lazy_{name}.py").write_text(
+            f"import click\n\n\n@click.command()\ndef {name}_():\n    click.echo('{name} ran')\n"
+        )
+    monkeypatch.syspath_prepend(tmp_path)
+    group = LazyGroup("some", homes={name: f"lazy_{name}:{name}_" for name in ("quick", "slow")})
+    answer = CliRunner().invoke(group, ["quick"])
+    assert (answer.output, answer.exit_code) == ("quick ran\n", 0)
+    assert "lazy_quick" in sys.modules and "lazy_slow" not in sys.modules
+
+
+def test_all_are_listed_and_an_unknown_one_is_named():
+    group = LazyGroup("some", homes={"one": "nowhere:one", "two": "nowhere:two"})
+    assert group.list_commands(click.Context(group)) == ["one", "two"]
+    answer = CliRunner().invoke(group, ["three"])
+    assert answer.exit_code == 2 and "No such command 'three'" in answer.output
