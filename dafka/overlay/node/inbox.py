@@ -12,9 +12,11 @@ call of the hub. What happens when the queue is full is said in advance:
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 from gevent import monkey
 
@@ -24,6 +26,8 @@ from dafka.overlay.node.errors import Closed, Empty, SlowSubscriber
 from dafka.overlay.node.signal import Signal
 
 T = TypeVar("T")
+V = TypeVar("V")
+F = TypeVar("F", bound="Feed[Any, Any]")
 
 OVERFLOWS = ("wait", "disconnect", "drop_newest", "drop_oldest")
 
@@ -209,10 +213,36 @@ class Inbox(Generic[T]):
         self._wake()
 
 
-def drain(inbox: Inbox[T]) -> Iterator[T]:
-    """The items of an inbox until it is closed."""
-    while True:
-        try:
-            yield inbox._take()
-        except Closed:
-            return
+class Feed(Inbox[T], ABC, Generic[T, V]):
+    """An inbox that a program reads, from any thread: with :meth:`get`, :meth:`poll` or in a loop."""
+
+    @abstractmethod
+    def get(self, timeout: float | None = None) -> V:
+        """The next one; waits for it. Raises :class:`~dafka.overlay.node.errors.Empty` after ``timeout``
+        seconds, :class:`~dafka.overlay.node.errors.Closed`."""
+
+    @abstractmethod
+    def poll(self) -> list[V]:
+        """All that are there, without waiting."""
+
+    def __iter__(self) -> Iterator[V]:
+        """What comes until this, or its endpoint, is closed."""
+        with suppress(Closed):
+            while True:
+                yield self.get()
+
+    def close(self) -> None:
+        """Get nothing more; what waits is let go of."""
+        self._let_go()
+        with suppress(Closed):
+            self._left()
+
+    @abstractmethod
+    def _left(self) -> None:
+        """The program has closed it."""
+
+    def __enter__(self: F) -> F:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

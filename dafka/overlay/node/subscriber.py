@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable
 
 from dafka.hub.hub import Hub
 from dafka.overlay.filters import Filter, reduced
 from dafka.overlay.node import limits
-from dafka.overlay.node.errors import Closed
-from dafka.overlay.node.inbox import Inbox
+from dafka.overlay.node.inbox import Feed
 from dafka.overlay.node.types import EndpointId, Message
 from dafka.overlay.peering.statuses import Error, Status
 from dafka.overlay.values import decode
@@ -18,15 +15,13 @@ from dafka.overlay.values.containers import octets_of
 from dafka.overlay.wire.primitives import ID_OCTETS
 from dafka.protocol.errors import MalformedMessage
 
-S = TypeVar("S", bound="Subscriber")
-
 Raw = tuple[bytes, bytes, bytes]  # topic, payload, sender
 
 
-class Subscriber(Inbox[Raw]):
+class Subscriber(Feed[Raw, Message]):
     """The messages whose topics begin with one of some prefixes. Any thread may use it.
 
-    ``changed`` is called when the prefixes have changed, ``closed`` at the end.
+    ``changed`` is called when the prefixes have changed, and at the end.
     """
 
     def __init__(
@@ -82,12 +77,6 @@ class Subscriber(Inbox[Raw]):
             last = self._sender = EndpointId(sender)
         return Message(text, decode(payload), last)
 
-    def __iter__(self) -> Iterator[Message]:
-        """The messages until the subscriber, or its endpoint, is closed."""
-        with contextlib.suppress(Closed):
-            while True:
-                yield self.get()
-
     @property
     def topics(self) -> list[str]:
         """The prefixes, as they were given."""
@@ -109,25 +98,19 @@ class Subscriber(Inbox[Raw]):
 
     def close(self) -> None:
         """Get nothing more; what waits is let go of."""
-        if self.is_closed and not self._topics:
-            return
-        self._topics.clear()
-        self._let_go()
-        with contextlib.suppress(Closed):
-            self._change()
+        if self._topics or not self.is_closed:
+            self._topics.clear()
+            super().close()
 
-    def __enter__(self: S) -> S:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def _left(self) -> None:
+        self._change()
 
     def _change(self) -> None:
         self.filter = reduced(self._topics)
         self._changed(self)
 
 
-class StatusSubscriber(Inbox[Status | Error]):
+class StatusSubscriber(Feed[Status | Error, Status | Error]):
     """What happens to peers, as values of the ``kinds`` :class:`Status` and :class:`Error`."""
 
     def __init__(
@@ -143,28 +126,13 @@ class StatusSubscriber(Inbox[Status | Error]):
             self.put([(limits.ITEM_OCTETS, news)])
 
     def get(self, timeout: float | None = None) -> Status | Error:
-        """The next one; waits for it. Raises :class:`Empty` after ``timeout`` seconds, :class:`Closed`."""
         return self._take(timeout)
 
     def poll(self) -> list[Status | Error]:
-        """All that are there, without waiting."""
         return self._take_all()
 
-    def __iter__(self) -> Iterator[Status | Error]:
-        with contextlib.suppress(Closed):
-            while True:
-                yield self.get()
-
-    def close(self) -> None:
-        self._let_go()
-        with contextlib.suppress(Closed):
-            self._on_close(self)
-
-    def __enter__(self) -> StatusSubscriber:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def _left(self) -> None:
+        self._on_close(self)
 
 
 def text_of(octets: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -10,8 +9,7 @@ from typing import NamedTuple
 
 from dafka.hub.hub import Hub
 from dafka.hub.turns import in_later_turn
-from dafka.overlay.node.errors import Closed
-from dafka.overlay.node.inbox import Inbox
+from dafka.overlay.node.inbox import Feed
 from dafka.overlay.stores.outputs import Changed, Cleared
 from dafka.overlay.values import Count, Timespan, Value
 
@@ -34,7 +32,7 @@ class StoreEvent(NamedTuple):
     number: int | None = None
 
 
-class StoreEvents(Inbox[Value]):
+class StoreEvents(Feed[Value, StoreEvent]):
     """The events of one store from now on. Any thread may use it.
 
     One that falls ``capacity`` events behind is closed: ``get`` raises SlowSubscriber then.
@@ -45,31 +43,13 @@ class StoreEvents(Inbox[Value]):
         self._on_close = closed
 
     def get(self, timeout: float | None = None) -> StoreEvent:
-        """The next one; waits for it. Raises :class:`~dafka.overlay.node.errors.Empty` after ``timeout``
-        seconds, :class:`~dafka.overlay.node.errors.Closed`."""
         return event_of(self._take(timeout))
 
     def poll(self) -> list[StoreEvent]:
-        """All that are there, without waiting."""
         return [event_of(value) for value in self._take_all()]
 
-    def __iter__(self) -> Iterator[StoreEvent]:
-        """The events until this, or the store, is closed."""
-        with contextlib.suppress(Closed):
-            while True:
-                yield self.get()
-
-    def close(self) -> None:
-        """Get nothing more; what waits is let go of."""
-        self._let_go()
-        with contextlib.suppress(Closed):
-            self._on_close(self)
-
-    def __enter__(self) -> StoreEvents:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def _left(self) -> None:
+        self._on_close(self)
 
 
 class Flow:
