@@ -11,6 +11,7 @@ from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
 from dafka.sockets import limits, listening
 from dafka.sockets.endpoints import Endpoint
+from dafka.sockets.greetings import Greetings
 from dafka.sockets.peer import Pattern, Peer
 from dafka.sockets.shared import USUAL, Bounds, Shared
 from dafka.zmtp.connection import Options
@@ -33,7 +34,7 @@ class Accepting:
         self._pattern = pattern
         self._options = options
         self._peers: dict[Peer, gevent.Greenlet] = {}
-        self._greeting: dict[Peer, None] = {}  # not established, the oldest first
+        self._greetings: Greetings[Peer] = Greetings(limits, Peer.close)
         self._port = listening.Port(hub, socket, self._accept)
         host, port = self._port.address
         self.endpoint = str(Endpoint(host, port))
@@ -43,7 +44,7 @@ class Accepting:
         """By the names of :mod:`dafka.sockets.metrics`."""
         return {
             "connections": len(self._peers),
-            "peers": len(self._peers) - len(self._greeting),
+            "peers": len(self._peers) - len(self._greetings),
             "accepted": self.accepted,
             **self.shared.metrics(),
         }
@@ -69,40 +70,26 @@ class Accepting:
             self.shared.discarded["connections"] += 1
             listening.close(socket)
             return
-        self._make_room()
+        self._greetings.make_room()
         peer = Peer(self.shared, self._pattern, self._options, socket, address)
-        self._greeting[peer] = None
+        self._greetings.add(peer)
         self._peers[peer] = self._hub.spawn(self._run, peer)
-
-    def _make_room(self) -> None:
-        """Wait for handshakes under way if there are many, and end the oldest if it has had its time."""
-        while len(self._greeting) >= limits.HANDSHAKES:
-            oldest = next(iter(self._greeting))
-            if time.monotonic() - oldest.began < limits.HANDSHAKE_LEAST_SECONDS:
-                gevent.sleep(0.005)
-                continue
-            del self._greeting[oldest]
-            detail = f"no handshake yet, as of {limits.HANDSHAKES} other connections"
-            oldest.close("handshakes", detail)
 
     def _run(self, peer: Peer) -> None:
         try:
             peer.run()
         finally:
             self._peers.pop(peer, None)
-            self._greeting.pop(peer, None)
+            self._greetings.remove(peer)
 
     def _established(self, peer: Peer) -> None:
-        self._greeting.pop(peer, None)
+        self._greetings.remove(peer)
 
     def _tend(self) -> None:
         while True:
             gevent.sleep(limits.TEND_SECONDS)
             now = time.monotonic()
-            for peer in Pace().over(list(self._greeting)):
-                if now - peer.began <= limits.HANDSHAKE_SECONDS:
-                    break
-                peer.close("handshake-slow", f"no handshake within {limits.HANDSHAKE_SECONDS:g} s")
+            self._greetings.end_late()
             for peer in Pace().over(list(self.shared.with_ttl)):
                 if peer.silent(now) > peer.ttl:
                     peer.close("silent", f"nothing was received for the {peer.ttl:g} s of its last PING")

@@ -24,6 +24,7 @@ from dafka.broker.server.requests import Frame, read_frame, read_produce, respon
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.security.renewing import Renewed
 from dafka.sockets.errors import HandshakeError
+from dafka.sockets.greetings import Greetings
 from dafka.sockets.reasons import Reasons
 
 RECEIVE_BYTES = 64 * 1024  # read at a time; a longer request gets a buffer of its own
@@ -52,7 +53,7 @@ class Shared:
         self.budget = Budget(limits.TOTAL_BYTES)
         self.sessions = FetchSessions()
         self.reasons = Reasons()
-        self.handshakes: dict[Connection, gevent.Greenlet] = {}  # in progress, the oldest first
+        self.greetings: Greetings[Connection] = Greetings(limits, Connection.refuse, "TLS handshake")
         self.requests = self.received = self.sent = 0  # since the start; octets
 
 
@@ -75,6 +76,7 @@ class Connection:
         self._writing = False
         self._room = gevent.event.Event()
         self._closed = False
+        self._handshake: gevent.Greenlet | None = None
         self._fetching = False  # a Fetch is in progress, and may wait for records
         self._produces: set[gevent.Greenlet] = set()
 
@@ -100,15 +102,12 @@ class Connection:
     def _secure(self, certificate: Renewed) -> None:
         from dafka.sockets import tls  # most brokers have no use for it
 
-        handshakes = self._shared.handshakes
-        if len(handshakes) >= limits.HANDSHAKES:
-            oldest = next(iter(handshakes))
-            oldest.refuse("handshakes", f"no TLS handshake yet, as of {limits.HANDSHAKES} other connections")
-        handshakes[self] = gevent.getcurrent()
+        self._handshake = gevent.getcurrent()
         try:
             self.socket = tls.accept(self.socket, certificate.context, limits.HANDSHAKE_SECONDS)
         finally:
-            handshakes.pop(self, None)
+            self._handshake = None
+            self._shared.greetings.remove(self)
 
     def _read(self) -> None:
         begun = b""
@@ -308,9 +307,9 @@ class Connection:
         self._closed = True
         self._shared.forget(self)
         self._room.set()
-        handshake = self._shared.handshakes.pop(self, None)
-        if handshake is not None and handshake is not gevent.getcurrent():
-            handshake.kill(block=False)
+        self._shared.greetings.remove(self)
+        if self._handshake is not None and self._handshake is not gevent.getcurrent():
+            self._handshake.kill(block=False)  # it owns the socket
         _shut(self.socket)
 
     def kill(self) -> None:

@@ -33,7 +33,10 @@ IDLE_SECONDS = 600.0
 """connections.max.idle.ms: a connection without requests for this long is closed."""
 
 HANDSHAKES = 1000
-"""Connections in the TLS handshake, at some 65 KB each. A further one ends the oldest of them."""
+"""Connections in the TLS handshake, at some 65 KB each. A further one waits for one of them, and ends the
+oldest (cause ``handshakes``) if that has had HANDSHAKE_LEAST_SECONDS."""
+
+HANDSHAKE_LEAST_SECONDS = 3.0
 
 HANDSHAKE_SECONDS = 10.0
 """A client must finish the TLS handshake within this time."""

@@ -85,8 +85,12 @@ class Listener:
             self.discarded["connections"] += 1
             listening.close(socket)
             return
+        if door.tls is not None:
+            self._shared.greetings.make_room()
         _prepare(socket)
         connection = Connection(self._shared, socket, address, door.told, door.tls)
+        if door.tls is not None:
+            self._shared.greetings.add(connection)
         self._connections[connection] = None
         self._connections[connection] = self._hub.spawn(connection.run)
 

@@ -19,6 +19,7 @@ from dafka.overlay.websocket.forms.messages import Ack
 from dafka.overlay.websocket.session import Session
 from dafka.sockets import listening
 from dafka.sockets.budget import Budget
+from dafka.sockets.greetings import Greetings
 from dafka.sockets.outbox import Queued
 from dafka.sockets.reasons import Reasons
 
@@ -54,7 +55,7 @@ class Server:
         self.fan_out = FanOut()
         self.accepted = 0
         self._sessions: dict[Session, gevent.Greenlet] = {}
-        self._greeting: dict[Session, None] = {}  # no subscriptions yet, the oldest first
+        self._greetings: Greetings[Session] = Greetings(limits, _end, "subscriptions")
         carrier.check()
         self._port = listening.Port(carrier.hub, listening.bind(host, port), self._accept)
         self._tending = carrier.hub.keep(self._tend)
@@ -70,7 +71,7 @@ class Server:
         cause."""
         return {
             "connections": len(self._sessions),
-            "clients": len(self._sessions) - len(self._greeting),
+            "clients": len(self._sessions) - len(self._greetings),
             "accepted": self.accepted,
             "received_octets": self.budget.used,
             "queued_octets": self.queued.held,
@@ -79,7 +80,7 @@ class Server:
 
     def subscribed(self, session: Session) -> None:
         """The first message of a client has come."""
-        self._greeting.pop(session, None)
+        self._greetings.remove(session)
 
     def close(self) -> None:
         """Close the port and say goodbye to all clients; what is queued is sent, for some seconds at most."""
@@ -102,37 +103,30 @@ class Server:
             )
             listening.close(socket)
             return
-        self._make_room()
+        self._greetings.make_room()
         session = Session(self, socket, address[:2])
-        self._greeting[session] = None
+        self._greetings.add(session)
         self._sessions[session] = self.carrier.hub.spawn(self._run, session)
-
-    def _make_room(self) -> None:
-        """Wait for handshakes under way if there are many, and end the oldest if it has had its time."""
-        while len(self._greeting) >= limits.HANDSHAKES:
-            oldest = next(iter(self._greeting))
-            if time.monotonic() - oldest.began < limits.HANDSHAKE_LEAST_SECONDS:
-                gevent.sleep(0.005)
-                continue
-            del self._greeting[oldest]
-            oldest.end(1013, "handshakes", f"no subscriptions yet, as of {limits.HANDSHAKES} others")
 
     def _run(self, session: Session) -> None:
         try:
             session.run()
         finally:
             self._sessions.pop(session, None)
-            self._greeting.pop(session, None)
+            self._greetings.remove(session)
 
     def _tend(self) -> None:
         while True:
             gevent.sleep(limits.TEND_SECONDS)
+            self._greetings.end_late()
             now = time.monotonic()
-            for session in Pace().over(list(self._greeting)):
-                if now - session.began <= limits.HANDSHAKE_SECONDS:
-                    break
-                late = f"no subscriptions within {limits.HANDSHAKE_SECONDS:g} s"
-                session.end(1008, "handshake-slow", late)
             for session in Pace().over(list(self._sessions)):
                 if session.stuck(now) > limits.UNREAD_SECONDS:
                     session.end(1013, "unread", f"it has read nothing for {limits.UNREAD_SECONDS:g} s")
+
+
+_CODES = {"handshakes": 1013, "handshake-slow": 1008}
+
+
+def _end(session: Session, cause: str, detail: str) -> None:
+    session.end(_CODES[cause], cause, detail)
