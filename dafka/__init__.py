@@ -10,8 +10,9 @@ needs one part of the package, like a Spark worker, never loads gevent or ZeroMQ
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dafka.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from dafka.broker.broker import Broker
@@ -34,16 +35,4 @@ _HOMES = {
     "Tower": "dafka.mesh.tower",
 }
 
-
-def __getattr__(name: str) -> object:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    # Kept in the module's namespace, so this function runs once for each name.
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

@@ -10,8 +10,9 @@ The public names are imported on first use (PEP 562): the state machines need ne
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dafka.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from dafka.overlay.bridge.bridge import Bridge
@@ -113,15 +114,4 @@ __all__ = [
     "WrongType",
 ]
 
-
-def __getattr__(name: str) -> object:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

@@ -9,8 +9,9 @@ This package is above all others, because its fixtures make clients of :mod:`com
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dafka.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from dafka.testing.broker import TestBroker
@@ -27,15 +28,4 @@ _HOMES = {
     "wait_until": "dafka.testing.waiting",
 }
 
-
-def __getattr__(name: str) -> object:
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

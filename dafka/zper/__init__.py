@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from dafka.lazy_names import lazy_names
+
 if TYPE_CHECKING:
     from dafka.zper import frames, identity
     from dafka.zper.clients.acks import Acks
@@ -44,14 +46,9 @@ _HOMES = {
     "ZperOptions": "dafka.zper.options",
 }
 
+_get, __dir__ = lazy_names(globals(), _HOMES)
+
 
 def __getattr__(name: str) -> object:
     """The public names are imported on first use: whoever builds an identity needs no ZeroMQ."""
-    if name in ("frames", "identity"):
-        return import_module(f"{__name__}.{name}")
-    try:
-        home = _HOMES[name]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
+    return import_module(f"{__name__}.{name}") if name in ("frames", "identity") else _get(name)
