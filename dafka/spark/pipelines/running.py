@@ -192,11 +192,27 @@ def run(writer: DataStreamWriter, checkpoint: str, every: str | None) -> int:
             last = query.lastProgress
             if last is not None and last.batchId - max(read, default=-1) > _MANY:
                 read |= rows_by_batch(query)
-        return sum((read | rows_by_batch(query)).values())
+        return sum((rows_committed_last(query) | read | rows_by_batch(query)).values())
     finally:
         query.stop()
 
 
 def rows_by_batch(query: StreamingQuery) -> dict[int, int]:
-    """How many rows each of the last micro-batches had."""
+    """How many rows each of the last micro-batches had, by Spark's reports."""
     return {progress.batchId: progress.numInputRows for progress in query.recentProgress}
+
+
+def rows_committed_last(query: StreamingQuery) -> dict[int, int]:
+    """The micro-batch that this run executed last, if it is committed, and the rows that it has read.
+
+    Spark reports a micro-batch only after it is committed: there is no report of the one in which the query
+    is stopped between the two. The plan that was executed has counted its rows, and is not public.
+    """
+    stream = query._jsq.streamingQuery()
+    executed = stream.lastExecution()
+    committed = stream.commitLog().getLatestBatchId()
+    if executed is None or committed.isEmpty() or committed.get() != executed.currentBatchId():
+        return {}
+    leaves = executed.executedPlan().collectLeaves()
+    counts = [leaves.apply(number).metrics().get("numOutputRows") for number in range(leaves.size())]
+    return {executed.currentBatchId(): sum(count.get().value() for count in counts if count.isDefined())}

@@ -1,10 +1,12 @@
-"""What the pipelines say when they fail."""
+"""What the pipelines count, and what they say when they fail."""
 
 from __future__ import annotations
 
 import pytest
+from pyspark.sql.streaming import StreamingQuery
+from spark.frames import create, produce, stream
 
-from dafka.spark.pipelines.running import reason
+from dafka.spark.pipelines.running import reason, run
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,18 @@ from dafka.spark.pipelines.running import reason
 )
 def test_an_error_is_one_line_with_the_reason(text, said):
     assert reason(RuntimeError(text)) == said
+
+
+@pytest.mark.parametrize("form", ["parquet", "dafka"])
+def test_a_batch_that_was_committed_counts_though_spark_has_not_reported_it_when_the_query_ends(
+    spark, broker, tmp_path, monkeypatch, form
+):
+    monkeypatch.setattr(StreamingQuery, "recentProgress", property(lambda query: []))
+    create(broker, "flights", 3)
+    produce(broker, "flights", [b"x"] * 60)
+    rows = stream(spark, broker, subscribe="flights", startingOffsets="earliest")
+    copy = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "copy"}
+    target = {"parquet": {"path": str(tmp_path / "out")}, "dafka": copy}[form]
+    writer = rows.select("value").writeStream.format(form).options(**target)
+    assert run(writer, str(tmp_path / "checkpoint"), None) == 60
+    assert run(writer, str(tmp_path / "checkpoint"), None) == 0  # the same batch is not counted again
