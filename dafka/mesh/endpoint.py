@@ -250,6 +250,8 @@ class Endpoint:
         return self._transport.answers if prefix[:1] == b"D" else self._transport.subscriber
 
     def _tell_subscription(self, prefix: bytes, origin: Node | None) -> None:
+        if prefix[:1] in LANE_IDS:
+            self._ticking.rouse(prefix[1:])
         for node in self._routes.greeters(prefix):
             if node is not origin:
                 self._guard(node.on_subscription, prefix)

@@ -80,6 +80,8 @@ LOCAL_BYTES = 64 * 1024 * 1024
 """Contents of the runs among them."""
 TICKED_AT_ONCE = 100
 """Nodes ticked before other green threads have their turn."""
+LISTENED_TOPICS = 1000
+"""Topics that somebody has subscribed to between two rounds of ticks; with more it counts as all topics."""
 RESOLVING = 16
 """Host names of peers being looked up at once."""
 LOOKUP_PAUSE = 5.0

@@ -10,6 +10,8 @@ class Node:
     """A node that is attached to an endpoint, which calls these methods. Hub side; none may block."""
 
     tick_interval = 0.1  # seconds between calls of tick()
+    sleeps_until = 0.0  # no tick is needed before this time
+    listened_topic: bytes | None = None  # roused() is called when somebody subscribes to what this one sends
     always_has_room = False  # on_run() never returns records; records and commands come in one order
     left = False  # detached: its messages are no longer sent
     hello_ids = b""  # the first bytes of subscriptions for which on_subscription() is called
@@ -25,6 +27,9 @@ class Node:
 
     def on_subscription(self, prefix: bytes) -> None:
         """A peer has subscribed to ``prefix``, which begins with one of :attr:`hello_ids`."""
+
+    def roused(self, now: float) -> None:
+        """Somebody has subscribed to HEADs or records of :attr:`listened_topic`, a short while ago."""
 
     def tick(self, now: float) -> None:
         """Time has passed."""

@@ -119,6 +119,7 @@ class ProducerNode(Node):
         self._progress = gevent.event.Event()
         self._endpoint = Endpoint.shared(hub, options)
         role.know_stores(self._endpoint.stores)
+        self.listened_topic = role.topic
         self._endpoint.publish(self, role.start())
         self._endpoint.attach(self)
 
@@ -206,6 +207,7 @@ class ProducerNode(Node):
                 self._endpoint.when_clear(self.drain)
             elif contents := self._next_contents():
                 self._endpoint.publish(self, (role.publish(time.monotonic(), contents),))
+                self.sleeps_until = role.next_tick
                 self._progressed()
                 if pending:
                     self.signal()
@@ -286,11 +288,16 @@ class ProducerNode(Node):
     def on_subscription(self, prefix: bytes) -> None:
         self._endpoint.publish(self, self._role.peer_subscribed(time.monotonic(), prefix))
 
+    def roused(self, now: float) -> None:
+        self._role.listened_to(now)
+        self.sleeps_until = self._role.next_tick
+
     def tick(self, now: float) -> None:
         outputs = self._role.tick(now)
         if outputs:
             self._endpoint.publish(self, outputs)
         self._look_at_claim(now)
+        self.sleeps_until = self._role.next_tick
 
     def _look_at_claim(self, now: float) -> None:
         """Begin when the end of the partition is known, and give way to another producer of it."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gevent
 
 from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
 from dafka.mesh import limits
 from dafka.mesh.node import Node
 
@@ -16,7 +17,8 @@ from dafka.mesh.node import Node
 class Ticking:
     """Calls ``tick`` of every node at its interval; ``call(tick, now)`` does it, ``done`` follows each round.
 
-    Slice by slice, evenly over the interval: ten thousand HEADs at once would hold up the rest.
+    Slice by slice, evenly over the interval: ten thousand HEADs at once would hold up the rest. A node is
+    passed over while it sleeps (:attr:`~dafka.mesh.node.Node.sleeps_until`).
     """
 
     def __init__(self, hub: Hub, call: Callable[[Any, Any], Any], done: Callable[[], object]) -> None:
@@ -24,6 +26,7 @@ class Ticking:
         self._call = call
         self._done = done
         self._nodes: dict[float, dict[Node, None]] = {}  # by their interval
+        self._listened: dict[float, set[bytes]] = {}  # topics that somebody has subscribed to, by interval
         self._greens: dict[float, gevent.Greenlet] = {}
 
     @property
@@ -44,6 +47,15 @@ class Ticking:
         """Tick it no longer."""
         self._nodes.get(node.tick_interval, {}).pop(node, None)
 
+    def rouse(self, topic: bytes) -> None:
+        """Have the nodes that send of ``topic`` told that somebody listens; of all topics if it is empty.
+
+        In the next round, once for all who have come until then: there may be many of both.
+        """
+        for interval in self._nodes:
+            topics = self._listened.setdefault(interval, set())
+            topics.add(topic if len(topics) < limits.LISTENED_TOPICS else b"")
+
     def close(self) -> None:
         """End."""
         current = gevent.getcurrent()
@@ -55,10 +67,14 @@ class Ticking:
 
     def _tick(self, interval: float, ticked: dict[Node, None]) -> None:
         while ticked and self._nodes.get(interval) is ticked:
-            nodes = list(ticked)
+            now = time.monotonic()
+            topics = self._listened.pop(interval, None)
+            if topics is not None:
+                self._rouse(ticked, topics, now)
+            nodes = [node for node in ticked if node.sleeps_until <= now + interval]
             size = limits.TICKED_AT_ONCE
-            pause = interval / -(-len(nodes) // size)
-            for start in range(0, len(nodes), size):
+            pause = interval / max(1, -(-len(nodes) // size))
+            for start in range(0, max(1, len(nodes)), size):
                 gevent.sleep(pause)
                 now = time.monotonic()
                 for node in nodes[start : start + size]:
@@ -67,3 +83,9 @@ class Ticking:
             self._done()
         if self._nodes.get(interval) is ticked:
             del self._nodes[interval], self._greens[interval]
+
+    def _rouse(self, nodes: Iterable[Node], topics: set[bytes], now: float) -> None:
+        for node in Pace().over(list(nodes)):
+            if not node.left and node.listened_topic is not None:
+                if node.listened_topic in topics or b"" in topics:
+                    self._call(node.roused, now)

@@ -25,6 +25,11 @@ without this its followers, new stores among them, wait for it for ever. Our sto
 partition every ``Limits.longest_ack_interval``. A record is never published twice on its own account: HEAD
 shows whoever missed it what to fetch.
 
+HEADs follow each other at ``head_interval`` while something is new: records that were published or are not
+acknowledged, a peer that has subscribed. Each one after that takes twice as long, up to
+``Limits.longest_head_interval``: ten thousand idle partitions cost little, and what a lost HEAD would have
+told is told by the next one.
+
 A store that acknowledges what was never published here has its records from an earlier producer of the same
 address, and no place for those of this one: from then on its ACKs count for nothing. A producer that was
 given its address finds out before its first record where an earlier one ended (:mod:`dafka.roles.claim`), and
@@ -57,8 +62,9 @@ _CHUNK = 1000  # records in one list of the retained ones
 class ProducerRole:
     """The producer of the partition ``address`` of ``topic``.
 
-    ``head_interval``: seconds between HEADs. ``store_timeout``: seconds after which a silent store is given
-    up; None waits for it for ever. ``claim``: for an address that may have been a producer's before; nothing
+    ``head_interval``: seconds between HEADs while something is new. ``store_timeout``: seconds after which a
+    silent store is given up; None waits for it for ever, and with a time HEADs, which stores answer with an
+    ACK now and then, never take longer. ``claim``: for an address that may have been a producer's before; nothing
     can be published until :meth:`begin`.
     """
 
@@ -92,6 +98,7 @@ class ProducerRole:
         self.store_timeout = store_timeout
         self._head_interval = head_interval
         self._limits = limits
+        self._head_pause = head_interval  # from the last HEAD to the next
         self._next_head = 0.0
         self._chunks: deque[list[bytes]] = deque()  # from first_retained on; nobody else's lists
         self._stores: dict[bytes, int] = {}  # store: first sequence it has not acknowledged
@@ -140,6 +147,7 @@ class ProducerRole:
         if self.claim is not None and not self.claim.numbering:
             raise ValueError("a producer that asks where to go on does not publish before it begins")
         first = self.next_sequence
+        self._expect_head(now)
         if first == 0:
             self._next_head = now + self._head_interval
         self.next_sequence = first + len(contents)
@@ -187,18 +195,41 @@ class ProducerRole:
         return []
 
     def peer_subscribed(self, now: float, prefix: bytes) -> list[Output]:
-        """Who has turned up may be a store that has more of the partition, or its other producer."""
+        """Who has turned up may listen to HEADs, be a store that has more of the partition, or its other
+        producer."""
+        if prefix in (b"H", b"M", b"H" + self.topic, b"M" + self.topic):
+            self.listened_to(now)
         return [] if self.claim is None else self.claim.peer_subscribed(now, prefix, self.first_retained)
 
     def tick(self, now: float) -> list[Output]:
-        """The HEAD, once every ``head_interval`` after the first record, and what the claim wants."""
+        """The HEAD when it is time for it, from the first record on, and what the claim wants."""
         if self.claim is not None and self._end_to_compare() > self.first_unacknowledged:
             self.claim.ask_soon()  # the answer may be lost, or have been about less
         outputs = [] if self.claim is None else self.claim.tick(now, self.first_retained)
         if self.next_sequence and now >= self._next_head and not (self.claim and self.claim.rival):
-            self._next_head = now + self._head_interval
+            self._next_head = now + self._head_pause
+            if self.first_unacknowledged == self.next_sequence and self.store_timeout is None:
+                longest = max(self._head_interval, self._limits.longest_head_interval)
+                self._head_pause = min(2 * self._head_pause, longest)
             outputs.append(Head(self.address, self.topic, self.next_sequence - 1))
         return outputs
+
+    def listened_to(self, now: float) -> None:
+        """A peer has subscribed to HEADs or records of this topic."""
+        if self.next_sequence:
+            self._expect_head(now)
+
+    @property
+    def next_tick(self) -> float:
+        """When :meth:`tick` has something to do at the earliest."""
+        if self.claim is not None:
+            return 0.0
+        return self._next_head if self.next_sequence else float("inf")
+
+    def _expect_head(self, now: float) -> None:
+        """Something is new: the next HEAD follows within ``head_interval``."""
+        self._head_pause = self._head_interval
+        self._next_head = min(self._next_head, now + self._head_interval)
 
     def _hear_ack(self, now: float, store: bytes, end: int) -> list[Output]:
         """C stores do not say who they are and cannot be asked; with those only the numbers can tell."""

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 TOPIC = "bench"
 LAST = b"the last one"
-IDLE_SECONDS = 3.0  # that the processor time of idle nodes is taken over
+SETTLING_SECONDS = 32.0  # until the HEADs of idle producers are as far apart as they get
+IDLE_SECONDS = 16.0  # that the processor time of idle nodes is taken over; each partition has a HEAD in it
 
 
 def send(link: Connection, *, count: int, size: int, kind: str = "raw") -> Figures:
@@ -216,7 +217,7 @@ def _idle_cost() -> Figures:
     """Resident bytes and share of one processor of this process, while its user does nothing."""
     import psutil
 
-    time.sleep(1.0)
+    time.sleep(SETTLING_SECONDS)
     process = psutil.Process()
     began, used = perf_counter(), sum(process.cpu_times()[:2])
     time.sleep(IDLE_SECONDS)

@@ -97,3 +97,45 @@ def test_after_closing_nobody_is_ticked(ticking, counts):
     until(lambda: counts[other] >= 3)
     get_hub().run(again.close)
     assert (counts[node], ticking.intervals) == (ticks, [])
+
+
+def test_a_node_that_sleeps_is_not_ticked_until_it_is_time(ticking, counts):
+    awake, asleep = Ticked(counts), Ticked(counts)
+    asleep.sleeps_until = float("inf")
+    for node in (awake, asleep):
+        get_hub().run(ticking.add, node)
+    until(lambda: counts[awake] >= 5)
+    assert counts[asleep] == 0
+    asleep.sleeps_until = 0.0
+    until(lambda: counts[asleep])
+
+
+class Listened(Ticked):
+    sleeps_until = float("inf")
+
+    def __init__(self, counts: Counter[Node], topic: bytes) -> None:
+        super().__init__(counts)
+        self.listened_topic = topic
+
+    def roused(self, now: float) -> None:
+        self.sleeps_until = 0.0
+
+
+def test_those_who_sleep_are_roused_when_somebody_listens_to_their_topic(ticking, counts):
+    here, there = Listened(counts, b"here"), Listened(counts, b"there")
+    for node in (here, there):
+        get_hub().run(ticking.add, node)
+    get_hub().run(ticking.rouse, b"here")
+    until(lambda: counts[here])
+    assert counts[there] == 0
+    get_hub().run(ticking.rouse, b"")
+    until(lambda: counts[there])
+
+
+def test_of_very_many_topics_that_are_listened_to_each_node_is_roused(ticking, counts, monkeypatch):
+    monkeypatch.setattr(limits, "LISTENED_TOPICS", 2)
+    node = Listened(counts, b"last")
+    get_hub().run(ticking.add, node)
+    for topic in (b"one", b"two", b"other"):
+        get_hub().run(ticking.rouse, topic)
+    until(lambda: counts[node])

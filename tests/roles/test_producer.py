@@ -76,6 +76,44 @@ def test_head_comes_at_every_interval_after_the_first_record():
     assert role.tick(102.0) == [Head(ME, TOPIC, 1)]
 
 
+def heads(role: ProducerRole, begin: float, end: float) -> list[float]:
+    """The times of the HEADs, with a tick every half second."""
+    times = [begin + step / 2 for step in range(int(2 * (end - begin)))]
+    return [now for now in times if role.tick(now)]
+
+
+def test_heads_follow_each_other_at_longer_and_longer_intervals_while_nothing_is_new():
+    role = producer(2, head_interval=1.0)
+    assert heads(role, 0.0, 5.0) == [1.0, 2.0, 3.0, 4.0]  # it waits for an ACK
+    role.receive(5.0, ack(1, STORE))
+    assert heads(role, 5.0, 60.0) == [5.0, 6.0, 8.0, 12.0, 20.0, 36.0, 52.0]
+    assert role.next_tick == 68.0
+    role.publish(60.0, [b"c"])
+    assert role.next_tick == 61.0
+    assert heads(role, 60.0, 63.0) == [61.0, 62.0]
+
+
+def test_who_subscribes_to_its_heads_gets_one_within_the_first_interval():
+    for prefix in (b"H", b"M", b"H" + TOPIC, b"M" + TOPIC):
+        role = producer(1, head_interval=1.0, min_stores=0)
+        assert heads(role, 0.0, 20.0) == [1.0, 2.0, 4.0, 8.0, 16.0]
+        role.peer_subscribed(20.0, b"H" + TOPIC + b"2")
+        assert role.next_tick == 32.0
+        role.peer_subscribed(20.0, prefix)
+        assert heads(role, 20.0, 30.0) == [21.0, 22.0, 24.0, 28.0]
+
+
+def test_heads_keep_their_interval_while_silent_stores_are_counted_as_lost():
+    role = producer(1, head_interval=1.0, store_timeout=60.0)
+    role.receive(0.0, ack(0, STORE))
+    assert heads(role, 0.0, 30.0) == [float(second) for second in range(1, 30)]
+
+
+def test_a_long_interval_between_heads_stays_as_it_is():
+    role = producer(1, head_interval=20.0, min_stores=0)
+    assert heads(role, 0.0, 70.0) == [20.0, 40.0, 60.0]
+
+
 def test_an_ack_stands_for_everything_up_to_its_sequence():
     role = producer(10)
     assert (role.unacknowledged, role.first_retained) == (10, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 import gevent
 import kafka.errors as errors
@@ -12,7 +12,7 @@ from timing import until
 
 from dafka import Broker, Producer, Tower
 from dafka.broker.interface.broker import CommittedOffset, TopicSpec
-from dafka.broker.topics.table import leader_address
+from dafka.broker.topics.table import leader_address, leader_addresses
 from dafka.log import LogWriteError
 
 
@@ -32,6 +32,12 @@ def test_a_leaders_address_is_the_uuid_v5_of_topic_id_and_number(client):
     expected = [uuid5(topic_id, str(number)).hex.upper() for number in range(2)]
     assert client.partitions("t") == [(address, True) for address in expected]
     assert leader_address(topic_id, 1).decode() == expected[1]
+
+
+def test_leaders_addresses_have_the_version_and_the_variant_of_a_uuid_v5():
+    topic_id, numbers = uuid4(), range(200)
+    expected = [uuid5(topic_id, str(number)).hex.upper().encode() for number in numbers]
+    assert leader_addresses(topic_id, numbers) == expected
 
 
 @pytest.mark.parametrize(
