@@ -56,7 +56,9 @@ class StartAt(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 @click.option(
     "--timeout", type=Seconds(), default=10.0, show_default=True, help="Seconds to wait for them at the end."
 )
-@click.option("--head-interval", default=1000, show_default=True, help="Milliseconds between HEADs, while something is new.")
+@click.option(
+    "--head-interval", default=1000, show_default=True, help="Milliseconds between HEADs of something new."
+)
 @click.option(
     "--store-timeout",
     type=click.FloatRange(30),

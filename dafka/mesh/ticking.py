@@ -86,6 +86,6 @@ class Ticking:
 
     def _rouse(self, nodes: Iterable[Node], topics: set[bytes], now: float) -> None:
         for node in Pace().over(list(nodes)):
-            if not node.left and node.listened_topic is not None:
-                if node.listened_topic in topics or b"" in topics:
-                    self._call(node.roused, now)
+            topic = node.listened_topic
+            if topic is not None and (topic in topics or b"" in topics) and not node.left:
+                self._call(node.roused, now)

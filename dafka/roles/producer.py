@@ -64,8 +64,8 @@ class ProducerRole:
 
     ``head_interval``: seconds between HEADs while something is new. ``store_timeout``: seconds after which a
     silent store is given up; None waits for it for ever, and with a time HEADs, which stores answer with an
-    ACK now and then, never take longer. ``claim``: for an address that may have been a producer's before; nothing
-    can be published until :meth:`begin`.
+    ACK now and then, never take longer. ``claim``: for an address that may have been a producer's before;
+    nothing can be published until :meth:`begin`.
     """
 
     def __init__(

@@ -50,7 +50,10 @@ from dafka.commit.writer import Writer
 from dafka.hub.turns import Pace, in_pieces
 from dafka.log import Log, LogPartition
 
-__all__ = ["DELETED_ROWS", "Partition", "Topic", "TopicTable", "is_legal", "leader_address", "leader_addresses"]
+__all__ = [
+    *("DELETED_ROWS", "Partition", "Topic", "TopicTable"),
+    *("is_legal", "leader_address", "leader_addresses"),
+]
 
 LED_AT_ONCE = 100  # partitions of a topic made before others may have a turn
 DELETED_ROWS = 500  # partitions of a deleted topic that one round takes
