@@ -50,10 +50,7 @@ from dafka.commit.writer import Writer
 from dafka.hub.turns import Pace, in_pieces
 from dafka.log import Log, LogPartition
 
-__all__ = [
-    *("DELETED_ROWS", "Partition", "Topic", "TopicTable"),
-    *("is_legal", "leader_address", "leader_addresses"),
-]
+__all__ = ["DELETED_ROWS", "Partition", "Topic", "TopicTable", "is_legal", "leader_addresses"]
 
 LED_AT_ONCE = 100  # partitions of a topic made before others may have a turn
 DELETED_ROWS = 500  # partitions of a deleted topic that one round takes
@@ -333,13 +330,11 @@ class TopicTable:
         return topic
 
 
-def leader_address(topic_id: UUID, number: int) -> bytes:
-    """The address of the Dafka producer that leads a partition: UUIDv5 of topic id and number."""
-    return leader_addresses(topic_id, (number,))[0]
-
-
 def leader_addresses(topic_id: UUID, numbers: Iterable[int]) -> list[bytes]:
-    """:func:`leader_address` of many partitions, five times as fast as with :func:`uuid.uuid5`."""
+    """The addresses of the Dafka producers that lead partitions: UUIDv5 of topic id and number.
+
+    Several times as fast as :func:`uuid.uuid5`: there may be a hundred thousand.
+    """
     namespace = topic_id.bytes
     addresses = []
     for number in numbers:

@@ -12,7 +12,7 @@ from timing import until
 
 from dafka import Broker, Producer, Tower
 from dafka.broker.interface.broker import CommittedOffset, TopicSpec
-from dafka.broker.topics.table import leader_address, leader_addresses
+from dafka.broker.topics.table import leader_addresses
 from dafka.log import LogWriteError
 
 
@@ -31,7 +31,7 @@ def test_a_leaders_address_is_the_uuid_v5_of_topic_id_and_number(client):
     assert isinstance(topic_id, UUID)
     expected = [uuid5(topic_id, str(number)).hex.upper() for number in range(2)]
     assert client.partitions("t") == [(address, True) for address in expected]
-    assert leader_address(topic_id, 1).decode() == expected[1]
+    assert leader_addresses(topic_id, range(2)) == [address.encode() for address in expected]
 
 
 def test_leaders_addresses_have_the_version_and_the_variant_of_a_uuid_v5():
