@@ -1,8 +1,12 @@
-// The Java client as tests use it: produce, consume, transact or member; records are lines as in records.py.
+// The Java client and Kafka's tools as tests use them, in one process; records are lines as in records.py.
 
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -23,29 +27,81 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.Exit;
 
 public class Client {
     static final BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     static final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
 
-    // Client COMMAND TOPIC [PARTITIONS] key=value ... ; the settings are the client's own.
+    static final String END = "end";
+
+    // Client: commands on the input, one after the other until it ends; each is a line of words with tabs
+    // between them, the command's own lines, and "end". The answer is its lines, then "end" or "failed REASON".
+    // Client member TOPIC key=value ... : a member of a group, in a process that may be killed.
     public static void main(String[] arguments) throws Exception {
-        Properties settings = new Properties();
-        List<String> words = new ArrayList<>();
-        for (String argument : arguments) {
-            int equals = argument.indexOf('=');
-            if (equals < 0) words.add(argument);
-            else settings.put(argument.substring(0, equals), argument.substring(equals + 1));
+        if (arguments.length > 0) {
+            member(settings(List.of(arguments)), arguments[1]);
+            out.flush();
+            return;
         }
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            try {
+                run(List.of(line.split("\t")));
+                out.println(END);
+            } catch (Throwable error) {
+                StringWriter trace = new StringWriter();
+                error.printStackTrace(new PrintWriter(trace));
+                out.println("failed " + trace.toString().replaceAll("\\s+", " "));
+            }
+            out.flush();
+        }
+        System.exit(0);  // whatever threads a tool has left
+    }
+
+    static void run(List<String> words) throws Exception {
+        List<String> lines = new ArrayList<>();
+        for (String line = in.readLine(); !line.equals(END); line = in.readLine()) lines.add(line);
+        Properties settings = settings(words);
         String topic = words.get(1);
         switch (words.get(0)) {
-            case "produce" -> produce(settings, topic);
-            case "transact" -> transact(settings, topic);
+            case "produce" -> produce(settings, topic, lines);
+            case "transact" -> transact(settings, topic, lines);
             case "consume" -> consume(settings, topic, Integer.parseInt(words.get(2)));
-            case "member" -> member(settings, topic);
+            case "tool" -> tool(topic, words.subList(2, words.size()));
             default -> throw new IllegalArgumentException(words.get(0));
         }
-        out.flush();
+    }
+
+    static Properties settings(List<String> words) {
+        Properties settings = new Properties();
+        for (String word : words) {
+            int equals = word.indexOf('=');
+            if (equals >= 0) settings.put(word.substring(0, equals), word.substring(equals + 1));
+        }
+        return settings;
+    }
+
+    // One of Kafka's console tools: what it prints, unless it would end its process with another status than 0.
+    static void tool(String name, List<String> arguments) throws Exception {
+        ByteArrayOutputStream printed = new ByteArrayOutputStream();
+        PrintStream before = System.out;
+        List<Integer> statuses = new ArrayList<>();  // the first one counts: tools catch what their exit throws
+        Exit.setExitProcedure((status, message) -> {
+            statuses.add(status);
+            throw new IllegalStateException("exit " + status);
+        });
+        System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
+        try {
+            Class.forName("org.apache.kafka.tools." + name).getMethod("main", String[].class)
+                .invoke(null, (Object) arguments.toArray(new String[0]));
+        } catch (InvocationTargetException error) {
+            if (statuses.isEmpty() || statuses.get(0) != 0) {
+                throw new Exception(name + ": " + printed.toString(StandardCharsets.UTF_8), error.getCause());
+            }
+        } finally {
+            System.setOut(before);
+        }
+        out.println(printed.toString(StandardCharsets.UTF_8));
     }
 
     static KafkaProducer<byte[], byte[]> producer(Properties settings) {
@@ -56,10 +112,10 @@ public class Client {
         return new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
-    static void produce(Properties settings, String topic) throws Exception {
+    static void produce(Properties settings, String topic, List<String> lines) throws Exception {
         try (var producer = producer(settings)) {
             List<Future<?>> sent = new ArrayList<>();
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
+            for (String line : lines) {
                 sent.add(producer.send(parse(topic, line)));
             }
             for (Future<?> future : sent) future.get();
@@ -67,11 +123,11 @@ public class Client {
     }
 
     // Records up to a line that says "commit" or "abort" are one transaction.
-    static void transact(Properties settings, String topic) throws Exception {
+    static void transact(Properties settings, String topic, List<String> lines) throws Exception {
         try (var producer = producer(settings)) {
             producer.initTransactions();
             boolean open = false;
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
+            for (String line : lines) {
                 if (!open) producer.beginTransaction();
                 open = !line.equals("commit") && !line.equals("abort");
                 if (open) producer.send(parse(topic, line));

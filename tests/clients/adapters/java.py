@@ -1,4 +1,4 @@
-"""The Java client of Apache Kafka, in a small program that is compiled once a run."""
+"""The Java client of Apache Kafka, in a small program that is compiled and started once a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from clients.adapters.client import LARGEST, SECONDS, Member, Transaction, TransactionalClient
@@ -17,6 +17,7 @@ from clients.records import Record, from_line, to_line
 from scripts.apache import jars, node
 
 PROGRAM = Path(__file__).parent / "Client.java"
+END = "end"  # of a command, and of its answer
 FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
@@ -44,7 +45,7 @@ class Java(TransactionalClient):
             "max.request.size": str(LARGEST),
             "linger.ms": "5",
         }
-        self._run(["produce", topic, *_pairs(settings)], "\n".join(map(to_line, records)))
+        _ask(["produce", topic, *_pairs(settings)], map(to_line, records))
 
     def consume(self, servers: str, topic: str, partitions: int, *, committed: bool = False) -> list[Record]:
         settings = {
@@ -52,7 +53,7 @@ class Java(TransactionalClient):
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             "enable.auto.commit": "false",
         }
-        lines = self._run(["consume", topic, str(partitions), *_pairs(settings)], "").splitlines()
+        lines = _ask(["consume", topic, str(partitions), *_pairs(settings)])
         return [from_line(line) for line in lines]
 
     def transact(
@@ -62,7 +63,7 @@ class Java(TransactionalClient):
         lines = []
         for records, commit in transactions:
             lines += [*map(to_line, records), "commit" if commit else "abort"]
-        self._run(["transact", topic, *_pairs(settings)], "\n".join(lines))
+        _ask(["transact", topic, *_pairs(settings)], lines)
 
     def member(self, servers: str, group: str, topic: str) -> Member:
         settings = {
@@ -77,35 +78,61 @@ class Java(TransactionalClient):
         }
         return Member(self.name, *_command(), "member", topic, *_pairs(settings))
 
-    def _run(self, arguments: Sequence[str], lines: str) -> str:
-        answer = subprocess.run(
-            [*_command(), *arguments], input=lines, capture_output=True, text=True, timeout=2 * SECONDS
+
+class _Process:
+    """The program; it runs one command after the other, as starting Java takes longer than each of them."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            _command(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
-        if answer.returncode:
-            raise RuntimeError(f"the Java client failed: {answer.stderr[-3000:]}")
-        return answer.stdout
+        atexit.register(self.close)
+
+    def ask(self, words: Sequence[str], lines: Iterable[str]) -> list[str]:
+        """The lines of a command's answer. Raises RuntimeError if it fails."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.writelines(f"{line}\n" for line in ("\t".join(words), *lines, END))
+        self._process.stdin.flush()
+        answer = []
+        for line in map(str.rstrip, self._process.stdout):
+            if line == END:
+                return answer
+            if line.startswith("failed "):
+                raise RuntimeError(f"Java's {words[0]} failed: {line[:3000]}")
+            answer.append(line)
+        raise RuntimeError(f"the Java client ended with {self._process.wait(SECONDS)} in {words[0]}")
+
+    def close(self) -> None:
+        """It ends at the end of its input."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(SECONDS)
 
 
-def tool(name: str, *arguments: str, lines: str = "") -> str:
+@functools.lru_cache(maxsize=1)
+def _process() -> _Process:
+    return _Process()
+
+
+def _ask(words: Sequence[str], lines: Iterable[str] = ()) -> list[str]:
+    return _process().ask(words, lines)
+
+
+def tool(name: str, *arguments: str) -> str:
     """What one of Kafka's console tools prints, a class of org.apache.kafka.tools.
 
     Raises RuntimeError if it fails.
     """
-    command = [node.java(), *FLAGS, "-cp", jars.classpath(), f"org.apache.kafka.tools.{name}", *arguments]
-    answer = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=2 * SECONDS)
-    if answer.returncode:
-        raise RuntimeError(f"{name} failed: {answer.stdout[-1500:]}{answer.stderr[-1500:]}")
-    return answer.stdout
+    return "\n".join(_ask(["tool", name, *arguments]))
 
 
 def tools_missing() -> str | None:
     """Why Kafka's console tools cannot be used here."""
-    try:
-        node.java()
-        jars.classpath()
-    except jars.UnavailableError as error:
-        return str(error)
-    return None
+    return _program()[1]
 
 
 def _pairs(settings: dict[str, str]) -> list[str]:
@@ -118,10 +145,19 @@ def _command() -> list[str]:
     return [node.java(), *FLAGS, "-cp", path, "Client"]
 
 
+def _java_missing() -> str | None:
+    try:
+        node.java()
+        jars.classpath()
+    except jars.UnavailableError as error:
+        return str(error)
+    return None
+
+
 @functools.lru_cache(maxsize=1)
 def _program() -> tuple[str, str | None]:
     """The class path to run it with, and why there is none."""
-    reason = tools_missing()
+    reason = _java_missing()
     compiler = shutil.which("javac")
     if reason is None and compiler is None:
         reason = "there is no Java compiler here"
