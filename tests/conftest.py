@@ -25,8 +25,10 @@ from dafka.testing.plugin import (
 
 __all__ = ["dafka_broker", "dafka_broker_session", "kafka_consumer_factory", "kafka_producer"]
 
-# A deadline for each example would measure what else the machine is doing.
-settings.register_profile("dafka", deadline=None)
+# A deadline for each example would measure what else the machine is doing. More examples for each property:
+# DAFKA_TEST_EXAMPLES, see .github/CONTRIBUTING.md.
+EXAMPLES = int(os.environ.get("DAFKA_TEST_EXAMPLES", "30"))
+settings.register_profile("dafka", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("dafka")
 
 # The tests of the mesh over another transport than the default one: see .github/CONTRIBUTING.md.

@@ -20,9 +20,11 @@ Between rounds the writer tidies up, see :mod:`dafka.commit.tidying`.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
@@ -70,8 +72,10 @@ __all__ = ["Done", "Number", "Numbered", "OutOfSequenceError", "Writer", "Writer
 logger = bounded_logger(__name__)
 
 ROUND_BYTES = 16 * 1024 * 1024  # what one transaction takes at most, by the weight of its items
+ROUND_SECONDS = 0.005  # of processor time to put it together; writing it takes up to as much again
 INLINE_BYTES = 256 * 1024  # a round up to this is committed in the hub itself,
 INLINE_ROWS = 100  # unless it has more rows than this
+_LOOKED = 16  # items of a round between two looks at the clock
 _THREADS = 3  # a commit or a step of tidying up, a checkpoint, a step of compaction
 
 
@@ -275,12 +279,12 @@ class Writer:
 
     def _take(self) -> list[Item]:
         waiting, size = self._waiting, 0
-        for count, append in enumerate(waiting):
+        for before, append in enumerate(waiting):
             size += append.weight
-            full = size > ROUND_BYTES or append.stands_alone or waiting[count - 1].stands_alone
-            if full and count:
-                self._waiting = waiting[count:]
-                return waiting[:count]
+            full = size > ROUND_BYTES or append.stands_alone or waiting[before - 1].stands_alone
+            if full and before:
+                self._waiting = waiting[before:]
+                return waiting[:before]
         self._waiting = []
         self._run = None
         return waiting
@@ -289,6 +293,7 @@ class Writer:
         left, taken = deque(items), list[Item]()
         try:
             growing, rest = self._put_together(left, taken)
+            self._waiting[:0], left = left, deque()
             failed = self._commit(growing, taken, rest)
         except Exception as error:
             failure = self._unexpected(error)
@@ -305,10 +310,16 @@ class Writer:
                 logger.exception("a listener to the commits of the log %s failed", self.log.path)
 
     def _put_together(self, left: deque[Item], taken: list[Item]) -> tuple[dict[LogPartition, Growth], Rest]:
-        """Move what can be in the round from ``left`` to ``taken``; the others are told why they cannot."""
+        """Move what can be in the round from ``left`` to ``taken``; the others are told why they cannot.
+
+        What there is no time for stays in ``left``, and is for the next round.
+        """
         growing: dict[LogPartition, Growth] = {}
         rest = Rest([], [], [])
-        while left:
+        ends = time.thread_time() + ROUND_SECONDS
+        for looked in count():
+            if not left or (not looked % _LOOKED and time.thread_time() >= ends):
+                break
             item = left[0]
             partition = item.partition
             try:

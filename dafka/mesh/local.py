@@ -6,9 +6,11 @@ whether there is room (:attr:`LocalQueue.congested`) and waits.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
+from dafka.hub.limits import PACE_ITEMS, PACE_SECONDS
 from dafka.mesh import limits
 from dafka.mesh.node import Node
 from dafka.protocol.commands import Command
@@ -48,12 +50,15 @@ class LocalQueue:
         return True
 
     def take(self) -> Iterator[tuple[Node | None, Item]]:
-        """The items that are queued now, up to one round."""
+        """The items that are queued now, up to one round, and as many as there is time for."""
         items = self._items
-        for _ in range(min(len(items), limits.ROUND_MESSAGES)):
+        ends = time.monotonic() + PACE_SECONDS
+        for taken in range(1, min(len(items), limits.ROUND_MESSAGES) + 1):
             origin, item, size = items.popleft()
             self.octets -= size
             yield origin, item
+            if not taken % PACE_ITEMS and time.monotonic() >= ends:
+                break
         if not self.congested:
             self._tell_waiting()
 

@@ -40,6 +40,35 @@ def test_what_is_handed_over_at_once_is_committed_in_one_round(in_hub: Any, monk
     in_hub(check)
 
 
+def test_what_takes_long_to_put_together_goes_into_several_rounds_and_stays_in_order(
+    in_hub: Any, monkeypatch: Any
+) -> None:
+    def busy(sequence: int, offset: int) -> Numbered:
+        ends = time.thread_time() + writer_module.ROUND_SECONDS / 10
+        while time.thread_time() < ends:
+            pass
+        return Numbered(sequence, [b"x"], offset + 1)
+
+    def check(bench: Bench) -> None:
+        rounds: list[int] = []
+        begin = bench.log.begin
+
+        def counted(chunks: Any, *rest: Any, **more: Any) -> Any:
+            rounds.append(sum(len(contents) for _, contents, _ in chunks))
+            return begin(chunks, *rest, **more)
+
+        monkeypatch.setattr(bench.log, "begin", counted)
+        partition, order = bench.partition(), list[int]()
+        for number in range(64):
+            bench.writer.append_numbered(partition, busy, 1, lambda error, n=number: order.append(n))
+        bench.until(lambda: len(order) == 64)
+        assert order == list(range(64))
+        assert rounds == [16, 16, 16, 16]
+        assert partition.next_offset == 64
+
+    in_hub(check)
+
+
 def test_messages_out_of_sequence_fail_alone(in_hub: Any) -> None:
     def check(bench: Bench) -> None:
         partition = bench.partition()

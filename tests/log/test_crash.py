@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from log.crash import BROKER, LOG, Subject, check, start, write_and_kill
 
-KILLS = int(os.environ.get("DAFKA_KILLS", "16"))
+KILLS = int(os.environ.get("DAFKA_KILLS", "8"))
 COPIES = 5
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
+from dafka.hub.limits import PACE_ITEMS, PACE_SECONDS
 from dafka.mesh import limits
 from dafka.mesh.local import LocalQueue
 from dafka.mesh.node import Node
@@ -96,3 +98,15 @@ def test_who_waits_for_room_goes_on_when_the_queue_is_closed(queue, posted):
     queue.when_clear(clear)
     queue.close()
     assert (len(queue), queue.octets, posted) == (0, 0, [clear])
+
+
+def test_a_round_ends_when_its_time_is_over(queue, monkeypatch):
+    monkeypatch.setattr(limits, "LOCAL_ITEMS", 3 * PACE_ITEMS)
+    for _ in range(3 * PACE_ITEMS):
+        queue.put(None, ITEM, 0)
+    taken = 0
+    for _ in queue.take():
+        taken += 1
+        if taken == 1:
+            time.sleep(2 * PACE_SECONDS)
+    assert taken == PACE_ITEMS

@@ -1,4 +1,4 @@
-"""Some hundreds of simulated meshes. `python -m tests.simulation --seeds 10000` runs as many as wanted."""
+"""Some simulated meshes. `python -m tests.simulation --seeds 10000` runs as many as wanted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from simulation.scenario import build, simulate
 
-SEEDS = range(150)
+SEEDS = range(50)
 ROOT = Path(__file__).parents[2]
 
 

@@ -86,7 +86,7 @@ def test_floods_of_messages(name: str):
                 socket.sendall(JOIN)
             until(lambda: served.metrics()["peers"] == 4)
             started = served.metrics()["octets_in"]
-            repeats = max(1, 2_000_000 // len(flood))
+            repeats = max(1, 500_000 // len(flood))
             threads = [later(socket.sendall, flood * repeats) for socket in sockets]
             for thread in threads:
                 thread.join()

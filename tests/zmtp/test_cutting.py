@@ -90,7 +90,7 @@ def sample(seed: int) -> tuple[bytes, list[list[bytes] | bytes]]:
     return octets, expected
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(40))
 def test_a_stream_torn_anywhere_gives_the_same_messages(seed: int):
     octets, expected = sample(seed)
     assert cut(octets) == expected

@@ -16,7 +16,7 @@ import gevent
 
 from dafka.broker.limits import CROWD_INTERVAL
 from dafka.hub.hub import Hub
-from dafka.hub.turns import next_turn
+from dafka.hub.turns import Pace
 from dafka.log import LogClosedError, LogError
 from dafka.log.repeating import bounded_logger
 
@@ -27,7 +27,8 @@ LAST_SECONDS = 0.5
 
 
 class Search(NamedTuple):
-    """``forget(pause)`` deletes expired rows, returns their number, and calls ``pause`` now and then.
+    """``forget(pause)`` deletes expired rows, returns their number, and calls ``pause`` after every few of
+    them: it lets others have their turn if it is time.
 
     It is called each ``interval`` seconds, at the start if ``at_start``, and early when ``crowded()`` says
     that there is more than is kept.
@@ -56,9 +57,10 @@ class Expiry:
         """Carry out the searches that have not run yet, as a green thread. The writer must still run."""
         self._green.kill()
         ends = self._clock() + LAST_SECONDS
+        pace = Pace()
 
         def pause() -> None:
-            next_turn()
+            pace.rest()
             if self._clock() >= ends:
                 raise _EnoughError
 
@@ -79,7 +81,7 @@ class Expiry:
         for position, (at, search) in enumerate(self._due):
             if self._clock() < at and not search.crowded():
                 continue
-            self._carry_out(search, _pause)
+            self._carry_out(search, Pace().rest)
             self._due[position] = (self._clock() + search.interval, search)
 
     def _carry_out(self, search: Search, pause: Callable[[], object]) -> None:
@@ -100,7 +102,3 @@ class Expiry:
 
 class _EnoughError(Exception):
     """There is no time for more."""
-
-
-def _pause() -> None:
-    next_turn()

@@ -19,9 +19,10 @@ from dafka.broker.topics.table import TopicTable
 from dafka.broker.transactions.transaction import OPEN
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
+from dafka.hub.limits import PACE_ITEMS
 from dafka.log import Log
 
-_ROWS = 1000  # looked at before other green threads have their turn, and deleted in one round
+_ROWS = 250  # deleted in one round
 
 
 def forget_orphaned(log: Log, writer: Writer, topics: TopicTable, pause: Callable[[], object]) -> int:
@@ -38,7 +39,7 @@ def forget_orphaned(log: Log, writer: Writer, topics: TopicTable, pause: Callabl
             writer.put_and_wait(rows)
             deleted += len(rows)
             rows = {}
-        if not count % _ROWS:
+        if not count % PACE_ITEMS:
             pause()
     if rows:
         writer.put_and_wait(rows)

@@ -17,7 +17,7 @@ from dafka.broker.groups.offsets import GroupOffsets, StoredOffset
 from dafka.broker.groups.times import GroupTimes
 from dafka.commit.rows import Rows
 
-_ROWS = 200  # examined in one turn of the hub, and deleted in one round
+_ROWS = 50  # examined between two looks at the clock, and deleted in one round
 
 
 class OffsetExpiry:

@@ -60,12 +60,13 @@ from dafka.broker.records.transaction_index import (
 from dafka.broker.topics.table import Partition, Topic
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
+from dafka.hub.limits import PACE_ITEMS
 from dafka.log import Log
 from dafka.protocol.batch import SEQUENCES, BatchHeader
 from dafka.protocol.errors import DafkaError
 
 _MINUTE = 60_000  # ms
-_ROWS = 1000  # looked at before other green threads have their turn, and deleted in one round
+_ROWS = 250  # deleted in one round
 
 
 class RefusedBatchError(DafkaError):
@@ -203,7 +204,7 @@ class ProducerStates:
         due: list[tuple[int, str]] = []
         others: dict[int, list[tuple[int, str]]] = {}  # those that may go, by minutes: nothing is sorted
         for count, key in enumerate(self._table.unordered()):
-            if not count % _ROWS:
+            if not count % PACE_ITEMS:
                 pause()
             state = self._state(key)
             if state.transaction_start != NO_TRANSACTION or state.epoch == NO_EPOCH:

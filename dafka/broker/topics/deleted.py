@@ -27,7 +27,7 @@ from dafka.log import Log, LogPartition, shapes
 DELETED = "deleted"
 FOR_GOOD = -1
 
-_ROWS = 200  # looked at before other green threads have their turn, and deleted in one round
+_ROWS = 200  # examined between two looks at the clock, and deleted in one round
 
 
 DELETED_ROWS = shapes.rows(

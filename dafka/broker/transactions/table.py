@@ -25,6 +25,7 @@ from dafka.broker.transactions.transaction import (
 )
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
+from dafka.hub.limits import PACE_ITEMS
 from dafka.hub.turns import Pace
 from dafka.log import Log, LogError
 
@@ -125,7 +126,7 @@ class TransactionTable:
                 idle.append((row["updated"], transactional_id))
             elif found is not None and not found.state.is_open:
                 idle.append((found.updated, transactional_id))
-            if not count % 1000:
+            if not count % PACE_ITEMS:
                 pause()
         surplus = len(self._table) - TRANSACTIONAL_IDS_KEPT
         for count, (updated, transactional_id) in enumerate(sorted(idle)):

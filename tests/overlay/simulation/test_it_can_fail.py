@@ -17,7 +17,7 @@ from dafka.overlay.routing.peer import Peer
 from dafka.overlay.routing.table import KnownPeer, RoutingTable
 from dafka.overlay.wire.routed import Revocation, Routed, Withdrawal, encode_routed
 
-SEEDS = 40
+SEEDS = range(80)
 
 
 def believes_what_a_neighbour_said_before_its_link_went(patch):
@@ -200,43 +200,43 @@ def forgets_no_leaf_of_a_node_that_is_gone(patch):
     patch.setattr(Leaves, "put", lambda self, node, leaves: put(self, node, leaves) if leaves else [])
 
 
-# Where to begin to look: some faults show seldom.
 @pytest.mark.parametrize(
-    ("fault", "first"),
+    ("fault", "finder"),
     [
         (believes_what_a_neighbour_said_before_its_link_went, 0),
         (keeps_paths_over_a_neighbour_that_is_gone, 0),
-        (tells_a_neighbour_paths_through_itself, 0),
-        (never_takes_another_filter, 0),
-        (sends_each_path_for_itself, 290),
-        (withdraws_nothing, 0),
-        (announces_itself_before_it_has_noticed_that_a_link_went, 0),
-        (keeps_routes_when_paths_change, 0),
-        (lets_every_connection_through, 0),
+        (tells_a_neighbour_paths_through_itself, 4),
+        (never_takes_another_filter, 3),
+        (sends_each_path_for_itself, 297),
+        (withdraws_nothing, 11),
+        (announces_itself_before_it_has_noticed_that_a_link_went, 4),
+        (keeps_routes_when_paths_change, 1),
+        (lets_every_connection_through, 4),
         (delivers_to_every_hop, 0),
         (tells_a_new_neighbour_nothing_of_the_others, 0),
-        (forgets_what_the_handshake_told, 45),
-        (keeps_its_clock_when_a_link_goes, 0),
-        (never_asks_whether_a_silent_peer_lives, 0),
+        (forgets_what_the_handshake_told, 53),
+        (keeps_its_clock_when_a_link_goes, 4),
+        (never_asks_whether_a_silent_peer_lives, 4),
         (passes_on_to_the_first_branch_only, 0),
         (goes_on_with_words_about_nothing, 0),
-        (lets_echoes_in, 0),
-        (lets_everybody_speak_for_a_leaf, 0),
-        (sends_to_a_leaf_over_its_last_gateway, 0),
-        (knows_of_no_islands, 0),
-        (thinks_that_everything_is_passed_on, 60),
-        (sends_back_to_where_it_came_from, 0),
-        (tells_leaves_nothing_new, 0),
-        (keeps_the_list_of_leaves_to_itself, 0),
-        (forgets_no_leaf_of_a_node_that_is_gone, 0),
+        (lets_echoes_in, 18),
+        (lets_everybody_speak_for_a_leaf, 1),
+        (sends_to_a_leaf_over_its_last_gateway, 8),
+        (knows_of_no_islands, 18),
+        (thinks_that_everything_is_passed_on, 68),
+        (sends_back_to_where_it_came_from, 3),
+        (tells_leaves_nothing_new, 3),
+        (keeps_the_list_of_leaves_to_itself, 3),
+        (forgets_no_leaf_of_a_node_that_is_gone, 1),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_an_overlay_that_does_this_is_found(fault, first, monkeypatch):
+def test_an_overlay_that_does_this_is_found(fault, finder, monkeypatch):
+    """``finder`` is a seed that has found it; others follow, for the simulation may have changed."""
     fault(monkeypatch)
-    for seed in range(first, first + SEEDS):
+    for seed in (finder, *SEEDS):
         try:
             simulate(seed)
         except (AssertionError, KeyError):
             return
-    pytest.fail("no seed found it")
+    pytest.fail(f"no seed below {len(SEEDS)} found it")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from overlay.simulation.scenario import build, simulate
 
-SEEDS = range(60)
+SEEDS = range(20)
 ROOT = Path(__file__).parents[3]
 
 

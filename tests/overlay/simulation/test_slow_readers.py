@@ -120,7 +120,7 @@ def _scarce(monkeypatch):
     monkeypatch.setattr(flow, "QUEUE_OCTETS", WINDOW)
 
 
-@pytest.mark.parametrize("seed", SEEDS[:8])
+@pytest.mark.parametrize("seed", SEEDS[:3])
 def test_slow_readers_get_everything_in_order_and_what_waits_is_bounded(seed):
     run(seed)
 

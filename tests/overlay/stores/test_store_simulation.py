@@ -15,8 +15,10 @@ from dafka.overlay.stores.master import Master
 from dafka.overlay.stores.writing import Writer
 from dafka.overlay.wire.commands import PutUnique
 
+SEEDS = range(200)
 
-@pytest.mark.parametrize("first", range(0, 100, 10))
+
+@pytest.mark.parametrize("first", range(0, 30, 10))
 def test_stores_converge_whatever_is_lost_and_whoever_restarts(first):
     for seed in range(first, first + 10):
         try:
@@ -135,30 +137,31 @@ def asks_only_its_old_master(patch):
 
 
 @pytest.mark.parametrize(
-    "fault",
+    ("fault", "finder"),
     [
-        does_not_begin_anew_after_a_loss,
-        forgets_what_is_not_acknowledged,
-        decides_again_when_asked_again,
-        keeps_what_the_new_content_does_not_have,
-        sends_a_new_master_nothing_again,
-        numbers_anew_for_each_master,
-        speaks_before_the_backend_has_it,
-        gives_up_what_could_not_be_committed,
-        forgets_who_was_first,
-        takes_pieces_as_they_come,
-        takes_pieces_before_their_time,
-        keeps_what_is_in_no_piece,
-        lets_keys_live_for_ever_at_clones,
-        asks_only_its_old_master,
+        (does_not_begin_anew_after_a_loss, 6),
+        (forgets_what_is_not_acknowledged, 9),
+        (decides_again_when_asked_again, 19),
+        (keeps_what_the_new_content_does_not_have, 4),
+        (sends_a_new_master_nothing_again, 1),
+        (numbers_anew_for_each_master, 13),
+        (speaks_before_the_backend_has_it, 38),
+        (gives_up_what_could_not_be_committed, 3),
+        (forgets_who_was_first, 2),
+        (takes_pieces_as_they_come, 1),
+        (takes_pieces_before_their_time, 1),
+        (keeps_what_is_in_no_piece, 0),
+        (lets_keys_live_for_ever_at_clones, 0),
+        (asks_only_its_old_master, 0),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_stores_that_do_this_are_found(fault, monkeypatch):
+def test_stores_that_do_this_are_found(fault, finder, monkeypatch):
+    """``finder`` is a seed that has found it; others follow, for the simulation may have changed."""
     fault(monkeypatch)
-    for seed in range(200):
+    for seed in (finder, *SEEDS):
         try:
             simulate(seed)
         except (AssertionError, KeyError):
             return
-    pytest.fail("no seed found it")
+    pytest.fail(f"no seed below {len(SEEDS)} found it")
