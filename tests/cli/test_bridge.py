@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from cli.tools import run, running
+from cli.tools import refused, running
 from overlay.bridge import kafka
 
 from compat.kafka import KafkaProducer
@@ -110,7 +110,7 @@ def test_rules_of_the_command_line(tmp_path: Path) -> None:
 )
 def test_what_makes_no_sense_is_answered_in_one_line(options: list[str], said: str, tmp_path: Path) -> None:
     with Broker(tmp_path, listen=ANY) as broker:
-        ended = run("bridge", "--bootstrap-server", broker.bootstrap_servers, "--listen", ANY, *options)
+        ended = refused("bridge", "--bootstrap-server", broker.bootstrap_servers, "--listen", ANY, *options)
     assert ended.returncode != 0
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cli.tools import COMMANDS, run
+from cli.tools import COMMANDS, refused
 from click.testing import CliRunner
 
 from dafka.cli import keys, main
@@ -17,9 +17,9 @@ def test_every_variable_and_every_key_is_listed(name: str) -> None:
 
 
 def test_the_list_of_all_commands_has_those_of_each() -> None:
-    listed = run("config").stdout
+    listed = refused("config").stdout
     for name in COMMANDS:
         assert f"dafka {name}\n" in listed
     assert "DAFKA_EMBEDDED" in listed
-    assert run("config", "nonsense").returncode == 2
-    assert run("config", "perf", "nonsense").returncode == 2
+    assert refused("config", "nonsense").returncode == 2
+    assert refused("config", "perf", "nonsense").returncode == 2

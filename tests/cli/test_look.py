@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from cli.tools import mesh, run, running
+from cli.tools import mesh, refused, run, running
 from mesh.peer import ADDRESS, Peer
 
 from dafka import Producer, Store, Tower
@@ -80,7 +80,7 @@ def test_sniff_ends_when_its_reader_has_gone() -> None:
 @pytest.mark.parametrize("tool", ["topics", "sniff"])
 @pytest.mark.parametrize("seconds", ["nan", "-1", "soon"])
 def test_invalid_seconds_are_refused(tool: str, seconds: str) -> None:
-    done = run(tool, "--seconds", seconds)
+    done = refused(tool, "--seconds", seconds)
     assert done.returncode == 2
     assert "'--seconds'" in done.stderr
 

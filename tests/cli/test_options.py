@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
-from cli.tools import mesh, run, running, without_waiting
+from cli.tools import mesh, refused, run, running, without_waiting
 
 from dafka import Store, Tower
 from dafka.cli import keys, main
@@ -131,7 +131,7 @@ def test_a_file_that_is_not_zpl_is_named_with_the_line(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_cannot_be_are_named_before_anything_starts(arguments: list[str], says: str) -> None:
-    done = run(*arguments)
+    done = refused(*arguments)
     assert done.returncode in (1, 2)
     assert says in done.stderr
     assert "Traceback" not in done.stderr
@@ -140,7 +140,7 @@ def test_values_that_cannot_be_are_named_before_anything_starts(arguments: list[
 def test_a_store_has_a_folder_with_a_name_in_a_file_too(tmp_path: Path) -> None:
     config = tmp_path / "store.zpl"
     config.write_text('store\n    db = ""\n')
-    done = run("store", "-c", str(config))
+    done = refused("store", "-c", str(config))
     assert (done.returncode, "a folder has a name" in done.stderr) == (2, True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli.tools import run, running
+from cli.tools import refused, running
 from kafka import KafkaProducer
 from security.certificates import Authority
 
@@ -44,7 +44,7 @@ def test_a_daemon_with_tls_says_its_addresses_and_lets_known_clients_in(tmp_path
     ],
 )
 def test_options_that_make_no_sense_are_named(tmp_path: Path, arguments: list[str], message: str) -> None:
-    done = run("broker", "--data", str(tmp_path / "data"), *arguments)
+    done = refused("broker", "--data", str(tmp_path / "data"), *arguments)
     assert done.returncode in (1, 2)
     assert message in done.stderr
     assert "Traceback" not in done.stderr

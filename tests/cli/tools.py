@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
+from click.testing import CliRunner
 from kafka import KafkaProducer
 
 from dafka import Tower
@@ -54,6 +55,14 @@ def run(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedPr
         timeout=200,
         env=environment(**more),
     )
+
+
+def refused(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process, for command lines with which nothing starts."""
+    done = CliRunner().invoke(main, arguments, prog_name="dafka", env=more)
+    if not isinstance(done.exception, SystemExit | None):
+        raise done.exception  # what would have been a traceback
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 def mesh(tower: Tower) -> list[str]:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from cli.tools import run, running
+from cli.tools import refused, run, running
 
 from dafka.overlay import Endpoint, Event, Tls
 from dafka.overlay.values import Count
@@ -209,7 +209,7 @@ def test_what_changes_in_a_store_is_printed(opened: ExitStack, hub: Endpoint) ->
     ids=lambda one: one[0] if isinstance(one, list) else "",
 )
 def test_what_makes_no_sense_is_answered_in_one_line(arguments: list[str], said: str) -> None:
-    ended = run("overlay", *arguments)
+    ended = refused("overlay", *arguments)
     assert ended.returncode != 0
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
