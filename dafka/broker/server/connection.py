@@ -20,6 +20,7 @@ from dafka.broker.server import limits
 from dafka.broker.server.budget import Budget
 from dafka.broker.server.context import Peer, Told
 from dafka.broker.server.fetch_sessions import FetchSessions
+from dafka.broker.server.repeated_fetch import RepeatedFetch
 from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.security.renewing import Renewed
@@ -78,6 +79,7 @@ class Connection:
         self._closed = False
         self._handshake: gevent.Greenlet | None = None
         self._fetching = False  # a Fetch is in progress, and may wait for records
+        self._repeated = RepeatedFetch(shared.broker)
         self._produces: set[gevent.Greenlet] = set()
 
     # -- reading --------------------------------------------------------------------------------
@@ -98,6 +100,7 @@ class Connection:
             self._shared.reasons.report("internal", f"a request of {self.name} failed", ours=True)
         finally:
             self.close()
+            self._repeated.close()
 
     def _secure(self, certificate: Renewed) -> None:
         from dafka.sockets import tls  # most brokers have no use for it
@@ -204,7 +207,9 @@ class Connection:
         while self._slots or self._writing:
             self._wait_for_room()
         self._fetching = frame.is_fetch
-        response = respond(self._broker, self._sessions, frame, self._peer, self._budget.promised)
+        response = respond(
+            self._broker, self._sessions, frame, self._peer, self._budget.promised, self._repeated
+        )
         self._fetching = False
         self._write(response)
 

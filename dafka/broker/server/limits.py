@@ -61,3 +61,10 @@ FETCH_SESSION_PARTITIONS = 200_000
 
 FETCH_SESSION_SECONDS = 120.0
 """A fetch session is evicted for any other if unused for this long, for a larger one if this old."""
+
+# -- repeated fetches ------------------------------------------------------------------------------
+
+REPEATED_OCTETS = 32 * 1024
+"""A Fetch up to this long, of some thousand partitions, is compared with the one before it."""
+REPEATED_SECONDS = 10.0
+"""How long an answer without records is given again to the same Fetch before it is made anew."""

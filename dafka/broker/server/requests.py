@@ -27,6 +27,7 @@ from dafka.broker.server.answers import fetch, produce
 from dafka.broker.server.answers.api_versions import api_versions
 from dafka.broker.server.context import Context, Peer
 from dafka.broker.server.fetch_sessions import FetchSessions
+from dafka.broker.server.repeated_fetch import RepeatedFetch
 from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, WIDE, Api
 from dafka.hub.worker import REQUESTS, ask
 
@@ -63,17 +64,23 @@ def read_frame(data: memoryview) -> Frame:
 
 
 def respond(
-    broker: BrokerInterface, sessions: FetchSessions, frame: Frame, peer: Peer, room: fetch.Room
+    broker: BrokerInterface,
+    sessions: FetchSessions,
+    frame: Frame,
+    peer: Peer,
+    room: fetch.Room,
+    repeated: RepeatedFetch,
 ) -> Buffers:
     """The response. Waits as a green thread.
 
-    ``sessions`` are those of the listener; ``room`` grants a Fetch its bytes. Raises BadRequestError, and the
+    ``sessions`` are those of the listener; ``room`` grants a Fetch its bytes; ``repeated`` is the
+    connection's. Raises BadRequestError, and the
     exceptions of the broker.
     """
     data, header, api = frame
     key, version = header.key, header.version
     if key == FETCH and 0 <= version <= BY_KEY[FETCH].last:
-        return _fetch(broker, sessions, frame, room)  # refuses older versions itself
+        return _fetch(broker, sessions, frame, room, repeated)  # refuses older versions itself
     if api is None or not api.first <= version <= api.last:
         return _refuse(header, api)
     if key == PRODUCE:
@@ -156,14 +163,27 @@ def respond_produce(broker: BrokerInterface, frame: Frame, request: ProduceReque
     return framed(header.correlation, flexible, [body])
 
 
-def _fetch(broker: BrokerInterface, sessions: FetchSessions, frame: Frame, room: fetch.Room) -> Buffers:
+def _fetch(
+    broker: BrokerInterface,
+    sessions: FetchSessions,
+    frame: Frame,
+    room: fetch.Room,
+    repeated: RepeatedFetch,
+) -> Buffers:
     header = frame.header
     flexible = header.version >= FLEXIBLE
+    known, left = repeated.wait(frame.data)
+    if known is not None:
+        return framed(header.correlation, flexible, known)
     request = _by_hand(read_fetch, frame, flexible)
+    if left is not None:
+        request = request._replace(max_wait=left)
+    repeated.begin(request)
     answer = fetch.fetch(broker, sessions, request, header.version, room)
     arguments = answer, header.version, request.read_committed
     wide = len(answer.partitions) > codec_limits.INLINE_ITEMS
     body = REQUESTS.run(write_fetch, *arguments) if wide else write_fetch(*arguments)
+    repeated.end(answer, body)
     return framed(header.correlation, flexible, body)
 
 
