@@ -186,7 +186,7 @@ def test_answers_in_mode_2_wait_for_as_many_replicas_as_wanted(clients):
 def test_what_waits_for_replicas_is_bounded(clients, monkeypatch):
     monkeypatch.setattr(limits, "UNFLUSHED_OCTETS", 100_000)
     with node(None, free_address(), sync=1) as source:
-        options = {"SNDHWM": 10, "SNDBUF": 4096, "SNDTIMEO": 500, "LINGER": 0}
+        options = {"SNDHWM": 10, "SNDBUF": 65536, "SNDTIMEO": 500, "LINGER": 0}
         sock = clients.dealer(source.zper.writer_address, "events", 2, **options)
         sent = 0
         with pytest.raises(zmq.Again):

@@ -226,7 +226,7 @@ def test_a_client_is_not_read_while_too_much_waits_for_its_partition(clients, mo
         other.send(b"a")
         other.recv()
         hanging = broker.hang()
-        sock = clients.dealer(broker.zper.writer_address, "events", 0, SNDHWM=10, SNDBUF=4096, SNDTIMEO=500)
+        sock = clients.dealer(broker.zper.writer_address, "events", 0, SNDHWM=10, SNDBUF=65536, SNDTIMEO=500)
         sent = 0
         try:
             for _ in range(100_000):

@@ -193,6 +193,7 @@ def play(seed: int) -> None:
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="dafka-test-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "ENDED_AT_ONCE", chance.choice((1, 500)))
+        patch.setattr("dafka.broker.transactions.timeouts.FAILED_PAUSE", 0.1)
         world = World(Path(folder), patch)
         try:
             take_steps(world, Model(), chance, patch)

@@ -25,7 +25,6 @@ from timing import until
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import TopicSpec
-from dafka.broker.server.limits import CONNECTION_REQUESTS
 from dafka.protocol.batch_writer import encode_batch
 
 NEWEST_BY_NAME = 12
@@ -163,9 +162,10 @@ def test_pipelined_requests_are_stored_and_answered_in_order(
     """Also if the broker or the connection handles one batch at a time."""
     if bound:
         monkeypatch.setattr(bound if "." in bound else f"dafka.broker.server.limits.{bound}", 1)
+    monkeypatch.setattr("dafka.broker.server.limits.CONNECTION_REQUESTS", 50)
     client.create("topic")
     request = produce("topic", batch(b"x"))
-    count = 2 * CONNECTION_REQUESTS
+    count = 100
     sent = [wire.send(produce("topic", batch(b"%d" % number)), 9) for number in range(count)]
     offsets = [partition(wire.receive(request, 9, one)).base_offset for one in sent]
     assert offsets == list(range(count))
