@@ -5,6 +5,9 @@ traffic: messages, and between them commands. :meth:`Connection.receive` takes r
 events; :meth:`Connection.take_output` returns the octets of the connection itself: greeting, handshake, a
 PONG. The user's messages are encoded by :mod:`dafka.zmtp.encoding`, and allowed from :class:`Established` on.
 
+With CURVE what is sent behind the handshake, from :class:`Established` on, has to pass through
+:attr:`Connection.sealer`; received octets are opened by themselves.
+
 The side that connects has one socket type. The side that accepts may have several (``types``), and shows a
 peer the first that talks to the peer's: the specification lets a server answer READY after reading the
 client's.
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dafka.zmtp import limits
 from dafka.zmtp.commands import Command, decode_command, decode_reason, encode_command
@@ -28,6 +31,9 @@ from dafka.zmtp.errors import HandshakeError, ProtocolError, RefusedError, TooLa
 from dafka.zmtp.greeting import Greeting
 from dafka.zmtp.mechanisms import MakeMechanism, NullClient, NullServer, Properties
 from dafka.zmtp.socket_types import NUMBERS, PUBLISHERS, WITH_IDENTITY, name_of, shown_to
+
+if TYPE_CHECKING:  # its cryptography is not always installed
+    from dafka.zmtp.sealing import Opener, Sealer
 
 PING_TENTHS = 10  # a PING's time to live is in tenths of seconds
 
@@ -40,6 +46,7 @@ class Established(NamedTuple):
     identity: bytes  # the peer's; empty if it has none, or does not tell it
     version: tuple[int, int]
     properties: Properties  # the peer's metadata (3.x), by names in lower case
+    key: bytes = b""  # the peer's long-term public key (CURVE)
 
 
 class Messages(NamedTuple):
@@ -120,21 +127,40 @@ class Connection:
         self._cutter = Cutter(limits.HANDSHAKE_OCTETS, limits.HANDSHAKE_OCTETS)
         self.established: Established | None = None
         self.taker = None if options.make_taker is None else options.make_taker()
+        self._opener: Opener | None = None
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What all octets behind the handshake have to pass through, as they are sent; None: nothing."""
+        sealing = self._mechanism.sealing
+        return None if sealing is None or self.established is None else sealing.sealer
+
+    @property
+    def is_welcome(self) -> bool:
+        """Whether the peer may stay: its key may have been taken off a list."""
+        return self._mechanism.is_welcome()
 
     @property
     def pending(self) -> bool:
         """Whether :meth:`receive` has more to return without further octets."""
-        return self._error is not None or (self._cutter.pending and self._greeting is None)
+        if self._error is not None:
+            return True
+        broken = self._opener is not None and self._opener.error is not None
+        return broken or (self._cutter.pending and self._greeting is None)
 
     @property
     def held(self) -> int:
         """Octets kept of what was received: messages in progress, and what is pending."""
-        return self._cutter.held
+        return self._cutter.held if self._opener is None else self._cutter.held + self._opener.held
 
     @property
     def in_progress(self) -> bool:
         """Whether a message has arrived in part."""
-        return self._cutter.in_progress
+        return self._cutter.in_progress or (self._opener is not None and self._opener.held > 0)
+
+    def opens(self, octets: int) -> int:
+        """The size of the long encrypted frame that so many further octets complete; 0: of none."""
+        return 0 if self._opener is None else self._opener.completes(octets)
 
     def receive(self, octets: bytes, most: int = limits.CUT_MESSAGES) -> list[Event]:
         """Take octets that have arrived, none to go on with what is pending; about ``most`` messages at most.
@@ -194,6 +220,8 @@ class Connection:
                 return
             self._begin_handshake(self._greeting)
             octets = rest
+        if octets and self._opener is not None:
+            octets = self._opener.open(octets)
         if octets:
             self._cutter.feed(octets)
         while self._cutter.pending and self.established is None:
@@ -201,8 +229,12 @@ class Connection:
                 self._take_identity(events)
             else:
                 self._take_handshake(events)
+            if self._opener is not None:
+                return  # what is sent from now on is sealed, and nothing is to be sent before that is known
         if self.established is not None:
             self._take_traffic(events, most)
+        if self._opener is not None and self._opener.error is not None and not self._cutter.pending:
+            raise self._opener.error
 
     def _begin_handshake(self, greeting: Greeting) -> None:
         assert greeting.version is not None
@@ -269,8 +301,15 @@ class Connection:
         self._cutter.max_octets = self._options.max_octets
         self._cutter.max_command = limits.COMMAND_OCTETS
         self._cutter.taker = self.taker
-        self.established = Established(self._peer_type, self._shown, identity, self._version, properties)
+        key = self._mechanism.peer_key
+        self.established = Established(self._peer_type, self._shown, identity, self._version, properties, key)
         events.append(self.established)
+        if self._mechanism.sealing is not None:
+            self._opener = self._mechanism.sealing.opener
+            self._opener.max_octets = self._options.max_octets
+            rest = self._opener.open(self._cutter.take_rest())
+            if rest:
+                self._cutter.feed(rest)
 
     # -- traffic --------------------------------------------------------------------------------
 

@@ -86,6 +86,12 @@ class Cutter:
         self._buffer, self._position = octets, 0
         self.pending = True
 
+    def take_rest(self) -> bytes:
+        """What has arrived and was not cut, to be read in another way."""
+        rest = self._buffer[self._position :]
+        self._buffer, self._position, self.pending = b"", 0, False
+        return rest
+
     def cut(self, most: int) -> tuple[list[list[bytes]], bytes | None]:
         """Up to ``most`` messages, in order, and the body of the command behind them, if one comes next.
 

@@ -4,16 +4,20 @@ A mechanism is one side of a handshake. It is given the peer's commands, and wha
 metadata of both sides travel in its commands. ``properties`` are our own: of a server that shows each peer
 another socket type, they are asked for once the peer's are known.
 
-NULL and PLAIN leave messages as they are. CURVE does not: it would also turn each message into a command.
+NULL and PLAIN leave messages as they are. CURVE (:mod:`dafka.zmtp.curve`) encrypts each frame: what comes
+behind its handshake passes through a :class:`~dafka.zmtp.sealing.Sealing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dafka.zmtp.commands import Command, decode_properties, decode_reason, encode_command, encode_properties
 from dafka.zmtp.errors import HandshakeError, RefusedError
+
+if TYPE_CHECKING:  # its cryptography is not always installed
+    from dafka.zmtp.sealing import Sealing
 
 Properties = Mapping[bytes, bytes]
 Check = Callable[[Properties], Properties]
@@ -26,6 +30,13 @@ class Mechanism(Protocol):
     name: bytes
     as_server: bool
     peer: Properties | None
+    peer_key: bytes
+    """The peer's long-term public key; empty where there are none."""
+    sealing: Sealing | None
+    """What messages pass through behind the handshake."""
+
+    def is_welcome(self) -> bool:
+        """Whether a peer that has come in may stay."""
 
     def begin(self) -> bytes:
         """What goes out first."""
@@ -38,7 +49,17 @@ MakeMechanism = Callable[[Check], Mechanism]
 """What makes one side of a connection's handshake."""
 
 
-class NullClient:
+class _Open:
+    """What the mechanisms without keys have in common."""
+
+    peer_key = b""
+    sealing: Sealing | None = None
+
+    def is_welcome(self) -> bool:
+        return True
+
+
+class NullClient(_Open):
     """NULL, the side that connects: it says READY first."""
 
     name = b"NULL"
@@ -52,13 +73,13 @@ class NullClient:
         return encode_command(b"READY", encode_properties(self._check({})))
 
     def receive(self, command: Command) -> bytes:
-        peer = decode_properties(_expected(command, b"READY"))
+        peer = decode_properties(expected(command, b"READY"))
         self._check(peer)
         self.peer = peer
         return b""
 
 
-class NullServer:
+class NullServer(_Open):
     """NULL, the side that accepts: its READY answers the peer's."""
 
     name = b"NULL"
@@ -72,13 +93,13 @@ class NullServer:
         return b""
 
     def receive(self, command: Command) -> bytes:
-        peer = decode_properties(_expected(command, b"READY"))
+        peer = decode_properties(expected(command, b"READY"))
         ready = encode_command(b"READY", encode_properties(self._check(peer)))
         self.peer = peer
         return ready
 
 
-class PlainClient:
+class PlainClient(_Open):
     """PLAIN, the side with a name and a password (24/ZMTP-PLAIN): HELLO, WELCOME, INITIATE, READY."""
 
     name = b"PLAIN"
@@ -97,16 +118,16 @@ class PlainClient:
 
     def receive(self, command: Command) -> bytes:
         if not self._welcomed:
-            _expected(command, b"WELCOME")
+            expected(command, b"WELCOME")
             self._welcomed = True
             return encode_command(b"INITIATE", encode_properties(self._check({})))
-        peer = decode_properties(_expected(command, b"READY"))
+        peer = decode_properties(expected(command, b"READY"))
         self._check(peer)
         self.peer = peer
         return b""
 
 
-class PlainServer:
+class PlainServer(_Open):
     """PLAIN, the side that asks for a name and a password; ``allows(username, password)`` decides."""
 
     name = b"PLAIN"
@@ -123,7 +144,7 @@ class PlainServer:
 
     def receive(self, command: Command) -> bytes:
         if not self._welcomed:
-            hello = _expected(command, b"HELLO")
+            hello = expected(command, b"HELLO")
             username, rest = _short(hello)
             password, rest = _short(rest)
             if rest:
@@ -132,13 +153,14 @@ class PlainServer:
                 raise HandshakeError("password", f"user {username[:40]!r} is refused")
             self._welcomed = True
             return encode_command(b"WELCOME")
-        peer = decode_properties(_expected(command, b"INITIATE"))
+        peer = decode_properties(expected(command, b"INITIATE"))
         ready = encode_command(b"READY", encode_properties(self._check(peer)))
         self.peer = peer
         return ready
 
 
-def _expected(command: Command, name: bytes) -> bytes:
+def expected(command: Command, name: bytes) -> bytes:
+    """The data of a command with this name. Raises HandshakeError or RefusedError."""
     if command.name == b"ERROR":
         raise RefusedError("refused", f"the peer refuses the connection: {decode_reason(command.data)}")
     if command.name != name:

@@ -1,0 +1,166 @@
+"""Frames under encryption: plain ZMTP in, the MESSAGE commands of CURVE out, and the other way round.
+
+What is sealed and what comes out of it is a stream of plain frames, cut and encoded as everywhere else. Each
+frame travels in a box of its own, numbered, so that none can be changed, repeated, left out or put elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nacl.bindings import crypto_box_beforenm, crypto_secretbox, crypto_secretbox_open
+from nacl.exceptions import CryptoError
+
+from dafka.zmtp.cutting import COMMAND, LONG, MORE
+from dafka.zmtp.errors import FramingError, ProtocolError, TooLargeError
+
+_NAME = b"\x07MESSAGE"
+_NONCE = 8
+_MAC = 16
+OVERHEAD_OCTETS = len(_NAME) + _NONCE + _MAC + 1
+"""What a sealed frame has more than a plain one, besides a longer header."""
+_INNER_MORE, _INNER_COMMAND = 0x01, 0x02
+
+
+class Sealing(NamedTuple):
+    """The two directions of a connection."""
+
+    sealer: Sealer
+    opener: Opener
+
+
+def sealing_of(public: bytes, secret: bytes, own: bytes, other: bytes, sent: int, received: int) -> Sealing:
+    """The boxes between two short-term keys; ``own`` and ``other`` are ``C`` or ``S``, the numbers the last
+    nonces of the handshake."""
+    key = bytes(crypto_box_beforenm(public, secret))
+    return Sealing(
+        Sealer(key, b"CurveZMQMESSAGE" + own, sent), Opener(key, b"CurveZMQMESSAGE" + other, received)
+    )
+
+
+class Sealer:
+    """Seals frames. Octets may come in pieces; those of a frame in progress are kept."""
+
+    def __init__(self, key: bytes, prefix: bytes, sent: int) -> None:
+        self._key = key
+        self._prefix = prefix
+        self._sent = sent
+        self._kept = bytearray()
+
+    def seal(self, octets: bytes) -> bytes:
+        """The sealed form of all frames that are complete now."""
+        if self._kept:
+            self._kept += octets
+            octets = bytes(self._kept)
+            self._kept.clear()
+        position, end = 0, len(octets)
+        sealed: list[bytes] = []
+        key, prefix, number = self._key, self._prefix, self._sent
+        while end - position >= 2:
+            flags, size, at = octets[position], octets[position + 1], position + 2
+            if flags & LONG:
+                at = position + 9
+                if at > end:
+                    break
+                size = int.from_bytes(octets[position + 1 : at], "big")
+            after = at + size
+            if after > end:
+                break
+            number += 1
+            nonce = number.to_bytes(_NONCE, "big")
+            inner = (flags & MORE) | (_INNER_COMMAND if flags & COMMAND else 0)
+            box = crypto_secretbox(_INNER[inner] + octets[at:after], prefix + nonce, key)
+            size += OVERHEAD_OCTETS
+            header = bytes((0, size)) if size < 256 else b"\x02" + size.to_bytes(8, "big")
+            sealed += (header, _NAME, nonce, box)
+            position = after
+        self._sent = number
+        if position < end:
+            self._kept += memoryview(octets)[position:]
+        return b"".join(sealed)
+
+
+class Opener:
+    """Opens what the other side's :class:`Sealer` has sealed. ``max_octets`` bounds a frame."""
+
+    def __init__(self, key: bytes, prefix: bytes, received: int) -> None:
+        self.max_octets = 0
+        self.error: ProtocolError | None = None
+        """What ended the stream, behind the frames that were returned."""
+        self._key = key
+        self._prefix = prefix
+        self._received = received
+        self._kept = bytearray()
+        self._need = 0  # octets until the frame in progress may be complete
+
+    @property
+    def held(self) -> int:
+        """Octets of a frame in progress."""
+        return len(self._kept)
+
+    def completes(self, octets: int) -> int:
+        """The size of the long frame that so many further octets complete; 0 if they complete none."""
+        return self._need if self._need and len(self._kept) + octets >= self._need else 0
+
+    def open(self, octets: bytes) -> bytes:
+        """The plain octets of all frames that are complete now, up to :attr:`error`."""
+        if self.error is not None:
+            return b""
+        if self._kept:
+            self._kept += octets
+            if len(self._kept) < self._need:
+                return b""
+            octets = bytes(self._kept)
+            self._kept.clear()
+        self._need = 0
+        plain: list[bytes] = []
+        try:
+            position = self._open(octets, plain)
+        except ProtocolError as error:
+            self.error = error
+        else:
+            if position < len(octets):
+                self._kept += memoryview(octets)[position:]
+        return b"".join(plain)
+
+    def _open(self, octets: bytes, plain: list[bytes]) -> int:
+        position, end = 0, len(octets)
+        key, prefix = self._key, self._prefix
+        while end - position >= 2:
+            flags, size, at = octets[position], octets[position + 1], position + 2
+            if flags & ~(LONG | COMMAND):
+                raise FramingError("flags", f"a frame under CURVE with the flags {flags:#04x}")
+            if flags & LONG:
+                at = position + 9
+                if at > end:
+                    break
+                size = int.from_bytes(octets[position + 1 : at], "big")
+            if size > self.max_octets + OVERHEAD_OCTETS:
+                raise TooLargeError("message-size", f"a frame of {size} octets under CURVE")
+            after = at + size
+            if after > end:
+                self._need = after - position
+                break
+            nonce = octets[at + 8 : at + 16]
+            if size < OVERHEAD_OCTETS or octets[at : at + 8] != _NAME:
+                raise FramingError("curve", "a frame that is no MESSAGE of CURVE")
+            number = int.from_bytes(nonce, "big")
+            if number <= self._received:
+                raise ProtocolError("curve", "a frame that has come already")
+            try:
+                content = crypto_secretbox_open(octets[at + 16 : after], prefix + nonce, key)
+            except CryptoError:
+                raise ProtocolError("curve", "a frame that was changed on its way") from None
+            self._received = number
+            inner = content[0]
+            size -= OVERHEAD_OCTETS
+            outer = (inner & _INNER_MORE) | (COMMAND if inner & _INNER_COMMAND else 0)
+            if size < 256:
+                plain += (bytes((outer, size)), content[1:])
+            else:
+                plain += (bytes((outer | LONG,)), size.to_bytes(8, "big"), content[1:])
+            position = after
+        return position
+
+
+_INNER = [bytes((flags,)) for flags in range(4)]
