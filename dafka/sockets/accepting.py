@@ -90,6 +90,10 @@ class Accepting:
             gevent.sleep(limits.TEND_SECONDS)
             now = time.monotonic()
             self._greetings.end_late()
+            if self._options.mechanism is not None:
+                for peer in Pace().over(list(self._peers)):
+                    if not peer.is_welcome():
+                        peer.close("key", "its key was taken off the list")
             for peer in Pace().over(list(self.shared.with_ttl)):
                 if peer.silent(now) > peer.ttl:
                     peer.close("silent", f"nothing was received for the {peer.ttl:g} s of its last PING")

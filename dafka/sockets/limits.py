@@ -72,6 +72,12 @@ BUFFERS_AT_ONCE = 256
 """Buffers for one sendmsg; systems allow 1024."""
 SENT_AT_ONCE = 256 * 1024
 """Given to the kernel for one peer before others have their turn."""
+SEALED_AT_ONCE = 32 * 1024
+"""Encrypted at once for a peer under CURVE: a record takes some microseconds for each of its frames."""
+SEALED_READ_OCTETS = 64 * 1024
+"""Read, and opened, at once from a peer under CURVE."""
+SEALED_INLINE_OCTETS = 1024 * 1024
+"""Encrypted frames that are longer are sealed and opened in threads."""
 UNREAD_SECONDS = 30.0
 """A peer that reads nothing for this long loses its connection if others wait for room (cause ``unread``)."""
 LINGER_SECONDS = 1.0

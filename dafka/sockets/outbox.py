@@ -10,13 +10,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 import gevent.event
 
+from dafka.hub.pool import BATCHES
 from dafka.hub.turns import TurnGauge, in_later_turn
 from dafka.sockets import limits
+
+if TYPE_CHECKING:  # its cryptography is not always installed
+    from dafka.zmtp.sealing import Sealer
 
 _WRITE = 2  # libev's EV_WRITE
 
@@ -62,6 +66,17 @@ class Outbox:
         self._scheduled = False
         self._closed = False
         self._room: gevent.event.Event | None = None
+        self._sealer: Sealer | None = None
+        self._sealed = memoryview(b"")  # octets on their way to the kernel
+        self._sealed_from: tuple[int, int] = 0, 0  # what they were before: octets, and octets held
+        self._sealing = False  # a long frame, in a thread
+
+    def secure(self, sealer: Sealer) -> None:
+        """Have everything sealed that is put in from now on."""
+        self._sealer = sealer
+        self._sealed = memoryview(b"".join(self._buffers))
+        self._sealed_from = self.octets, self._held
+        self._buffers.clear()
 
     def has_room(self, size: int) -> bool:
         """Whether ``size`` octets may be put in now; for an empty outbox mostly, whatever their size."""
@@ -102,7 +117,7 @@ class Outbox:
 
     def flush(self) -> None:
         """Send what the kernel takes now."""
-        if self._buffers:
+        if self._waits:
             self._send_now()
 
     def close(self) -> None:
@@ -115,6 +130,7 @@ class Outbox:
             self._writable.close()
             self._writable = None
         self._buffers.clear()
+        self._sealed = memoryview(b"")
         self.octets = 0
         self._hold(-self._held)
         if self._room is not None:
@@ -139,20 +155,28 @@ class Outbox:
                 self._writable.stop()
             in_later_turn(self._send_now)
 
+    @property
+    def _waits(self) -> bool:
+        return bool(self._buffers or self._sealed)
+
     def _send_now(self, _: None = None) -> None:
-        if self._closed:
+        if self._closed or self._sealing:
             return
         self._scheduled = True
         most = limits.SENT_AT_ONCE
+        send = self._send_some if self._sealer is None else self._send_sealed
         try:
-            while self._buffers and most > 0:
-                most -= self._send_some(most)
+            while self._waits and most > 0 and not self._sealing:
+                most -= send(most)
         except BlockingIOError:
             pass
         except OSError:
             self._failed()
             return
-        if self._buffers:
+        if self._sealing:
+            if self._writable is not None:
+                self._writable.stop()
+        elif self._waits:
             if self._writable is None:
                 self._writable = self._loop.io(self._socket.fileno(), _WRITE)
             if not self._writable.active:
@@ -180,3 +204,45 @@ class Outbox:
             buffers[0] = memoryview(buffers[0])[left:]
         self._hold(-gone)
         return int(sent)
+
+    def _send_sealed(self, most: int) -> int:
+        """As :meth:`_send_some`: the octets that were put in, of what is gone; those of a piece count at its
+        end."""
+        if not self._sealed:
+            piece, held = self._take_piece()
+            self._sealed_from = len(piece), held
+            if len(piece) > limits.SEALED_INLINE_OCTETS:
+                self._sealing = True
+                gevent.spawn(self._seal_aside, piece)
+                return 0
+            assert self._sealer is not None
+            self._sealed = memoryview(self._sealer.seal(piece))
+        if self._sealed:
+            sent = self._socket.send(self._sealed)
+            self.progressed = time.monotonic()
+            self._all.sent += sent
+            self._sealed = self._sealed[sent:]
+        if self._sealed:
+            return most  # the kernel has taken what it has room for
+        size, held = self._sealed_from
+        self.octets -= size
+        self._hold(-held)
+        return most if self._all.turns.elapsed > limits.TURN_SECONDS else max(size, 1)
+
+    def _take_piece(self) -> tuple[bytes, int]:
+        """The next octets to be sealed at once, and what they hold of the bounds."""
+        buffers = self._buffers
+        piece = [buffers.popleft()]
+        size = len(piece[0])
+        while buffers and size + len(buffers[0]) <= limits.SEALED_AT_ONCE:
+            size += len(buffers[0])
+            piece.append(buffers.popleft())
+        return b"".join(piece), size + limits.BUFFER_OCTETS * len(piece)
+
+    def _seal_aside(self, piece: bytes) -> None:
+        assert self._sealer is not None
+        sealed = BATCHES.run(self._sealer.seal, piece)
+        self._sealing = False
+        if not self._closed:
+            self._sealed = memoryview(sealed)
+            self._send_now()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from dafka.hub.pool import BATCHES
 from dafka.hub.turns import Pace
 from dafka.sockets import limits, listening
 from dafka.sockets.batches import batches
@@ -46,14 +47,16 @@ class Pattern(Protocol):
 class Peer:
     """A peer.
 
-    ``identity``, ``socket_type`` (``b"DEALER"``, ...) and ``version`` ((3, 1), ...) come from its handshake;
-    ``address`` is where it connects from, ``(host, port)``. ``data`` belongs to the handler.
+    ``identity``, ``socket_type`` (``b"DEALER"``, ...), ``version`` ((3, 1), ...) and ``key`` (with CURVE its
+    public key, 32 octets; else empty) come from its handshake; ``address`` is where it connects from,
+    ``(host, port)``. ``data`` belongs to the handler.
     """
 
     def __init__(self, shared: Shared, pattern: Pattern, options: Options, socket: Any, address: Any) -> None:
         self.identity = b""
         self.socket_type = b""
         self.version = (0, 0)
+        self.key = b""
         self.address = address[:2]
         self.data: Any = None
         self.socket = socket
@@ -206,6 +209,8 @@ class Peer:
         budget, receive = shared.budget, self.socket._sock.recv
         while not self._closed:
             size = budget.next_read(self)
+            if connection.sealer is not None:
+                size = min(size, limits.SEALED_READ_OCTETS)
             try:
                 octets = receive(size)
             except BlockingIOError:
@@ -246,7 +251,10 @@ class Peer:
         """Whether anything was complete."""
         crowded = self._shared.budget.is_crowded
         most = limits.HANDLED_LEAST_MESSAGES if crowded else limits.HANDLED_MESSAGES
-        events = self._connection.receive(octets, most)
+        if self._connection.opens(len(octets)) > limits.SEALED_INLINE_OCTETS:
+            events = BATCHES.run(self._connection.receive, octets, most)
+        else:
+            events = self._connection.receive(octets, most)
         self._put_output()
         for event in events:
             self._handle(event)
@@ -274,6 +282,10 @@ class Peer:
 
     def _establish(self, event: Established) -> None:
         self.identity, self.socket_type, self.version = event.identity, event.socket_type, event.version
+        self.key = event.key
+        sealer = self._connection.sealer
+        if sealer is not None:
+            self._outbox.secure(sealer)
         self._shared.established(self)
         self._joined = True
         self._pattern.joined(self)
@@ -293,6 +305,10 @@ class Peer:
     def stuck(self, now: float) -> float:
         """For how many seconds it has read nothing of what is queued."""
         return now - self._outbox.progressed if self._outbox.octets else 0.0
+
+    def is_welcome(self) -> bool:
+        """Whether it may stay: with CURVE its key may have been taken off the list."""
+        return self._connection.is_welcome
 
     def ping(self) -> None:
         """Ask whether the peer is there, if it speaks ZMTP 3.1."""

@@ -31,6 +31,7 @@ from dafka.sockets.shared import USUAL, Bounds
 from dafka.zmtp import limits as zmtp_limits
 from dafka.zmtp.connection import Options
 from dafka.zmtp.encoding import Message
+from dafka.zmtp.mechanisms import MakeMechanism
 from dafka.zmtp.subscriptions import USUAL as USUAL_SUBSCRIPTIONS
 from dafka.zmtp.subscriptions import Most, Subscriptions
 
@@ -46,7 +47,10 @@ class Watcher(Protocol):
 
 
 class Publisher:
-    """Serves subscribers on ``socket``, from :func:`dafka.sockets.listening.bind`. Hub side."""
+    """Serves subscribers on ``socket``, from :func:`dafka.sockets.listening.bind`. Hub side.
+
+    ``mechanism``: who may connect (:mod:`dafka.zmtp.mechanisms`); None: anybody.
+    """
 
     def __init__(
         self,
@@ -56,10 +60,11 @@ class Publisher:
         watcher: Watcher | None = None,
         most: Most = USUAL_SUBSCRIPTIONS,
         bounds: Bounds = USUAL,
+        mechanism: MakeMechanism | None = None,
     ) -> None:
         self._subscriptions: Subscriptions[Peer] = Subscriptions(most)
         shown = b"PUB" if watcher is None else b"XPUB"
-        options = Options((shown,), accepts=True, max_octets=zmtp_limits.COMMAND_OCTETS)
+        options = Options((shown,), accepts=True, max_octets=zmtp_limits.COMMAND_OCTETS, mechanism=mechanism)
         self._accepting = Accepting(hub, socket, _Pattern(self._subscriptions, watcher), options, bounds)
         self._pace = Pace()
         self.endpoint = self._accepting.endpoint

@@ -40,10 +40,14 @@ from dafka.sockets.shared import USUAL, Bounds, Shared
 from dafka.zmtp import limits as zmtp_limits
 from dafka.zmtp.connection import Options
 from dafka.zmtp.cutting import Taker
+from dafka.zmtp.mechanisms import MakeMechanism
 
 
 class Subscriber:
-    """Subscribes at publishers. Hub side. ``max_message``: octets of a message over all of its frames."""
+    """Subscribes at publishers. Hub side. ``max_message``: octets of a message over all of its frames.
+
+    ``mechanism``: how it shows who it is (:mod:`dafka.zmtp.mechanisms`); None: not at all.
+    """
 
     def __init__(
         self,
@@ -53,11 +57,14 @@ class Subscriber:
         max_message: int = zmtp_limits.MESSAGE_OCTETS,
         make_taker: Callable[[], Taker] | None = None,
         bounds: Bounds = USUAL,
+        mechanism: MakeMechanism | None = None,
     ) -> None:
         self._hub = hub
         self._shared = Shared(hub, self._established, bounds)
         self._pattern = _Pattern(self, handler)
-        self._options = Options((b"SUB",), accepts=False, max_octets=max_message, make_taker=make_taker)
+        self._options = Options(
+            (b"SUB",), accepts=False, max_octets=max_message, mechanism=mechanism, make_taker=make_taker
+        )
         self._subscriptions: Counter[bytes] = Counter()
         self._connecting: dict[str, Connecting] = {}  # by endpoint
         self._leaving: dict[
