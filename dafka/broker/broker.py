@@ -35,6 +35,7 @@ from dafka.hub.hub import Hub, get_hub
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.mesh.options import EndpointOptions
+from dafka.security.keys import KeyFolder
 from dafka.security.renewing import Renewed
 from dafka.security.tls import ServerTls
 from dafka.sockets.listening import bind as bind_listener
@@ -77,6 +78,9 @@ class Broker:
     ``zper``: :class:`dafka.zper.ZperOptions`, with which ZeroMQ programs write and read as well; :attr:`zper`
     then tells the addresses. None: none of that.
 
+    ``keys``: a folder of keys (:class:`dafka.security.KeyFolder`), by which the broker and other nodes of its
+    mesh know each other; None: the mesh believes everybody. Kafka's clients have nothing to do with it.
+
     The broker runs until :meth:`stop`. One that neither the program nor a client in it has any more is
     stopped, with a ResourceWarning.
 
@@ -102,6 +106,7 @@ class Broker:
         advertised: str | None = None,
         tls: ServerTls | None = None,
         zper: FrontEndOptions | None = None,
+        keys: KeyFolder | None = None,
     ) -> None:
         self._options = BrokerOptions(
             tower=tower,
@@ -117,6 +122,7 @@ class Broker:
             advertised=advertised,
             tls=tls,
             zper=zper,
+            keys=keys,
         )
         self._path = None if path is None else os.path.abspath(os.fspath(path))
         self._hub = get_hub()
@@ -265,6 +271,7 @@ class _Running:
         self.path = ""
         self.stopped = False
         self._given_tower = options.tower
+        self._keys = options.keys
         self.tower: Tower | None = None
         self._folder: str | None = None
         self.listener: Listener | None = None
@@ -319,9 +326,9 @@ class _Running:
             from dafka.mesh.tower import Tower  # brings ZeroMQ along
 
             if self.tower is None:
-                self.tower = Tower()
+                self.tower = Tower(keys=self._keys)
             tower = self.tower
-        return EndpointOptions(tower_addresses(tower))
+        return EndpointOptions(tower_addresses(tower), keys=self._keys)
 
     def start_listening(self, hub: Hub, zper: FrontEndOptions | None, before: Mapping[str, str]) -> None:
         """Let the clients of Kafka's and ZPER's protocols in, as far as there are addresses for them."""

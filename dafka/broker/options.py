@@ -13,6 +13,7 @@ from dafka.broker.listening import Listen, parse_listeners
 from dafka.commit.retention import CHECK_INTERVAL, Retention, check_choice, check_interval, check_retention
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
+from dafka.security.keys import KeyFolder
 from dafka.security.tls import ServerTls
 
 
@@ -36,6 +37,7 @@ class BrokerOptions:
     advertised: str | None = None
     tls: ServerTls | None = None
     zper: FrontEndOptions | None = None
+    keys: KeyFolder | None = None
 
     def __post_init__(self) -> None:
         count = self.default_partitions
@@ -59,6 +61,8 @@ class BrokerOptions:
             raise ValueError(f"listen={self.listen!r}: {secure[0]} needs tls=ServerTls(certfile=...)")
         if self.tls is not None and not secure:
             raise ValueError("tls is given, and no listener has it: listen='SSL://HOST:PORT'")
+        if self.keys is not None and not isinstance(self.keys, KeyFolder):
+            raise ValueError(f"keys is dafka.security.KeyFolder(...) or None, not {self.keys!r:.100}")
         if self.zper is not None and not isinstance(self.zper, FrontEndOptions):
             raise ValueError(f"zper is dafka.zper.ZperOptions(...) or None, not {self.zper!r}")
 

@@ -21,6 +21,7 @@ _HOMES = {
     "broker": "dafka.cli.broker:broker",
     "config": "dafka.cli.config:config",
     "consume": "dafka.cli.console:consume",
+    "keys": "dafka.cli.key_folders:keys",
     "log": "dafka.cli.log:log",
     "overlay": "dafka.cli.overlay:overlay",
     "perf": "dafka.cli.perf:perf",

@@ -19,6 +19,7 @@ from dafka.cli.options import (  # noqa: E402
     common_options,
     durability_options,
     ended_by_signal,
+    key_options,
     retention_options,
     towers,
     wait_for_signal,
@@ -65,6 +66,7 @@ from dafka.security.tls import ServerTls  # noqa: E402
 )
 @click.option("--sub", help="Where the tower takes beacons.  [default: a tower of its own]")
 @click.option("--pub", help="Where the tower gives beacons.  [default: a tower of its own]")
+@key_options
 @durability_options
 @retention_options
 @click.option(

@@ -13,6 +13,7 @@ from dafka.cli.options import (
     common_options,
     durability_options,
     ended_by_signal,
+    key_options,
     mesh_arguments,
     retention_options,
     wait_for_signal,
@@ -21,6 +22,7 @@ from dafka.commit.retention import Retention, check_retention
 from dafka.mesh.address import check_topic
 from dafka.mesh.store import Store
 from dafka.mesh.tower import Tower, first_interface, reachable
+from dafka.security.keys import KeyFolder
 
 
 class TopicBounds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -43,10 +45,11 @@ class TopicBounds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 @click.option("--sub", default="tcp://*:5556", show_default=True, help="Where to take beacons from nodes.")
 @click.option("--pub", default="tcp://*:5557", show_default=True, help="Where to give beacons to nodes.")
 @metrics_options
+@key_options
 @common_options
-def tower(sub: str, pub: str, metrics: Metrics) -> None:
+def tower(sub: str, pub: str, metrics: Metrics, keys: KeyFolder | None) -> None:
     """Run a tower, where nodes find each other."""
-    with ended_by_signal(), Tower(sub, pub) as running:
+    with ended_by_signal(), Tower(sub, pub, keys=keys) as running:
         publish_to, subscribe_from = (reachable(bound, first_interface()) for bound in running.bound)
         where = " (listening on every interface)" if (publish_to, subscribe_from) != running.bound else ""
         click.echo(

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import click
 
-from dafka.cli import keys
+from dafka.cli import keys as names
 from dafka.cli.zpl import ZplError, parse_zpl
 from dafka.commit.retention import CHECK_INTERVAL, LARGEST_BOUND
 from dafka.mesh import limits
@@ -32,6 +32,7 @@ from dafka.mesh.address import (
 )
 from dafka.mesh.options import TRANSPORT, TRANSPORTS
 from dafka.protocol.framing import Framing
+from dafka.security.keys import KeyFolder
 
 Command = Callable[..., Any]
 
@@ -149,6 +150,7 @@ def mesh_arguments(command: Command) -> Command:
         show_default=True,
         help="What carries records: libzmq, or ZMTP of our own.",
     )
+    @key_options
     @wraps(command)
     def wrapped(
         *args: Any,
@@ -161,6 +163,7 @@ def mesh_arguments(command: Command) -> Command:
         high_watermark: int,
         framing: str,
         transport: str,
+        keys: KeyFolder | None,
         **kwargs: Any,
     ) -> Any:
         mesh = {
@@ -172,10 +175,30 @@ def mesh_arguments(command: Command) -> Command:
             "high_water_mark": high_watermark,
             "framing": framing,
             "transport": transport,
+            "keys": keys,
         }
         return command(*args, mesh=mesh, **kwargs)
 
     return wrapped
+
+
+def key_options(command: Command) -> Command:
+    """``--keys`` and ``--node``; the command gets them as ``keys``, None without a folder."""
+
+    @click.option(
+        "--keys",
+        type=click.Path(file_okay=False),
+        metavar="DIR",
+        help="Let in only nodes on the list of this folder (`dafka keys`), encrypted.  [default: all]",
+    )
+    @click.option("--node", default="", help="Whose keys to use.  [default: the only node's in DIR]")
+    @wraps(command)
+    def with_keys(*args: Any, keys: str | None, node: str, **kwargs: Any) -> Any:
+        if node and not keys:
+            raise click.UsageError("--node needs --keys")
+        return command(*args, keys=KeyFolder(keys, node) if keys else None, **kwargs)
+
+    return with_keys
 
 
 def towers(sub: str, pub: str) -> list[tuple[str, str]]:
@@ -265,9 +288,9 @@ def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None)
     except (ZplError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{value}: {error}", ctx, param) from error
     path = _path(ctx)
-    keys.check_keys(str(value), values, path, *_commands(ctx))
+    names.check_keys(str(value), values, path, *_commands(ctx))
     found: dict[str, Any] = {}
-    for one in keys.settings(ctx.command, path):
+    for one in names.settings(ctx.command, path):
         if one.key not in values:
             continue
         text = values[one.key]

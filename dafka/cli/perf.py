@@ -87,6 +87,8 @@ def perf_consumer(count: int, size: int, min_stores: int, batch: bool, mesh: dic
     command += ["--min-stores", str(min_stores)]
     command += ["--sub", takes, "--pub", gives, "--bind", mesh["bind"], "--framing", mesh["framing"]]
     command += ["--transport", mesh["transport"]]
+    if mesh["keys"] is not None:
+        command += ["--keys", mesh["keys"].path, "--node", mesh["keys"].node]
     with ended_by_signal(), Consumer([topic], offset_reset="earliest", **mesh) as consumer:
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         try:

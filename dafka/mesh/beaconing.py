@@ -22,7 +22,7 @@ import zmq
 from gevent.lock import BoundedSemaphore
 
 from dafka.hub.hub import Hub
-from dafka.mesh import limits
+from dafka.mesh import curve, limits
 from dafka.mesh.address import InvalidAddressError, new_address
 from dafka.mesh.counting import Discards
 from dafka.mesh.links import Links
@@ -32,6 +32,7 @@ from dafka.protocol.beacons import WELCOME, NodeBeacon, TowerBeacon, decode_beac
 from dafka.protocol.errors import MalformedMessage
 from dafka.roles.outputs import Connect, Disconnect
 from dafka.roles.peers import PeersRole
+from dafka.security.keys import Keys
 from dafka.sockets.errors import EndpointError
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Beaconing:
         links: Links,
         ready: Callable[[], object],
         discarded: Discards,
+        keys: Keys | None = None,
     ) -> None:
         self.peers: dict[bytes, str | None] = {}  # endpoint: what was connected; None while looked up
         self._hub = hub
@@ -78,6 +80,9 @@ class Beaconing:
         self._in = Socket(hub.context, zmq.SUB, ready, options.high_water_mark)
         try:
             self._in.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)
+            if keys is not None:
+                curve.of_client(self._out, keys)
+                curve.of_client(self._in, keys)
             for prefix in (b"B", WELCOME):
                 self._in.set(zmq.SUBSCRIBE, prefix)
             for publish_to, subscribe_from in options.towers:

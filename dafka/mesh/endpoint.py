@@ -84,12 +84,16 @@ class Endpoint:
         self._ready = gevent.event.Event()
         self._ticking = Ticking(hub, self._guard, self._ready.set)
 
-        make = ZmtpTransport if options.transport == "zmtp" else LibzmqTransport
-        self._transport: Transport = make(hub, options, self, self._ready.set)
+        keys = None if options.keys is None else options.keys.load()
+        self._transport: Transport
+        if options.transport == "zmtp":
+            self._transport = ZmtpTransport(hub, options, self, keys)
+        else:
+            self._transport = LibzmqTransport(hub, options, self, self._ready.set)
         self._links = Links(self._transport.subscriber, self._transport.answers)
         try:
             self._beaconing = Beaconing(
-                hub, options, self._transport.port, self._links, self._ready.set, self.discarded
+                hub, options, self._transport.port, self._links, self._ready.set, self.discarded, keys
             )
         except BaseException:
             self._transport.close()

@@ -28,6 +28,10 @@ SUBSCRIPTION_OCTETS = 512
 """Longest frame that a publisher takes: a subscription has up to 266, a handshake with a name up to 330.
 ZeroMQ keeps every subscription, at about 50 octets for each of its own: also with XPUB_MANUAL, where it keeps
 those that nobody has accepted for the end of the connection."""
+KEYS_SECONDS = 5.0
+"""The interval at which a tower looks whether a node was taken off the list of those that may come in."""
+BIND_SECONDS = 0.05
+"""Between a tower's attempts to bind its address anew."""
 RECONNECT_MS = 1000
 """Longest pause between attempts to reach a peer that does not answer; it begins at 100 ms and doubles."""
 RECORD_OCTETS = 256 * 1024 * 1024

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from dafka.mesh import limits
 from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.protocol.framing import Framing
+from dafka.security.keys import KeyFolder
 
 TRANSPORTS = ("libzmq", "zmtp")
 TRANSPORT = "zmtp"
@@ -24,7 +25,8 @@ class EndpointOptions(NamedTuple):
     that peers connect to; ``*`` listens on all. Times in seconds. ``high_water_mark``: messages that a socket
     queues for one peer before it drops. ``advertise``: the host that peers are told to connect to; empty: the
     one bound, or with ``*`` the address that the tower sees. ``transport``: what carries records and
-    commands, ``"libzmq"`` or ``"zmtp"``, our own; peers cannot tell which.
+    commands, ``"libzmq"`` or ``"zmtp"``, our own; peers cannot tell which. ``keys``: a folder of keys, by
+    which nodes know each other, and what they say is encrypted (CURVE); None: everybody is believed.
     """
 
     towers: tuple[tuple[str, str], ...]
@@ -35,6 +37,7 @@ class EndpointOptions(NamedTuple):
     high_water_mark: int = limits.HIGH_WATER_MARK
     advertise: str = ""
     transport: str = TRANSPORT
+    keys: KeyFolder | None = None
 
     @property
     def host(self) -> bytes:
@@ -65,6 +68,7 @@ def mesh_options(
     high_water_mark: int = limits.HIGH_WATER_MARK,
     advertise: str = "",
     transport: str | None = None,
+    keys: KeyFolder | None = None,
 ) -> EndpointOptions:
     """The options of an endpoint as users give them to a node; see :class:`EndpointOptions`.
 
@@ -90,6 +94,11 @@ def mesh_options(
         raise ValueError(f"framing is {known}, not {framing!r}") from None
     if transport not in (None, *TRANSPORTS):
         raise ValueError(f"transport is {' or '.join(map(repr, TRANSPORTS))}, not {transport!r}")
+    if keys is not None:
+        if not isinstance(keys, KeyFolder):
+            raise ValueError(f"keys is a dafka.security.KeyFolder, not {keys!r:.100}")
+        if (transport or TRANSPORT) != "zmtp":
+            raise ValueError("keys need the transport 'zmtp'")
     return EndpointOptions(
         tower_addresses(tower),
         bind,
@@ -99,4 +108,5 @@ def mesh_options(
         high_water_mark,
         advertise,
         transport or TRANSPORT,
+        keys,
     )

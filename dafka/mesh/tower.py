@@ -7,6 +7,7 @@ upon which a node says its beacon at once instead of at its next interval.
 
 from __future__ import annotations
 
+import logging
 import socket as sockets
 from collections import Counter
 from typing import Any
@@ -18,12 +19,15 @@ import zmq
 from dafka.hub.dropped import when_dropped
 from dafka.hub.hub import get_hub
 from dafka.hub.turns import next_turn
-from dafka.mesh import limits
+from dafka.mesh import curve, limits
 from dafka.mesh.counting import Discards
 from dafka.mesh.sockets import Socket
 from dafka.protocol.beacons import WELCOME, NodeBeacon, decode_beacon, encode_beacon
 from dafka.protocol.errors import DafkaError, MalformedMessage
 from dafka.roles.tower import TowerRole
+from dafka.security.keys import Allowed, KeyFolder, ServerKeys
+
+log = logging.getLogger(__name__)
 
 
 class TowerBindError(DafkaError, OSError):
@@ -34,15 +38,22 @@ class Tower:
     """A tower in this process, on loopback and free ports unless told otherwise.
 
     ``publish_to``: the address that nodes publish beacons to; ``subscribe_from``: the one they subscribe
-    to. The C daemon's are ``tcp://*:5556`` and ``tcp://*:5557``. A tower runs from its construction until
-    :meth:`close`; ``with Tower() as tower:`` closes it. Raises :class:`TowerBindError`.
+    to. The C daemon's are ``tcp://*:5556`` and ``tcp://*:5557``. ``keys``: only nodes on the list of this
+    folder may come in, and beacons are encrypted; None: all, in clear text. A tower runs from its
+    construction until :meth:`close`; ``with Tower() as tower:`` closes it. Raises :class:`TowerBindError`,
+    and :class:`~dafka.security.KeyFolderError`.
     """
 
     def __init__(
-        self, publish_to: str = "tcp://127.0.0.1:*", subscribe_from: str = "tcp://127.0.0.1:*"
+        self,
+        publish_to: str = "tcp://127.0.0.1:*",
+        subscribe_from: str = "tcp://127.0.0.1:*",
+        *,
+        keys: KeyFolder | None = None,
     ) -> None:
+        loaded = None if keys is None else keys.load_server()
         self._hub = get_hub()
-        self._node = self._hub.run(_TowerNode, publish_to, subscribe_from)
+        self._node = self._hub.run(_TowerNode, publish_to, subscribe_from, loaded)
         self._not_dropped = when_dropped(self, self._hub, repr(self), "close()", self._node.close)
 
     @property
@@ -82,19 +93,15 @@ class Tower:
 class _TowerNode:
     """The sockets of a tower; hub side."""
 
-    def __init__(self, publish_to: str, subscribe_from: str) -> None:
-        hub = get_hub()
+    def __init__(self, publish_to: str, subscribe_from: str, keys: ServerKeys | None) -> None:
+        self._hub = hub = get_hub()
+        self._keys = keys
         self.discarded = Discards()
         self._counts: Counter[str] = Counter(beacons_in=0, beacons_out=0)
         self._closed = False
         self._ready = gevent.event.Event()
-        self._in = Socket(hub.context, zmq.SUB, self._ready.set, limits.TOWER_HIGH_WATER_MARK)
-        self._out = Socket(hub.context, zmq.XPUB, self._ready.set, limits.TOWER_HIGH_WATER_MARK)
+        self._in, self._out = self._open()
         try:
-            self._in.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)
-            self._out.set(zmq.MAXMSGSIZE, limits.SUBSCRIPTION_OCTETS)
-            self._in.set(zmq.SUBSCRIBE, b"B")
-            self._out.set(zmq.XPUB_WELCOME_MSG, WELCOME)
             bound = self._bind(self._in, publish_to), self._bind(self._out, subscribe_from)
         except BaseException:
             self._in.close()
@@ -104,7 +111,53 @@ class _TowerNode:
         self.addresses = (reachable(bound[0]), reachable(bound[1]))
         interface = b"127.0.0.1" if "//127.0.0.1:" in bound[0] else first_interface().encode()
         self._role = TowerRole(interface)
-        self._green = hub.keep(self._loop)
+        self._greens = [hub.keep(self._loop)]
+        if keys is not None:
+            self._greens.append(hub.keep(self._look_at_keys, keys.allows))
+
+    def _open(self) -> tuple[Socket, Socket]:
+        context, ready = self._hub.context, self._ready.set
+        heard = Socket(context, zmq.SUB, ready, limits.TOWER_HIGH_WATER_MARK)
+        told = Socket(context, zmq.XPUB, ready, limits.TOWER_HIGH_WATER_MARK)
+        try:
+            heard.set(zmq.MAXMSGSIZE, limits.SMALL_FRAME_OCTETS)
+            told.set(zmq.MAXMSGSIZE, limits.SUBSCRIPTION_OCTETS)
+            heard.set(zmq.SUBSCRIBE, b"B")
+            told.set(zmq.XPUB_WELCOME_MSG, WELCOME)
+            if self._keys is not None:
+                curve.of_server(self._hub, heard, self._keys)
+                curve.of_server(self._hub, told, self._keys)
+        except BaseException:
+            heard.close()
+            told.close()
+            raise
+        return heard, told
+
+    def _look_at_keys(self, allows: Allowed) -> None:
+        """libzmq cannot disconnect one peer. When a node is taken off the list all are, and those that are
+        still on it come back by themselves."""
+        known = allows.keys
+        while True:
+            gevent.sleep(limits.KEYS_SECONDS)
+            before, known = known, allows.keys
+            if before - known:
+                log.info("a node was taken off the list: the tower at %s begins anew", self.bound[0])
+                self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        old = self._in, self._out
+        self._in, self._out = self._open()
+        for socket in old:
+            socket.close()
+        self._ready.set()
+        for socket, address in zip((self._in, self._out), self.bound, strict=True):
+            while True:
+                try:
+                    socket.bind(address)
+                    break
+                except zmq.ZMQError as error:  # libzmq gives the port back in its own time
+                    log.debug("the tower cannot bind %s yet: %s", address, error)
+                    gevent.sleep(limits.BIND_SECONDS)
 
     @staticmethod
     def _bind(socket: Socket, address: str) -> str:
@@ -157,9 +210,12 @@ class _TowerNode:
 
     def close(self) -> None:
         self._closed = True  # the kill alone would come too late for a loop that is about to continue
-        self._green.kill(block=False)
+        for green in self._greens:
+            green.kill(block=False)
         self._in.close()
         self._out.close()
+        if self._keys is not None:
+            curve.Doorkeeper.of(self._hub).forget(self._keys.allows)
 
 
 def reachable(bound: str, interface: str = "127.0.0.1") -> str:

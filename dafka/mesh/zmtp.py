@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import socket as sockets
 import struct
-from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
 from dafka.hub.hub import Hub
 from dafka.mesh import limits
+from dafka.mesh.curve import Mechanisms
 from dafka.mesh.options import EndpointOptions
 from dafka.mesh.run_octets import octets_of
 from dafka.mesh.transport import Deliver, EndpointBindError, Note, Sink
@@ -22,6 +22,7 @@ from dafka.mesh.zmtp_lane import ZmtpLane
 from dafka.protocol.commands import Command
 from dafka.protocol.runs import Run, RunReader
 from dafka.protocol.stretches import Stretches
+from dafka.security.keys import Keys
 from dafka.sockets import listening
 from dafka.sockets.endpoints import to_bind
 from dafka.sockets.peer import Peer
@@ -42,10 +43,12 @@ HEARING = Bounds(
 
 
 class ZmtpTransport:
-    """Everything that arrives is told by itself; ``ready`` is not needed."""
+    """Everything that arrives is told by itself. ``keys``: how peers know each other; None: not at all."""
 
-    def __init__(self, hub: Hub, options: EndpointOptions, sink: Sink, ready: Callable[[], object]) -> None:
+    def __init__(self, hub: Hub, options: EndpointOptions, sink: Sink, keys: Keys | None = None) -> None:
         self._hub = hub
+        mechanisms = None if keys is None else Mechanisms(keys)
+        self._client = None if mechanisms is None else mechanisms.client
         self._framing = options.framing
         most = Most(
             prefix_octets=limits.SUBSCRIPTION_OCTETS,
@@ -60,14 +63,15 @@ class ZmtpTransport:
             keep_alive=KEEP_ALIVE._replace(unread=options.beacon_timeout),
         )
         socket = _bind(options.bind)
-        self._publisher = Publisher(hub, socket, watcher=sink, most=most, bounds=bounds)
+        server = None if mechanisms is None else mechanisms.server
+        self._publisher = Publisher(hub, socket, watcher=sink, most=most, bounds=bounds, mechanism=server)
         self.port = to_bind(self._publisher.endpoint).port
         handler = _Handler(sink)
         self.subscriber = self._subscriber(handler)
         self.answers = self._subscriber(handler)
 
     def lane(self, peers: list[str], note: Note, deliver: Deliver) -> ZmtpLane:
-        return ZmtpLane(self._hub, peers, note, deliver, HEARING)
+        return ZmtpLane(self._hub, peers, note, deliver, HEARING, self._client)
 
     def send(self, item: Run | Command) -> None:
         self._publisher.send_encoded(*octets_of(item, self._framing))
@@ -95,6 +99,7 @@ class ZmtpTransport:
             max_message=limits.MESSAGE_OCTETS,
             make_taker=lambda: Stretches(reader),
             bounds=HEARING,
+            mechanism=self._client,
         )
 
 

@@ -19,12 +19,21 @@ from dafka.protocol.stretches import Stretches
 from dafka.sockets.peer import Peer
 from dafka.sockets.shared import Bounds
 from dafka.sockets.subscriber import Subscriber
+from dafka.zmtp.mechanisms import MakeMechanism
 
 
 class ZmtpLane:
     """``note`` is told of what was read, ``deliver(item)`` gives back what there was no room for."""
 
-    def __init__(self, hub: Hub, peers: list[str], note: Note, deliver: Deliver, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        peers: list[str],
+        note: Note,
+        deliver: Deliver,
+        bounds: Bounds,
+        mechanism: MakeMechanism | None = None,
+    ) -> None:
         self._note = note
         self._deliver = deliver
         self._room = gevent.event.Event()
@@ -37,6 +46,7 @@ class ZmtpLane:
             max_message=limits.MESSAGE_OCTETS,
             make_taker=lambda: Stretches(reader),
             bounds=bounds,
+            mechanism=mechanism,
         )
         for peer in peers:
             self._subscriber.connect(peer)

@@ -7,3 +7,7 @@ from dafka.protocol.errors import DafkaError
 
 class TlsError(DafkaError, ValueError):
     """Certificates or keys that cannot be used; the message names the option and the file."""
+
+
+class KeyFolderError(DafkaError, ValueError):
+    """Keys of a mesh that cannot be used; the message names the file."""

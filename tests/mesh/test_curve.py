@@ -1,0 +1,166 @@
+"""A mesh of nodes that know each other by their keys: who is in it, who is not, and who is no longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+from timing import until
+
+from dafka import Broker, Consumer, Producer, Store, Tower
+from dafka.mesh import limits
+from dafka.mesh.endpoint import Endpoint
+from dafka.protocol.beacons import WELCOME
+from dafka.security import KeyFolder, KeyFolderError
+from dafka.security.keys import new_keys, remove_node
+from dafka.sockets import limits as sockets_limits
+
+FAST: dict[str, Any] = {"beacon_interval": 0.1, "beacon_timeout": 3.0}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With keys of five nodes, of which ``out`` is not on the list."""
+    monkeypatch.setattr("dafka.security.keys.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(limits, "KEYS_SECONDS", 0.1)
+    monkeypatch.setattr(sockets_limits, "TEND_SECONDS", 0.1)
+    made = tmp_path / "keys"
+    for node in ("tower", "producer", "store", "consumer", "out"):
+        new_keys(made, node)
+    remove_node(made, "out")
+    return made
+
+
+def of(folder: Path, node: str) -> KeyFolder:
+    return KeyFolder(str(folder), node)
+
+
+def endpoint_with(keys: KeyFolder | None) -> Endpoint:
+    [found] = [endpoint for endpoint in Endpoint._open.values() if endpoint.options.keys == keys]
+    return found
+
+
+def test_nodes_on_the_list_are_a_mesh(folder, tmp_path):
+    values = [b"%d" % number * 20 for number in range(3000)]
+    from_the_first: dict[str, Any] = {"keys": of(folder, "consumer"), "offset_reset": "earliest", **FAST}
+    with (
+        Tower(keys=of(folder, "tower")) as tower,
+        Store(tmp_path / "data", tower=tower, keys=of(folder, "store"), **FAST),
+        Consumer(["t"], tower=tower, **from_the_first) as consumer,
+        Producer("t", tower=tower, keys=of(folder, "producer"), **FAST) as producer,
+    ):
+        for value in values:
+            producer.send(value)
+        producer.flush(60)  # acknowledged by the store
+        with Consumer(["t"], tower=tower, **from_the_first) as late:
+            for one in (consumer, late):
+                found: list[bytes | None] = []
+                while len(found) < len(values):
+                    records = one.poll(60.0, 1000)
+                    assert records
+                    found += [record.value for record in records]
+                assert found == values
+
+
+@pytest.mark.parametrize("node", ["out", None], ids=["not on the list", "without keys"])
+def test_a_stranger_hears_no_beacon_and_finds_nobody(folder, node):
+    keys = None if node is None else of(folder, node)
+    with (
+        Tower(keys=of(folder, "tower")) as tower,
+        Producer("t", tower=tower, keys=of(folder, "producer"), min_stores=0, **FAST) as producer,
+        Consumer(["t"], tower=tower, keys=of(folder, "consumer"), **FAST) as consumer,
+        Consumer(["t"], tower=tower, keys=keys, offset_reset="earliest", **FAST) as stranger,
+    ):
+        while not consumer.poll(0.1):
+            producer.send(b"secret")
+        assert not stranger.poll(1.0)
+        assert stranger.metrics()["endpoint_peers"] == 0
+        assert not endpoint_with(keys).hears_tower
+        assert producer.metrics()["endpoint_peers"] == 1
+
+
+def test_a_stranger_who_knows_the_address_of_a_node_can_subscribe_to_nothing(folder):
+    with (
+        Tower(keys=of(folder, "tower")) as tower,
+        Producer("t", tower=tower, keys=of(folder, "producer"), min_stores=0, **FAST) as producer,
+        zmq.Context() as context,
+        context.socket(zmq.SUB) as spy,
+    ):
+        spy.linger = 0
+        spy.subscribe(b"")
+        spy.connect(f"tcp://127.0.0.1:{endpoint_with(of(folder, 'producer')).port}")
+        for number in range(20):
+            producer.send(b"secret %d" % number)
+        assert not spy.poll(500)
+
+
+def test_who_is_taken_off_the_list_is_cut_off_and_the_others_go_on(folder):
+    with (
+        Tower(keys=of(folder, "tower")) as tower,
+        Producer("t", tower=tower, keys=of(folder, "producer"), min_stores=0, **FAST) as producer,
+        Consumer(["t"], tower=tower, keys=of(folder, "consumer"), **FAST) as consumer,
+        Consumer(["t"], tower=tower, keys=of(folder, "store"), **FAST) as other,
+    ):
+        until(lambda: producer.metrics()["endpoint_peers"] == 2)
+        for one in (consumer, other):
+            while not one.poll(0.1):
+                producer.send(b"before")
+        remove_node(folder, "consumer")
+        until(lambda: producer.metrics()["endpoint_peers"] == 1)
+        until(lambda: other.metrics()["endpoint_peers"] == 1)
+        while consumer.poll(0.5):
+            pass
+        producer.send(b"behind")
+        found: list[bytes | None] = []
+        while b"behind" not in found:
+            found += [record.value for record in other.poll(60.0)]
+        assert not consumer.poll(0.5)
+
+
+def test_a_program_of_pyzmqs_joins_with_a_key_of_the_list(folder):
+    server = KeyFolder(str(folder), "consumer").load()
+    with (
+        Tower(keys=of(folder, "tower")) as tower,
+        Producer("t", tower=tower, keys=of(folder, "producer"), min_stores=0, **FAST) as producer,
+        zmq.Context() as context,
+        context.socket(zmq.SUB) as beacons,
+        context.socket(zmq.SUB) as records,
+    ):
+        for socket in (beacons, records):
+            socket.linger = 0
+            socket.subscribe(b"")
+            socket.curve_serverkey = server.server.pair.public
+            socket.curve_publickey, socket.curve_secretkey = server.own
+        beacons.connect(tower.addresses[1])
+        heard = beacons.recv_multipart()
+        while heard == [WELCOME]:
+            assert beacons.poll(60_000)
+            heard = beacons.recv_multipart()
+        records.connect(heard[-1].decode() if heard[-1].startswith(b"tcp") else heard[1].decode())
+        while not records.poll(50):
+            producer.send(b"to all who know us")
+        assert b"t" in records.recv_multipart()[0]
+
+
+def test_a_broker_is_a_node_of_such_a_mesh(folder, tmp_path):
+    with (
+        Broker(tmp_path / "data", keys=of(folder, "store")) as broker,
+        Producer("t", tower=broker.tower, keys=of(folder, "producer"), min_stores=0, **FAST) as producer,
+    ):
+        producer.send(b"kept by the broker")
+        producer.flush(60)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"keys": "keys"}, ValueError, "keys is a dafka.security.KeyFolder"),
+        ({"keys": KeyFolder("/nowhere", "a")}, KeyFolderError, "/nowhere"),
+        ({"keys": KeyFolder("/nowhere"), "transport": "libzmq"}, ValueError, "need the transport 'zmtp'"),
+    ],
+)
+def test_keys_that_cannot_be_used_are_named(options, error, message):
+    with Tower() as tower, pytest.raises(error, match=message):
+        Producer("t", tower=tower, **options)
