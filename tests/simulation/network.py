@@ -24,12 +24,14 @@ from dafka.protocol.framing import Framing, decode, encode
 from dafka.protocol.runs import Run, RunReader, encode_run, topic_of
 
 from .nodes import Node, ProducerNode, TowerNode
+from .octets import OctetLink
 
 if TYPE_CHECKING:
     from .consumer_node import ConsumerNode
     from .store_node import StoreNode
 
 TICK = 0.1  # seconds, as the mesh does it
+REST_DELAY = 0.001  # of octets behind those before them
 LINK_DELAY = 0.002  # of subscriptions, which ZeroMQ neither loses nor reorders
 
 Item = Run | Command
@@ -66,6 +68,7 @@ class Network:
         self.faults = CALM
         self.calm_since = float("inf")
         self.through_frames = False  # commands travel as frames, not as objects
+        self.through_octets = False  # they travel as octets, which are torn apart
         self.nodes: list[Node] = []
         self.towers: list[TowerNode] = []
         self.stores: list[StoreNode] = []
@@ -85,6 +88,8 @@ class Network:
         self._serial = count()
         self._cut: dict[tuple[int, int], int] = {}
         self._last_arrival: dict[tuple[int, int], float] = {}
+        self._links: dict[tuple[Node, Node], tuple[tuple[int, int], OctetLink]] = {}
+        self._tearing = random.Random(f"tearing {seed}")
 
     # -- time ---------------------------------------------------------------------------------------
 
@@ -232,17 +237,42 @@ class Network:
 
     def _arrive(self, sender: Node, node: Node, item: Item) -> None:
         if self.is_cut(sender, node) or node.deaf_until > self.now:
+            self._links.pop((sender, node), None)  # with what was on the way
             return
         place = item.first if isinstance(item, Run) else len(item)
         line = f"{self.now:9.4f} {sender} -> {node}: {type(item).__name__} {place}"
         self.digest = zlib.crc32(line.encode(), self.digest)
         if self.trace is not None:
             self.trace(f"{self.now:9.4f} {sender} -> {node}: {_shown(item)}")
+        framing = Framing.RFC46 if sender.number % 2 else Framing.LIBDAFKA
         if self.through_frames:
-            for piece in _through_frames(item, Framing.RFC46 if sender.number % 2 else Framing.LIBDAFKA):
+            for piece in _through_frames(item, framing):
                 node.hear(self.now, piece)
+        elif self.through_octets:
+            link = self._link(sender, node)
+            for piece in link.carry(item, framing):
+                node.hear(self.now, piece)
+            self.later_in(node, REST_DELAY, self._arrive_rest, sender, node, link)
         else:
             node.hear(self.now, item)
+
+    def _link(self, sender: Node, node: Node) -> OctetLink:
+        processes = sender.incarnation, node.incarnation
+        known = self._links.get((sender, node))
+        if known is None or known[0] != processes:
+            known = self._links[sender, node] = processes, OctetLink(self._tearing)
+        return known[1]
+
+    def _arrive_rest(self, sender: Node, node: Node, link: OctetLink) -> None:
+        """The octets of what has arrived that were on the way still."""
+        known = self._links.get((sender, node))
+        if known is None or known[1] is not link:
+            return
+        if self.is_cut(sender, node) or node.deaf_until > self.now:
+            del self._links[sender, node]
+            return
+        for piece in link.rest():
+            node.hear(self.now, piece)
 
     def note(self, text: str) -> None:
         """Something that is not a message, for the trace."""

@@ -77,7 +77,9 @@ def build(seed: int) -> Network:
     )
     if chance.random() < FAIR:
         network.faults, network.calm_since = CALM, 0.0
-    network.through_frames = chance.random() < 0.2
+    way = chance.random()
+    network.through_frames = way < 0.1
+    network.through_octets = 0.1 <= way < 0.25
     crowded = chance.random() < 0.1
     limits = CROWDED if crowded else chance.choice([Limits(), TIGHT])
     more = random.Random(f"more {seed}")

@@ -1,4 +1,5 @@
-"""The simulation sees a mesh that breaks its promises: with a fault built into a role, some seed finds it."""
+"""The simulation sees a mesh that breaks its promises: with a fault built into a role, or into what carries
+its messages, some seed finds it."""
 
 from __future__ import annotations
 
@@ -6,12 +7,15 @@ import pytest
 from simulation.scenario import simulate
 
 from dafka.protocol.commands import Ack, Trimmed
+from dafka.protocol.stretches import Stretches
 from dafka.roles.ahead import Ahead
 from dafka.roles.catchup import CatchUp
 from dafka.roles.claim import PartitionClaim, Position
 from dafka.roles.consumer import ConsumerRole
 from dafka.roles.producer import ProducerRole
 from dafka.roles.store import StoreRole
+from dafka.zmtp.connection import Connection
+from dafka.zmtp.cutting import Cutter
 
 SEEDS = range(700)
 
@@ -137,6 +141,48 @@ def sets_all_room_aside_for_fetches(patch):
     patch.setattr("dafka.roles.room._half", lambda room: room)
 
 
+def forgets_the_beginning_of_a_torn_message(patch):
+    feed = Cutter.feed
+
+    def forgetful(self, octets):
+        self._position = len(self._buffer)
+        feed(self, octets)
+
+    patch.setattr(Cutter, "feed", forgetful)
+
+
+def leaves_what_is_pending_where_it_is(patch):
+    patch.setattr(Connection, "pending", False)
+
+
+def numbers_the_second_stretch_of_a_buffer_like_the_first(patch):
+    add = Stretches._add
+
+    def muddled(self, stream, first, contents):
+        add(self, stream, self._runs[0][1] if self._runs else first, contents)
+
+    patch.setattr(Stretches, "_add", muddled)
+
+
+def takes_a_record_whose_end_has_not_arrived(patch):
+    def rash(buffer, position, body, room, contents):
+        end = body + 2 + buffer[body + 1]
+        contents.append(buffer[body + 2 : end])
+        return end
+
+    patch.setattr("dafka.protocol.stretches._stretch", rash)
+
+
+def does_not_answer_pings(patch):
+    take_output = Connection.take_output
+
+    def silent(self):
+        self._pong = None
+        return take_output(self)
+
+    patch.setattr(Connection, "take_output", silent)
+
+
 @pytest.mark.parametrize(
     ("fault", "finder"),
     [
@@ -157,6 +203,11 @@ def sets_all_room_aside_for_fetches(patch):
         (lets_in_more_while_appends_behind_one_that_failed_are_under_way, 67),
         (sets_all_room_aside_for_fetches, 2),
         (takes_what_waits_when_its_partition_is_claimed, 89),
+        (forgets_the_beginning_of_a_torn_message, 8),
+        (leaves_what_is_pending_where_it_is, 8),
+        (numbers_the_second_stretch_of_a_buffer_like_the_first, 68),
+        (takes_a_record_whose_end_has_not_arrived, 8),
+        (does_not_answer_pings, 8),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
