@@ -29,7 +29,7 @@ from dafka.broker.connecting import EMBEDDED, Connection, successor
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.hub.hub import HubStoppedError
 from dafka.log import LogError
-from dafka.security import ClientTls, TlsError
+from dafka.security import ClientSasl, ClientTls, SaslError, TlsError
 
 # The version of Kafka whose behaviour the broker has; kafka-python keeps it in ``config["api_version"]``.
 API_VERSION = (4, 0)
@@ -46,8 +46,8 @@ class Client:
 
         Raises:
             KafkaTimeoutError: no such broker within ``bootstrap_timeout_ms``.
-            KafkaConfigurationError: no such broker in this process, and a ``security_protocol`` other than
-                PLAINTEXT and SSL; or certificates and keys (``ssl_...``) that cannot be used.
+            KafkaConfigurationError: no such broker in this process, and a ``security_protocol`` that
+                is none of Kafka's; or certificates and keys (``ssl_...``) that cannot be used.
             KafkaConnectionError: the folder of ``DAFKA_EMBEDDED`` cannot be opened, as when in use.
         """
         timeout_ms = config["bootstrap_timeout_ms"]
@@ -57,9 +57,12 @@ class Client:
                 None if timeout_ms is None else timeout_ms / 1000,
                 request_timeout=config["request_timeout_ms"] / 1000,
                 security_protocol=config["security_protocol"],
-                tls=_tls(config) if config["security_protocol"] == "SSL" else None,
+                tls=_tls(config) if config["security_protocol"] in ("SSL", "SASL_SSL") else None,
+                sasl=_sasl(config),
                 wait=eager,
             )
+        except SaslError as error:
+            raise KafkaConfigurationError(str(error)) from error
         except TlsError as error:
             raise KafkaConfigurationError(f"ssl_{error}") from error
         except (KafkaTimeoutError, ValueError, TypeError):
@@ -147,6 +150,17 @@ def _tls(config: dict[str, Any]) -> ClientTls:
         ciphers=config.get("ssl_ciphers"),  # not of all clients
         given=config["ssl_context"],
     )
+
+
+def _sasl(config: dict[str, Any]) -> ClientSasl | None:
+    """The ``sasl_...`` options, with kafka-python's meanings."""
+    if config["security_protocol"] not in ("SASL_PLAINTEXT", "SASL_SSL"):
+        return None
+    options = {
+        name: value for name, value in config.items() if name.startswith("sasl_") and value is not None
+    }
+    mechanism = options.pop("sasl_mechanism", None)
+    return None if mechanism is None else ClientSasl(mechanism=mechanism, options=options)
 
 
 def _release(connection: Connection, pid: int) -> None:

@@ -25,10 +25,10 @@ from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
 from dafka.broker.limits import OFFSETS_RETENTION
-from dafka.broker.listening import LOOPBACK, PLAINTEXT, Listen, client_host
+from dafka.broker.listening import LOOPBACK, PLAINTEXT, Listen, client_host, warn_if_open
 from dafka.broker.options import BrokerOptions
 from dafka.broker.server.context import Told
-from dafka.broker.server.listener import Door, Listener
+from dafka.broker.server.listener import Door, Listener, with_sasl
 from dafka.commit.retention import CHECK_INTERVAL
 from dafka.hub.dropped import when_dropped
 from dafka.hub.hub import Hub, get_hub
@@ -37,6 +37,7 @@ from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.mesh.options import EndpointOptions
 from dafka.security.keys import KeyFolder
 from dafka.security.renewing import Renewed
+from dafka.security.sasl.options import ServerSasl
 from dafka.security.tls import ServerTls
 from dafka.sockets.listening import bind as bind_listener
 from dafka.sockets.listening import close as close_listener
@@ -71,7 +72,9 @@ class Broker:
 
     ``listen``: ``"HOST:PORT"`` (PORT 0: any) where Kafka's clients of other processes connect; None is no
     listener. Several have a protocol each: ``"PLAINTEXT://127.0.0.1:9092,SSL://0.0.0.0:9093"``; ``tls`` is
-    the certificate of those with TLS (:class:`dafka.security.ServerTls`). ``advertised``: ``"HOST"``,
+    the certificate of those with TLS (:class:`dafka.security.ServerTls`), and ``sasl`` how clients of
+    ``SASL_SSL://`` and ``SASL_PLAINTEXT://`` say who they are (:class:`dafka.security.ServerSasl`; None: by
+    SCRAM). ``advertised``: ``"HOST"``,
     ``"HOST:PORT"`` or ``"SSL://HOST:PORT,..."``, the addresses that clients are told, needed for a HOST that
     is every interface (``0.0.0.0``).
 
@@ -105,6 +108,7 @@ class Broker:
         listen: str | None = None,
         advertised: str | None = None,
         tls: ServerTls | None = None,
+        sasl: ServerSasl | None = None,
         zper: FrontEndOptions | None = None,
         keys: KeyFolder | None = None,
     ) -> None:
@@ -121,6 +125,7 @@ class Broker:
             listen=listen,
             advertised=advertised,
             tls=tls,
+            sasl=sasl,
             zper=zper,
             keys=keys,
         )
@@ -152,8 +157,7 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port``, the ``bootstrap_servers`` of clients: those of this process, and with
-        ``listen`` all others."""
+        """``host:port`` for clients: those of this process, and with ``listen`` all others."""
         return self._state().address
 
     @property
@@ -179,6 +183,11 @@ class Broker:
     def zper(self) -> Any:
         """The :class:`dafka.zper.front_end.Zper` that serves ZeroMQ programs; None without the option."""
         return self._state().zper
+
+    def renew(self) -> None:
+        """Read certificates and keys again if they have changed, without waiting for a connection."""
+        for tls in {door.tls for door in self._state().doors if door.tls is not None}:
+            tls.renew()
 
     def metrics(self) -> dict[str, Any]:
         """The broker's metrics, as names and numbers: its node on the mesh, its listener, and its servers for
@@ -232,7 +241,7 @@ class Broker:
                 return
             state = self._open()
             try:
-                state.start_listening(self._hub, self._options.zper, self._last_addresses)
+                state.start_listening(self._hub, self._options, self._last_addresses)
             except BaseException:
                 state.stop()
                 raise
@@ -330,12 +339,15 @@ class _Running:
             tower = self.tower
         return EndpointOptions(tower_addresses(tower), keys=self._keys)
 
-    def start_listening(self, hub: Hub, zper: FrontEndOptions | None, before: Mapping[str, str]) -> None:
+    def start_listening(self, hub: Hub, options: BrokerOptions, before: Mapping[str, str]) -> None:
         """Let the clients of Kafka's and ZPER's protocols in, as far as there are addresses for them."""
+        self.doors = with_sasl(self.doors, options.listeners, options.sasl, self.core.accounts)
+        for listen, door in zip(options.listeners, self.doors, strict=True):
+            warn_if_open(listen, door.told.host, door.told.port)
         if self.doors:
             self.listener = Listener(hub, self.core, self.doors)
-        if zper is not None:
-            self.zper = zper.open(hub, self.core, before)
+        if options.zper is not None:
+            self.zper = options.zper.open(hub, self.core, before)
 
     def stop(self) -> None:
         """Disconnect clients, commit what has been accepted and release everything."""

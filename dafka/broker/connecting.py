@@ -20,10 +20,11 @@ from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaTim
 from dafka.broker import running
 from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.broker import BrokerInterface
-from dafka.broker.listening import PROTOCOLS, SSL
+from dafka.broker.listening import PROTOCOLS, SASL_PLAINTEXT, SASL_SSL, SSL
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT, UNUSED_SECONDS
 from dafka.broker.running import Running
 from dafka.hub.hub import Hub, get_hub
+from dafka.security.sasl.options import ClientSasl
 from dafka.security.tls import ClientTls
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class _Shared:
         self.users = 0
 
 
-_Key = tuple[tuple[tuple[str, int], ...], float, ClientTls | None]
+_Key = tuple[tuple[tuple[str, int], ...], float, ClientTls | None, ClientSasl | None]
 
 _embedded: dict[str, object] = {}  # those of DAFKA_EMBEDDED, which have no other owner
 _remotes: dict[_Key, _Shared] = {}
@@ -78,6 +79,7 @@ def connect(
     request_timeout: float = REQUEST_TIMEOUT,
     security_protocol: str = "PLAINTEXT",
     tls: ClientTls | None = None,
+    sasl: ClientSasl | None = None,
     wait: bool = True,
 ) -> Connection:
     """Find the broker that ``bootstrap_servers`` names: ``host:port``, several with commas, or a list.
@@ -90,8 +92,8 @@ def connect(
     interpreter exits. Without ``wait`` a broker of another process is not looked for before it is
     called.
 
-    ``request_timeout`` (seconds), ``security_protocol`` (PLAINTEXT or SSL) and ``tls`` (whom to trust, for
-    SSL; None: whom the system trusts) are for TCP.
+    ``request_timeout`` (seconds), ``security_protocol`` (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL), ``tls``
+    (whom to trust, with SSL; None: whom the system trusts) and ``sasl`` (who one is) are for TCP.
 
     Raises ValueError for a port that is not a number, ``kafka.errors.KafkaTimeoutError`` (its cause is what
     came of TCP, where that was tried), ``kafka.errors.KafkaConfigurationError`` for another security
@@ -105,7 +107,7 @@ def connect(
     addresses = [(host, port) for host, port, _ in collect_hosts(servers, randomize=False)]
     folder = os.environ.get(EMBEDDED)
     hub = get_hub()
-    search = _Search(hub, addresses, timeout, request_timeout, security_protocol, tls or ClientTls())
+    search = _Search(hub, addresses, timeout, request_timeout, security_protocol, tls or ClientTls(), sasl)
     broker = hub.run(search.run, folder, wait)
     if broker is None:
         elsewhere = "" if search.failure is None else f", and over TCP: {search.failure.args[0]}"
@@ -137,13 +139,15 @@ class _Search:
         request_timeout: float,
         security_protocol: str,
         tls: ClientTls,
+        sasl: ClientSasl | None,
     ) -> None:
         self._hub = hub
         self._addresses = addresses
         self._timeout = timeout
         self._request_timeout = request_timeout
         self._security_protocol = security_protocol
-        self._tls = tls if security_protocol == SSL else None
+        self._tls = tls if security_protocol in (SSL, SASL_SSL) else None
+        self._sasl = sasl if security_protocol in (SASL_PLAINTEXT, SASL_SSL) else None
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self.failure: KafkaConnectionError | TimeoutError | None = None
         self.owner: object | None = None  # of the broker that was found
@@ -193,9 +197,13 @@ class _Search:
         if self._security_protocol not in PROTOCOLS:
             raise KafkaConfigurationError(
                 f"security_protocol={self._security_protocol!r}: no broker of this process has the address "
-                f"{self._addresses}, and others are reached by {' and '.join(PROTOCOLS)} only"
+                f"{self._addresses}, and others are reached by {', '.join(PROTOCOLS)} only"
             )
-        key = tuple(self._addresses), self._request_timeout, self._tls
+        if self._sasl is None and self._security_protocol in (SASL_PLAINTEXT, SASL_SSL):
+            raise KafkaConfigurationError(
+                f"security_protocol={self._security_protocol!r} needs sasl_mechanism: how to say who one is"
+            )
+        key = tuple(self._addresses), self._request_timeout, self._tls, self._sasl
         shared = _remotes.get(key)
         if shared is None:
             shared = _remotes[key] = _Shared(self._new_remote())
@@ -231,7 +239,7 @@ class _Search:
             from dafka.security.contexts import of_client  # brings ssl along
 
             context = of_client(self._tls)
-        return Remote(self._hub, self._addresses, self._request_timeout, connect_timeout, context)
+        return Remote(self._hub, self._addresses, self._request_timeout, connect_timeout, context, self._sasl)
 
 
 def _release(remote: BrokerInterface) -> None:

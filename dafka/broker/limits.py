@@ -53,6 +53,9 @@ INITIAL_DELAY_UNREADY = 0.3
 kafka-python asks for them 100 ms (its ``retry_backoff_ms``) after it has connected, later if its machine is
 busy."""
 
+ACCOUNTS_KEPT = 100_000
+"""Credentials of users; beyond, no further ones can be set."""
+
 PARTITIONS_PER_TOPIC = 100_000
 """Numbered partitions of one topic."""
 

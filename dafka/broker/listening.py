@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 from typing import NamedTuple
 
+log = logging.getLogger(__name__)
+
 LOOPBACK = "127.0.0.1"
-PLAINTEXT, SSL = "PLAINTEXT", "SSL"
-PROTOCOLS = (PLAINTEXT, SSL)
+PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
+PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 """Kafka's names of what is spoken at a port."""
 
 
@@ -23,7 +26,17 @@ class Listen(NamedTuple):
     @property
     def is_secure(self) -> bool:
         """Whether there is TLS on it."""
-        return self.protocol != PLAINTEXT
+        return self.protocol in (SSL, SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients say there who they are, by SASL."""
+        return self.protocol in (SASL_PLAINTEXT, SASL_SSL)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether others read there what is sent: it has no TLS, and is not on loopback."""
+        return not self.is_secure and not _is_loopback(self.host)
 
 
 def parse_listeners(listen: str, advertised: str | None) -> tuple[Listen, ...]:
@@ -93,6 +106,21 @@ def client_host(listen: Listen, bound_host: str) -> str:
     return listen.host
 
 
+def warn_if_open(listen: Listen, host: str, port: int) -> None:
+    """Log what a listener without TLS that is not on loopback exposes; ``host`` and ``port`` are told."""
+    if not listen.is_open:
+        return
+    what = "everybody who reaches it may read, write and delete, and everybody on the way reads it"
+    if listen.has_sasl:
+        what = (
+            "everybody on the way reads what is sent, and takes passwords and tokens of PLAIN and OAUTHBEARER"
+        )
+    log.warning(
+        "%s://%s:%d has no TLS and is not on loopback: %s; SASL_SSL:// keeps them out",
+        *(listen.protocol, host, port, what),
+    )
+
+
 def _address(option: str, text: str, port_needed: bool) -> tuple[str, int]:
     host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if not colon and not port_needed:
@@ -119,6 +147,10 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_loopback(host: str) -> bool:
+    return host.lower() == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def _is_wildcard(host: str) -> bool:

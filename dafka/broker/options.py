@@ -14,6 +14,7 @@ from dafka.commit.retention import CHECK_INTERVAL, Retention, check_choice, chec
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.security.keys import KeyFolder
+from dafka.security.sasl.options import ServerSasl
 from dafka.security.tls import ServerTls
 
 
@@ -36,6 +37,7 @@ class BrokerOptions:
     listen: str | None = None
     advertised: str | None = None
     tls: ServerTls | None = None
+    sasl: ServerSasl | None = None
     zper: FrontEndOptions | None = None
     keys: KeyFolder | None = None
 
@@ -63,6 +65,10 @@ class BrokerOptions:
             raise ValueError("tls is given, and no listener has it: listen='SSL://HOST:PORT'")
         if self.keys is not None and not isinstance(self.keys, KeyFolder):
             raise ValueError(f"keys is dafka.security.KeyFolder(...) or None, not {self.keys!r:.100}")
+        if self.sasl is not None and not isinstance(self.sasl, ServerSasl):
+            raise ValueError(f"sasl is dafka.security.ServerSasl(...) or None, not {self.sasl!r}")
+        if self.sasl is not None and not any(one.has_sasl for one in self.listeners):
+            raise ValueError("sasl is given, and no listener has it: listen='SASL_SSL://HOST:PORT'")
         if self.zper is not None and not isinstance(self.zper, FrontEndOptions):
             raise ValueError(f"zper is dafka.zper.ZperOptions(...) or None, not {self.zper!r}")
 

@@ -31,6 +31,7 @@ _HOMES = {
     "store": "dafka.cli.daemons:store",
     "topics": "dafka.cli.look:topics",
     "tower": "dafka.cli.daemons:tower",
+    "user": "dafka.cli.user:user",
     "zper": "dafka.cli.zper:zper",
 }
 

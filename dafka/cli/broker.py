@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import click
@@ -24,6 +25,7 @@ from dafka.cli.options import (  # noqa: E402
     towers,
     wait_for_signal,
 )
+from dafka.cli.sasl import sasl_options  # noqa: E402
 from dafka.cli.tls import tls_options  # noqa: E402
 from dafka.security.tls import ServerTls  # noqa: E402
 
@@ -34,7 +36,7 @@ from dafka.security.tls import ServerTls  # noqa: E402
     default="127.0.0.1:9092",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where Kafka's clients connect; PORT 0 is any. Several: PLAINTEXT://HOST:PORT,SSL://HOST:PORT.",
+    help="Where Kafka's clients connect; PORT 0 is any. Several: PLAINTEXT://HOST:PORT,SASL_SSL://HOST:PORT.",
 )
 @click.option(
     "--advertised",
@@ -42,6 +44,7 @@ from dafka.security.tls import ServerTls  # noqa: E402
     help="What clients are told, needed for a HOST that is every interface.  [default: --listen]",
 )
 @tls_options
+@sasl_options
 @click.option(
     "--data",
     default="brokerdb",
@@ -93,6 +96,8 @@ def broker(
     tower = None if sub is None or pub is None else towers(sub, pub)
     with ended_by_signal(), Broker(data, listen=listen, tower=tower, tls=tls, **options) as running:
         click.echo(f"broker: {_addresses(running)} in {data}", err=True)
+        if tls is not None and hasattr(signal, "SIGHUP"):
+            signal.signal(signal.SIGHUP, lambda *_: running.renew())
         with metrics.of("broker", running.metrics):
             wait_for_signal()
 

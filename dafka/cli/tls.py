@@ -31,6 +31,13 @@ def tls_options(command: Command) -> Command:
         show_default=True,
         help="Whether clients show a certificate.",
     )
+    @click.option(
+        "--ssl-principal-rules",
+        default="DEFAULT",
+        show_default=True,
+        metavar="RULES",
+        help="Who a client is by its certificate, as Kafka's ssl.principal.mapping.rules.",
+    )
     @wraps(command)
     def with_tls(
         *,
@@ -39,6 +46,7 @@ def tls_options(command: Command) -> Command:
         ssl_password: str | None,
         ssl_cafile: str | None,
         ssl_client_auth: ClientAuth,
+        ssl_principal_rules: str,
         **options: Any,
     ) -> Any:
         tls = None
@@ -49,6 +57,7 @@ def tls_options(command: Command) -> Command:
                 password=ssl_password,
                 cafile=ssl_cafile,
                 client_auth=ssl_client_auth,
+                principal_rules=ssl_principal_rules,
             )
         elif ssl_keyfile or ssl_cafile or ssl_client_auth != "none":
             raise click.UsageError("--ssl-keyfile, --ssl-cafile and --ssl-client-auth need --ssl-certfile")

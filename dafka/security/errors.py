@@ -11,3 +11,7 @@ class TlsError(DafkaError, ValueError):
 
 class KeyFolderError(DafkaError, ValueError):
     """Keys of a mesh that cannot be used; the message names the file."""
+
+
+class SaslError(DafkaError, ValueError):
+    """Options of accounts that cannot be used; the message names the option and the value."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from dafka.security.errors import TlsError
+from dafka.security.principals import ANONYMOUS, USER, mapped, parse_rules, subject
 from dafka.security.tls import Path, ServerTls
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ class Renewed:
 
     def __init__(self, options: ServerTls) -> None:
         self._options = options
+        self._rules = parse_rules(options.principal_rules)
         self._state = self._look()
         self._context = self._read()
         self._next_look = time.monotonic() + LOOK_SECONDS
@@ -39,6 +42,18 @@ class Renewed:
             self._next_look = now + LOOK_SECONDS
             self.renew()
         return self._context
+
+    def principal(self, certificate: Mapping[str, Any] | None) -> str:
+        """Who shows this certificate, from ``getpeercert()``. Raises :class:`TlsError` if no rule says it."""
+        if not certificate:
+            return ANONYMOUS
+        name = subject(certificate)
+        known = mapped(self._rules, name)
+        if not known:
+            raise TlsError(
+                f"no rule says who {name!r} is (principal_rules={self._options.principal_rules!r})"
+            )
+        return f"{USER}:{known}"
 
     def renew(self) -> None:
         """Read the files again if they have changed."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from dafka.security.errors import TlsError
+from dafka.security.principals import parse_rules
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -26,7 +27,8 @@ class ServerTls:
     ``certfile``: its certificate and those that lead to a root, PEM. ``keyfile``: its key, PEM; None: it
     is in ``certfile``. ``password``: of an encrypted key. ``client_auth``: whether clients show a
     certificate, as Kafka's ``ssl.client.auth``; ``cafile``: who may have signed it (PEM). ``ciphers``: an
-    OpenSSL list, for TLS 1.2.
+    OpenSSL list, for TLS 1.2. ``principal_rules``: who a client is by its certificate
+    (``ssl.principal.mapping.rules``, :mod:`dafka.security.principals`).
     """
 
     certfile: Path
@@ -35,12 +37,14 @@ class ServerTls:
     cafile: Path | None = None
     client_auth: ClientAuth = "none"
     ciphers: str | None = None
+    principal_rules: str = "DEFAULT"
 
     def __post_init__(self) -> None:
         if self.client_auth not in get_args(ClientAuth):
             raise TlsError(f"client_auth is one of {get_args(ClientAuth)}, not {self.client_auth!r}")
         if self.client_auth != "none" and self.cafile is None:
             raise TlsError(f"client_auth={self.client_auth!r} needs cafile: who signs clients' certificates")
+        parse_rules(self.principal_rules)
 
     @property
     def files(self) -> tuple[Path, ...]:

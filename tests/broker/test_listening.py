@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
-from dafka.broker.listening import Listen, client_host, parse_listen, parse_listeners
+from dafka.broker.listening import Listen, client_host, parse_listen, parse_listeners, warn_if_open
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_several_listeners_have_a_protocol_each(listen, advertised, expected):
 @pytest.mark.parametrize(
     ("listen", "advertised", "message"),
     [
-        ("SASL://127.0.0.1:1", None, "'SASL' is none of PLAINTEXT, SSL"),
+        ("SASL://127.0.0.1:1", None, "'SASL' is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ("SSL://127.0.0.1:1,SSL://127.0.0.1:2", None, "has SSL more than once"),
         ("127.0.0.1:1,127.0.0.1:2", None, "'HOST:PORT'"),
         ("SSL://127.0.0.1:1,127.0.0.1:2", None, "each of several has a protocol"),
@@ -90,3 +92,23 @@ def test_several_listeners_have_a_protocol_each(listen, advertised, expected):
 def test_listeners_that_cannot_be_are_refused_by_name(listen, advertised, message):
     with pytest.raises(ValueError, match=message):
         parse_listeners(listen, advertised)
+
+
+@pytest.mark.parametrize(
+    ("listen", "words"),
+    [
+        ("PLAINTEXT://127.0.0.1:0", None),
+        ("PLAINTEXT://localhost:0", None),
+        ("PLAINTEXT://[::1]:0", None),
+        ("SSL://192.0.2.1:0", None),
+        ("SASL_SSL://192.0.2.1:0", None),
+        ("192.0.2.1:0", "may read, write and delete"),
+        ("SASL_PLAINTEXT://192.0.2.1:0", "takes passwords and tokens"),
+    ],
+)
+def test_what_an_open_listener_exposes_is_one_warning(listen, words, caplog):
+    (one,) = parse_listeners(listen, None)
+    with caplog.at_level(logging.WARNING):
+        warn_if_open(one, "192.0.2.1", 9092)
+    assert (len(caplog.messages), words is None) in ((0, True), (1, False))
+    assert words is None or words in caplog.messages[0]

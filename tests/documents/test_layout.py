@@ -19,6 +19,7 @@ NO_TEST = {
     "errors.py": "classes of errors, each of which is tested where it is raised",
     "compat/broker/_values/valued.py": "what the classes of values share, each of which is tested",
     "compat/kafka/consumer/_membership.py": "an interface",
+    "dafka/broker/interface/access.py": VALUES,
     "dafka/broker/interface/admin.py": VALUES,
     "dafka/broker/interface/front_end.py": "an interface",
     "dafka/broker/interface/groups.py": VALUES,
@@ -33,6 +34,8 @@ NO_TEST = {
     "dafka/mesh/node.py": "an interface",
     "dafka/mesh/retention.py": "names of another package",
     "dafka/roles/outputs.py": "plain values",
+    "dafka/security/audit.py": "a name",
+    "dafka/security/sasl/steps.py": "plain values",
 }
 """Modules, or modules of a name, in which there is nothing to test."""
 
@@ -40,6 +43,8 @@ ELSEWHERE = {
     "compat/kafka/__main__.py": "tests/compat/test_install.py",
     "compat/kafka/admin/_requests.py": "tests/compat/admin/test_client.py",
     "compat/kafka/consumer/_arguments.py": "tests/compat/test_bad_input.py",
+    "dafka/broker/remote/access.py": "tests/cli/test_user.py",
+    "dafka/broker/remote/authenticating.py": "tests/broker/server/test_authentication.py",
     "dafka/mesh/libzmq.py": "tests/mesh/test_transport.py",
     "dafka/mesh/store_node.py": "tests/mesh/test_lanes.py",
     "dafka/mesh/zmtp.py": "tests/mesh/test_transport.py",

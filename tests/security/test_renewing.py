@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from security.certificates import Authority
 
-from dafka.security import ServerTls
+from dafka.security import ServerTls, TlsError
 from dafka.security.renewing import Renewed
 
 
@@ -26,3 +27,13 @@ def test_new_files_are_taken_up(tmp_path: Path, monkeypatch, caplog) -> None:
     assert caplog.text.count("the certificate from before stays in use") == 1
     authority.sign("server")
     assert renewed.context is not second
+
+
+def test_who_a_certificate_names_by_the_rules(tmp_path):
+    signed = Authority(tmp_path).sign("server")
+    shown = {"subject": ((("commonName", "alice"),),)}
+    rules = Renewed(ServerTls(**signed._asdict(), principal_rules="RULE:CN=(a.*)/$1/U"))
+    assert rules.principal(shown) == "User:ALICE"
+    assert rules.principal(None) == rules.principal({}) == "User:ANONYMOUS"
+    with pytest.raises(TlsError, match="no rule says who 'CN=bob' is"):
+        rules.principal({"subject": ((("commonName", "bob"),),)})

@@ -6,10 +6,10 @@ dictionaries it returns. All of that is used as it is, over
 Apache Kafka that lacks the feature:
 
 - ACLs raise ``SecurityDisabledError``, as where no authorizer is configured.
-- Replicas, voters and feature levels are those of one broker, and cannot be others; there are no SCRAM
-  credentials, and none can be made.
-- Everything else works: topics, partitions, configurations, groups, group offsets, partition offsets,
-  deleting records, elections, the cluster, its log directories and versions, producers and transactions.
+- Replicas, voters and feature levels are those of one broker, and cannot be others.
+- Everything else works: topics, SCRAM credentials, partitions, configurations, groups, group offsets,
+  partition offsets, deleting records, elections, the cluster, its log directories and versions, producers and
+  transactions.
 """
 
 from __future__ import annotations

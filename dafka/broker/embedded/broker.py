@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import gevent.event
 
+from dafka.broker.access.accounts import Accounts
 from dafka.broker.embedded.admin import AdminCalls
 from dafka.broker.embedded.adoption import Adoption
 from dafka.broker.embedded.cleaner import LogCleaner
@@ -93,6 +94,12 @@ def _admin(broker: EmbeddedBroker) -> AdminCalls:
     return broker._admin_calls
 
 
+@Part
+def _accounts(broker: EmbeddedBroker) -> Accounts:
+    broker._lifecycle.check()
+    return broker.accounts
+
+
 class EmbeddedBroker(BrokerInterface):
     """A broker on the folder ``path``, running from construction on.
 
@@ -130,6 +137,7 @@ class EmbeddedBroker(BrokerInterface):
                 "log.dirs": self.log.path,
             }
             self._configs = ConfigTable(self.log, self._writer, NODE_ID, static)
+            self.accounts = Accounts(hub, self.log, self._writer)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             times = GroupTimes(self.log, self._writer)
             self._groups = Coordinator(hub, self._offsets, times, self._lifecycle.stopped_error)
@@ -355,3 +363,6 @@ class EmbeddedBroker(BrokerInterface):
     configured = _admin.answers(AdminCalls.configured)
     delete_records = _admin.answers(AdminCalls.delete_records)
     log_directories = _admin.answers(AdminCalls.log_directories)
+
+    describe_accounts = _accounts.answers(Accounts.describe_accounts)
+    alter_accounts = _accounts.answers(Accounts.alter_accounts)

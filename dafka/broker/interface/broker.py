@@ -16,6 +16,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from dafka.broker.interface.access import AccessInterface
 from dafka.broker.interface.admin import AdminInterface
 from dafka.broker.interface.groups import (
     CommittedOffset,
@@ -90,7 +91,9 @@ __all__ = [
 ]
 
 
-class BrokerInterface(TopicInterface, RecordInterface, GroupInterface, TransactionInterface, AdminInterface):
+class BrokerInterface(
+    TopicInterface, RecordInterface, GroupInterface, TransactionInterface, AdminInterface, AccessInterface
+):
     """A broker: everything that one can be asked, each part in a module of its own."""
 
     is_remote: bool = False

@@ -25,6 +25,7 @@ from dafka.broker.remote.connection import CLIENT_ID, Connection
 from dafka.broker.remote.limits import COORDINATORS, METADATA_AGE
 from dafka.broker.remote.nodes import SHARED, Node
 from dafka.broker.remote.retrying import attempts
+from dafka.security.sasl.options import ClientSasl
 
 GROUP, TRANSACTION = 0, 1  # kinds of coordinators (FindCoordinator's key type)
 
@@ -61,13 +62,16 @@ class Cluster:
         request_timeout: float,
         connect_timeout: float,
         tls: SSLContext | None = None,
+        sasl: ClientSasl | None = None,
     ) -> None:
         self.request_timeout = request_timeout
         self._connect_timeout = connect_timeout
         self._tls = tls
+        self._sasl = sasl
         self.controller_id = -1
         self._bootstrap = [
-            Node(-1 - index, host, port, connect_timeout, tls) for index, (host, port) in enumerate(addresses)
+            Node(-1 - index, host, port, connect_timeout, tls, sasl)
+            for index, (host, port) in enumerate(addresses)
         ]
         self._nodes: dict[int, Node] = {}
         self._leaders: dict[str, _Leaders] = {}
@@ -161,7 +165,9 @@ class Cluster:
                 continue
             if known is not None:
                 known.close()
-            node = Node(broker.node_id, broker.host, broker.port, self._connect_timeout, self._tls)
+            node = Node(
+                broker.node_id, broker.host, broker.port, self._connect_timeout, self._tls, self._sasl
+            )
             self._nodes[broker.node_id] = node
         for gone in self._nodes.keys() - {broker.node_id for broker in response.brokers}:
             if response.brokers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket as sockets
 import struct
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,21 +23,26 @@ from gevent.lock import RLock
 from kafka.errors import (
     CorrelationIdError,
     IncompatibleBrokerVersion,
+    KafkaConfigurationError,
     KafkaConnectionError,
     KafkaError,
     KafkaProtocolError,
     RequestTimedOutError,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
     for_code,
 )
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from dafka.broker.codec.responses import read_response
 from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES, in_words
+from dafka.security.sasl.options import ClientSasl
 from dafka.sockets.errors import HandshakeError
 
 log = logging.getLogger(__name__)
 
 CLIENT_ID = "dafka"
+RENEWED_AFTER = 0.85  # of a session's time, as Kafka's clients
 
 _HEADER = struct.Struct(">ihhi")  # size, api key, api version, correlation id
 _INT = struct.Struct(">i")
@@ -49,17 +55,28 @@ _API_VERSIONS_VERSION = 3
 class Connection:
     """A connection that is open from construction on until it fails or is closed. Hub side.
 
-    ``context``: with TLS. Raises KafkaConnectionError, within ``timeout`` seconds, if no Kafka broker answers
-    at the address.
+    ``context``: with TLS. ``sasl``: how to say who one is. Raises KafkaConnectionError, within ``timeout``
+    seconds, if no Kafka broker answers at the address.
     """
 
-    def __init__(self, host: str, port: int, timeout: float, context: SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        timeout: float,
+        context: SSLContext | None = None,
+        sasl: ClientSasl | None = None,
+    ) -> None:
         self.host = host
         self.port = port
         self.versions: dict[int, tuple[int, int]] = {}
         self.on_close: Callable[[Connection], None] = lambda connection: None
         self._waiting: deque[tuple[int, AsyncResult]] = deque()
         self._last_id = 0
+        self._sasl = sasl
+        self._protocol = "SASL_PLAINTEXT" if context is None else "SASL_SSL"
+        self._timeout = timeout
+        self._renew_at: float | None = None  # when to say again who one is (KIP-368)
         self._sending = RLock()
         self._error: KafkaError | None = None
         try:
@@ -76,10 +93,15 @@ class Connection:
         self._reader = gevent.spawn(self._read)
         try:
             self._negotiate(timeout)
+            self._authenticate()
         except BaseException as error:
             self.close()
             if isinstance(error, KafkaConnectionError) or not isinstance(error, KafkaError):
                 raise
+            if isinstance(error, (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)):
+                raise KafkaConnectionError(f"{type(error).__name__}: {error.args[0]}") from error
+            if isinstance(error, KafkaConfigurationError):
+                raise KafkaConnectionError(f"{self.name}: {error.args[0]}") from error
             raise KafkaConnectionError(f"{self.name} does not answer as a Kafka broker: {error}") from error
 
     @property
@@ -122,6 +144,8 @@ class Connection:
         connection was lost, and the request may have been carried out), RequestTimedOutError and
         KafkaProtocolError; the connection is closed then.
         """
+        if self._renew_at is not None and time.monotonic() >= self._renew_at:
+            self._renew()
         name = client_id.encode()[:32767]
         head = struct.pack(">h", len(name)) + name + (b"\0" if flexible else b"")
         size = _HEADER.size - 4 + len(head) + sum(map(len, body))
@@ -179,6 +203,30 @@ class Connection:
             self._reader.kill(block=False)
 
     # -- inside ---------------------------------------------------------------------------------
+
+    def _renew(self) -> None:
+        """Say again who one is; meanwhile nothing else is sent."""
+        with self._sending:
+            if self._renew_at is None:
+                return
+            self._renew_at = None
+            try:
+                self._authenticate()
+            except BaseException as error:
+                failure = KafkaConnectionError(f"{self.name}: the session has ended: {error}")
+                self._fail(failure)
+                if isinstance(error, KafkaError):
+                    raise failure from error
+                raise
+
+    def _authenticate(self) -> None:
+        if self._sasl is None:
+            return
+        from dafka.broker.remote.authenticating import authenticate  # most brokers want to know nobody
+
+        lifetime = authenticate(self, self._sasl, self._protocol, self._timeout)
+        if lifetime:
+            self._renew_at = time.monotonic() + RENEWED_AFTER * lifetime
 
     def _negotiate(self, timeout: float) -> None:
         for version in (_API_VERSIONS_VERSION, 0):

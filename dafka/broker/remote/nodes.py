@@ -29,6 +29,7 @@ from dafka.broker.remote.limits import (
     WAITING_CONNECTIONS,
 )
 from dafka.broker.remote.trouble import Trouble
+from dafka.security.sasl.options import ClientSasl
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +40,20 @@ class Node:
     """A broker. Hub side; every method may wait as a green thread and raises KafkaConnectionError."""
 
     def __init__(
-        self, node_id: int, host: str, port: int, connect_timeout: float, tls: SSLContext | None = None
+        self,
+        node_id: int,
+        host: str,
+        port: int,
+        connect_timeout: float,
+        tls: SSLContext | None = None,
+        sasl: ClientSasl | None = None,
     ) -> None:
         self.node_id = node_id
         self.host = host
         self.port = port
         self._connect_timeout = connect_timeout
         self._tls = tls
+        self._sasl = sasl
         self._lasting: dict[str, Connection] = {}
         self._opening = {SHARED: RLock(), PRODUCE: RLock()}
         self._not_opened: dict[str, KafkaConnectionError] = {}  # the error of the last attempt, if it failed
@@ -120,7 +128,7 @@ class Node:
         if pause > 0:
             gevent.sleep(pause)
         try:
-            connection = Connection(self.host, self.port, self._connect_timeout, self._tls)
+            connection = Connection(self.host, self.port, self._connect_timeout, self._tls, self._sasl)
         except KafkaConnectionError as error:
             self._unreachable.again("broker %s cannot be reached: %s", self, error)
             backoff = min(RECONNECT_BACKOFF * 2**self._failures, RECONNECT_BACKOFF_MAX)

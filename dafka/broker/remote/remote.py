@@ -20,6 +20,7 @@ from typing import Any
 
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.part import Part
+from dafka.broker.remote.access import RemoteAccess
 from dafka.broker.remote.admin import RemoteAdmin
 from dafka.broker.remote.cluster import Cluster
 from dafka.broker.remote.groups import RemoteGroups
@@ -28,6 +29,7 @@ from dafka.broker.remote.records import RemoteRecords
 from dafka.broker.remote.topics import RemoteTopics
 from dafka.broker.remote.transactions import RemoteTransactions
 from dafka.hub.hub import Hub
+from dafka.security.sasl.options import ClientSasl
 
 
 @Part
@@ -55,12 +57,17 @@ def _admin(broker: Remote) -> RemoteAdmin:
     return broker._admin
 
 
+@Part
+def _access(broker: Remote) -> RemoteAccess:
+    return broker._access
+
+
 class Remote(BrokerInterface):
     """The brokers behind ``addresses``, pairs of host and port that are tried until one answers.
 
     Nothing is opened before the first call, and calls after :meth:`close` open connections again.
     ``request_timeout``: seconds that an answer may take; ``connect_timeout``: a new connection.
-    ``tls``: for brokers that are reached by TLS.
+    ``tls``: for brokers that are reached by TLS. ``sasl``: for those that want to know who asks.
     """
 
     is_remote = True
@@ -73,15 +80,19 @@ class Remote(BrokerInterface):
         request_timeout: float = REQUEST_TIMEOUT,
         connect_timeout: float = CONNECT_TIMEOUT,
         tls: SSLContext | None = None,
+        sasl: ClientSasl | None = None,
     ) -> None:
         self.hub = hub
         self._addresses = tuple(addresses)
-        self.cluster = Cluster(self._addresses, request_timeout, min(connect_timeout, request_timeout), tls)
+        self.cluster = Cluster(
+            self._addresses, request_timeout, min(connect_timeout, request_timeout), tls, sasl
+        )
         self._topics = RemoteTopics(self.cluster)
         self._records = RemoteRecords(self.cluster)
         self._groups = RemoteGroups(self.cluster)
         self._transactions = RemoteTransactions(self.cluster)
         self._admin = RemoteAdmin(self.cluster)
+        self._access = RemoteAccess(self.cluster)
 
     def __repr__(self) -> str:
         return "<Remote " + ",".join(f"{host}:{port}" for host, port in self.addresses) + ">"
@@ -159,3 +170,6 @@ class Remote(BrokerInterface):
     alter_configs = _admin.answers(RemoteAdmin.alter_configs)
     delete_records = _admin.answers(RemoteAdmin.delete_records)
     log_directories = _admin.answers(RemoteAdmin.log_directories)
+
+    describe_accounts = _access.answers(RemoteAccess.describe_accounts)
+    alter_accounts = _access.answers(RemoteAccess.alter_accounts)

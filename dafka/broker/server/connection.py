@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from socket import MSG_DONTWAIT, MSG_PEEK, SHUT_RDWR
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 import gevent.event
@@ -23,10 +23,17 @@ from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.repeated_fetch import RepeatedFetch
 from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce
 from dafka.broker.server.wrong_protocol import wrong_protocol
+from dafka.security.audit import audit
+from dafka.security.errors import TlsError
+from dafka.security.principals import USER
 from dafka.security.renewing import Renewed
+from dafka.security.sasl.steps import Identity
 from dafka.sockets.errors import HandshakeError
 from dafka.sockets.greetings import Greetings
 from dafka.sockets.reasons import Reasons
+
+if TYPE_CHECKING:
+    from dafka.broker.server.authentication import Authentication, Sasl
 
 RECEIVE_BYTES = 64 * 1024  # read at a time; a longer request gets a buffer of its own
 JOINED_BYTES = 128 * 1024  # a response of at most this size is copied into one buffer
@@ -54,7 +61,7 @@ class Shared:
         self.budget = Budget(limits.TOTAL_BYTES)
         self.sessions = FetchSessions()
         self.reasons = Reasons()
-        self.greetings: Greetings[Connection] = Greetings(limits, Connection.refuse, "TLS handshake")
+        self.greetings: Greetings[Connection] = Greetings(limits, Connection.refuse, "handshake")
         self.requests = self.received = self.sent = 0  # since the start; octets
 
 
@@ -62,7 +69,13 @@ class Connection:
     """A client. :meth:`run` is its green thread and returns when the connection is closed."""
 
     def __init__(
-        self, shared: Shared, socket: Any, address: Any, told: Told | None = None, tls: Renewed | None = None
+        self,
+        shared: Shared,
+        socket: Any,
+        address: Any,
+        told: Told | None = None,
+        tls: Renewed | None = None,
+        sasl: Sasl | None = None,
     ) -> None:
         self._shared = shared
         self._broker = shared.broker
@@ -71,6 +84,7 @@ class Connection:
         self.socket = socket
         self._peer = Peer(address[0], told)
         self._tls = tls
+        self._authentication = None if sasl is None else sasl.authentication(self._authenticated)
         self.name = f"{address[0]}:{address[1]}"
         self._slots: deque[_Slot] = deque()
         self._waiting_bytes = 0
@@ -89,8 +103,12 @@ class Connection:
         try:
             if self._tls is not None:
                 self._secure(self._tls)
-            self._read()
-        except HandshakeError as error:
+            begun = b"" if self._authentication is None else self._authenticate(self._authentication)
+            self._shared.greetings.remove(self)
+            if self._tls is not None and self._authentication is None:
+                self._log_connected("TLS")
+            self._read(begun)
+        except (HandshakeError, TlsError) as error:
             self.refuse("tls", f"TLS: {error}")
         except BadRequestError as error:
             self.refuse(error.cause, str(error))
@@ -108,12 +126,50 @@ class Connection:
         self._handshake = gevent.getcurrent()
         try:
             self.socket = tls.accept(self.socket, certificate.context, limits.HANDSHAKE_SECONDS)
+            self._peer.principal = certificate.principal(self.socket.getpeercert())
         finally:
             self._handshake = None
-            self._shared.greetings.remove(self)
 
-    def _read(self) -> None:
+    def _authenticate(self, authentication: Authentication) -> bytes:
+        """Answer requests until it is known who the client is; returns what has come of the next one."""
         begun = b""
+        detail = f"SASL: it was not known who it is within {limits.HANDSHAKE_SECONDS:g} s"
+        with gevent.Timeout(limits.HANDSHAKE_SECONDS, BadRequestError("handshake-slow", detail)):
+            while not authentication.done:
+                frame, begun = authentication.next_frame(self._receive, begun)
+                self._answer_sasl(authentication, memoryview(frame))
+        return begun
+
+    def _receive(self) -> bytes:
+        received: bytes = self.socket.recv(RECEIVE_BYTES)
+        self._shared.received += len(received)
+        return received
+
+    def _answer_sasl(self, authentication: Authentication, data: memoryview) -> None:
+        self._shared.requests += 1
+        answer, failed = authentication.answer(data, self._answered)
+        if answer:
+            self._write(answer)
+        if failed is not None:
+            audit.warning("%s at %s: %s", self.name, self._peer.listener, failed)
+            raise failed
+
+    def _answered(self, frame: Frame) -> Buffers:
+        return respond(
+            self._broker, self._sessions, frame, self._peer, self._budget.promised, self._repeated
+        )
+
+    def _authenticated(self, identity: Identity, mechanism: str) -> None:
+        self._peer.principal = f"{USER}:{identity.name}"
+        self._log_connected(mechanism)
+
+    def _log_connected(self, how: str) -> None:
+        peer = self._peer
+        audit.info("%s connected from %s at %s by %s", peer.principal, self.name, peer.listener, how)
+
+    def _read(self, begun: bytes) -> None:
+        if begun:
+            begun = self._take(begun)
         while not self._closed:
             if begun:
                 with gevent.Timeout(limits.REQUEST_SECONDS, _slow("a request")):
@@ -186,6 +242,11 @@ class Connection:
 
     def _handle(self, data: memoryview) -> None:
         frame = read_frame(data)
+        if self._authentication is not None and self._authentication.is_for(frame):
+            while self._slots or self._writing:
+                self._wait_for_room()
+            self._answer_sasl(self._authentication, data)
+            return
         self._shared.requests += 1
         if frame.is_produce:
             while self._slots and (
@@ -207,9 +268,7 @@ class Connection:
         while self._slots or self._writing:
             self._wait_for_room()
         self._fetching = frame.is_fetch
-        response = respond(
-            self._broker, self._sessions, frame, self._peer, self._budget.promised, self._repeated
-        )
+        response = self._answered(frame)
         self._fetching = False
         self._write(response)
 

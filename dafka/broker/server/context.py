@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from dafka.broker.interface.topics import Metadata
 from dafka.broker.listening import PLAINTEXT
+from dafka.security.principals import ANONYMOUS
 
 
 class Told(NamedTuple):
@@ -21,15 +22,25 @@ class Peer:
     """The client of a connection.
 
     ``is_kafka_python``: whether it has identified itself as kafka-python with ApiVersions (KIP-511).
-    ``told``: what it is told about the listener that it has connected to.
+    ``told``: what it is told about the listener that it has connected to. ``principal``: who it is.
     """
 
-    __slots__ = ("host", "is_kafka_python", "told")
+    __slots__ = ("host", "is_kafka_python", "principal", "told")
 
     def __init__(self, host: str, told: Told | None = None) -> None:
         self.host = host
         self.told = told
         self.is_kafka_python = False
+        self.principal = ANONYMOUS
+
+    @property
+    def listener(self) -> str:
+        """The listener, for people."""
+        return (
+            "the listener"
+            if self.told is None
+            else f"{self.told.protocol}://{self.told.host}:{self.told.port}"
+        )
 
 
 class Context(NamedTuple):

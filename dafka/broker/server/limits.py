@@ -33,13 +33,19 @@ IDLE_SECONDS = 600.0
 """connections.max.idle.ms: a connection without requests for this long is closed."""
 
 HANDSHAKES = 1000
-"""Connections in the TLS handshake, at some 65 KB each. A further one waits for one of them, and ends the
-oldest (cause ``handshakes``) if that has had HANDSHAKE_LEAST_SECONDS."""
+"""Connections in the handshakes of TLS and SASL, at some 65 KB each. A further one waits for one of them, and
+ends the oldest (cause ``handshakes``) if that has had HANDSHAKE_LEAST_SECONDS."""
 
 HANDSHAKE_LEAST_SECONDS = 3.0
 
 HANDSHAKE_SECONDS = 10.0
-"""A client must finish the TLS handshake within this time."""
+"""A client must finish the TLS handshake within this time, and SASL within this time after it."""
+
+SASL_REQUEST_MAX_BYTES = 64 * 1024
+"""sasl.server.max.receive.size: the largest request before a client is known."""
+
+SASL_REQUESTS = 20
+"""Requests before a client is known; four are usual."""
 
 REQUEST_SECONDS = 60.0
 """A request must arrive completely within this time of its first octet."""

@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 import socket as sockets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gevent
 
+from dafka.broker.access.accounts import Accounts
 from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.listening import Listen
 from dafka.broker.server import limits
 from dafka.broker.server.connection import Connection, Shared
 from dafka.broker.server.context import Told
 from dafka.hub.hub import Hub
 from dafka.security.renewing import Renewed
+from dafka.security.sasl.options import ServerSasl
 from dafka.sockets import listening
 from dafka.sockets.listening import Port
 
+if TYPE_CHECKING:
+    from dafka.broker.server.authentication import Sasl
+
 
 class Door(NamedTuple):
-    """A bound socket from :func:`dafka.sockets.listening.bind`, what its clients are told, and its TLS."""
+    """A bound socket from :func:`dafka.sockets.listening.bind`, what its clients are told, its TLS and
+    its SASL."""
 
     socket: Any
     told: Told
     tls: Renewed | None = None
+    sasl: Sasl | None = None
+
+    @property
+    def greets(self) -> bool:
+        """Whether there are handshakes before the first request."""
+        return self.tls is not None or self.sasl is not None
+
+
+def with_sasl(
+    doors: Sequence[Door], listeners: Sequence[Listen], options: ServerSasl | None, accounts: Accounts
+) -> list[Door]:
+    """``doors``, with SASL where the listener of the same place has it; ``options`` None: by SCRAM."""
+    if not any(one.has_sasl for one in listeners):
+        return list(doors)
+    from dafka.broker.server.authentication import Sasl  # most brokers have no use for it
+
+    sasl = Sasl(options or ServerSasl(), accounts)
+    return [
+        door._replace(sasl=sasl if listen.has_sasl else None)
+        for door, listen in zip(doors, listeners, strict=True)
+    ]
 
 
 class Listener:
@@ -85,11 +113,11 @@ class Listener:
             self.discarded["connections"] += 1
             listening.close(socket)
             return
-        if door.tls is not None:
+        if door.greets:
             self._shared.greetings.make_room()
         _prepare(socket)
-        connection = Connection(self._shared, socket, address, door.told, door.tls)
-        if door.tls is not None:
+        connection = Connection(self._shared, socket, address, door.told, door.tls, door.sasl)
+        if door.greets:
             self._shared.greetings.add(connection)
         self._connections[connection] = None
         self._connections[connection] = self._hub.spawn(connection.run)

@@ -32,6 +32,7 @@ Answer = Callable[[BrokerInterface, Any, Context], Any]
 AnswerByHand = Callable[[memoryview, int, int], bytes]
 
 PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 
 FEATURES = {"metadata.version": (7, 30)}
 """The announced features of the cluster: the lowest supported level, and the current one."""
@@ -98,6 +99,7 @@ _APIS = [
     Api(14, "SyncGroup", 0, 5, "consumer.group", "groups.sync_group"),
     Api(15, "DescribeGroups", 0, 6, "admin.groups", "groups.describe_groups"),
     Api(16, "ListGroups", 0, 5, "admin.groups", "groups.list_groups"),
+    Api(17, "SaslHandshake", 0, 1, "sasl", "access.sasl_handshake"),
     Api(18, "ApiVersions", 0, 4, "metadata.api_versions", "api_versions.announced"),
     Api(19, "CreateTopics", 2, 7, "admin.topics", "topics.create_topics"),
     Api(20, "DeleteTopics", 1, 6, "admin.topics", "topics.delete_topics"),
@@ -115,6 +117,7 @@ _APIS = [
     Api(33, "AlterConfigs", 0, 2, "admin.configs", "configs.alter_configs"),
     Api(34, "AlterReplicaLogDirs", 1, 2, "admin.cluster", "replicas.alter_replica_log_dirs"),
     Api(35, "DescribeLogDirs", 1, 5, "admin.cluster", "replicas.describe_log_dirs"),
+    Api(36, "SaslAuthenticate", 0, 2, "sasl", "access.sasl_authenticate"),
     Api(37, "CreatePartitions", 0, 3, "admin.topics", "topics.create_partitions"),
     Api(42, "DeleteGroups", 0, 2, "admin.groups", "groups.delete_groups"),
     Api(43, "ElectLeaders", 0, 2, "admin.topics", "replicas.elect_leaders"),

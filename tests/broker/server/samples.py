@@ -37,6 +37,7 @@ from kafka.protocol.producer import (
     ProduceRequest,
     TxnOffsetCommitRequest,
 )
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 
 def produce(topic: str, *records: bytes | None, topic_id: UUID = NO_ID, acks: int = -1, **more: Any) -> Any:
@@ -142,6 +143,8 @@ def _groups(topic: str, topic_id: UUID, group: str) -> list[Any]:
     fetched = OffsetFetchRequest.OffsetFetchRequestGroup
     forgotten = OffsetDeleteRequest.OffsetDeleteRequestTopic
     return [
+        SaslHandshakeRequest(mechanism="PLAIN"),
+        SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret"),
         FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group]),
         JoinGroupRequest(
             group_id=group,

@@ -8,14 +8,17 @@ import pytest
 from broker.server.client import WireClient, frame, header
 from kafka.errors import UnsupportedVersionError
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
-from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from kafka.protocol.producer import EndTxnRequest, InitProducerIdRequest
 
 
 @pytest.mark.parametrize(
     ("request_", "version"),
-    [(SaslHandshakeRequest(mechanism="PLAIN"), 1), (SaslAuthenticateRequest(auth_bytes=b"a"), 2)],
+    [
+        (EndTxnRequest(transactional_id="a", producer_id=1, producer_epoch=0, committed=True), 5),
+        (InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 6),
+    ],
 )
-def test_unsupported_apis_get_the_error_of_the_protocol(wire: WireClient, request_, version: int):
+def test_unsupported_versions_get_the_error_of_the_protocol(wire: WireClient, request_, version: int):
     assert wire.ask(request_, version).error_code == UnsupportedVersionError.errno
     assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
 

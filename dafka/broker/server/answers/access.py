@@ -1,15 +1,17 @@
-"""Answers about ACLs, SCRAM users and quotas, none of which this broker has.
+"""Answers about accounts, and about ACLs and quotas, which this broker does not have.
 
-Describing finds none, removing a missing one is answered as by Kafka, and setting one is refused.
+Describing those finds none, removing a missing one is answered as by Kafka, and setting one is refused.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from kafka.errors import (
+    DuplicateResourceError,
+    IllegalSaslStateError,
     InvalidRequestError,
-    ResourceNotFoundError,
     SecurityDisabledError,
     UnsupportedVersionError,
 )
@@ -21,10 +23,12 @@ from kafka.protocol.admin.users import (
 )
 
 from dafka.broker.codec.errors import error_code, error_message
+from dafka.broker.interface.access import CredentialDeletion, CredentialUpsertion, DescribedAccount
 from dafka.broker.interface.broker import BrokerInterface, Error
 from dafka.broker.server.context import Context
 
 _NO_AUTHORIZER = "this broker has no ACLs"
+_TWICE = "Cannot describe SCRAM credentials for the same user twice in a single request: "
 _QUOTA_ENTITIES = ("user", "client-id", "ip")
 _ANY_NAME = 2  # the match type of a quota filter that accepts any name
 
@@ -56,33 +60,50 @@ def delete_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
 
 
 def describe_user_scram_credentials(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """There are no SCRAM users."""
+    """Users and their iterations, never what proves a password."""
+    wanted = None if not request.users else [one.name for one in request.users]
+    twice = {name for name, count in Counter(wanted or ()).items() if count > 1}
+    found = broker.describe_accounts(wanted)
+    found.update((name, DescribedAccount(DuplicateResourceError, {}, _TWICE + name)) for name in twice)
     return DescribeUserScramCredentialsResponse(
         throttle_time_ms=0,
         error_code=0,
         error_message=None,
         results=[
             _User(
-                user=one.name,
-                error_code=error_code(ResourceNotFoundError),
-                error_message=f"there is no SCRAM user {one.name!r}",
-                credential_infos=[],
+                user=name,
+                error_code=error_code(one.error),
+                error_message=error_message(one.error, one.detail),
+                credential_infos=[
+                    _User.CredentialInfo(mechanism=mechanism, iterations=iterations)
+                    for mechanism, iterations in one.iterations.items()
+                ],
             )
-            for one in request.users or ()
+            for name, one in found.items()
         ],
     )
 
 
 def alter_user_scram_credentials(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """SCRAM users can neither be set nor found for deletion."""
     result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
-    errors: dict[str, Error] = {one.name: ResourceNotFoundError for one in request.deletions}
-    errors.update({one.name: UnsupportedVersionError for one in request.upsertions})
+    outcomes = broker.alter_accounts(
+        [CredentialDeletion(one.name, one.mechanism) for one in request.deletions],
+        [
+            CredentialUpsertion(
+                one.name, one.mechanism, one.iterations, bytes(one.salt), bytes(one.salted_password)
+            )
+            for one in request.upsertions
+        ],
+    )
     return AlterUserScramCredentialsResponse(
         throttle_time_ms=0,
         results=[
-            result(user=name, error_code=error_code(error), error_message="this broker has no SCRAM users")
-            for name, error in errors.items()
+            result(
+                user=name,
+                error_code=error_code(outcome.error),
+                error_message=error_message(outcome.error, outcome.detail),
+            )
+            for name, outcome in outcomes.items()
         ],
     )
 
@@ -130,3 +151,25 @@ def alter_client_quotas(broker: BrokerInterface, request: Any, context: Context)
             )
         )
     return AlterClientQuotasResponse(throttle_time_ms=0, entries=entries)
+
+
+def sasl_handshake(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Out of place: at a listener without SASL, or once a client is known.
+
+    In its place :mod:`dafka.broker.server.authentication` answers it, as well as SaslAuthenticate.
+    """
+    from kafka.protocol.sasl import SaslHandshakeResponse
+
+    return SaslHandshakeResponse(error_code=error_code(IllegalSaslStateError), mechanisms=[])
+
+
+def sasl_authenticate(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Out of place, too."""
+    from kafka.protocol.sasl import SaslAuthenticateResponse
+
+    return SaslAuthenticateResponse(
+        error_code=error_code(IllegalSaslStateError),
+        error_message="SaslAuthenticate request received after successful authentication",
+        auth_bytes=b"",
+        session_lifetime_ms=0,
+    )

@@ -1,4 +1,4 @@
-"""Answers about ACLs, SCRAM users and quotas, which this broker does not have."""
+"""Answers about accounts, and about ACLs and quotas, which this broker does not have."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from broker.clients import Client
 from broker.server.admin_samples import ANY_ACL
 from broker.server.client import answered
 from kafka.errors import (
+    DuplicateResourceError,
+    IllegalSaslStateError,
     InvalidRequestError,
     NoError,
     ResourceNotFoundError,
     SecurityDisabledError,
+    UnacceptableCredentialError,
     UnsupportedVersionError,
 )
 from kafka.protocol.admin import (
@@ -24,6 +27,7 @@ from kafka.protocol.admin import (
     DescribeClientQuotasRequest,
     DescribeUserScramCredentialsRequest,
 )
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 FILTER = DescribeClientQuotasRequest.ComponentData
 QUOTA = AlterClientQuotasRequest.EntryData
@@ -54,11 +58,13 @@ def test_there_are_no_scram_users(client: Client, users: list[Any] | None) -> No
     assert (response.error_code, response.results) == (0, [])
 
 
-def test_a_scram_user_is_not_found_and_cannot_be_set(client: Client) -> None:
+def test_a_missing_user_is_not_found_and_a_bad_credential_refused(client: Client) -> None:
     names = [DescribeUserScramCredentialsRequest.UserName(name="a")]
     (described,) = answered(client, DescribeUserScramCredentialsRequest(users=names)).results
     assert (described.user, described.error_code) == ("a", ResourceNotFoundError.errno)
-    assert described.error_message == "there is no SCRAM user 'a'"
+    assert described.error_message == "Attempt to describe a user credential that does not exist: a"
+    twice = answered(client, DescribeUserScramCredentialsRequest(users=names * 2)).results
+    assert [one.error_code for one in twice] == [DuplicateResourceError.errno]
     changes = AlterUserScramCredentialsRequest(
         deletions=[AlterUserScramCredentialsRequest.ScramCredentialDeletion(name="a", mechanism=1)],
         upsertions=[
@@ -69,8 +75,21 @@ def test_a_scram_user_is_not_found_and_cannot_be_set(client: Client) -> None:
     )
     assert {one.user: one.error_code for one in answered(client, changes).results} == {
         "a": ResourceNotFoundError.errno,
-        "b": UnsupportedVersionError.errno,
+        "b": UnacceptableCredentialError.errno,
     }
+
+
+def test_a_user_is_set_and_described(client: Client) -> None:
+    upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+        name="b", mechanism=1, iterations=4096, salt=b"s" * 32, salted_password=b"p" * 32
+    )
+    deletion = AlterUserScramCredentialsRequest.ScramCredentialDeletion(name="b", mechanism=1)
+    (made,) = answered(client, AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion])).results
+    assert (made.user, made.error_code) == ("b", 0)
+    (described,) = answered(client, DescribeUserScramCredentialsRequest(users=None)).results
+    assert [(one.mechanism, one.iterations) for one in described.credential_infos] == [(1, 4096)]
+    (gone,) = answered(client, AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[])).results
+    assert (gone.user, gone.error_code) == ("b", 0)
 
 
 @pytest.mark.parametrize(
@@ -109,3 +128,10 @@ def test_quotas_are_removed_and_not_set(client: Client, kinds: list[str], remove
     (entry,) = answered(client, request).entries
     assert entry.error_code == error.errno
     assert [one.entity_type for one in entry.entity] == kinds
+
+
+def test_sasl_is_out_of_place_where_there_is_none(client: Client) -> None:
+    handshake = answered(client, SaslHandshakeRequest(mechanism="PLAIN"))
+    assert (handshake.error_code, handshake.mechanisms) == (IllegalSaslStateError.errno, [])
+    authenticate = answered(client, SaslAuthenticateRequest(auth_bytes=b""))
+    assert (authenticate.error_code, authenticate.auth_bytes) == (IllegalSaslStateError.errno, b"")

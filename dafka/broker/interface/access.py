@@ -1,0 +1,72 @@
+"""The part of the broker interface about who may come in: accounts.
+
+See :mod:`dafka.broker.interface.broker` for what all methods have in common.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from dafka.broker.interface.groups import Error
+from dafka.broker.interface.outcome import Outcome
+
+
+class ScramMechanism(IntEnum):
+    """Mechanisms that keep a credential of a password; Kafka's numbers (ScramMechanism)."""
+
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+    @property
+    def label(self) -> str:
+        """The name that SASL has for it."""
+        return self.name.replace("_", "-")
+
+
+class DescribedAccount(NamedTuple):
+    """The iterations of a user's credentials, by mechanism."""
+
+    error: Error | None
+    iterations: Mapping[int, int] = {}
+    detail: str = ""
+
+
+class CredentialDeletion(NamedTuple):
+    """A credential to delete."""
+
+    user: str
+    mechanism: int
+
+
+class CredentialUpsertion(NamedTuple):
+    """A credential to set: what PBKDF2 makes of a password, never the password."""
+
+    user: str
+    mechanism: int
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+    def __repr__(self) -> str:
+        return f"CredentialUpsertion({self.user!r}, {self.mechanism}, {self.iterations})"
+
+
+class AccessInterface(ABC):
+    """Who may come in."""
+
+    @abstractmethod
+    def describe_accounts(self, users: Iterable[str] | None = None) -> dict[str, DescribedAccount]:
+        """The accounts of these users, or of all; ResourceNotFoundError for one that has none."""
+
+    @abstractmethod
+    def alter_accounts(
+        self, deletions: Sequence[CredentialDeletion], upsertions: Sequence[CredentialUpsertion]
+    ) -> dict[str, Outcome]:
+        """Delete and set credentials; for each user all of it or nothing.
+
+        Errors: UnacceptableCredentialError, UnsupportedSaslMechanismError, DuplicateResourceError (one
+        credential twice), ResourceNotFoundError (nothing to delete), KafkaStorageError.
+        """

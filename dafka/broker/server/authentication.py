@@ -1,0 +1,268 @@
+"""Who a connection belongs to: SaslHandshake and SaslAuthenticate, when it begins and when a session renews.
+
+Theory of operation. Before a client is known, ApiVersions, SaslHandshake and SaslAuthenticate are all that is
+answered. SaslHandshake chooses the mechanism; then each SaslAuthenticate carries a message of it, or, after
+SaslHandshake of version 0, each frame is such a message without any header. A failure is answered after a
+delay, with the same words whatever was wrong, and closes the connection.
+
+A session may end before its connection (KIP-368): the last SaslAuthenticate says when. Until then the client
+sends SaslHandshake and SaslAuthenticate again, for the same principal. Whoever sends anything else when the
+time is over is disconnected.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import gevent
+from kafka.errors import (
+    IllegalSaslStateError,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+)
+from kafka.protocol.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+from dafka.broker.access.accounts import Accounts
+from dafka.broker.codec.encoding import encoded
+from dafka.broker.codec.errors import BadRequestError, error_code
+from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers, array_size, body_of, framed
+from dafka.broker.codec.reader import read_request
+from dafka.broker.server import limits
+from dafka.broker.server.requests import Frame, read_frame
+from dafka.broker.server.table import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from dafka.broker.server.wrong_protocol import wrong_protocol
+from dafka.hub.pool import Aside
+from dafka.security.credentials import is_password
+from dafka.security.sasl.options import ServerSasl
+from dafka.security.sasl.steps import (
+    OAUTHBEARER,
+    PLAIN,
+    SCRAM_MECHANISMS,
+    AuthenticationError,
+    Exchange,
+    Identity,
+)
+from dafka.security.sasl.tokens import TokenCheck
+
+PASSWORDS = Aside(1)
+"""Where passwords are compared, some milliseconds each, and where tokens wait for keys."""
+
+_FLEXIBLE = 2  # the first such version of SaslAuthenticate
+_WITH_HEADERS = 1  # the first version of SaslHandshake after which messages are SaslAuthenticate requests
+
+
+class Sasl:
+    """The mechanisms of a broker, with what they ask. Raises :class:`dafka.security.SaslError`."""
+
+    def __init__(self, options: ServerSasl, accounts: Accounts) -> None:
+        self.options = options
+        self._accounts = accounts
+        self._tokens: TokenCheck | None = None
+        if options.tokens is not None:
+            from dafka.security.sasl.jwks import KeySet
+
+            self._tokens = TokenCheck(options.tokens, KeySet(options.tokens.jwks))
+
+    def authentication(self, authenticated: Callable[[Identity, str], object]) -> Authentication:
+        """For one connection; see there."""
+        return Authentication(self, authenticated)
+
+    def begin(self, mechanism: str) -> Exchange:
+        """An exchange with a client that has chosen this mechanism, one of the options'."""
+        if mechanism == PLAIN:
+            from dafka.security.sasl.plain import PlainExchange
+
+            return PlainExchange(self._is_password)
+        if mechanism == OAUTHBEARER:
+            from dafka.security.sasl.oauthbearer import OAuthExchange
+
+            assert self._tokens is not None
+            tokens = self._tokens
+            return OAuthExchange(lambda token: PASSWORDS.run(tokens.identity, token))
+        from dafka.security.sasl.scram import ScramExchange
+
+        return ScramExchange(mechanism, partial(self._accounts.credential, mechanism))
+
+    def _is_password(self, user: str, password: str) -> bool:
+        """Whether this is a user's password, by any of its credentials; as slow for an unknown user."""
+        known = (one for one in SCRAM_MECHANISMS if self._accounts.has(one, user))
+        mechanism = next(known, SCRAM_MECHANISMS[0])
+        credential = self._accounts.credential(mechanism, user)
+        return PASSWORDS.run(is_password, mechanism, credential, password)
+
+
+class Answer(NamedTuple):
+    """What to send. ``failed``: why the connection is closed afterwards."""
+
+    buffers: Buffers
+    failed: BadRequestError | None = None
+
+
+class Authentication:
+    """Of one connection. ``authenticated(identity, mechanism)`` is called with every success."""
+
+    def __init__(self, sasl: Sasl, authenticated: Callable[[Identity, str], object]) -> None:
+        self._sasl = sasl
+        self._authenticated = authenticated
+        self._exchange: Exchange | None = None
+        self._mechanism = ""  # of this exchange, or the last one
+        self._bare = False  # the client's messages have no headers
+        self._name: str | None = None  # of who it is
+        self._ends: float | None = None  # when the session is over
+        self._requests = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether the client is known, and not about to say again who it is."""
+        return self._name is not None and self._exchange is None
+
+    def is_for(self, frame: Frame) -> bool:
+        """Whether a request of a known client is about the session, or comes after its end."""
+        if self._ends is None:
+            return False
+        return (
+            frame.header.key in (SASL_HANDSHAKE, SASL_AUTHENTICATE)
+            or self._exchange is not None
+            or time.monotonic() >= self._ends
+        )
+
+    def next_frame(self, receive: Callable[[], bytes], begun: bytes) -> tuple[bytes, bytes]:
+        """The next frame of a client that nobody knows, and what came behind it; ``begun`` has come already.
+
+        Raises BadRequestError, and OSError if it ends.
+        """
+        while True:
+            if len(begun) >= LENGTH_OCTETS:
+                size = int.from_bytes(begun[:LENGTH_OCTETS], "big", signed=True)
+                error = wrong_protocol(begun[:LENGTH_OCTETS])
+                if error is not None:
+                    raise error
+                if not 0 <= size <= limits.SASL_REQUEST_MAX_BYTES:
+                    raise _too_large(size)
+                end = LENGTH_OCTETS + size
+                if len(begun) >= end:
+                    return begun[LENGTH_OCTETS:end], begun[end:]
+            received = receive()
+            if not received:
+                raise ConnectionAbortedError
+            begun += received
+
+    def answer(self, data: memoryview, otherwise: Callable[[Frame], Buffers]) -> Answer:
+        """Take a frame; ``otherwise`` answers ApiVersions. It may wait. Raises BadRequestError."""
+        self._requests += 1
+        if self._name is None and self._requests > limits.SASL_REQUESTS:
+            raise BadRequestError(
+                "sasl", f"{limits.SASL_REQUESTS} requests, and it is not known who sends them"
+            )
+        if len(data) > limits.SASL_REQUEST_MAX_BYTES:
+            raise _too_large(len(data))
+        if self._bare and self._exchange is not None:
+            return self._message(self._exchange, bytes(data), _bare)
+        frame = read_frame(data)
+        key, version = frame.header.key, frame.header.version
+        if frame.api is None or not frame.api.first <= version <= frame.api.last:
+            if key not in (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE):
+                raise self._unexpected(frame)
+            return Answer(otherwise(frame))
+        if key == API_VERSIONS and self._exchange is None and self._name is None:
+            return Answer(otherwise(frame))
+        if key == SASL_HANDSHAKE and self._exchange is None:
+            return self._choose(frame)
+        if key == SASL_AUTHENTICATE and self._exchange is not None:
+            flexible = version >= _FLEXIBLE
+            body = body_of(data, frame.header, flexible)
+            request = read_request(SaslAuthenticateRequest, version, data, body)
+            return self._message(self._exchange, bytes(request.auth_bytes), partial(_with_header, frame))
+        raise self._unexpected(frame)
+
+    def _choose(self, frame: Frame) -> Answer:
+        version = frame.header.version
+        request = read_request(
+            SaslHandshakeRequest, version, frame.data, body_of(frame.data, frame.header, False)
+        )
+        known = self._sasl.options.mechanisms
+        error: type | None = None
+        if request.mechanism not in known:
+            error = UnsupportedSaslMechanismError
+        elif self._name is not None and (request.mechanism != self._mechanism or version < _WITH_HEADERS):
+            error = IllegalSaslStateError
+        response = SaslHandshakeResponse(error_code=error_code(error), mechanisms=list(known))
+        buffers = framed(frame.header.correlation, False, [encoded(response, version)])
+        if error is not None:
+            detail = f"SASL: mechanism {request.mechanism[:40]!r} is none of {', '.join(known)}"
+            return Answer(buffers, BadRequestError("sasl", detail))
+        self._exchange = self._sasl.begin(request.mechanism)
+        self._mechanism = request.mechanism
+        self._bare = version < _WITH_HEADERS
+        return Answer(buffers)
+
+    def _message(
+        self, exchange: Exchange, message: bytes, written: Callable[[SaslAuthenticateResponse], Buffers]
+    ) -> Answer:
+        try:
+            step = exchange.respond(message)
+            if step.identity is not None and self._name not in (None, step.identity.name):
+                raise AuthenticationError(
+                    "Cannot change principals during re-authentication from "
+                    f"User.{self._name}: User.{step.identity.name}",
+                    step.identity.name,
+                )
+        except AuthenticationError as error:
+            gevent.sleep(self._sasl.options.failure_delay)
+            response = SaslAuthenticateResponse(
+                error_code=error_code(SaslAuthenticationFailedError), error_message=str(error), auth_bytes=b""
+            )
+            who = f" of user {error.name[:255]!r}" if error.name else ""
+            failed = BadRequestError("sasl", f"SASL: authentication{who} by {self._mechanism} failed")
+            return Answer([] if self._bare else written(response), failed)
+        lifetime = 0.0
+        if step.identity is not None:
+            lifetime = self._begin_session(step.identity)
+        response = SaslAuthenticateResponse(
+            error_code=0,
+            error_message=None,
+            auth_bytes=step.reply,
+            session_lifetime_ms=int(lifetime * 1000),
+        )
+        return Answer(written(response))
+
+    def _begin_session(self, identity: Identity) -> float:
+        """The seconds that it lasts; 0 is without an end."""
+        lifetime = self._sasl.options.max_session or None
+        if identity.expires is not None:
+            left = max(identity.expires - time.time(), 0.001)
+            lifetime = left if lifetime is None else min(left, lifetime)
+        self._ends = None if lifetime is None else time.monotonic() + lifetime
+        self._exchange = None
+        self._name = identity.name
+        self._authenticated(identity, self._mechanism)
+        return lifetime or 0.0
+
+    def _unexpected(self, frame: Frame) -> BadRequestError:
+        what = f"API key {frame.header.key}" if frame.api is None else frame.api.name
+        if self._name is not None and self._exchange is None:
+            return BadRequestError("session", f"SASL: {what} after the end of the session of {self._name!r}")
+        return BadRequestError("sasl", f"SASL: {what} before it is known who sends it")
+
+
+def _too_large(size: int) -> BadRequestError:
+    """The error of a request that is too large before its sender is known."""
+    most = limits.SASL_REQUEST_MAX_BYTES
+    return BadRequestError("sasl", f"a request of {size} bytes from nobody known; {most} are the most")
+
+
+def _with_header(frame: Frame, response: SaslAuthenticateResponse) -> Buffers:
+    version = frame.header.version
+    return framed(frame.header.correlation, version >= _FLEXIBLE, [encoded(response, version)])
+
+
+def _bare(response: SaslAuthenticateResponse) -> Buffers:
+    return [array_size(len(response.auth_bytes), False), response.auth_bytes]

@@ -1,0 +1,98 @@
+"""Kafka's names for who somebody is (``User:alice``), from a certificate by rules (KIP-371).
+
+A rule is ``DEFAULT`` (the whole name), or ``RULE:pattern/replacement/``, with ``L`` or ``U`` behind it for
+lower or upper case: the first one whose pattern matches the whole name makes the name. Rules have commas
+between them; a ``/`` or ``\\`` in a rule has a ``\\`` before it. Patterns are Python's, and ``$1`` is the
+text of a group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dafka.security.errors import TlsError
+
+USER = "User"
+ANONYMOUS = f"{USER}:ANONYMOUS"
+
+_RULE = re.compile(
+    r"\s*(?:(?P<default>DEFAULT)"
+    r"|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<text>(?:\\.|[^\\/])*)/(?P<case>[LU]?))\s*(?:,|$)"
+)
+_SHORT = {
+    "commonName": "CN",
+    "countryName": "C",
+    "domainComponent": "DC",
+    "localityName": "L",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "stateOrProvinceName": "ST",
+    "streetAddress": "STREET",
+    "userId": "UID",
+}
+
+
+class Rule(NamedTuple):
+    """A rule; ``pattern`` None is DEFAULT."""
+
+    pattern: re.Pattern[str] | None
+    text: str = ""
+    case: str = ""
+
+
+def parse_rules(text: str) -> tuple[Rule, ...]:
+    """``ssl.principal.mapping.rules``. Raises :class:`TlsError`."""
+    rules, position = [], 0
+    while position < len(text):
+        found = _RULE.match(text, position)
+        if found is None:
+            raise TlsError(f"principal_rules={text!r}: {text[position:]!r} is no rule")
+        position = found.end()
+        if found["default"]:
+            rules.append(Rule(None))
+            continue
+        try:
+            pattern = re.compile(_without_slashes(found["pattern"]))
+        except re.error as error:
+            raise TlsError(
+                f"principal_rules={text!r}: {found['pattern']!r} is no pattern: {error}"
+            ) from error
+        replacement = re.sub(r"\$(\d)", r"\\g<\1>", _without_slashes(found["text"]))
+        rules.append(Rule(pattern, replacement, found["case"]))
+    return tuple(rules) or (Rule(None),)
+
+
+def _without_slashes(text: str) -> str:
+    return text.replace("\\/", "/")
+
+
+def mapped(rules: Sequence[Rule], name: str) -> str | None:
+    """What the first rule that matches makes of a certificate's name; None: none does."""
+    for pattern, text, case in rules:
+        if pattern is None:
+            return name
+        found = pattern.fullmatch(name)
+        if found is not None:
+            try:
+                made = found.expand(text)
+            except (re.error, IndexError):
+                return None
+            return made.lower() if case == "L" else made.upper() if case == "U" else made
+    return None
+
+
+def subject(certificate: Mapping[str, Any]) -> str:
+    """The subject of a certificate, from ``SSLSocket.getpeercert()``, in the form of RFC 2253."""
+    parts = []
+    for several in reversed(certificate.get("subject", ())):
+        parts.append("+".join(f"{_SHORT.get(kind, kind)}={_escaped(value)}" for kind, value in several))
+    return ",".join(parts)
+
+
+def _escaped(value: str) -> str:
+    text = re.sub(r'([,+"\\<>;])', r"\\\1", value)
+    if text[:1] in ("#", " "):
+        text = "\\" + text
+    return text[:-1] + "\\ " if text.endswith(" ") and not text.endswith("\\ ") else text

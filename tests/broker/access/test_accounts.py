@@ -1,0 +1,108 @@
+"""Accounts: what is kept, what is refused, and what an unknown user is answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kafka.errors import (
+    DuplicateResourceError,
+    ResourceNotFoundError,
+    UnacceptableCredentialError,
+    UnsupportedSaslMechanismError,
+)
+
+import dafka.broker
+from dafka import Broker
+from dafka.broker.interface.access import CredentialDeletion, CredentialUpsertion
+from dafka.security import credentials
+
+SALT = b"s" * 32
+
+
+def upsertion(user: str, password: str = "secret", mechanism: int = 1, **more) -> CredentialUpsertion:
+    label = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}[mechanism]
+    given = {"iterations": 4096, "salt": SALT, **more}
+    salted = credentials.salted_password(label, password, SALT, 4096)
+    return CredentialUpsertion(user, mechanism, **{"salted_password": salted, **given})
+
+
+@pytest.fixture
+def ask():
+    with Broker() as broker:
+        connection = dafka.broker.connect(broker.bootstrap_servers)
+        yield connection.call
+
+
+def accounts(ask):
+    return ask.__self__.broker.accounts
+
+
+def test_accounts_are_there_after_a_restart_and_no_password_is_in_the_folder(tmp_path):
+    for again in (False, True):
+        with Broker(tmp_path) as broker:
+            ask = dafka.broker.connect(broker.bootstrap_servers).call
+            if not again:
+                assert ask("alter_accounts", [], [upsertion("alice"), upsertion("bob", mechanism=2)])
+            assert {user: dict(one.iterations) for user, one in ask("describe_accounts").items()} == {
+                "alice": {1: 4096},
+                "bob": {2: 4096},
+            }
+            known = accounts(ask).credential("SCRAM-SHA-256", "alice")
+            assert credentials.is_password("SCRAM-SHA-256", known, "secret")
+    salted = upsertion("alice").salted_password
+    for path in Path(tmp_path).rglob("*"):
+        content = path.read_bytes() if path.is_file() else b""
+        assert b"secret" not in content.replace(b"accounts.secret", b"") and salted not in content
+        assert salted.hex().encode() not in content
+
+
+@pytest.mark.parametrize(
+    ("deletions", "upsertions", "error"),
+    [
+        ([], [upsertion("")], UnacceptableCredentialError),
+        ([], [upsertion("x" * 256)], UnacceptableCredentialError),
+        ([], [upsertion("a", iterations=4095)], UnacceptableCredentialError),
+        ([], [upsertion("a", iterations=16385)], UnacceptableCredentialError),
+        ([], [upsertion("a", salt=b"short")], UnacceptableCredentialError),
+        ([], [upsertion("a", salted_password=b"p")], UnacceptableCredentialError),
+        ([], [upsertion("a")._replace(mechanism=3)], UnsupportedSaslMechanismError),
+        ([], [upsertion("a"), upsertion("a")], DuplicateResourceError),
+        ([CredentialDeletion("a", 1)], [upsertion("a")], ResourceNotFoundError),
+        ([CredentialDeletion("a", 1)], [], ResourceNotFoundError),
+        ([CredentialDeletion("a", 0)], [], UnsupportedSaslMechanismError),
+    ],
+)
+def test_of_a_user_all_or_nothing_is_changed(ask, deletions, upsertions, error):
+    outcomes = ask("alter_accounts", deletions, [*upsertions, upsertion("b")])
+    (refused,) = (outcomes[user] for user in outcomes if user != "b")
+    assert refused.error is error and refused.detail
+    assert outcomes["b"].error is None
+    assert list(ask("describe_accounts")) == ["b"]
+
+
+def test_there_is_a_most(ask, monkeypatch):
+    monkeypatch.setattr("dafka.broker.access.accounts.ACCOUNTS_KEPT", 1)
+    assert ask("alter_accounts", [], [upsertion("a")])["a"].error is None
+    assert ask("alter_accounts", [], [upsertion("b")])["b"].error is not None
+    assert ask("alter_accounts", [], [upsertion("a", "other")])["a"].error is None
+
+
+def test_a_credential_is_deleted(ask):
+    ask("alter_accounts", [], [upsertion("a"), upsertion("a", mechanism=2)])
+    assert ask("alter_accounts", [CredentialDeletion("a", 1)], [])["a"].error is None
+    assert dict(ask("describe_accounts", ["a"])["a"].iterations) == {2: 4096}
+
+
+def test_an_unknown_user_looks_like_the_known_ones(ask):
+    def form(user: str) -> tuple[int, int]:
+        hub = ask.__self__.hub
+        found = hub.run(accounts(ask).credential, "SCRAM-SHA-256", user)
+        return found.iterations, len(found.salt)
+
+    assert form("nobody") == (4096, 32)
+    ask("alter_accounts", [], [upsertion("a", iterations=9000, salt=b"t" * 20)])
+    assert form("nobody") == form("a") == (9000, 20)
+    ask("alter_accounts", [CredentialDeletion("a", 1)], [])
+    assert form("nobody")[0] in (4096, 9000)
+    assert "secret" not in repr(upsertion("a"))

@@ -1,0 +1,30 @@
+"""Options of accounts: what cannot be is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from dafka.security import ClientSasl, OAuthTokens, SaslError, ServerSasl
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ServerSasl(mechanisms=("GSSAPI",)), "'GSSAPI' is none of PLAIN"),
+        (lambda: ServerSasl(mechanisms=()), "mechanisms is empty"),
+        (lambda: ServerSasl(mechanisms=("OAUTHBEARER",)), "need each other"),
+        (lambda: ServerSasl(tokens=OAuthTokens(jwks="a")), "need each other"),
+        (lambda: ServerSasl(max_session=-1), "max_session"),
+        (lambda: ServerSasl(failure_delay=60), "failure_delay"),
+        (lambda: OAuthTokens(jwks="http://example"), "https"),
+        (lambda: ClientSasl(mechanism=None), "sasl_mechanism"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_is_named(make, words):
+    with pytest.raises(SaslError, match=words):
+        make()
+
+
+def test_no_password_is_shown():
+    shown = repr(ClientSasl(mechanism="PLAIN", options={"sasl_plain_password": "secret"}))
+    assert "secret" not in shown and "PLAIN" in shown

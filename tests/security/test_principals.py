@@ -1,0 +1,47 @@
+"""Who somebody is by a certificate: Kafka's rules (KIP-371)."""
+
+from __future__ import annotations
+
+import pytest
+
+from dafka.security import TlsError
+from dafka.security.principals import mapped, parse_rules, subject
+
+NAME = "CN=kafka-01.Example,OU=Service Users,O=Acme\\, Inc.,C=DE"
+
+
+@pytest.mark.parametrize(
+    ("rules", "name"),
+    [
+        ("DEFAULT", NAME),
+        ("", NAME),
+        ("RULE:^CN=(.*?),OU=Service Users.*$/$1/", "kafka-01.Example"),
+        ("RULE:^CN=(.*?),OU=Service Users.*$/$1/L", "kafka-01.example"),
+        ("RULE:^CN=(.*?),.*$/$1/U, DEFAULT", "KAFKA-01.EXAMPLE"),
+        ("RULE:^CN=nobody$/x/,RULE:^CN=([^.]*).*$/$1@acme/", "kafka-01@acme"),
+        ("RULE:^CN=nobody$/x/,DEFAULT", NAME),
+        ("RULE:CN=kafka/x/", None),  # a rule matches the whole name
+        (r"RULE:.*/a\/b/", "a/b"),
+        ("RULE:.*/$3/", None),  # there is no such group
+    ],
+)
+def test_the_first_rule_that_matches_makes_the_name(rules, name):
+    assert mapped(parse_rules(rules), NAME) == name
+
+
+@pytest.mark.parametrize("rules", ["RULE:", "RULE:(/x/", "default", "RULE:a/b/X", "RULE:a/b"])
+def test_what_is_no_rule_is_named(rules):
+    with pytest.raises(TlsError, match="principal_rules="):
+        parse_rules(rules)
+
+
+def test_a_subject_is_written_as_by_rfc_2253():
+    certificate = {
+        "subject": (
+            (("countryName", "DE"),),
+            (("organizationName", "Acme, Inc."),),
+            (("commonName", "#one "), ("userId", "1")),
+        )
+    }
+    assert subject(certificate) == "CN=\\#one\\ +UID=1,O=Acme\\, Inc.,C=DE"
+    assert subject({}) == ""
