@@ -19,7 +19,7 @@ Done = Callable[[Exception | None], None]
 CHUNK_BYTES = 1024 * 1024  # contents that go into one stored value at most; reading costs whole values
 CHUNK_MESSAGES = 65536
 
-ITEM_WEIGHT = 64 * 1024  # a round takes 256 items at most,
+ITEM_WEIGHT = 48 * 1024  # a round takes 341 items at most,
 ROW_WEIGHT = 16 * 1024  # or 1024 rows of tables, however short they are
 
 
