@@ -383,5 +383,7 @@ class ProducerNode(Node):
 
     def close(self) -> None:
         self.closed = True
+        if self.failed is None:
+            self._endpoint.publish(self, self._role.leave())
         self._endpoint.detach(self)
         self._wake()

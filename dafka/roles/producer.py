@@ -52,6 +52,7 @@ from crc32c import crc32c
 from dafka.protocol.commands import Ack, Command, DirectHead, End, Fetch, GetHeads, Head, Trimmed
 from dafka.protocol.runs import Run
 from dafka.roles.claim import PartitionClaim, Position
+from dafka.roles.heads import HeadPace
 from dafka.roles.known_stores import KnownStores
 from dafka.roles.limits import DEFAULT_LIMITS, Limits
 from dafka.roles.outputs import Output, Subscribe
@@ -96,10 +97,9 @@ class ProducerRole:
         self.disputed = 0
         """Stores have the partition up to here, beyond all that was published; 0: no store has said so."""
         self.store_timeout = store_timeout
-        self._head_interval = head_interval
         self._limits = limits
-        self._head_pause = head_interval  # from the last HEAD to the next
-        self._next_head = 0.0
+        longest = head_interval if store_timeout is not None else limits.longest_head_interval
+        self._heads = HeadPace(head_interval, longest)
         self._chunks: deque[list[bytes]] = deque()  # from first_retained on; nobody else's lists
         self._stores: dict[bytes, int] = {}  # store: first sequence it has not acknowledged
         self._heard: dict[bytes, float] = {}  # store: when its last ACK came
@@ -133,7 +133,8 @@ class ProducerRole:
         if claim is None or claim.numbering:
             raise ValueError("only a producer that asks where to go on begins, and once")
         self.first_sequence = self.next_sequence = self.first_retained = self.first_unacknowledged = first
-        self._next_head = now + self._head_interval
+        if first:
+            self._heads.something_new(now)
         self._stores = {store: end.sequence for store, end in claim.answers.items()}
         if claim.plain_end:
             self._stores[b""] = claim.plain_end
@@ -147,9 +148,7 @@ class ProducerRole:
         if self.claim is not None and not self.claim.numbering:
             raise ValueError("a producer that asks where to go on does not publish before it begins")
         first = self.next_sequence
-        self._expect_head(now)
-        if first == 0:
-            self._next_head = now + self._head_interval
+        self._heads.something_new(now)
         self.next_sequence = first + len(contents)
         self.retained_bytes += sum(map(len, contents))
         # Retained in lists of its own: the run's list goes on to others, and these are cut at the front.
@@ -206,30 +205,32 @@ class ProducerRole:
         if self.claim is not None and self._end_to_compare() > self.first_unacknowledged:
             self.claim.ask_soon()  # the answer may be lost, or have been about less
         outputs = [] if self.claim is None else self.claim.tick(now, self.first_retained)
-        if self.next_sequence and now >= self._next_head and not (self.claim and self.claim.rival):
-            self._next_head = now + self._head_pause
-            if self.first_unacknowledged == self.next_sequence and self.store_timeout is None:
-                longest = max(self._head_interval, self._limits.longest_head_interval)
-                self._head_pause = min(2 * self._head_pause, longest)
-            outputs.append(Head(self.address, self.topic, self.next_sequence - 1))
+        if now >= self._heads.next and (head := self._head()):
+            self._heads.sent(now, quiet=self.first_unacknowledged == self.next_sequence)
+            outputs += head
         return outputs
 
+    def leave(self) -> list[Output]:
+        """The last HEAD: who has joined late, or lost the last records, asks the stores for them.
+
+        Afterwards the partition is named only to those who ask for heads, and C consumers ask just once.
+        """
+        return self._head()
+
     def listened_to(self, now: float) -> None:
-        """A peer has subscribed to HEADs or records of this topic."""
+        """A peer has subscribed to HEADs or records of this topic: the next HEAD is due."""
         if self.next_sequence:
-            self._expect_head(now)
+            self._heads.at_once(now)
+
+    def _head(self) -> list[Output]:
+        if not self.next_sequence or (self.claim is not None and self.claim.rival):
+            return []
+        return [Head(self.address, self.topic, self.next_sequence - 1)]
 
     @property
     def next_tick(self) -> float:
         """When :meth:`tick` has something to do at the earliest."""
-        if self.claim is not None:
-            return 0.0
-        return self._next_head if self.next_sequence else float("inf")
-
-    def _expect_head(self, now: float) -> None:
-        """Something is new: the next HEAD follows within ``head_interval``."""
-        self._head_pause = self._head_interval
-        self._next_head = min(self._next_head, now + self._head_interval)
+        return 0.0 if self.claim is not None else self._heads.next
 
     def _hear_ack(self, now: float, store: bytes, end: int) -> list[Output]:
         """C stores do not say who they are and cannot be asked; with those only the numbers can tell."""

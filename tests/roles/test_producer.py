@@ -93,14 +93,19 @@ def test_heads_follow_each_other_at_longer_and_longer_intervals_while_nothing_is
     assert heads(role, 60.0, 63.0) == [61.0, 62.0]
 
 
-def test_who_subscribes_to_its_heads_gets_one_within_the_first_interval():
+def test_a_producer_that_leaves_says_where_it_ends():
+    assert producer().leave() == []
+    assert producer(3).leave() == [Head(ME, TOPIC, 2)]
+
+
+def test_who_subscribes_to_its_heads_gets_one_at_once():
     for prefix in (b"H", b"M", b"H" + TOPIC, b"M" + TOPIC):
         role = producer(1, head_interval=1.0, min_stores=0)
         assert heads(role, 0.0, 20.0) == [1.0, 2.0, 4.0, 8.0, 16.0]
         role.peer_subscribed(20.0, b"H" + TOPIC + b"2")
         assert role.next_tick == 32.0
         role.peer_subscribed(20.0, prefix)
-        assert heads(role, 20.0, 30.0) == [21.0, 22.0, 24.0, 28.0]
+        assert heads(role, 20.0, 30.0) == [20.0, 21.0, 23.0, 27.0]
 
 
 def test_heads_keep_their_interval_while_silent_stores_are_counted_as_lost():
