@@ -81,8 +81,8 @@ class Broker:
     ``zper``: :class:`dafka.zper.ZperOptions`, with which ZeroMQ programs write and read as well; :attr:`zper`
     then tells the addresses. None: none of that.
 
-    ``keys``: a folder of keys (:class:`dafka.security.KeyFolder`), by which the broker and other nodes of its
-    mesh know each other; None: the mesh believes everybody. Kafka's clients have nothing to do with it.
+    ``keys``: a folder of keys (:class:`dafka.security.KeyFolder`), by which the broker, other nodes of its
+    mesh and ZPER's clients know each other; None: everybody is believed. Kafka's clients do not need any.
 
     The broker runs until :meth:`stop`. One that neither the program nor a client in it has any more is
     stopped, with a ResourceWarning.
@@ -347,7 +347,8 @@ class _Running:
         if self.doors:
             self.listener = Listener(hub, self.core, self.doors)
         if options.zper is not None:
-            self.zper = options.zper.open(hub, self.core, before)
+            keys = None if options.keys is None else options.keys.load_server()
+            self.zper = options.zper.open(hub, self.core, before, keys)
 
     def stop(self) -> None:
         """Disconnect clients, commit what has been accepted and release everything."""

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dafka.security.errors import KeyFolderError
 
 if TYPE_CHECKING:  # its cryptography is not always installed
+    import zmq
+
     from dafka.zmtp.curve import Pair
 
 log = logging.getLogger(__name__)
@@ -70,6 +72,20 @@ class KeyFolder(NamedTuple):
         """The keys of what only listens. Raises as :meth:`load`."""
         folder = Path(self.path)
         return ServerKeys(read_pair(folder, SERVER), Allowed(folder / ALLOWED))
+
+    def context(self) -> zmq.Context[zmq.Socket[bytes]]:
+        """A context of pyzmq's, whose sockets connect with the node's keys. Raises as :meth:`load`."""
+        import zmq
+
+        keys = self.load()
+        context = zmq.Context()
+        for option, key in (
+            (zmq.CURVE_SERVERKEY, keys.server.pair.public),
+            (zmq.CURVE_PUBLICKEY, keys.own.public),
+            (zmq.CURVE_SECRETKEY, keys.own.secret),
+        ):
+            context.setsockopt(option, key)
+        return context
 
     @staticmethod
     def _only_node(folder: Path) -> str:

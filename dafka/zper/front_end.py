@@ -15,9 +15,11 @@ from typing import Any
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.front_end import FrontEnd
 from dafka.hub.hub import Hub
+from dafka.security.keys import ServerKeys
 from dafka.sockets import endpoints, listening
 from dafka.sockets.publisher import Publisher
 from dafka.sockets.router import Handler, Router
+from dafka.zmtp.mechanisms import MakeMechanism
 from dafka.zper import limits
 from dafka.zper.acks import Acks
 from dafka.zper.cluster.controller import Controller
@@ -35,11 +37,17 @@ class Zper(FrontEnd):
     """The servers that the settings name, on a broker. Hub side; raises OSError if an address is taken."""
 
     def __init__(
-        self, hub: Hub, broker: BrokerInterface, settings: Settings, before: Mapping[str, str]
+        self,
+        hub: Hub,
+        broker: BrokerInterface,
+        settings: Settings,
+        before: Mapping[str, str],
+        keys: ServerKeys | None = None,
     ) -> None:
         self._discarded = Discarded()
+        mechanism = None if keys is None else _mechanism(keys)
         bound = _bind_all(settings, before)
-        self._publisher = Publisher(hub, bound.pop("ack")) if "ack" in bound else None
+        self._publisher = Publisher(hub, bound.pop("ack"), mechanism=mechanism) if "ack" in bound else None
         self._acks = Acks(self._publisher)
         self._replicas = Replicas(hub, broker, settings.writer_replica, settings.writer_replica_sync)
         self._writer = Writer(hub, broker, settings, self._discarded, self._acks.written, self._replicas)
@@ -59,7 +67,11 @@ class Zper(FrontEnd):
         largest = {"controller": limits.CONTROLLER_REQUEST_OCTETS}
         self._routers = {
             name: Router(
-                hub, socket, handler=handlers[name], max_message=largest.get(name, settings.max_message)
+                hub,
+                socket,
+                handler=handlers[name],
+                max_message=largest.get(name, settings.max_message),
+                mechanism=mechanism,
             )
             for name, socket in bound.items()
         }
@@ -145,6 +157,12 @@ class Zper(FrontEnd):
             rest.callback(self._replicas.close)
             rest.callback(self._writer.close)
             rest.callback(self._controller.close)
+
+
+def _mechanism(keys: ServerKeys) -> MakeMechanism:
+    from dafka.zmtp.curve import CurveServer  # its cryptography is not always installed
+
+    return lambda check: CurveServer(check, *keys)
 
 
 def _bind_all(settings: Settings, before: Mapping[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
 from dafka.hub.hub import Hub
+from dafka.security.keys import ServerKeys
 from dafka.zper.front_end import Zper  # here, and not in the hub, where it would make a long turn
 from dafka.zper.settings import Settings
 
@@ -19,5 +20,7 @@ class ZperOptions(Settings, FrontEndOptions):
     server is not there. Raises ValueError for a value that a key does not take.
     """
 
-    def open(self, hub: Hub, broker: BrokerInterface, before: Mapping[str, str]) -> FrontEnd:
-        return Zper(hub, broker, self, before)
+    def open(
+        self, hub: Hub, broker: BrokerInterface, before: Mapping[str, str], keys: ServerKeys | None = None
+    ) -> FrontEnd:
+        return Zper(hub, broker, self, before, keys)

@@ -46,7 +46,7 @@ class TelegraphOptions(FrontEndOptions):
     def __init__(self, refused=False, fails=False):
         self.refused, self.fails = refused, fails
 
-    def open(self, hub, broker, before):
+    def open(self, hub, broker, before, keys=None):
         if self.refused:
             raise OSError("the port is taken")
         return Telegraph(broker, before, self.fails)

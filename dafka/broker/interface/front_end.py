@@ -12,6 +12,7 @@ from typing import Any
 
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.hub.hub import Hub
+from dafka.security.keys import ServerKeys
 
 
 class FrontEnd(ABC):
@@ -40,10 +41,12 @@ class FrontEndOptions(ABC):
     """The options of a front end, as a :class:`dafka.Broker` takes them."""
 
     @abstractmethod
-    def open(self, hub: Hub, broker: BrokerInterface, before: Mapping[str, str]) -> FrontEnd:
+    def open(
+        self, hub: Hub, broker: BrokerInterface, before: Mapping[str, str], keys: ServerKeys | None = None
+    ) -> FrontEnd:
         """Serve from now on. Hub side; raises OSError if an address cannot be listened on.
 
         ``before`` is :attr:`FrontEnd.addresses` of this broker's last run, and empty in its first. Where any
         port will do, these are taken again if they are free: ZeroMQ's sockets reconnect to the address that
-        they know.
+        they know. ``keys``: by which it knows its clients; None: it takes in everybody.
         """

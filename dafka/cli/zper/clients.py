@@ -6,14 +6,17 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import wraps
 from itertools import islice
 from typing import Any, BinaryIO, TextIO
 
 import click
 
-from dafka.cli.options import Seconds, check_reader, common_options, ended_by_signal
+from dafka.cli.options import Seconds, check_reader, common_options, ended_by_signal, key_options
+from dafka.security.keys import KeyFolder
 from dafka.zper import frames
 from dafka.zper.clients import acks, cluster, reader, relay, writer
+from dafka.zper.clients.connection import Context
 from dafka.zper.commands import EARLIEST, LATEST
 from dafka.zper.identity import InvalidIdentityError, Mode, build
 
@@ -62,7 +65,18 @@ _SEPARATOR = click.option(
 
 
 def _address(default: str) -> Callable[[Any], Any]:
-    return click.option("--address", default=default, show_default=True, help="Where the server listens.")
+    """``--address``, and ``--keys`` of the context that the command connects with."""
+
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        @key_options
+        @click.option("--address", default=default, show_default=True, help="Where the server listens.")
+        @wraps(command)
+        def wrapped(*, keys: KeyFolder | None, **options: Any) -> Any:
+            return command(context=None if keys is None else keys.context(), **options)
+
+        return wrapped
+
+    return with_options
 
 
 @click.command("produce", short_help="Write each line of standard input as a message.")
@@ -78,11 +92,13 @@ def _address(default: str) -> Callable[[Any], Any]:
 @click.option("--separator", help="Split each line into frames at this.  [default: one frame]")
 @_TIMEOUT
 @common_options
-def produce_(topic: str, address: str, mode: str, separator: str | None, timeout: float) -> None:
+def produce_(
+    context: Context | None, topic: str, address: str, mode: str, separator: str | None, timeout: float
+) -> None:
     """Write each line of standard input as a message of TOPIC."""
     with (
         ended_by_signal(),
-        writer.Writer(topic, address, mode=Mode(int(mode)), timeout=timeout) as sending,
+        writer.Writer(topic, address, mode=Mode(int(mode)), timeout=timeout, context=context) as sending,
     ):
         for line in _octets_of(sys.stdin, "input"):
             message = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -103,6 +119,7 @@ def produce_(topic: str, address: str, mode: str, separator: str | None, timeout
 @_TIMEOUT
 @common_options
 def fetch_(
+    context: Context | None,
     topic: str,
     address: str,
     start: int,
@@ -116,7 +133,10 @@ def fetch_(
     """Print the messages of TOPIC that there are, one a line."""
     if idle is not None and not follow:
         raise click.UsageError("--idle ends what --follow would wait for: give --follow too")
-    with ended_by_signal(), reader.Reader(topic, address, position=start, timeout=timeout) as reading:
+    with (
+        ended_by_signal(),
+        reader.Reader(topic, address, position=start, timeout=timeout, context=context) as reading,
+    ):
         between = separator.encode()
 
         def line(message: frames.Message) -> bytes:
@@ -141,12 +161,14 @@ def fetch_(
 @click.option("--entries", type=click.IntRange(1, 2**31 - 1), help="How many at most.")
 @_TIMEOUT
 @common_options
-def offsets_(topic: str, address: str, when: int, entries: int | None, timeout: float) -> None:
+def offsets_(
+    context: Context | None, topic: str, address: str, when: int, entries: int | None, timeout: float
+) -> None:
     """Print what OFFSET answers for TOPIC, one position a line.
 
     earliest: the first position. latest: the start of the last segment, and the end.
     """
-    with ended_by_signal(), reader.Reader(topic, address, timeout=timeout) as reading:
+    with ended_by_signal(), reader.Reader(topic, address, timeout=timeout, context=context) as reading:
         _print(b"%d" % position for position in reading.offsets(when, entries))
 
 
@@ -157,9 +179,11 @@ def offsets_(topic: str, address: str, when: int, entries: int | None, timeout: 
 @_IDLE
 @_SEPARATOR
 @common_options
-def relay_(topic: str, address: str, count: int | None, idle: float | None, separator: str) -> None:
+def relay_(
+    context: Context | None, topic: str, address: str, count: int | None, idle: float | None, separator: str
+) -> None:
     """Print the messages of TOPIC that are written from now on, one a line."""
-    with ended_by_signal(), relay.Relay(topic, address) as relayed:
+    with ended_by_signal(), relay.Relay(topic, address, context=context) as relayed:
         messages = _watched(relayed.receive, idle)
         _print(map(separator.encode().join, islice(messages, count)))
 
@@ -172,11 +196,16 @@ def relay_(topic: str, address: str, count: int | None, idle: float | None, sepa
 @_SEPARATOR
 @common_options
 def acks_(
-    topics: tuple[str, ...], address: str, count: int | None, idle: float | None, separator: str
+    context: Context | None,
+    topics: tuple[str, ...],
+    address: str,
+    count: int | None,
+    idle: float | None,
+    separator: str,
 ) -> None:
     """Print topic, position and first frame of each message that is flushed; of all topics without a
     TOPIC."""
-    with ended_by_signal(), acks.Acks(*topics, address=address) as heard:
+    with ended_by_signal(), acks.Acks(*topics, address=address, context=context) as heard:
         between = separator.encode()
         found = islice(_watched(heard.receive, idle), count)
         _print(between.join([ack.topic.encode(), b"%d" % ack.position, ack.id]) for ack in found)
@@ -189,11 +218,13 @@ def acks_(
 @click.option("--topic", type=Topic(), help="Print one topic on all nodes.")
 @_TIMEOUT
 @common_options
-def nodes_(address: str, peers: bool, topics: bool, topic: str | None, timeout: float) -> None:
+def nodes_(
+    context: Context | None, address: str, peers: bool, topics: bool, topic: str | None, timeout: float
+) -> None:
     """Print the nodes that a ZPController knows, each as JSON in a line."""
     if peers + topics + (topic is not None) > 1:
         raise click.UsageError("--peers, --topics and --topic are three questions: ask one")
-    with ended_by_signal(), cluster.Cluster(address, timeout=timeout) as asked:
+    with ended_by_signal(), cluster.Cluster(address, timeout=timeout, context=context) as asked:
         found = asked.peers() if peers else asked.topics(topic) if topics or topic else asked.nodes()
         _print(json.dumps(one).encode() for one in found)
 
@@ -203,9 +234,9 @@ def nodes_(address: str, peers: bool, topics: bool, topic: str | None, timeout: 
 @_address(reader.ADDRESS)
 @_TIMEOUT
 @common_options
-def count_(topic: str, address: str, timeout: float) -> None:
+def count_(context: Context | None, topic: str, address: str, timeout: float) -> None:
     """Count the messages of TOPIC in each segment that OFFSET lists, and all of them."""
-    with ended_by_signal(), reader.Reader(topic, address, timeout=timeout) as reading:
+    with ended_by_signal(), reader.Reader(topic, address, timeout=timeout, context=context) as reading:
         now = int(time.time() * 1000)
         starts = sorted({reading.earliest(), *reading.offsets(now), *reading.offsets()})
         total = 0

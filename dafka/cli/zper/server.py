@@ -24,6 +24,7 @@ from dafka.cli.options import (  # noqa: E402
     common_options,
     durability_options,
     ended_by_signal,
+    key_options,
     towers,
     wait_for_signal,
 )
@@ -38,6 +39,7 @@ from dafka.cli.zper.configuration import (  # noqa: E402
     say,
 )
 from dafka.cli.zper.pid_file import PidFile, RunningError  # noqa: E402
+from dafka.security.keys import KeyFolder  # noqa: E402
 from dafka.zper.options import ZperOptions  # noqa: E402
 
 _PAUSE = 0.02  # seconds between two looks
@@ -57,11 +59,12 @@ def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option(
         "--advertised", metavar="HOST[:PORT]", help="What Kafka's clients are told.  [default: --listen]"
     )(command)
-    return click.option(
+    command = click.option(
         "--listen",
         metavar="HOST:PORT",
         help="Where Kafka's clients connect; PORT 0 is any.  [default: nowhere]",
     )(command)
+    return key_options(command)
 
 
 @click.command("run", short_help="Serve until Ctrl-C.")
@@ -115,6 +118,7 @@ def start_(
     pid_file: Path | None,
     log_file: Path | None,
     timeout: float,
+    keys: KeyFolder | None,
     **options: str | None,
 ) -> None:
     """Run a server in the background with the file CONFIG, and return when it serves."""
@@ -132,6 +136,8 @@ def start_(
         *([str(properties_file)] if properties_file else []),
     ]
     command += [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value is not None]
+    if keys is not None:
+        command += ["--keys", os.path.abspath(keys.path), *(["--node", keys.node] if keys.node else [])]
     log_file.parent.mkdir(parents=True, exist_ok=True)
     with log_file.open("ab") as log:
         begins = log.tell()
