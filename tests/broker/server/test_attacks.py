@@ -6,7 +6,7 @@ import gc
 import gzip
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -38,25 +38,30 @@ def uncollected() -> Iterator[None]:
 
 @pytest.mark.timeout(3000)
 def test_no_request_makes_a_long_turn_of_the_hub():
-    slow = long_turns(PARTITIONS, attacks.TURN)
+    slow = long_turns(PARTITIONS, attacks.TURN, attacks.ATTACKS.keys())
     for _ in range(3):
         if not slow:
             return
         # Programs beside this one slow the processor down, to a third in the worst case. What is done in one
         # turn takes three times as long for three times as many partitions, each time.
-        again = long_turns(3 * PARTITIONS, 3 * attacks.TURN)
+        again = long_turns(3 * PARTITIONS, 3 * attacks.TURN, slow.keys())
         slow = {name: (slow[name], again[name]) for name in slow.keys() & again.keys()}
     assert not slow
 
 
-def long_turns(partitions: int, limit: float) -> dict[str, Any]:
-    """What came of the attacks that made a turn longer than this."""
+FIRST = "create a topic", "commit offsets", "Produce to all partitions"  # what the others find
+
+
+def long_turns(partitions: int, limit: float, names: Collection[str]) -> dict[str, Any]:
+    """What came of those of the named attacks that made a turn longer than this."""
     slow = {}
     with attacks.scene_of(partitions, 2 * partitions) as scene:
         for name, attack in attacks.ATTACKS.items():
+            if name not in (*names, *FIRST):
+                continue
             with uncollected():
                 outcome = attacks.measured(scene, attack)
-            if outcome.turn_cpu > limit:
+            if name in names and outcome.turn_cpu > limit:
                 slow[name] = outcome
     return slow
 
