@@ -61,10 +61,15 @@ def librdkafka_produce(*, servers: str, size: int, partitions: int, count: int, 
 
 def librdkafka_consume(*, servers: str, size: int, partitions: int, count: int) -> Figures:
     """Records a second, from the first one to the last."""
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-
     topic = new_topic(servers, partitions)
     fill(servers, topic, size, count)
+    return ((count - 1) / consume_all(servers, topic, partitions, count),)
+
+
+def consume_all(servers: str, topic: str, partitions: int, count: int) -> float:
+    """Seconds that librdkafka took to read so many records, from the first one to the last."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -83,9 +88,9 @@ def librdkafka_consume(*, servers: str, size: int, partitions: int, count: int) 
         got += sum(message.error() is None for message in batch)
         if perf_counter() > began + SECONDS:
             raise TimeoutError(f"{got} of {count} records within {SECONDS} s")
-    figure = (count - 1) / (perf_counter() - began)
+    seconds = perf_counter() - began
     consumer.close()
-    return (figure,)
+    return seconds
 
 
 def kafka_python_produce(*, servers: str, size: int, partitions: int, count: int) -> Figures:

@@ -12,13 +12,15 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+import broker_costs
 import kafka_clients as clients
 from kafka_servers import SERVERS, Server
+from line import microseconds
 from lines import megabytes, milliseconds, rate
 from processes import Figures, run
 from tabulate import tabulate
@@ -32,6 +34,7 @@ from apache.node import java
 OURS, THEIRS = SERVERS
 # Octets of a value, and records: for librdkafka, for clients in Python.
 SIZES = {"100 bytes": (100, 400_000, 60_000), "1 kB": (1000, 150_000, 40_000)}
+COST_SIZES = {"100 bytes": (100, 1_000_000), "1 kB": (1000, 300_000), "10 kB": (10_000, 40_000)}
 PARTITIONS = {"one partition": 1, "six": 6}
 ROUND_TRIPS = 1000
 HEADERS = ["", OURS, THEIRS, "ratio", "wanted", ""]
@@ -163,6 +166,7 @@ def _lines() -> list[Line]:
         Line("a new group's first record", milliseconds, _measured(clients.group_start), False, least=30),
         Line("memory after all of this", megabytes, Server.resident_memory, higher=False, least=4),
     ]
+    lines += _costs()
     octets, count, _ = SIZES["100 bytes"]
     options = {"size": octets, "partitions": 6, "count": count}
     for verb, over_tcp, embedded in (
@@ -174,6 +178,34 @@ def _lines() -> list[Line]:
             Line(name, rate, _measured(over_tcp, **options), reference=_in_process(embedded, **options))
         )
     return lines
+
+
+def _costs() -> list[Line]:
+    """The broker's processor time; the clients' is not in it."""
+
+    def of_broker(program: Callable[..., Figures], **options: object) -> Callable[[Server], Figures]:
+        @lru_cache(maxsize=1)
+        def figures(server: Server) -> Figures:
+            return run(partial(program, servers=server.servers, pid=server.pid, **options))
+
+        return figures
+
+    lines = []
+    for size, (octets, count) in COST_SIZES.items():
+        figures = of_broker(broker_costs.records, size=octets, count=count)
+        for verb, position, least in (("produced", 0, 2.0), ("consumed", 1, 1.0)):
+            name = f"the broker's processor seconds for each GB {verb}, {size}"
+            figure = _at(figures, position)
+            lines.append(Line(name, "{:.2f} s".format, figure, higher=False, least=least))
+    for partitions, count in ((1, 300), (50, 100)):
+        figures = of_broker(broker_costs.waiting_fetches, partitions=partitions, clients=count)
+        name = f"the broker's processor time for a fetch that waits in vain, partitions: {partitions}"
+        lines.append(Line(name, microseconds, _at(figures, 0), higher=False, least=1))
+    return lines
+
+
+def _at(figures: Callable[[Server], Figures], position: int) -> Figure:
+    return lambda server: figures(server)[position]
 
 
 LINES = _lines()

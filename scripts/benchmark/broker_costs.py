@@ -1,0 +1,73 @@
+"""What a broker costs: processor time of its process for what clients do, however fast those are."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import struct
+from contextlib import ExitStack
+from time import perf_counter
+
+import psutil
+from kafka_clients import consume_all, fill, new_topic
+from processes import Figures
+
+IDLE_WAIT_MS = 500  # that a consumer gives a broker to wait for records, by default
+SETTLING_SECONDS = 1.5  # each client has asked some times
+IDLE_SECONDS = 4.0
+
+
+def processor_seconds(pid: int) -> float:
+    """Of a process so far, in user and system mode."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def records(*, servers: str, pid: int, size: int, count: int) -> Figures:
+    """Seconds for each GB of values that librdkafka writes to six partitions, and for each that it reads."""
+    topic = new_topic(servers, 6)
+    gigabytes = size * count / 1e9
+    before = processor_seconds(pid)
+    fill(servers, topic, size, count)
+    written = processor_seconds(pid)
+    consume_all(servers, topic, 6, count)
+    return (written - before) / gigabytes, (processor_seconds(pid) - written) / gigabytes
+
+
+def waiting_fetches(*, servers: str, pid: int, partitions: int, clients: int) -> Figures:
+    """Seconds for each Fetch of so many partitions that ends without a record, sent by so many clients."""
+    request = _fetch(new_topic(servers, partitions), partitions)
+    host, port = servers.rsplit(":", 1)
+    with ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for _ in range(clients):
+            connection = stack.enter_context(socket.create_connection((host, int(port))))
+            selector.register(connection, selectors.EVENT_READ, bytearray())
+            connection.sendall(request)
+        _answer_all(selector, request, SETTLING_SECONDS)
+        before = processor_seconds(pid)
+        rounds = _answer_all(selector, request, IDLE_SECONDS)
+        return ((processor_seconds(pid) - before) / max(rounds, 1),)
+
+
+def _answer_all(selector: selectors.BaseSelector, request: bytes, seconds: float) -> int:
+    """Send the request again after each response; how many there were."""
+    rounds, ends = 0, perf_counter() + seconds
+    while perf_counter() < ends:
+        for key, _ in selector.select(0.1):
+            connection, received = key.fileobj, key.data
+            assert isinstance(connection, socket.socket)
+            received += connection.recv(65536)
+            if len(received) >= 4 and len(received) >= 4 + int.from_bytes(received[:4], "big"):
+                received.clear()
+                connection.sendall(request)
+                rounds += 1
+    return rounds
+
+
+def _fetch(topic: str, partitions: int) -> bytes:
+    """A Fetch, version 4, from the end of an empty topic."""
+    name = topic.encode()
+    head = struct.pack(">hhih", 1, 4, 1, -1) + struct.pack(">iiiib", -1, IDLE_WAIT_MS, 1, 50 << 20, 0)
+    body = struct.pack(">ih", 1, len(name)) + name + struct.pack(">i", partitions)
+    body += b"".join(struct.pack(">iqi", number, 0, 1 << 20) for number in range(partitions))
+    return struct.pack(">i", len(head) + len(body)) + head + body
