@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nacl.bindings import crypto_box_beforenm, crypto_secretbox, crypto_secretbox_open
-from nacl.exceptions import CryptoError
+from nacl._sodium import ffi, lib
+from nacl.bindings import crypto_box_beforenm
 
 from dafka.zmtp.cutting import COMMAND, LONG, MORE
 from dafka.zmtp.errors import FramingError, ProtocolError, TooLargeError
@@ -20,6 +20,12 @@ _MAC = 16
 OVERHEAD_OCTETS = len(_NAME) + _NONCE + _MAC + 1
 """What a sealed frame has more than a plain one, besides a longer header."""
 _INNER_MORE, _INNER_COMMAND = 0x01, 0x02
+_ROOM_OCTETS = 64 * 1024
+
+# PyNaCl's own functions make three objects for each box, and take three times as long.
+_from_buffer = ffi.from_buffer
+_seal = lib.crypto_secretbox_easy
+_unseal = lib.crypto_secretbox_open_easy
 
 
 class Sealing(NamedTuple):
@@ -56,6 +62,8 @@ class Sealer:
         position, end = 0, len(octets)
         sealed: list[bytes] = []
         key, prefix, number = self._key, self._prefix, self._sent
+        room = bytearray()  # what boxes are written to, in a row, without an object for each
+        into, written = _from_buffer(room), 0
         while end - position >= 2:
             flags, size, at = octets[position], octets[position + 1], position + 2
             if flags & LONG:
@@ -69,14 +77,22 @@ class Sealer:
             number += 1
             nonce = number.to_bytes(_NONCE, "big")
             inner = (flags & MORE) | (_INNER_COMMAND if flags & COMMAND else 0)
-            box = crypto_secretbox(_INNER[inner] + octets[at:after], prefix + nonce, key)
-            size += OVERHEAD_OCTETS
-            header = bytes((0, size)) if size < 256 else b"\x02" + size.to_bytes(8, "big")
-            sealed += (header, _NAME, nonce, box)
+            whole = size + OVERHEAD_OCTETS
+            header = _HEADERS[whole] if whole < 256 else b"\x02" + whole.to_bytes(8, "big") + _NAME
+            box_at = written + len(header) + _NONCE
+            if box_at + _MAC + 1 + size > len(room):
+                if written:
+                    sealed.append(bytes(memoryview(room)[:written]))
+                room = bytearray(max(_ROOM_OCTETS, len(header) + whole))
+                into, written, box_at = _from_buffer(room), 0, len(header) + _NONCE
+            room[written:box_at] = header + nonce
+            _seal(into + box_at, _INNER[inner] + octets[at:after], size + 1, prefix + nonce, key)
+            written = box_at + _MAC + 1 + size
             position = after
         self._sent = number
         if position < end:
             self._kept += memoryview(octets)[position:]
+        sealed.append(bytes(memoryview(room)[:written]))
         return b"".join(sealed)
 
 
@@ -113,54 +129,71 @@ class Opener:
             octets = bytes(self._kept)
             self._kept.clear()
         self._need = 0
-        plain: list[bytes] = []
+        # What is opened is written in a row: no frame is longer than it was under encryption.
+        room = bytearray(len(octets))
+        written = 0
         try:
-            position = self._open(octets, plain)
-        except ProtocolError as error:
-            self.error = error
+            position, written = self._open(octets, room)
+        except _Broken as broken:
+            written, self.error = broken.args
         else:
             if position < len(octets):
                 self._kept += memoryview(octets)[position:]
-        return b"".join(plain)
+        return bytes(memoryview(room)[:written])
 
-    def _open(self, octets: bytes, plain: list[bytes]) -> int:
-        position, end = 0, len(octets)
-        key, prefix = self._key, self._prefix
-        while end - position >= 2:
-            flags, size, at = octets[position], octets[position + 1], position + 2
-            if flags & ~(LONG | COMMAND):
-                raise FramingError("flags", f"a frame under CURVE with the flags {flags:#04x}")
-            if flags & LONG:
-                at = position + 9
-                if at > end:
+    def _open(self, octets: bytes, room: bytearray) -> tuple[int, int]:
+        """Where the last complete frame ends, and how much was written to ``room``. Raises _Broken."""
+        position, end, written = 0, len(octets), 0
+        key, prefix, received = self._key, self._prefix, self._received
+        boxes, into = _from_buffer(octets), _from_buffer(room)
+        try:
+            while end - position >= 2:
+                flags, size, at = octets[position], octets[position + 1], position + 2
+                if flags & ~(LONG | COMMAND):
+                    raise FramingError("flags", f"a frame under CURVE with the flags {flags:#04x}")
+                if flags & LONG:
+                    at = position + 9
+                    if at > end:
+                        break
+                    size = int.from_bytes(octets[position + 1 : at], "big")
+                if size > self.max_octets + OVERHEAD_OCTETS:
+                    raise TooLargeError("message-size", f"a frame of {size} octets under CURVE")
+                after = at + size
+                if after > end:
+                    self._need = after - position
                     break
-                size = int.from_bytes(octets[position + 1 : at], "big")
-            if size > self.max_octets + OVERHEAD_OCTETS:
-                raise TooLargeError("message-size", f"a frame of {size} octets under CURVE")
-            after = at + size
-            if after > end:
-                self._need = after - position
-                break
-            nonce = octets[at + 8 : at + 16]
-            if size < OVERHEAD_OCTETS or octets[at : at + 8] != _NAME:
-                raise FramingError("curve", "a frame that is no MESSAGE of CURVE")
-            number = int.from_bytes(nonce, "big")
-            if number <= self._received:
-                raise ProtocolError("curve", "a frame that has come already")
-            try:
-                content = crypto_secretbox_open(octets[at + 16 : after], prefix + nonce, key)
-            except CryptoError:
-                raise ProtocolError("curve", "a frame that was changed on its way") from None
-            self._received = number
-            inner = content[0]
-            size -= OVERHEAD_OCTETS
-            outer = (inner & _INNER_MORE) | (COMMAND if inner & _INNER_COMMAND else 0)
-            if size < 256:
-                plain += (bytes((outer, size)), content[1:])
-            else:
-                plain += (bytes((outer | LONG,)), size.to_bytes(8, "big"), content[1:])
-            position = after
-        return position
+                if size < OVERHEAD_OCTETS or octets[at : at + 8] != _NAME:
+                    raise FramingError("curve", "a frame that is no MESSAGE of CURVE")
+                nonce = octets[at + 8 : at + 16]
+                number = int.from_bytes(nonce, "big")
+                if number <= received:
+                    raise ProtocolError("curve", "a frame that has come already")
+                # The first octet of what is opened has the flags; the header of a plain frame ends there.
+                size -= OVERHEAD_OCTETS
+                first = written + (1 if size < 256 else 8)
+                if _unseal(into + first, boxes + (at + 16), size + 1 + _MAC, prefix + nonce, key):
+                    raise ProtocolError("curve", "a frame that was changed on its way")
+                received = number
+                inner = room[first]
+                outer = (inner & _INNER_MORE) | (COMMAND if inner & _INNER_COMMAND else 0)
+                if size < 256:
+                    room[written] = outer
+                    room[first] = size
+                else:
+                    room[written] = outer | LONG
+                    room[written + 1 : first + 1] = size.to_bytes(8, "big")
+                written = first + 1 + size
+                position = after
+        except ProtocolError as error:
+            raise _Broken(written, error) from None
+        finally:
+            self._received = received
+        return position, written
+
+
+class _Broken(Exception):
+    """How much was written before an error, and the error."""
 
 
 _INNER = [bytes((flags,)) for flags in range(4)]
+_HEADERS = [bytes((0, size)) + _NAME for size in range(256)]

@@ -11,6 +11,7 @@ from facade_lines import FACADE_LINES
 from line import Figure, Line, measurement, megabytes, milliseconds, pick, rate, reference_measurement
 from native_lines import NATIVE_LINES
 from overlay_lines import OVERLAY_LINES
+from security_lines import SECURITY_LINES
 from zmtp_lines import ZMTP_LINES
 from zper_lines import ZPER_LINES
 
@@ -41,6 +42,7 @@ LINES = [
     *NATIVE_LINES,
     *OVERLAY_LINES,
     *ZMTP_LINES,
+    *SECURITY_LINES,
     Line(
         "KafkaProducer.send, flushed",
         rate,
