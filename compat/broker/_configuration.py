@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from dafka.overlay import Tls
 
 
@@ -31,14 +33,18 @@ class Configuration:
         self.max_threads = 0
 
     @property
-    def _tls(self) -> Tls | None:
+    def _tls(self) -> Tls | Literal["anonymous", "plain"]:
         """What connections are secured with."""
         if self._options.disable_ssl:
-            return None
+            return "plain"
+        files = (self.openssl_certificate, self.openssl_key, self.openssl_cafile, self.openssl_capath)
+        if not any(files) and not self.openssl_passphrase:
+            return "anonymous"
+        certificate, key, cafile, capath = files
         return Tls(
-            self.openssl_certificate,
-            self.openssl_key,
-            self.openssl_passphrase,
-            self.openssl_cafile,
-            self.openssl_capath,
+            certfile=certificate,
+            keyfile=key or None,
+            password=self.openssl_passphrase or None,
+            cafile=cafile or None,
+            capath=capath or None,
         )

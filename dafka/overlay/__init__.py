@@ -17,14 +17,22 @@ from dafka.lazy_names import lazy_names
 if TYPE_CHECKING:
     from dafka.overlay.bridge.bridge import Bridge
     from dafka.overlay.bridge.rules import ToKafka, ToOverlay
+    from dafka.overlay.errors import TooManyPrefixes
+    from dafka.overlay.node.connections.tls import Tls
     from dafka.overlay.node.endpoint import Endpoint
-    from dafka.overlay.node.errors import AddressError, Closed, Empty, Overloaded, SlowSubscriber
+    from dafka.overlay.node.errors import (
+        AddressError,
+        Closed,
+        Empty,
+        InsecureAddress,
+        Overloaded,
+        SlowSubscriber,
+    )
     from dafka.overlay.node.publisher import Publisher
     from dafka.overlay.node.stores.disk import Disk, Memory
     from dafka.overlay.node.stores.events import StoreEvent, StoreEvents
     from dafka.overlay.node.stores.store import Store
     from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
-    from dafka.overlay.node.tls import Tls, TlsError
     from dafka.overlay.node.types import EndpointId, Message, PeerInfo
     from dafka.overlay.peering.statuses import EndpointInfo, Error, NetworkInfo, Status
     from dafka.overlay.stores.errors import (
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
     )
     from dafka.overlay.wire.codes import ErrorCode, StatusCode
     from dafka.overlay.wire.zeek import Event
+    from dafka.security.errors import TlsError
 
 _HOMES = {
     "AddressError": "dafka.overlay.node.errors",
@@ -51,6 +60,7 @@ _HOMES = {
     "Error": "dafka.overlay.peering.statuses",
     "ErrorCode": "dafka.overlay.wire.codes",
     "Event": "dafka.overlay.wire.zeek",
+    "InsecureAddress": "dafka.overlay.node.errors",
     "Memory": "dafka.overlay.node.stores.disk",
     "Message": "dafka.overlay.node.types",
     "NetworkInfo": "dafka.overlay.peering.statuses",
@@ -69,10 +79,11 @@ _HOMES = {
     "StoreEvents": "dafka.overlay.node.stores.events",
     "StoreRefused": "dafka.overlay.stores.errors",
     "Subscriber": "dafka.overlay.node.subscriber",
-    "Tls": "dafka.overlay.node.tls",
-    "TlsError": "dafka.overlay.node.tls",
+    "Tls": "dafka.overlay.node.connections.tls",
+    "TlsError": "dafka.security.errors",
     "ToKafka": "dafka.overlay.bridge.rules",
     "ToOverlay": "dafka.overlay.bridge.rules",
+    "TooManyPrefixes": "dafka.overlay.errors",
     "WrongType": "dafka.overlay.stores.errors",
 }
 
@@ -89,6 +100,7 @@ __all__ = [
     "Error",
     "ErrorCode",
     "Event",
+    "InsecureAddress",
     "Memory",
     "Message",
     "NetworkInfo",
@@ -111,6 +123,7 @@ __all__ = [
     "TlsError",
     "ToKafka",
     "ToOverlay",
+    "TooManyPrefixes",
     "WrongType",
 ]
 

@@ -7,3 +7,7 @@ from dafka.protocol.errors import DafkaError
 
 class InvalidValue(DafkaError, ValueError):
     """A value that Zeek Broker's data types cannot express."""
+
+
+class TooManyPrefixes(DafkaError, ValueError):
+    """More prefixes than the other nodes would take in the filter of one."""

@@ -10,4 +10,5 @@ from dafka.security.sasl.options import ClientSasl as ClientSasl
 from dafka.security.sasl.options import OAuthTokens as OAuthTokens
 from dafka.security.sasl.options import ServerSasl as ServerSasl
 from dafka.security.tls import ClientTls as ClientTls
+from dafka.security.tls import PeerTls as PeerTls
 from dafka.security.tls import ServerTls as ServerTls

@@ -6,9 +6,14 @@ import os
 import ssl
 
 from dafka.security.errors import TlsError
-from dafka.security.tls import ClientTls, Path, ServerTls
+from dafka.security.tls import ClientTls, Path, PeerTls, ServerTls
 
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+# What libbroker offers without a certificate, and OpenSSL only takes at security level 0.
+_ANONYMOUS = "AECDH-AES256-SHA@SECLEVEL=0"
+_ANONYMOUS_CURVE = "secp384r1"
+_PEERS = "HIGH:!aNULL:!MD5"
 
 
 def of_server(options: ServerTls) -> ssl.SSLContext:
@@ -35,6 +40,35 @@ def of_client(options: ClientTls) -> ssl.SSLContext:
     if options.crlfile is not None:
         _trust(context, options.crlfile, "crlfile")
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    return context
+
+
+def of_peers(options: PeerTls | None) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """For the side that connects, and for the one that accepts. Raises :class:`TlsError`.
+
+    None: anonymous, encrypted and nobody knows with whom, as libbroker does it.
+    """
+    return _of_peer(ssl.PROTOCOL_TLS_CLIENT, options), _of_peer(ssl.PROTOCOL_TLS_SERVER, options)
+
+
+def _of_peer(side: int, options: PeerTls | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(side)
+    context.check_hostname = False
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    if options is None:
+        context.verify_mode = ssl.CERT_NONE
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(_ANONYMOUS)
+        context.set_ecdh_curve(_ANONYMOUS_CURVE)
+        return context
+    context.verify_mode = ssl.CERT_REQUIRED
+    _set(context, options.certfile, options.keyfile, options.password, _PEERS)
+    if options.cafile is not None:
+        _trust(context, options.cafile)
+    if options.capath is not None:
+        if not os.path.isdir(options.capath):
+            raise TlsError(f"capath={os.fspath(options.capath)!r} is no folder")
+        context.load_verify_locations(capath=options.capath)
     return context
 
 

@@ -70,3 +70,24 @@ class ClientTls:
     check_hostname: bool = True
     ciphers: str | None = None
     given: SSLContext | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerTls:
+    """The certificate that each end of a connection between equals shows, and whom both trust.
+
+    ``certfile``: the certificate with its chain, PEM. ``keyfile``: its key (None: in ``certfile``).
+    ``password``: of an encrypted key. ``cafile``, ``capath``: who signs the certificates of the others, a
+    file in PEM or a folder as OpenSSL has them. Names of hosts are not looked at: who has such a certificate
+    is a peer.
+    """
+
+    certfile: Path
+    keyfile: Path | None = None
+    password: str | None = field(default=None, repr=False)
+    cafile: Path | None = None
+    capath: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.certfile or not (self.cafile or self.capath):
+            raise TlsError("TLS between peers needs a certificate, its key, and a CA that signs the others'")

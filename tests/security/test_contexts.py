@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from security.certificates import Authority
 
-from dafka.security import ClientTls, ServerTls, TlsError
-from dafka.security.contexts import of_client, of_server
+from dafka.security import ClientTls, PeerTls, ServerTls, TlsError
+from dafka.security.contexts import of_client, of_peers, of_server
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -58,3 +59,21 @@ def test_a_key_without_a_certificate(tmp_path: Path) -> None:
     signed = Authority(tmp_path).sign("one")
     with pytest.raises(TlsError, match="needs certfile"):
         of_client(ClientTls(keyfile=signed.keyfile))
+
+
+def test_peers_show_certificates_both_of_them(tmp_path: Path) -> None:
+    signed = Authority(tmp_path).sign("one")
+    files = {"certfile": signed.certfile, "keyfile": signed.keyfile}
+    for context in of_peers(PeerTls(**files, cafile=signed.certfile)):
+        assert context.verify_mode == ssl.CERT_REQUIRED
+    for change in ({}, {"cafile": ""}):
+        with pytest.raises(TlsError, match="a CA that signs"):
+            PeerTls(**files, **change)
+    with pytest.raises(TlsError, match=r"capath='none' is no folder"):
+        of_peers(PeerTls(**files, capath="none"))
+
+
+def test_anonymous_peers_show_none() -> None:
+    for context in of_peers(None):
+        assert context.verify_mode == ssl.CERT_NONE
+        assert {cipher["name"] for cipher in context.get_ciphers()} >= {"AECDH-AES256-SHA"}

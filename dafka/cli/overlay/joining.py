@@ -16,6 +16,7 @@ from dafka.overlay import AddressError, Endpoint, Tls
 from dafka.overlay.bridge.json_forms import from_json, loads, to_json
 from dafka.overlay.bridge.zeek_objects import to_event
 from dafka.overlay.errors import InvalidValue
+from dafka.overlay.node.connections.tls import Secured
 from dafka.overlay.node.types import parse_address
 from dafka.overlay.values import Value
 from dafka.overlay.wire.zeek import Event, from_value, to_value
@@ -60,7 +61,7 @@ class Joining:
         peers: tuple[str, ...],
         id: str | None,
         timeout: float,
-        tls: Tls | None,
+        tls: Secured,
         retry: float,
     ) -> None:
         self.listen = listen
@@ -71,10 +72,14 @@ class Joining:
         self.retry = retry
 
     def endpoint(self) -> Endpoint:
-        """It listens, and tries to reach its peers from now on. Raises OSError, TlsError."""
+        """It listens, and tries to reach its peers from now on. Raises OSError, TlsError, InsecureAddress."""
         endpoint = Endpoint(listen=self.listen, id=self.id, tls=self.tls)
-        for address in self.peers:
-            endpoint.peer_nosync(address, retry=self.retry)
+        try:
+            for address in self.peers:
+                endpoint.peer_nosync(address, retry=self.retry)
+        except BaseException:
+            endpoint.close()
+            raise
         return endpoint
 
     def await_peers(self, endpoint: Endpoint) -> None:
@@ -129,6 +134,9 @@ def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Seconds after which a peer that is not there is tried again.",
     )
     @click.option("--tls", is_flag=True, help="Encrypt, as Zeek does by default; without files anonymously.")
+    @click.option(
+        "--plain", is_flag=True, help="Do not encrypt. Within this machine, that is so if nothing is said."
+    )
     @_pem("certificate", "A certificate in PEM, with its chain, that --cafile of the peers has signed.")
     @_pem("key", "Its key.")
     @click.option("--passphrase", default="", help="Of the key.")
@@ -142,17 +150,25 @@ def joining_options(command: Callable[..., Any]) -> Callable[..., Any]:
         timeout: float,
         retry: float,
         tls: bool,
+        plain: bool,
         certificate: str | None,
         key: str | None,
         passphrase: str,
         cafile: str | None,
         **kwargs: Any,
     ) -> Any:
-        files = Tls(certificate or "", key or "", passphrase, cafile or "")
-        secure = files if tls or any(files) else None
+        secured: Secured = "plain" if plain else "anonymous" if tls else None
+        if plain and tls:
+            raise click.UsageError("--tls and --plain contradict each other")
+        if certificate or key or passphrase or cafile:
+            if plain:
+                raise click.UsageError("--plain has no use for certificates")
+            if not certificate or not cafile:
+                raise click.UsageError("TLS with certificates needs --certificate, --key and --cafile")
+            secured = Tls(certfile=certificate, keyfile=key, password=passphrase or None, cafile=cafile)
         if not listen and not peers:
             raise click.UsageError("give --peer HOST:PORT, where another endpoint listens, or --listen")
-        return command(*args, joining=Joining(listen, peers, id, timeout, secure, retry), **kwargs)
+        return command(*args, joining=Joining(listen, peers, id, timeout, secured, retry), **kwargs)
 
     return wrapped
 

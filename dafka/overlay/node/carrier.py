@@ -10,26 +10,27 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import gevent
 import gevent.event
 
 from dafka.hub.hub import Hub
-from dafka.hub.turns import in_later_turn
 from dafka.overlay.connector import Connector, Open
 from dafka.overlay.connector import Output as ConnectorOutput
 from dafka.overlay.core import Pause, Resume, Room
+from dafka.overlay.filters import reduced
 from dafka.overlay.limits import TICK_SECONDS
-from dafka.overlay.node import dialling, limits
+from dafka.overlay.node import limits
+from dafka.overlay.node.connections.attempts import Attempts
+from dafka.overlay.node.connections.doors import Doors, Where
+from dafka.overlay.node.connections.link import Link
+from dafka.overlay.node.connections.links import Links
+from dafka.overlay.node.connections.tls import Security
 from dafka.overlay.node.errors import Closed
-from dafka.overlay.node.link import Link
-from dafka.overlay.node.pending import Item, Pending
+from dafka.overlay.node.publishing import Publishing
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
 from dafka.overlay.node.subscribers import Subscribers
-from dafka.overlay.node.tls import Security
 from dafka.overlay.node.types import EndpointId, PeerInfo, format_address
 from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Refused, Send
 from dafka.overlay.peering.statuses import (
@@ -47,13 +48,8 @@ from dafka.overlay.values import encode
 from dafka.overlay.wire.handshake import WITH_ROUTING
 from dafka.protocol.errors import MalformedMessage
 from dafka.sockets import listening
-from dafka.sockets.outbox import Queued
 
 log = logging.getLogger(__name__)
-
-Where = tuple[str, int]
-
-_topic = itemgetter(0)
 
 
 class Carrier:
@@ -64,79 +60,69 @@ class Carrier:
         hub: Hub,
         me: bytes,
         versions: tuple[int, int],
-        security: Security | None = None,
+        security: Security,
         overflow: str = "wait",
     ) -> None:
         self.hub = hub
         self.me = me
         self.role = EndpointRole(me, time.time_ns() // 1000, lambda: secrets.randbits(63), versions, overflow)
-        self._security = security
         self.subscribers = Subscribers(self._room)
         self.role.core.full = self.subscribers.full
-        self.pending = Pending(hub, self._publish_pending)
+        self._publishing = Publishing(hub, self.role, self.subscribers, self.carry)
+        self.pending = self._publishing.pending
         self._statuses: list[StatusSubscriber] = []
         self.store_listeners: list[Callable[[StoreOutput], None]] = []
         """Called with what happens to stores."""
         self.on_close: list[Callable[[], None]] = []
         """Called when the endpoint is closed, before its peers are told; may wait."""
         self._connector = Connector()
-        self._queued = Queued(hub.turns)
-        self._links: dict[int, Link] = {}
+        self._doors = Doors(hub, security, self._begin, self._failed)
+        self._links = Links(hub, self)
         self._peers: dict[bytes, Link] = {}
-        self._numbers = 0
-        self._ports: list[listening.Port] = []
-        self._attempts: dict[Where, list[gevent.event.AsyncResult]] = {}
+        self._attempts = Attempts()
         self._forwarded: set[bytes] = set()
         self._changed = gevent.event.Event()
         self._congested: set[int] = set()  # links of version 1 whose queue is long
         self._up: set[int] = set()  # links whose handshake is over
-        self._dialling: set[gevent.Greenlet] = set()
         self._is_closed = False
         self._ticking = hub.keep(self._tick)
 
     # -- connections --------------------------------------------------------------------------------
 
     def listen(self, host: str, port: int) -> int:
-        """Accept peers; the port. Raises OSError."""
+        """Accept peers; the port. Raises OSError, InsecureAddress."""
         self.check()
-        socket = listening.bind(host, port)
-        opened = listening.Port(self.hub, socket, self._accept)
-        self._ports.append(opened)
-        return opened.address[1]
+        return self._doors.listen(host, port)
 
     @property
     def addresses(self) -> list[Where]:
         """Where this endpoint listens."""
-        return [port.address for port in self._ports]
+        return self._doors.addresses
 
     def peer(self, address: NetworkInfo, wait: bool, timeout: float | None) -> bool:
-        """Connect, now and again. ``wait``: until the handshake is over; whether the two are peers then."""
+        """Connect, now and again. ``wait``: until the handshake is over; whether the two are peers then.
+
+        Raises InsecureAddress.
+        """
         self.check()
         where = address.address, address.port
+        self._doors.security.check(where[0])
         if any(link.is_connector and link.address == where for link in self._peers.values()):
             self._carry_connector(self._connector.peer(address))
             return True
-        result = gevent.event.AsyncResult()
-        self._attempts.setdefault(where, []).append(result)
-        self._carry_connector(self._connector.peer(address))
         if not wait:
-            self._attempts[where].remove(result)
+            self._carry_connector(self._connector.peer(address))
             return False
-        try:
-            return bool(result.get(timeout=timeout))
-        except gevent.Timeout:
-            return False
-        finally:
-            waiting = self._attempts.get(where, [])
-            if result in waiting:
-                waiting.remove(result)
+        result = self._attempts.expect(where)
+        self._carry_connector(self._connector.peer(address))
+        return self._attempts.wait(where, result, timeout)
 
     def unpeer_address(self, host: str, port: int) -> bool:
         """Leave the peer at an address, and do not connect to it again; waits for the goodbye."""
         peer, outputs = self._connector.unpeer(host, port)
         self._carry_connector(outputs)
         if peer is None:
-            for link in list(self._links.values()):
+            for link in self._links:
                 if link.is_connector and link.address == (host, port) and link.number not in self._up:
                     self.carry(self.role.disconnected(self.now, link.number))
             return not outputs
@@ -196,7 +182,7 @@ class Carrier:
     def announce(self) -> None:
         """The subscribers, or what is forwarded, have changed."""
         if not self._is_closed:
-            self.carry(self.role.subscribe([*self._forwarded, *self.subscribers.filter]))
+            self.carry(self.role.subscribe(self.subscribers.filter))
 
     def add_subscriber(self, subscriber: Subscriber) -> None:
         self.check()
@@ -217,7 +203,9 @@ class Carrier:
 
     def forward(self, prefixes: Iterable[bytes]) -> None:
         self.check()
-        self._forwarded |= set(prefixes)
+        forwarded = self._forwarded | set(prefixes)
+        self.subscribers.forward(reduced(forwarded))
+        self._forwarded = forwarded
         self.announce()
 
     def publish_to(self, receiver: bytes, topic: bytes, payload: bytes) -> None:
@@ -237,27 +225,9 @@ class Carrier:
     def now(self) -> float:
         return time.monotonic()
 
-    def _publish_pending(self, _: None = None) -> None:
-        while items := self.pending.take(limits.PUBLISHED_MESSAGES):
-            self._publish(items)
-            if self.hub.turns.elapsed > limits.TURN_SECONDS and self.pending.count:
-                in_later_turn(self._publish_pending)
-                return
-
-    def _publish(self, pending: list[Item]) -> None:
-        for topic, items in groupby(pending, _topic):
-            payloads = [payload for _, payload in items]
-            self.subscribers.deliver_own(topic, payloads, self.me)
-            self.carry(self.role.publish_many(topic, payloads))
-            if self._is_blocked(topic):
-                self.pending.block(topic)
-
-    def _is_blocked(self, topic: bytes) -> bool:
-        return self.role.core.is_blocked(topic) or self.subscribers.full_own(topic)
-
     def _room(self, subscriber: Subscriber) -> None:
         self.carry(self.role.core.room(subscriber))
-        self.pending.unblock(self._is_blocked)
+        self._publishing.unblock()
 
     # -- outputs ------------------------------------------------------------------------------------
 
@@ -269,7 +239,7 @@ class Carrier:
                 case Send(number, octets):
                     link = links.get(number)
                     if link is not None:
-                        link.send(octets)
+                        links.send(link, octets)
                         if link.is_plain and link.is_congested:
                             self._congest(link)
                 case DeliverMany(publisher, topic, payloads):
@@ -277,7 +247,7 @@ class Carrier:
                 case Deliver(publisher, _, topic, payload):
                     self.subscribers.deliver(topic, [payload], publisher)
                 case Close(number):
-                    link = links.pop(number, None)
+                    link = links.pop(number)
                     if link is not None:
                         link.finish()
                 case Pause(number):
@@ -285,7 +255,7 @@ class Carrier:
                 case Resume(number):
                     links[number].resume()
                 case Room():
-                    self.pending.unblock(self._is_blocked)
+                    self._publishing.unblock()
                 case StoreOutput():
                     for listener in list(self.store_listeners):
                         listener(output)
@@ -317,14 +287,14 @@ class Carrier:
                 link.established()
                 self._peers[peer] = link
                 self._up.add(number)
-                self._resolve(link.address, True)
+                self._attempts.resolve(link.address, True)
             case PeerDown(number, peer):
                 self._peers.pop(peer, None)
                 self._up.discard(number)
             case Refused(number, _, _, _, redundant):
                 refused = self._links.get(number)
                 if refused is not None and refused.is_connector:
-                    self._resolve(refused.address, redundant)
+                    self._attempts.resolve(refused.address, redundant)
             case Discovered() | Unreachable():
                 pass
         self._carry_connector(self._connector.hear(self.now, output))
@@ -333,9 +303,7 @@ class Carrier:
     def _carry_connector(self, outputs: Iterable[ConnectorOutput]) -> None:
         for output in outputs:
             if isinstance(output, Open):
-                green = self.hub.spawn(self._dial, output.address)
-                self._dialling.add(green)
-                green.link(self._dialling.discard)
+                self._doors.dial(output.address)
                 continue
             for subscriber in self._statuses:
                 subscriber.tell(output)
@@ -346,47 +314,19 @@ class Carrier:
             if self.subscribers.has(topic):
                 self.subscribers.deliver(topic, [encode(value)], self.me)
 
-    def _resolve(self, where: Where, outcome: bool) -> None:
-        for result in self._attempts.pop(where, []):
-            result.set(outcome)
-
     # -- links --------------------------------------------------------------------------------------
 
-    def _dial(self, address: NetworkInfo) -> None:
-        where = address.address, address.port
-        try:
-            socket = dialling.connect(*where, self._security)
-        except OSError as error:
-            log.debug("no connection to %s:%d: %s", *where, error)
-            self._carry_connector(self._connector.failed(self.now, address))
-            if address.retry <= 0:
-                self._resolve(where, False)
-            return
-        if where not in [(one.address, one.port) for one in self._connector.addresses] or self._is_closed:
-            listening.close(socket)  # it was unpeered meanwhile
-            return
-        self._begin(socket, where, address)
-
-    def _accept(self, socket: Any, address: Any) -> None:
-        if self._security is None:
-            self._begin(socket, address[:2], None)
-            return
-        green = self.hub.spawn(self._accept_securely, socket, address[:2], self._security)
-        self._dialling.add(green)
-        green.link(self._dialling.discard)
-
-    def _accept_securely(self, socket: Any, where: Where, security: Security) -> None:
-        try:
-            secured = dialling.accept(socket, security)
-        except OSError as error:
-            log.debug("no connection from %s:%d: %s", *where, error)
-            return
-        self._begin(secured, where, None)
+    def _failed(self, address: NetworkInfo) -> None:
+        self._carry_connector(self._connector.failed(self.now, address))
+        if address.retry <= 0:
+            self._attempts.resolve((address.address, address.port), False)
 
     def _begin(self, socket: Any, where: Where, opened: NetworkInfo | None) -> None:
-        self._numbers += 1
-        link = Link(self._numbers, socket, where, opened is not None, self._queued, self.hub.turns, self)
-        self._links[link.number] = link
+        is_wanted = opened is None or where in [(one.address, one.port) for one in self._connector.addresses]
+        if self._is_closed or not is_wanted:
+            listening.close(socket)  # it was unpeered meanwhile
+            return
+        link = self._links.add(socket, where, opened is not None)
         if opened is not None:
             self._connector.opened(opened, link.number)
         else:
@@ -404,7 +344,7 @@ class Carrier:
 
     def ended(self, link: Link) -> None:
         self.carry(self.role.disconnected(self.now, link.number))
-        self._links.pop(link.number, None)
+        self._links.pop(link.number)
 
     # -- time and the end ---------------------------------------------------------------------------
 
@@ -421,7 +361,8 @@ class Carrier:
             due = now + TICK_SECONDS
             self.carry(self.role.tick(now))
             self._carry_connector(self._connector.tick(now))
-            self.pending.unblock(self._is_blocked)
+            self._links.tend()
+            self._publishing.unblock()
 
     def close(self) -> None:
         """Say goodbye to all peers and close everything; waits for their answers for some seconds."""
@@ -433,23 +374,18 @@ class Carrier:
         error = Closed("the endpoint was closed")
         self.pending.close(error)
         while self.pending.count:
-            self._publish_pending()
-        for port in self._ports:
-            port.close()
+            self._publishing.drain()
+        self._doors.close_ports()
         with gevent.Timeout(limits.FLUSH_SECONDS, False):
             while self.role.core.flow.waiting:
                 gevent.sleep(0.005)
         self.carry(self.role.shut_down(self.now))
         self._wait_until(lambda: not self._peers, limits.UNPEER_SECONDS)
         self._ticking.kill(block=False)
-        for green in list(self._dialling):
-            green.kill(block=False)
-        for link in list(self._links.values()):
-            link.finish()
-        self._links.clear()
+        self._doors.close()
+        self._links.close()
         self.subscribers.shut(error)
         for subscriber in self._statuses:
             subscriber.shut(error)
-        for where in list(self._attempts):
-            self._resolve(where, False)
+        self._attempts.close()
         self._changed.set()

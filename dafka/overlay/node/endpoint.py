@@ -11,12 +11,12 @@ from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import get_hub
 from dafka.overlay.node import limits
 from dafka.overlay.node.carrier import Carrier
+from dafka.overlay.node.connections.tls import Secured, Security
 from dafka.overlay.node.errors import AddressError
 from dafka.overlay.node.publisher import Publisher, payload_of, topic_octets
 from dafka.overlay.node.stores.disk import Disk, Memory
 from dafka.overlay.node.stores.store import Store, attach
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber, text_of
-from dafka.overlay.node.tls import Security, Tls
 from dafka.overlay.node.types import EndpointId, PeerInfo, format_address, parse_address
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.peering.statuses import Error, Status
@@ -39,9 +39,15 @@ class Endpoint:
             message = subscriber.get(timeout=10)
 
     ``listen``: an address to accept peers on, or several. ``peers``: addresses to connect to, again after
-    each disconnect. ``id``: 16 octets or a UUID's text; by default a new one. ``tls``: all
-    connections have TLS, anonymous ones with ``Tls()``; both ends have to agree. Raises ValueError for what
-    is no id or address, or cannot be used for TLS, OSError when it cannot listen.
+    each disconnect. ``id``: 16 octets or a UUID's text; by default a new one. Raises ValueError for what is
+    no id or address, OSError when it cannot listen.
+
+    ``tls`` says how connections are secured: :class:`Tls` with certificates, ``"anonymous"`` (encrypted, and
+    nobody knows with whom; what Zeek has without certificates), ``"plain"``. Both ends have to agree. By
+    default they are plain, and lead to loopback addresses only; others raise
+    :class:`~dafka.overlay.node.errors.InsecureAddress`. Raises :class:`~dafka.security.TlsError` for files
+    that cannot be used.
+
     ``websocket``: an address for WebSocket clients, or several, see :meth:`listen_websocket`.
 
     ``overflow`` says what happens when a peer reads more slowly than this endpoint publishes: ``wait``
@@ -54,13 +60,13 @@ class Endpoint:
         peers: Iterable[str] = (),
         *,
         id: str | bytes | None = None,
-        tls: Tls | None = None,
+        tls: Secured = None,
         overflow: str = "wait",
         versions: tuple[int, int] = VERSIONS,
         websocket: str | Iterable[str] = (),
     ) -> None:
         self.id = EndpointId.random() if id is None else EndpointId.parse(id)
-        self._security = None if tls is None else Security(tls)
+        self._security = Security(tls)
         self._hub = get_hub()
         self._carrier: Carrier = self._hub.run(
             Carrier, self._hub, bytes(self.id), versions, self._security, overflow
@@ -89,7 +95,7 @@ class Endpoint:
         return format_address(*addresses[0])
 
     def listen(self, address: str = "127.0.0.1:0") -> int:
-        """Accept peers on an address; port 0 is any free one. The port. Raises OSError."""
+        """Accept peers on an address; port 0 is any free one. The port. Raises OSError, InsecureAddress."""
         where = parse_address(address)
         return self._hub.run(self._carrier.listen, where.address, where.port)
 
@@ -104,8 +110,8 @@ class Endpoint:
         websockets is not installed.
         """
         where = parse_address(address)
-        if self._security is not None:
-            options.setdefault("ssl_context", self._security.server_context)
+        if options.setdefault("ssl_context", self._security.server_context) is None:
+            self._security.check(where.address)
         # By its name: it is above this package, and what it needs may be missing.
         make = import_module("dafka.overlay.websocket.server").Server
         server = self._hub.run(make, self._carrier, where.address, where.port, **options)
@@ -240,6 +246,9 @@ class Endpoint:
         ``capacity``: messages that may wait in it. ``overflow`` says what happens beyond:
         ``wait`` (publishers are slowed down), ``disconnect`` (the subscriber is closed), ``drop_newest``,
         ``drop_oldest``. ``own``: also what this endpoint publishes.
+
+        Raises :class:`~dafka.overlay.errors.TooManyPrefixes` if the subscribers of this endpoint had more
+        than 5000 different ones, or more than 1 MiB of them; none is added then.
         """
         subscriber = Subscriber(self._hub, prefixes, capacity, overflow, own, self._change)
         self._hub.run(self._carrier.add_subscriber, subscriber)

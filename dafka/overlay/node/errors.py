@@ -23,3 +23,7 @@ class Overloaded(DafkaError, TimeoutError):
 
 class AddressError(DafkaError, ValueError):
     """What should be ``"host:port"`` is not."""
+
+
+class InsecureAddress(DafkaError, ValueError):
+    """An address outside of this machine, and nobody has said how connections are to be secured."""

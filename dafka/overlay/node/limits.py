@@ -19,19 +19,30 @@ PUBLISHED_MESSAGES = 200
 """Published at once; with TURN_SECONDS for all in one turn of the hub."""
 READ_OCTETS = 128 * 1024
 """Read at once from a peer."""
+UNCHARGED_OCTETS = 16 * 1024
+"""Read at once and handled at once, these do not count among what all connections hold."""
 HEARD_MESSAGES = 200
 """Handled at once."""
 TURN_SECONDS = 0.005
 """How long a peer is read in one turn of the hub; the others follow in the next."""
 CONNECT_SECONDS = 10.0
 """An attempt to connect to one address; the handshake has limits.HANDSHAKE_SECONDS of its own."""
-TLS_SECONDS = 10.0
-"""The handshake of TLS, before that of peers."""
+HANDSHAKES = 256
+"""Accepted connections in the handshake of TLS. A further one waits for one of them, and ends the oldest if
+that has had HANDSHAKE_LEAST_SECONDS. The handshake of peers, which follows, has the overlay's own bounds."""
+HANDSHAKE_LEAST_SECONDS = 2.0
+HANDSHAKE_SECONDS = 10.0
+"""The handshake of TLS must be complete within this time."""
 ENCRYPTED_OCTETS = 64 * 1024
 """Encrypted at once."""
 LINK_OCTETS = 64 * 1024 * 1024
 """Queued for one connection: subscriptions, commands of stores and what there was credit for. Beyond, the
 connection is closed: its other end reads nothing."""
+ALL_LINKS_OCTETS = 256 * 1024 * 1024
+"""The same for all connections of an endpoint together. Beyond, the one with the longest queue is closed."""
+MESSAGE_SECONDS = 30.0
+"""A message that takes longer to arrive loses its connection, if others wait for its memory. How much may be
+received and not handled of all connections together is in :mod:`dafka.sockets.limits`."""
 EXPIRY_SECONDS = 0.002
 """How precisely keys of stores expire."""
 LINGER_SECONDS = 2.0

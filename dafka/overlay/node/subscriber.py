@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from dafka.hub.hub import Hub
+from dafka.overlay.errors import TooManyPrefixes
 from dafka.overlay.filters import Filter, reduced
 from dafka.overlay.node import limits
 from dafka.overlay.node.inbox import Feed
@@ -83,9 +84,18 @@ class Subscriber(Feed[Raw, Message]):
         return sorted(map(text_of, self._topics))
 
     def add_topic(self, prefix: str | bytes) -> None:
-        """Get these messages, too."""
-        self._topics.add(octets_of(prefix))
-        self._change()
+        """Get these messages, too. Raises :class:`~dafka.overlay.errors.TooManyPrefixes`."""
+        octets = octets_of(prefix)
+        if octets in self._topics:
+            return
+        before = self.filter
+        self._topics.add(octets)
+        try:
+            self._change()
+        except TooManyPrefixes:
+            self._topics.discard(octets)
+            self.filter = before
+            raise
 
     def remove_topic(self, prefix: str | bytes) -> bool:
         """Get these messages no longer, unless another prefix covers them. Whether it was there."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from dafka.overlay.filters import Filter, reduced
+from dafka.overlay.filters import Filter
 from dafka.overlay.node import limits
+from dafka.overlay.node.prefixes import Prefixes
 from dafka.overlay.node.subscriber import Subscriber
 
 
@@ -15,23 +16,31 @@ class Subscribers:
 
     def __init__(self, on_room: Callable[[Subscriber], None]) -> None:
         self._on_room = on_room
-        self._all: list[Subscriber] = []
+        self._all: dict[Subscriber, None] = {}
+        self._prefixes = Prefixes()
         self._by_topic: dict[bytes, list[Subscriber]] = {}
 
     @property
     def filter(self) -> Filter:
-        """What all of them want."""
-        return reduced([prefix for one in self._all for prefix in one.filter])
+        """What all of them want, and what is forwarded."""
+        return self._prefixes.filter
 
     def add(self, subscriber: Subscriber) -> None:
-        self._all.append(subscriber)
+        """Raises :class:`~dafka.overlay.errors.TooManyPrefixes`."""
+        self._prefixes.replace(subscriber, subscriber.filter)
+        self._all[subscriber] = None
         self._by_topic.clear()
 
     def change(self, subscriber: Subscriber) -> None:
-        """Its prefixes are others now; one without any that is closed is forgotten."""
+        """Its prefixes are others now; one without any that is closed is forgotten. Raises as :meth:`add`."""
+        self._prefixes.replace(subscriber, subscriber.filter)
         self._by_topic.clear()
-        if subscriber.is_closed and not subscriber.filter and subscriber in self._all:
-            self._all.remove(subscriber)
+        if subscriber.is_closed and not subscriber.filter:
+            self._all.pop(subscriber, None)
+
+    def forward(self, prefixes: Filter) -> None:
+        """Want these, too, without a subscriber. Raises as :meth:`add`."""
+        self._prefixes.replace(self, prefixes)
 
     def has(self, topic: bytes) -> bool:
         return bool(self._for(topic))

@@ -16,7 +16,8 @@ import gevent.event
 
 from dafka.hub.hub import get_hub
 from dafka.hub.turns import Pace
-from dafka.overlay.node import dialling
+from dafka.overlay.node.connections import dialling
+from dafka.overlay.node.connections.tls import Security
 from dafka.overlay.node.errors import Closed
 from dafka.overlay.node.inbox import Inbox
 from dafka.overlay.node.pending import Pending
@@ -287,7 +288,7 @@ class _Open:
 
     def __init__(self, client: Client, host: str, port: int, context: ssl.SSLContext | None) -> None:
         self.connection = ClientConnection(client.url)
-        socket = dialling.connect(host, port, None)
+        socket = dialling.connect(host, port, Security("plain"))
         hub = get_hub()
         self.stream = Stream(socket, Queued(hub.turns), self._failed, tls_of(context, host))
         self._client = client

@@ -30,6 +30,11 @@ class FrameReader:
         self._partial = bytearray()  # of a message of which more is missing than came at once
         self._missing = 0
 
+    @property
+    def held(self) -> int:
+        """Octets of messages that are not complete, or not taken."""
+        return len(self._octets) - self._position + len(self._partial)
+
     def feed(self, octets: bytes) -> None:
         """Append what has arrived."""
         if self._missing > len(octets):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cli.tools import refused, run, running
 
-from dafka.overlay import Endpoint, Event, Tls
+from dafka.overlay import Endpoint, Event
 from dafka.overlay.values import Count
 from dafka.overlay.wire.zeek import from_value
 
@@ -216,7 +216,7 @@ def test_what_makes_no_sense_is_answered_in_one_line(arguments: list[str], said:
 
 
 def test_peers_talk_with_tls_if_both_want_it(opened: ExitStack) -> None:
-    hub = opened.enter_context(Endpoint(listen=ANY, tls=Tls()))
+    hub = opened.enter_context(Endpoint(listen=ANY, tls="anonymous"))
     messages = opened.enter_context(hub.subscribe("/t"))
     assert run("overlay", "publish", "/t", "1", "--peer", hub.address, "--tls").returncode == 0
     assert messages.get(SECONDS).value == 1

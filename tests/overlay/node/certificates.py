@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from dafka.overlay.node.tls import Tls
+from dafka.overlay.node.connections.tls import Tls
 
 PASSPHRASE = "12345"
 
@@ -19,13 +20,13 @@ def of_a_ca(folder: Path, ca: trustme.CA, name: str) -> Tls:
     issued.cert_chain_pems[0].write_to_path(certificate)
     issued.private_key_pem.write_to_path(key)
     ca.cert_pem.write_to_path(cafile)
-    return Tls(str(certificate), str(key), "", str(cafile))
+    return Tls(certfile=str(certificate), keyfile=str(key), cafile=str(cafile))
 
 
 def locked(tls: Tls) -> Tls:
     """The same with a key that needs a passphrase."""
-    key = serialization.load_pem_private_key(Path(tls.key).read_bytes(), None)
-    path = Path(f"{tls.key}.locked")
+    key = serialization.load_pem_private_key(Path(tls.keyfile).read_bytes(), None)
+    path = Path(f"{tls.keyfile}.locked")
     path.write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
@@ -33,4 +34,4 @@ def locked(tls: Tls) -> Tls:
             serialization.BestAvailableEncryption(PASSPHRASE.encode()),
         )
     )
-    return tls._replace(key=str(path), passphrase=PASSPHRASE)
+    return replace(tls, keyfile=str(path), password=PASSPHRASE)

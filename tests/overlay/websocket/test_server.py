@@ -19,7 +19,6 @@ from websockets.sync.client import connect
 from dafka.hub.hub import get_hub
 from dafka.overlay import Endpoint
 from dafka.overlay.limits import MOST_PREFIXES
-from dafka.overlay.node.tls import Tls
 from dafka.overlay.values import Count
 from dafka.overlay.websocket import Client, limits
 from dafka.overlay.websocket.server_connection import PATH
@@ -324,7 +323,7 @@ def test_an_endpoint_with_tls_has_it_for_websocket_clients_too():
     anonymous = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     anonymous.check_hostname, anonymous.verify_mode = False, ssl.CERT_NONE
     anonymous.set_ciphers("AECDH-AES256-SHA@SECLEVEL=0")
-    with Endpoint(websocket="127.0.0.1:0", tls=Tls()) as endpoint:
+    with Endpoint(websocket="127.0.0.1:0", tls="anonymous") as endpoint:
         address = f"wss://{endpoint.websocket_address}{PATH}"
         with Client(address, ssl_context=anonymous) as client, endpoint.subscribe("/t") as subscriber:
             client.publish("/t", 1)

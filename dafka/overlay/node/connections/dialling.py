@@ -8,14 +8,14 @@ from typing import Any
 import gevent.socket
 
 from dafka.overlay.node import limits
-from dafka.overlay.node.tls import Security
+from dafka.overlay.node.connections.tls import Security
 from dafka.sockets import listening
 
 
-def connect(host: str, port: int, security: Security | None) -> Any:
+def connect(host: str, port: int, security: Security) -> Any:
     """A connected socket of the hub, by the first address of the host that answers. Raises OSError."""
     socket = _connect(host, port)
-    return socket if security is None else _secured(socket, security.connect)
+    return _secured(socket, security.connect)
 
 
 def accept(socket: Any, security: Security) -> Any:

@@ -16,6 +16,7 @@ from dafka.overlay.node import limits
 from dafka.overlay.wire.frames import FrameReader
 from dafka.protocol.errors import MalformedMessage
 from dafka.sockets import listening
+from dafka.sockets.budget import Budget
 from dafka.sockets.outbox import Outbox, Queued
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class Link:
         socket: Any,
         address: tuple[str, int],
         is_connector: bool,
+        received: Budget,
         queued: Queued,
         turns: TurnGauge,
         carrier: Carrier,
@@ -59,6 +61,7 @@ class Link:
         """Whether the peer speaks version 1."""
         self._socket = socket
         self._reader = FrameReader(HANDSHAKE_OCTETS)
+        self._received = received
         self._turns = turns
         self._carrier = carrier
         self._at_once = 1
@@ -95,8 +98,12 @@ class Link:
         """Queue octets; all that was queued in a turn of the hub is sent at its end."""
         self._outbox.put([octets])
         if self._outbox.octets > limits.LINK_OCTETS:
-            log.warning("the peer at %s:%d reads nothing, %d octets wait", *self.address, self.queued)
-            self.abort()
+            self.give_up(f"it reads nothing, {self.queued} octets wait")
+
+    def give_up(self, why: str) -> None:
+        """Close it at once, and log why."""
+        log.warning("the peer at %s:%d is disconnected: %s", *self.address, why)
+        self.abort()
 
     def pause(self) -> None:
         """Read nothing more for now."""
@@ -115,13 +122,14 @@ class Link:
             self._green.kill(_Finished, block=False)
 
     def abort(self) -> None:
-        """Close it at once."""
+        """Close it at once. The carrier is told, unless it has said :meth:`finish`."""
         if self._closed:
             return
-        self._closing = self._closed = True
+        self._closed = True
         self._reader = FrameReader(0)  # the link may be referred to until the next collection of garbage
         self._resumed.set()
         self._outbox.close()
+        self._received.charge(self, 0)  # it may wait there
         with suppress(OSError):
             self._socket.shutdown(sockets.SHUT_RDWR)
         listening.close(self._socket)
@@ -144,10 +152,12 @@ class Link:
 
     def _read(self) -> None:
         receive = self._socket._sock.recv
-        while not self._closing:
+        received = self._received
+        while not (self._closing or self._closed):
             self._resumed.wait()
+            size = received.next_read(self)
             try:
-                octets = receive(limits.READ_OCTETS)
+                octets = receive(size)
             except BlockingIOError:
                 if not self._wait_for_octets():
                     return
@@ -156,20 +166,28 @@ class Link:
                 return
             if not octets:
                 return
-            self._take(octets)
+            before = self._reader.held
+            if before or len(octets) > limits.UNCHARGED_OCTETS:
+                received.charge(self, before + len(octets))
+            taken = self._take(octets)
+            if before or len(octets) > limits.UNCHARGED_OCTETS or self._reader.held:
+                received.charge(self, self._reader.held, anew=taken)
             if self._turns.elapsed > limits.TURN_SECONDS:
                 self._pace.pause()
 
-    def _take(self, octets: bytes) -> None:
-        reader = self._reader
+    def _take(self, octets: bytes) -> bool:
+        """Whether a message was complete."""
+        reader, taken = self._reader, False
         reader.feed(octets)
         try:
-            while not self._closing and (messages := reader.take(self._at_once)):
+            while not (self._closing or self._closed) and (messages := reader.take(self._at_once)):
+                taken = True
                 self._carrier.heard(self, messages)
                 if self._turns.elapsed > limits.TURN_SECONDS:
                     self._pace.pause()
         except MalformedMessage as error:
             self._carrier.malformed(self, error)
+        return taken
 
     def _wait_for_octets(self) -> bool:
         try:

@@ -1,8 +1,8 @@
 """TLS for connections to peers, as libbroker has it.
 
-Without any file it is anonymous: encrypted, and nobody knows with whom. With files both ends show a
-certificate, which the other's CA has to have signed; names of hosts are not looked at. There is no detection:
-both ends have TLS or none has.
+With certificates both ends show one, which the other's CA has to have signed. ``"anonymous"`` is encrypted,
+and nobody knows with whom; ``"plain"`` has no TLS. There is no detection: both ends have the same, or they
+are no peers. Whoever says nothing of all that gets plain connections within this machine, and no others.
 
 A :class:`TlsSocket` stands where a socket of the hub stood. Octets are encrypted when the kernel takes them,
 a piece at a time, so that a large message does not hold up the hub.
@@ -10,57 +10,70 @@ a piece at a time, so that a large message does not hold up the hub.
 
 from __future__ import annotations
 
+import ipaddress
 import ssl
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import gevent
 
+from dafka.hub.turns import Pace
 from dafka.overlay.node import limits
+from dafka.overlay.node.errors import InsecureAddress
+from dafka.security import PeerTls
+from dafka.security.contexts import of_peers
 from dafka.sockets import listening
 
-# What libbroker offers without a certificate, and OpenSSL only takes at security level 0.
-_ANONYMOUS = "AECDH-AES256-SHA@SECLEVEL=0"
-_ANONYMOUS_CURVE = "secp384r1"
-_WITH_CERTIFICATES = "HIGH:!aNULL:!MD5"
-
-
-class Tls(NamedTuple):
-    """Files in PEM: a certificate with its chain, its key and the key's passphrase, and whom to trust.
-
-    All empty: anonymous.
-    """
-
-    certificate: str = ""
-    key: str = ""
-    passphrase: str = ""
-    cafile: str = ""
-    capath: str = ""
-
-
-class TlsError(ValueError):
-    """Settings of TLS that do not go together, or files that cannot be read."""
+Tls = PeerTls
+Secured = Tls | Literal["anonymous", "plain"] | None
+"""How connections to peers are secured."""
 
 
 class Security:
-    """Makes connections secure. Raises :class:`TlsError` for what cannot be used."""
+    """Makes connections secure, or says that they may be plain.
 
-    def __init__(self, tls: Tls) -> None:
-        self._client = _context(ssl.PROTOCOL_TLS_CLIENT, tls)
-        self._server = _context(ssl.PROTOCOL_TLS_SERVER, tls)
+    Raises :class:`~dafka.security.TlsError` for files that cannot be used, ValueError for another word.
+    """
+
+    def __init__(self, secured: Secured = None) -> None:
+        self._contexts: tuple[ssl.SSLContext, ssl.SSLContext] | None = None
+        self._here_only = secured is None
+        if isinstance(secured, PeerTls):
+            self._contexts = of_peers(secured)
+        elif secured == "anonymous":
+            self._contexts = of_peers(None)
+        elif secured not in (None, "plain"):
+            raise ValueError(f"tls is Tls(...), 'anonymous', 'plain' or None, not {secured!r:.100}")
 
     @property
-    def server_context(self) -> ssl.SSLContext:
-        """For who accepts connections."""
-        return self._server
+    def is_plain(self) -> bool:
+        """Whether connections have no TLS."""
+        return self._contexts is None
 
-    def connect(self, socket: Any) -> TlsSocket:
+    @property
+    def server_context(self) -> ssl.SSLContext | None:
+        """For who accepts connections; None if they are plain."""
+        return None if self._contexts is None else self._contexts[1]
+
+    def check(self, host: str) -> None:
+        """Raises :class:`InsecureAddress` for one outside of this machine, unless somebody has said how."""
+        if self._here_only and not _is_here(host):
+            raise InsecureAddress(
+                f"{host!r:.200} is not a loopback address: connections need tls=Tls(...) with certificates,"
+                " or 'anonymous' (what Zeek has without any), or 'plain'"
+            )
+
+    def connect(self, socket: Any) -> Any:
         """The handshake of the side that has opened the connection; waits. Raises OSError."""
-        return _shaken(TlsSocket(socket, self._client, False))
+        if self._contexts is None:
+            return socket
+        return _shaken(TlsSocket(socket, self._contexts[0], is_server=False))
 
-    def accept(self, socket: Any) -> TlsSocket:
+    def accept(self, socket: Any) -> Any:
         """The handshake of the other side; waits. Raises OSError."""
-        return _shaken(TlsSocket(socket, self._server, True))
+        if self._contexts is None:
+            return socket
+        return _shaken(TlsSocket(socket, self._contexts[1], is_server=True))
 
 
 class TlsSocket:
@@ -79,8 +92,9 @@ class TlsSocket:
 
     def shake_hands(self) -> None:
         """Waits. Raises ssl.SSLError when the other end has no TLS or cannot be trusted, or OSError."""
-        layer = self._sock
+        layer, pace = self._sock, Pace()
         while True:
+            pace.pause()  # a step takes a millisecond or two: of many handshakes only some in one turn
             try:
                 layer.tls.do_handshake()
             except ssl.SSLWantReadError:
@@ -152,30 +166,16 @@ class _Layer:
 
 
 def _shaken(socket: TlsSocket) -> TlsSocket:
-    with gevent.Timeout(limits.TLS_SECONDS, TimeoutError("the handshake of TLS was not done in time")):
+    with gevent.Timeout(limits.HANDSHAKE_SECONDS, TimeoutError("the handshake of TLS was not done in time")):
         socket.shake_hands()
     return socket
 
 
-def _context(protocol: int, tls: Tls) -> ssl.SSLContext:
-    context = ssl.SSLContext(protocol)
-    context.check_hostname = False
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-    if not any(tls):
-        context.verify_mode = ssl.CERT_NONE
-        context.maximum_version = ssl.TLSVersion.TLSv1_2
-        context.set_ciphers(_ANONYMOUS)
-        context.set_ecdh_curve(_ANONYMOUS_CURVE)
-        return context
-    if not tls.certificate or not (tls.cafile or tls.capath):
-        raise TlsError("TLS with a certificate needs the certificate, its key, and a CA that signs others'")
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.set_ciphers(_WITH_CERTIFICATES)
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine for certain: a name could be anybody's."""
+    if host == "localhost":
+        return True
     try:
-        # OpenSSL would ask a terminal for a passphrase that is missing.
-        context.load_cert_chain(tls.certificate, tls.key or None, lambda: tls.passphrase)
-        context.load_verify_locations(tls.cafile or None, tls.capath or None)
-    except OSError as error:
-        raise TlsError(f"certificate {tls.certificate}, key {tls.key}: {error}") from error
-    return context
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,1 @@
+"""Connections to peers: how they are made, secured, read and written."""
