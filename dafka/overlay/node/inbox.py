@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from gevent import monkey
@@ -24,6 +25,8 @@ from dafka.hub.hub import Hub, Waiter
 from dafka.overlay.node import limits
 from dafka.overlay.node.errors import Closed, Empty, SlowSubscriber
 from dafka.overlay.node.signal import Signal
+
+_size = itemgetter(0)
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -78,15 +81,14 @@ class Inbox(Generic[T]):
                 return
             self._put(items)
             if self._signal is not None:
-                self._signal.set(bool(self._items) or self._closed is not None)
+                self._signal.set(self._is_ready or self._closed is not None)
         self._wake()
 
     def _put(self, items: Iterable[tuple[int, T]]) -> None:
         if self.overflow == "wait":
-            before = len(self._items)
-            self._items.extend(items)
-            for index in range(before - len(self._items), 0):
-                self._octets += self._items[index][0]
+            some = list(items)
+            self._items.extend(some)
+            self._octets += sum(map(_size, some))
             return
         for item in items:
             if self.is_full and self._items:
@@ -137,7 +139,7 @@ class Inbox(Generic[T]):
         with self._lock:
             if self._signal is None:
                 self._signal = Signal()
-                self._signal.set(bool(self._items) or self._closed is not None)
+                self._signal.set(self._is_ready or self._closed is not None)
             return self._signal.fileno()
 
     def _take(self, timeout: float | None = None) -> T:
@@ -162,6 +164,31 @@ class Inbox(Generic[T]):
                     raise Empty(f"no message within {timeout:g} s")
             self._wait(None if deadline is None else deadline - now)
 
+    def _take_some(self, most: int, octets: int) -> list[T]:
+        """The first of what waits, without waiting: at most so many items, the last one beyond ``octets``."""
+        taken: list[T] = []
+        with self._lock:
+            items = self._items
+            while items and len(taken) < most and octets > 0:
+                size, item = items.popleft()
+                self._octets -= size
+                octets -= size
+                taken.append(item)
+            if self._on_room is not None and self._has_room:
+                self._tell_room()
+        return taken
+
+    def _await_some(self, timeout: float | None) -> None:
+        """Wait until something is there, or the end. Raises what :meth:`_take` does; it takes nothing."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._items:
+            if self._closed is not None:
+                raise self._closed
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise Empty(f"no message within {timeout:g} s")
+            self._wait(left)
+
     def _take_all(self) -> list[T]:
         """Everything that waits, without waiting."""
         with self._lock:
@@ -175,6 +202,11 @@ class Inbox(Generic[T]):
         if not items and self._closed is not None:
             raise self._closed
         return items
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether something can be got without waiting."""
+        return bool(self._items)
 
     @property
     def _has_room(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from dafka.overlay.node.signal import Signal
 
 _allocate_lock = monkey.get_original("_thread", "allocate_lock")
 
-Item = tuple[bytes, bytes]  # topic, payload
+Run = tuple[bytes, list[bytes]]
+"""A topic, and the payloads of messages on it."""
 
 
 class Pending:
@@ -24,7 +26,10 @@ class Pending:
     def __init__(self, hub: Hub, drain: Callable[[], None]) -> None:
         self._hub = hub
         self._drain = drain
-        self._items: list[Item] = []
+        self._runs: deque[Run] = deque()
+        self._topic: bytes | None = None  # of the last run, while that can still grow
+        self._payloads: list[bytes] = []
+        self._count = 0
         self._octets = 0
         self._is_posted = False
         self._blocked: set[bytes] = set()
@@ -46,7 +51,7 @@ class Pending:
     @property
     def count(self) -> int:
         """Messages that the hub has not taken yet."""
-        return len(self._items)
+        return self._count
 
     def watch(self, topic: bytes) -> Signal:
         """A descriptor that is readable while :meth:`put` on this topic does not wait, or raises at once."""
@@ -71,7 +76,12 @@ class Pending:
                 raise self._error
             if self._is_full or topic in self._blocked:
                 return False
-            self._items.append((topic, payload))
+            if topic == self._topic:
+                self._payloads.append(payload)
+            else:
+                self._topic, self._payloads = topic, [payload]
+                self._runs.append((topic, self._payloads))
+            self._count += 1
             self._octets += len(payload)
             if self._watches:
                 self._show()
@@ -83,7 +93,7 @@ class Pending:
 
     @property
     def _is_full(self) -> bool:
-        return len(self._items) >= limits.PENDING_MESSAGES or self._octets >= limits.PENDING_OCTETS
+        return self._count >= limits.PENDING_MESSAGES or self._octets >= limits.PENDING_OCTETS
 
     def _wait(self, topic: bytes, timeout: float | None, deadline: float | None) -> None:
         left = None if deadline is None else deadline - time.monotonic()
@@ -110,15 +120,30 @@ class Pending:
 
     # -- the hub's side -----------------------------------------------------------------------------
 
-    def take(self, most: int | None = None) -> list[Item]:
+    def take(self, most: int = sys.maxsize) -> list[Run]:
         """What was put, or the first of it. Until there is nothing left, ``drain`` is not called again."""
+        taken: list[Run] = []
         with self._lock:
-            items = self._items[:most]
-            del self._items[:most]
-            self._octets = sum(len(payload) for _, payload in self._items) if self._items else 0
-            self._is_posted = bool(self._items)
-        self._wake()
-        return items
+            runs = self._runs
+            while runs and most > 0:
+                topic, payloads = runs[0]
+                if len(payloads) > most:
+                    some = payloads[:most]
+                    del payloads[:most]
+                else:
+                    some = payloads
+                    runs.popleft()
+                most -= len(some)
+                self._count -= len(some)
+                self._octets -= sum(map(len, some))
+                taken.append((topic, some))
+            if not runs:
+                self._topic = None
+            self._is_posted = bool(runs)
+            is_waited_for = bool(self._waiting or self._watches)
+        if is_waited_for:
+            self._wake()
+        return taken
 
     def block(self, topic: bytes) -> None:
         """Whoever publishes on this topic waits from now on."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import groupby
-from operator import itemgetter
 
 from dafka.hub.hub import Hub
 from dafka.hub.turns import in_later_turn
 from dafka.overlay.node import limits
-from dafka.overlay.node.pending import Item, Pending
+from dafka.overlay.node.pending import Pending, Run
 from dafka.overlay.node.subscribers import Subscribers
 from dafka.overlay.role import EndpointRole, Output
-
-_topic = itemgetter(0)
 
 
 class Publishing:
@@ -34,8 +30,8 @@ class Publishing:
 
     def drain(self, _: None = None) -> None:
         """Publish what waits, for some milliseconds; the rest in later turns."""
-        while items := self.pending.take(limits.PUBLISHED_MESSAGES):
-            self._publish(items)
+        while runs := self.pending.take(limits.PUBLISHED_MESSAGES):
+            self._publish(runs)
             if self._hub.turns.elapsed > limits.TURN_SECONDS and self.pending.count:
                 in_later_turn(self.drain)
                 return
@@ -44,9 +40,8 @@ class Publishing:
         """Topics on which nobody could publish may be free again."""
         self.pending.unblock(self._is_blocked)
 
-    def _publish(self, pending: list[Item]) -> None:
-        for topic, items in groupby(pending, _topic):
-            payloads = [payload for _, payload in items]
+    def _publish(self, runs: list[Run]) -> None:
+        for topic, payloads in runs:
             self._subscribers.deliver_own(topic, payloads, self._role.me)
             self._carry(self._role.publish_many(topic, payloads))
             if self._is_blocked(topic):

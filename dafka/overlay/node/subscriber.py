@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections import deque
 from collections.abc import Callable, Iterable
+
+from gevent import monkey
 
 from dafka.hub.hub import Hub
 from dafka.overlay.errors import TooManyPrefixes
@@ -11,10 +16,13 @@ from dafka.overlay.node import limits
 from dafka.overlay.node.inbox import Feed
 from dafka.overlay.node.types import EndpointId, Message
 from dafka.overlay.peering.statuses import Error, Status
-from dafka.overlay.values import decode
 from dafka.overlay.values.containers import octets_of
 from dafka.overlay.wire.primitives import ID_OCTETS
+from dafka.overlay.wire.zeek import decode_fast
 from dafka.protocol.errors import MalformedMessage
+
+_allocate_lock = monkey.get_original("_thread", "allocate_lock")
+_new = tuple.__new__
 
 Raw = tuple[bytes, bytes, bytes]  # topic, payload, sender
 
@@ -39,6 +47,10 @@ class Subscriber(Feed[Raw, Message]):
         """Whether it gets what its own endpoint publishes, too."""
         self.malformed = 0
         """Messages that held no value: they were left out."""
+        # Nobody gets an older message than what a queue that drops would have.
+        self._ahead = limits.TAKEN_MESSAGES if overflow == "wait" else 1
+        self._hand: deque[Message] = deque()
+        self._taking = _allocate_lock()
         self._topic = (b"", "")
         self._sender = EndpointId(bytes(ID_OCTETS))
         self._topics = {octets_of(prefix) for prefix in prefixes}
@@ -51,32 +63,68 @@ class Subscriber(Feed[Raw, Message]):
         With ``overflow="disconnect"``: :class:`~dafka.overlay.node.errors.SlowSubscriber`, behind the last
         message that found room.
         """
-        while True:
-            topic, payload, sender = self._take(timeout)
-            try:
-                return self._message(topic, payload, sender)
-            except MalformedMessage:
-                self.malformed += 1
+        try:
+            message = self._hand.popleft()
+        except IndexError:
+            message = self._next(timeout)
+        if self._signal is not None:
+            self._show()
+        return message
 
     def poll(self) -> list[Message]:
         """All messages that are there, without waiting."""
-        messages = []
-        for topic, payload, sender in self._take_all():
-            try:
-                messages.append(self._message(topic, payload, sender))
-            except MalformedMessage:
-                self.malformed += 1
+        with self._taking:
+            messages = list(self._hand)
+            self._hand.clear()
+            if messages:
+                messages += self._read(self._take_some(sys.maxsize, sys.maxsize))
+        messages = messages or self._read(self._take_all())
+        if self._signal is not None:
+            self._show()
         return messages
 
-    def _message(self, topic: bytes, payload: bytes, sender: bytes) -> Message:
+    @property
+    def available(self) -> int:
+        return len(self._items) + len(self._hand)
+
+    @property
+    def _is_ready(self) -> bool:
+        return bool(self._items or self._hand)
+
+    def _next(self, timeout: float | None) -> Message:
+        """The first of the next messages; the others are in the hand then."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._taking:
+                if self._hand:
+                    return self._hand.popleft()
+                messages = self._read(self._take_some(self._ahead, limits.TAKEN_OCTETS))
+                if messages:
+                    self._hand.extend(messages[1:])
+                    return messages[0]
+            self._await_some(None if deadline is None else max(0.0, deadline - time.monotonic()))
+
+    def _read(self, raws: list[Raw]) -> list[Message]:
+        messages = []
         # Most come from the same endpoint as the one before, and on the same topic.
-        octets, text = self._topic
-        if topic != octets:
-            octets, text = self._topic = topic, text_of(topic)
-        last = self._sender
-        if sender != last:
-            last = self._sender = EndpointId(sender)
-        return Message(text, decode(payload), last)
+        (octets, text), last = self._topic, self._sender
+        for topic, payload, sender in raws:
+            try:
+                value = decode_fast(payload)
+            except MalformedMessage:
+                self.malformed += 1
+                continue
+            if topic != octets:
+                octets, text = self._topic = topic, text_of(topic)
+            if sender != last:
+                last = self._sender = EndpointId(sender)
+            messages.append(_new(Message, (text, value, last)))
+        return messages
+
+    def _show(self) -> None:
+        with self._lock:
+            if self._signal is not None:
+                self._signal.set(self._is_ready or self._closed is not None)
 
     @property
     def topics(self) -> list[str]:
@@ -111,6 +159,7 @@ class Subscriber(Feed[Raw, Message]):
         if self._topics or not self.is_closed:
             self._topics.clear()
             super().close()
+            self._hand.clear()
 
     def _left(self) -> None:
         self._change()

@@ -35,10 +35,13 @@ def decode(octets: bytes) -> Value:
     return value
 
 
-def read(octets: bytes, position: int) -> tuple[Value, int]:
-    """The value at a position, and the position behind it. Raises :class:`MalformedMessage`."""
+def read(octets: bytes, position: int, depth: int = 0) -> tuple[Value, int]:
+    """The value at a position, inside of ``depth`` others, and the position behind it.
+
+    Raises :class:`MalformedMessage`.
+    """
     try:
-        return _read(octets, position, 0)
+        return _read(octets, position, depth)
     except (IndexError, struct.error) as error:
         raise MalformedMessage("truncated-value", f"{len(octets)} octets end inside a value") from error
     except InvalidValue as error:
@@ -60,6 +63,14 @@ def read_counted(octets: bytes, position: int) -> tuple[int, int]:
         count |= (octet & 0x7F) << shift
         shift += 7
     return count & _MOST_NAMED, position
+
+
+def text_of(octets: bytes) -> str:
+    """Octets that are not UTF-8 are kept as surrogateescape does it."""
+    try:
+        return octets.decode()
+    except UnicodeDecodeError:
+        return octets.decode("utf-8", "surrogateescape")
 
 
 def _read(octets: bytes, position: int, depth: int) -> tuple[Any, int]:
@@ -108,7 +119,7 @@ def _read_string(octets: bytes, position: int, depth: int) -> tuple[str, int]:
     end = position + count
     if end > len(octets):
         raise MalformedMessage("length", f"a string of {count} octets, {len(octets) - position} are left")
-    return octets[position:end].decode("utf-8", "surrogateescape"), end
+    return text_of(octets[position:end]), end
 
 
 def _read_enum(octets: bytes, position: int, depth: int) -> tuple[Enum, int]:
@@ -151,7 +162,7 @@ def _read_vector(octets: bytes, position: int, depth: int) -> tuple[tuple[Any, .
             length = octets[position]
             end = position + 1 + length
             if length < 0x80 and end <= len(octets):
-                append(octets[position + 1 : end].decode("utf-8", "surrogateescape"))
+                append(text_of(octets[position + 1 : end]))
                 position = end
                 continue
         elif tag == 2:  # a count

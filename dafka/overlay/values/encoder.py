@@ -103,11 +103,14 @@ def _write_relative(value: Any, out: bytearray, depth: int) -> None:
         out += _WRITERS[kind_of(value, _WRITERS)](value)
 
 
+_HEADS = {tag: [bytes((tag, count)) for count in range(0x80)] for tag in (types.STRING, types.ENUM)}
+
+
 def _string(value: str | bytes, tag: int = types.STRING) -> bytes:
     octets = octets_of(value)
     count = len(octets)
     if count < 0x80:
-        return bytes((tag, count)) + octets
+        return _HEADS[tag][count] + octets
     out = bytearray((tag,))
     write_counted(count, out)
     return bytes(out) + octets

@@ -254,7 +254,8 @@ class Client:
         while not self._is_closed or self._published.is_set():
             self._published.wait()
             self._published.clear()
-            for _, octets in pace.over(self._pending.take(), every=16):
+            taken = [octets for _, some in self._pending.take() for octets in some]
+            for octets in pace.over(taken, every=16):
                 while not self._send_one(octets):
                     gevent.sleep(limits.RECONNECT_SECONDS)
 
