@@ -11,7 +11,7 @@ from dafka.overlay.node.pending import Pending
 from dafka.overlay.node.signal import Signal
 from dafka.overlay.values import Value, encode
 from dafka.overlay.values.containers import octets_of
-from dafka.overlay.values.encoder import write
+from dafka.overlay.values.encoder import encode_behind
 from dafka.overlay.wire.zeek import Batch, Event, IdentifierUpdate, LogCreate, LogWrite, ZeekMessage, to_value
 
 P = TypeVar("P", bound="Publisher")
@@ -69,6 +69,7 @@ class Publisher:
             raise Closed("the publisher was closed")
 
 
+@lru_cache(maxsize=4096)
 def topic_octets(topic: str | bytes) -> bytes:
     """Raises ValueError for a topic that is too long."""
     octets = octets_of(topic)
@@ -79,10 +80,10 @@ def topic_octets(topic: str | bytes) -> bytes:
 
 def payload_of(value: Value | ZeekMessage) -> bytes:
     """The octets of a value, or of the value that a message of Zeek is."""
-    if type(value) is Event and value.metadata is None and type(value.name) is str:
-        out = bytearray(_event_head(value.name))
-        write(value.arguments, out, _EVENT_DEPTH)
-        return bytes(out)
+    if type(value) is Event:
+        name, arguments, metadata = value
+        if metadata is None and type(name) is str:
+            return encode_behind(_event_head(name), arguments, _EVENT_DEPTH)
     return encode(to_value(value) if isinstance(value, _ZEEK) else value)
 
 

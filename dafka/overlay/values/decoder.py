@@ -153,7 +153,7 @@ def _read_vector(octets: bytes, position: int, depth: int) -> tuple[tuple[Any, .
     count, position = _start(octets, position, depth, 1)
     depth += 1
     elements: list[Any] = []
-    append = elements.append
+    append, size = elements.append, len(octets)
     # What Zeek's events hold most is read here: a call for each element would take as long as the rest.
     for _ in range(count):
         tag = octets[position]
@@ -161,8 +161,11 @@ def _read_vector(octets: bytes, position: int, depth: int) -> tuple[tuple[Any, .
         if tag == 5:  # a string
             length = octets[position]
             end = position + 1 + length
-            if length < 0x80 and end <= len(octets):
-                append(text_of(octets[position + 1 : end]))
+            if length < 0x80 and end <= size:
+                try:
+                    append(octets[position + 1 : end].decode())
+                except UnicodeDecodeError:
+                    append(text_of(octets[position + 1 : end]))
                 position = end
                 continue
         elif tag == 2:  # a count

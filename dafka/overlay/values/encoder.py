@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any
 
 from dafka.overlay.errors import InvalidValue
@@ -50,6 +51,23 @@ def write(value: Any, out: bytearray, depth: int = 0) -> None:
         raise InvalidValue(f"{value!r} is out of the range of its type: {error}") from error
 
 
+def encode_behind(head: bytes, vector: Any, depth: int) -> bytes:
+    """``head`` and the octets of a vector, which stands inside of ``depth`` others."""
+    if type(vector) is tuple and len(vector) < 0x80:
+        parts = [head, _VECTORS[len(vector)]]
+        try:
+            for element in vector:
+                parts.append(_WRITERS[type(element)](element))
+            return b"".join(parts)
+        except KeyError:
+            pass  # values inside of values
+        except struct.error as error:
+            raise InvalidValue(f"{vector!r} has a number out of the range of its type: {error}") from error
+    out = bytearray(head)
+    write(vector, out, depth)
+    return bytes(out)
+
+
 def write_counted(count: int, out: bytearray) -> None:
     """Append a length or a number of elements (varbyte)."""
     while count > 0x7F:
@@ -63,11 +81,11 @@ def _write_many(value: Any, kind: type, out: bytearray, depth: int) -> None:
         raise InvalidValue(f"values are nested more than {MOST_NESTED} deep")
     depth += 1
     if kind is tuple or kind is list:
-        out.append(types.VECTOR)
         count = len(value)
         if count < 0x80:
-            out.append(count)
+            out += _VECTORS[count]
         else:
+            out.append(types.VECTOR)
             write_counted(count, out)
         find = _WRITERS.get
         for element in value:
@@ -103,7 +121,10 @@ def _write_relative(value: Any, out: bytearray, depth: int) -> None:
         out += _WRITERS[kind_of(value, _WRITERS)](value)
 
 
-_HEADS = {tag: [bytes((tag, count)) for count in range(0x80)] for tag in (types.STRING, types.ENUM)}
+_HEADS = {
+    tag: [bytes((tag, count)) for count in range(0x80)] for tag in (types.STRING, types.ENUM, types.VECTOR)
+}
+_TEXTS, _VECTORS = _HEADS[types.STRING], _HEADS[types.VECTOR]
 
 
 def _string(value: str | bytes, tag: int = types.STRING) -> bytes:
@@ -114,6 +135,15 @@ def _string(value: str | bytes, tag: int = types.STRING) -> bytes:
     out = bytearray((tag,))
     write_counted(count, out)
     return bytes(out) + octets
+
+
+def _text(value: str) -> bytes:
+    try:
+        octets = value.encode()
+    except UnicodeEncodeError:
+        return _string(value)
+    count = len(octets)
+    return _TEXTS[count] + octets if count < 0x80 else _string(octets)
 
 
 def _real(value: float) -> bytes:
@@ -141,19 +171,18 @@ def _port(value: Port) -> bytes:
     return _PORT.pack(types.PORT, *value)
 
 
-_pack_count, _pack_signed = _COUNT.pack, _SIGNED.pack
 _WRITERS: dict[type, Callable[[Any], bytes]] = {
     type(None): lambda value: b"\x00",
     bool: lambda value: b"\x01\x01" if value else b"\x01\x00",
-    Count: lambda value: _pack_count(2, value),
-    int: lambda value: _pack_signed(3, value),
+    Count: partial(_COUNT.pack, types.COUNT),
+    int: partial(_SIGNED.pack, types.INTEGER),
     float: _real,
-    str: _string,
+    str: _text,
     bytes: _string,
     Address: _address,
     Subnet: _subnet,
     Port: _port,
-    Timestamp: lambda value: _pack_signed(9, value),
-    Timespan: lambda value: _pack_signed(10, value),
+    Timestamp: partial(_SIGNED.pack, types.TIMESTAMP),
+    Timespan: partial(_SIGNED.pack, types.TIMESPAN),
     Enum: lambda value: _string(value, types.ENUM),
 }

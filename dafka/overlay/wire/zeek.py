@@ -97,9 +97,10 @@ def decode_fast(octets: bytes) -> Value:
     Raises :class:`MalformedMessage`.
     """
     if octets.startswith(_EVENT_START) and len(octets) > _NAME:
-        end = _NAME + 1 + octets[_NAME]
-        if octets[_NAME] < 0x80 and end < len(octets):
-            arguments, position = read(octets, end, 2)
+        count = octets[_NAME]
+        end = _NAME + 1 + count
+        if count < 0x80 and end < len(octets):
+            arguments, position = read(octets, end, _EVENT_DEPTH)
             if position == len(octets):
                 return _FORMAT, EVENT, (text_of(octets[_NAME + 1 : end]), arguments)
     return decode(octets)
@@ -107,6 +108,7 @@ def decode_fast(octets: bytes) -> Value:
 
 _EVENT_START = encode((_FORMAT, EVENT, ("", ())))[:-3]  # up to the tag of its name
 _NAME = len(_EVENT_START)
+_EVENT_DEPTH = 2  # in how many vectors an event's arguments are
 
 
 def _event(content: tuple[Any, ...]) -> Event:
