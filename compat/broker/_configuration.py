@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from typing import Literal
 
 from dafka.overlay import Tls
+
+_FILE = "broker.conf"
 
 
 class BrokerOptions:
@@ -25,6 +29,10 @@ class Configuration:
         if options is not None and not isinstance(options, BrokerOptions):
             raise TypeError(f"a Configuration is made of BrokerOptions, not of {type(options).__name__}")
         self._options = BrokerOptions() if options is None else options
+        if self._options.disable_forwarding:
+            warnings.warn("disable_forwarding has no effect: messages never go round here", stacklevel=2)
+        if not self._options.ignore_broker_conf and os.path.exists(_FILE):
+            warnings.warn(f"{_FILE} in this folder is not read; ignore_broker_conf says so", stacklevel=2)
         self.openssl_cafile = ""
         self.openssl_capath = ""
         self.openssl_certificate = ""

@@ -44,7 +44,7 @@ def publish(link: Connection, *, count: int = MESSAGES) -> Figures:
     """As fast as a thread can."""
     with Endpoint(peers=[link.recv()]) as endpoint:
         link.send(str(endpoint.id))
-        link.recv()
+        assert endpoint.await_peer(link.recv(), timeout=WAIT)
         for number in range(count):
             endpoint.publish(TOPIC, event(number))
         link.recv()
@@ -58,7 +58,7 @@ def subscribe(link: Connection, *, count: int = MESSAGES, hops: int = 0) -> Figu
         middles = [_middle(endpoint.address) for _ in range(hops)]
         link.send(middles[-1][1] if middles else endpoint.address)
         endpoint.await_peer(link.recv(), timeout=WAIT)
-        link.send("go")
+        link.send(str(endpoint.id))
         assert subscriber.get(timeout=WAIT).value is not None
         began = perf_counter()
         for _ in range(count - 1):

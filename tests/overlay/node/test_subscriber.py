@@ -1,0 +1,103 @@
+"""Subscribers that are read by threads: a few messages are taken at once, and nobody notices."""
+
+from __future__ import annotations
+
+import select
+
+import pytest
+
+from dafka.hub.hub import get_hub
+from dafka.overlay import Closed, Empty, Event
+from dafka.overlay.node.subscriber import Subscriber
+from dafka.overlay.values import Count, encode
+from dafka.overlay.wire.zeek import to_value
+
+SENDER = bytes(15) + b"\x07"
+
+
+def subscriber(capacity=1000, overflow="wait"):
+    return Subscriber(get_hub(), ["/t"], capacity, overflow, False, lambda one: None)
+
+
+def put(one, *values):
+    one.put(
+        [(100, (b"/t", value if isinstance(value, bytes) else encode(value), SENDER)) for value in values]
+    )
+
+
+def test_they_come_in_order_one_by_one_or_all_at_once():
+    one = subscriber()
+    put(one, *range(200))
+    assert [one.get().value for _ in range(3)] == [0, 1, 2]
+    assert one.available == 197
+    assert [message.value for message in one.poll()] == list(range(3, 200))
+    assert (one.available, one.poll()) == (0, [])
+    with pytest.raises(Empty):
+        one.get(timeout=0)
+    with pytest.raises(Empty):
+        one.get(timeout=0.01)
+
+
+def test_what_is_no_value_is_counted_and_left_out():
+    one = subscriber()
+    put(one, b"\xff", 1, b"\xff", b"", 2, b"\xff")
+    assert [one.get(timeout=1).value, one.get(timeout=1).value] == [1, 2]
+    with pytest.raises(Empty):
+        one.get(timeout=0)
+    assert one.malformed == 4
+
+
+def test_events_are_the_values_that_they_are():
+    event = Event("ping", (Count(1), "a\udcff", (1.5,)))
+    cut = encode(to_value(event))
+    one = subscriber()
+    put(one, to_value(event), to_value(Event("")), *[cut[:end] for end in range(1, len(cut))], cut + b"\x00")
+    assert one.get().value == to_value(event)
+    assert one.get().value == to_value(Event(""))
+    with pytest.raises(Empty):
+        one.get(timeout=0)
+    assert one.malformed == len(cut)
+
+
+def test_its_descriptor_is_readable_until_the_last_one_is_got():
+    one = subscriber()
+
+    def is_readable():
+        return bool(select.select([one], [], [], 0)[0])
+
+    assert not is_readable()
+    put(one, 1, 2)
+    assert is_readable()
+    one.get()
+    assert is_readable()
+    one.get()
+    assert not is_readable()
+    put(one, 3, 4)
+    one.get()
+    one.poll()
+    assert not is_readable()
+    one.shut(Closed("over"))
+    assert is_readable()
+
+
+def test_a_queue_that_drops_the_oldest_has_the_newest_whatever_was_got_before():
+    one = subscriber(3, "drop_oldest")
+    put(one, *range(10))
+    assert one.get().value == 7
+    put(one, *range(10, 20))
+    assert [message.value for message in one.poll()] == [17, 18, 19]
+
+
+def test_what_waits_can_be_got_after_the_end_unless_its_user_has_closed_it():
+    one = subscriber()
+    put(one, 1, 2)
+    one.shut(Closed("over"))
+    assert [one.get().value, one.get().value] == [1, 2]
+    with pytest.raises(Closed):
+        one.get()
+    other = subscriber()
+    put(other, 1, 2)
+    other.get()
+    other.close()
+    with pytest.raises(Closed):
+        other.get()
