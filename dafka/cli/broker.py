@@ -95,9 +95,9 @@ def broker(
         raise click.UsageError("--sub and --pub are the two addresses of a tower: give both or none")
     tower = None if sub is None or pub is None else towers(sub, pub)
     with ended_by_signal(), Broker(data, listen=listen, tower=tower, tls=tls, **options) as running:
-        click.echo(f"broker: {_addresses(running)} in {data}", err=True)
         if tls is not None and hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: running.renew())
+        click.echo(f"broker: {_addresses(running)} in {data}", err=True)
         with metrics.of("broker", running.metrics):
             wait_for_signal()
 

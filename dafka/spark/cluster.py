@@ -21,6 +21,7 @@ from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 from dafka.broker import Connection, connect
 from dafka.broker.interface.broker import Fetched, FetchFrom, ListedOffset, Metadata, Produced
 from dafka.broker.interface.errors import BrokerStoppedError
+from dafka.security import TlsError
 from dafka.spark.errors import OffsetError, UnknownTopicError, UnreachableError
 from dafka.spark.option_values import TopicPartition
 from dafka.spark.options import Access, Subscription
@@ -52,8 +53,8 @@ def find_broker(access: Access) -> None:
     Raises UnreachableError.
     """
     try:
-        connect(access.servers, access.connect_timeout).close()
-    except (KafkaError, OSError) as error:
+        connect(access.servers, access.connect_timeout, **access.security.arguments).close()
+    except (KafkaError, TlsError, OSError) as error:
         raise _unreachable(access, error) from error
 
 
@@ -203,8 +204,10 @@ class Cluster:
         connection = self._connection
         if connection is None:
             try:
-                connection = self._connection = connect(self.access.servers, self.access.connect_timeout)
-            except (KafkaError, OSError) as error:
+                connection = self._connection = connect(
+                    self.access.servers, self.access.connect_timeout, **self.access.security.arguments
+                )
+            except (KafkaError, TlsError, OSError) as error:
                 raise _unreachable(self.access, error) from error
         return connection.call(method, *args, **keywords)
 

@@ -12,6 +12,9 @@ from typing import NamedTuple, TypeVar
 
 from dafka.protocol.batch import CODECS
 from dafka.protocol.compression import LIBRARIES, is_available
+from dafka.security import SaslError, TlsError
+from dafka.security.client_properties import NAMES as SECURITY
+from dafka.security.client_properties import ClientSecurity, client_security
 from dafka.spark import option_values as values
 from dafka.spark.errors import OptionError
 from dafka.spark.option_values import TopicPartition
@@ -52,7 +55,7 @@ _KAFKA_READ = (
     "isolation.level",
     "max.partition.fetch.bytes",
     "request.timeout.ms",
-    "security.protocol",
+    *SECURITY,
 )
 _KAFKA_WRITE = (
     "acks",
@@ -63,7 +66,7 @@ _KAFKA_WRITE = (
     "delivery.timeout.ms",
     "max.request.size",
     "request.timeout.ms",
-    "security.protocol",
+    *SECURITY,
     "transaction.timeout.ms",
 )
 _WITHOUT_EFFECT = (
@@ -153,6 +156,7 @@ class Access(NamedTuple):
     servers: str
     connect_timeout: float = 60.0
     patience: float = 120.0
+    security: ClientSecurity = ClientSecurity()
 
 
 class ReadOptions(NamedTuple):
@@ -284,7 +288,10 @@ def _refuse(name: str, known: Mapping[str, str]) -> None:
         if own in _NOT_TO_BE_SET:
             raise OptionError(f"option {name} is not to be set: the data source decides it")
         if own.startswith(("sasl.", "ssl.")):
-            raise OptionError(f"option {name}: encryption and authentication are not supported")
+            raise OptionError(
+                f"option {name} is not supported; of security there are "
+                + ", ".join(f"kafka.{one}" for one in SECURITY)
+            )
     # Without the prefix, which would make all that have it alike.
     everything = {f"kafka.{other}": f"kafka.{other}" for other in _WITHOUT_EFFECT} | dict(known)
     bare = {lower.removeprefix("kafka."): full for lower, full in everything.items()}
@@ -297,9 +304,6 @@ def _access(given: _Given) -> Access:
     servers = given.get("kafka.bootstrap.servers", values.servers)
     if servers is None:
         raise OptionError("option kafka.bootstrap.servers (or bootstrap.servers) is missing: HOST:PORT")
-    protocol = given.get("kafka.security.protocol", str.upper)
-    if protocol not in (None, "PLAINTEXT"):
-        raise OptionError(f"option kafka.security.protocol: {protocol} is not supported, only PLAINTEXT")
     default = Access(servers)
     connect = given.get("kafka.default.api.timeout.ms", values.positive) or given.get(
         "kafka.request.timeout.ms", values.positive
@@ -311,7 +315,16 @@ def _access(given: _Given) -> Access:
         servers,
         default.connect_timeout if connect is None else connect / 1000,
         default.patience if patience is None else patience / 1000,
+        _security(given),
     )
+
+
+def _security(given: _Given) -> ClientSecurity:
+    said = ((name, given.get(f"kafka.{name}", str)) for name in SECURITY)
+    try:
+        return client_security({name: value for name, value in said if value is not None})
+    except (TlsError, SaslError) as error:
+        raise OptionError(f"option kafka.{error}") from None
 
 
 def _subscription(given: _Given) -> Subscription:

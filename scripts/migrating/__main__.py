@@ -53,8 +53,10 @@ def main() -> int:
 
 def _migrate(options: argparse.Namespace, path: str, stack: ExitStack) -> int:
     stop = stack.enter_context(_Signals())
-    source = stack.enter_context(opened(options.source))
-    destination = stack.enter_context(opened(options.destination, create=True))
+    source = stack.enter_context(opened(options.source, config=options.source_config))
+    destination = stack.enter_context(
+        opened(options.destination, create=True, config=options.destination_config)
+    )
     if source.cluster_id == destination.cluster_id:
         raise MigrationError("source and destination are the same cluster")
     checkpoint = Checkpoint(path, source.cluster_id, destination.cluster_id)
@@ -277,6 +279,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="where progress is noted (migration-SOURCE-to-DESTINATION.sqlite here)",
     )
+    for side in ("source", "destination"):
+        parser.add_argument(
+            f"--{side}-config",
+            metavar="FILE",
+            help=f"Kafka's client properties for a {side} with TLS or accounts: security.protocol=SSL ...",
+        )
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not compare afterwards")
     parser.add_argument("--verbose", action="store_true", help="say what is tried again")
     return parser

@@ -14,6 +14,7 @@ from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.connecting import EMBEDDED, Connection
 from dafka.log import LogError
+from dafka.security.client_properties import client_security, read_properties
 
 from .errors import MigrationError
 
@@ -30,19 +31,22 @@ class Side(NamedTuple):
 
 
 @contextmanager
-def opened(name: str, *, create: bool = False) -> Iterator[Side]:
+def opened(name: str, *, create: bool = False, config: str | None = None) -> Iterator[Side]:
     """The side that ``HOST:PORT``, several of them with commas, or DIR names.
 
-    A folder is opened with a broker of its own in this process; ``create``: it may be a new one. Raises
-    MigrationError if there is nothing.
+    A folder is opened with a broker of its own in this process; ``create``: it may be a new one. ``config``
+    is a file of Kafka's client properties, for an address with TLS or accounts. Raises MigrationError if
+    there is nothing.
     """
     os.environ.pop(EMBEDDED, None)  # an address means that address here
     if ADDRESS.fullmatch(name):
         try:
-            connection = connect(name, CONNECT_SECONDS)
+            security = client_security({} if config is None else read_properties(config))
+            connection = connect(name, CONNECT_SECONDS, **security.arguments)
             cluster_id = connection.call("metadata", []).cluster_id
         except (KafkaError, ValueError, OSError) as error:
-            raise MigrationError(f"no broker answers within {CONNECT_SECONDS:g} s at {name}") from error
+            what = f"no broker answers within {CONNECT_SECONDS:g} s at {name}"
+            raise MigrationError(what if config is None else f"{what}: {_words(error)}") from error
         try:
             yield Side(name, connection, cluster_id)
         finally:
@@ -57,3 +61,8 @@ def opened(name: str, *, create: bool = False) -> Iterator[Side]:
     with broker:
         connection = connect(broker.bootstrap_servers)
         yield Side(name, connection, connection.call("metadata", []).cluster_id)
+
+
+def _words(error: Exception) -> str:
+    """What came of the connection, where that is known."""
+    return str(error.__cause__ or error)

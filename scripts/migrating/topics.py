@@ -90,6 +90,4 @@ def _create(destination: Side, name: str, partitions: int, configs: Mapping[str,
         raise MigrationError(f"{name} cannot be created in {destination.name}: {error}") from error
     error, detail = answers[name]
     if error is not None and error is not TopicAlreadyExistsError:
-        raise MigrationError(
-            f"{name} cannot be created in {destination.name}: {detail or error.__name__}"
-        )
+        raise MigrationError(f"{name} cannot be created in {destination.name}: {detail or error.__name__}")

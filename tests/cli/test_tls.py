@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,17 @@ def test_options_that_make_no_sense_are_named(tmp_path: Path, arguments: list[st
     assert done.returncode in (1, 2)
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP here")
+def test_sighup_reads_new_files_and_ends_nothing(tmp_path):
+    authority = Authority(tmp_path)
+    signed = authority.sign("server")
+    command = ["broker", "-v", "--listen", "SSL://127.0.0.1:0", "--data", str(tmp_path / "data")]
+    with running(*command, "--ssl-certfile", signed.certfile, "--ssl-keyfile", signed.keyfile) as daemon:
+        while "broker: " not in daemon.stderr.readline():
+            pass
+        authority.sign("server")
+        daemon.send_signal(signal.SIGHUP)
+        while "is in use from now on" not in (line := daemon.stderr.readline()):
+            assert line  # it has ended

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from broker.users import add
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from timing import until
@@ -368,3 +369,26 @@ def test_from_apache_kafka_and_back(tmp_path: Path) -> None:
     finally:
         for node in nodes:
             node.communicate(timeout=SECONDS)
+
+
+def test_a_side_with_accounts_is_reached_with_its_properties(tmp_path, monkeypatch):
+    monkeypatch.setattr("dafka.broker.running.at", lambda _: None)  # by TCP, as from another process
+    monkeypatch.setattr("dafka.broker.running.brokers", lambda: [])
+    monkeypatch.setattr(servers, "CONNECT_SECONDS", 1.0)
+    with Broker(listen="PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0") as broker:
+        add(broker, "alice", "right")
+        address = broker.listeners["SASL_PLAINTEXT"]
+        config = tmp_path / "client.properties"
+        form = 'sasl.jaas.config=ScramLoginModule required username="alice" password="{}";'
+        login = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
+        config.write_text(login + form.format("right"))
+        with servers.opened(address, config=str(config)) as side:
+            assert side.cluster_id
+        config.write_text(login + form.format("wrong"))
+        with (
+            pytest.raises(MigrationError, match="SaslAuthenticationFailed"),
+            servers.opened(address, config=str(config)),
+        ):
+            pass
+        with pytest.raises(MigrationError), servers.opened(address):
+            pass

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from broker.users import add
 from kafka.errors import KafkaConnectionError, NotLeaderForPartitionError, TopicAuthorizationFailedError
 from spark.frames import create, produce
 
+from dafka import Broker
 from dafka.broker.interface.broker import EARLIEST, LATEST
 from dafka.spark import cluster as module
 from dafka.spark.cluster import CLUSTERS_LIMIT, Cluster, cluster, find_broker
@@ -113,9 +115,7 @@ def test_a_call_that_fails_because_the_broker_is_away_is_made_again_with_a_new_c
 
 def test_a_broker_that_stays_away_is_unreachable_after_a_while(connections):
     away = Connection(KafkaConnectionError("connection refused"))
-    with pytest.raises(
-        UnreachableError, match=r"nowhere:1 has not answered for 0\.3 s: .*refused"
-    ):
+    with pytest.raises(UnreachableError, match=r"nowhere:1 has not answered for 0\.3 s: .*refused"):
         connections(*[away] * 100).call("anything")
     assert away.calls > 2
 
@@ -164,3 +164,26 @@ def test_a_forked_child_begins_without(clusters):
         os._exit(len(module._clusters))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert len(module._clusters) == 1
+
+
+def test_a_broker_that_wants_to_know_who_asks(monkeypatch, clusters):
+    monkeypatch.setattr("dafka.broker.running.at", lambda _: None)  # by TCP, as from another process
+    monkeypatch.setattr("dafka.broker.running.brokers", lambda: [])
+    with Broker(listen="PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0") as broker:
+        add(broker, "alice", "right")
+        for password, known in (("right", True), ("wrong", False)):
+            jaas = f'ScramLoginModule required username="alice" password="{password}";'
+            options = {
+                "bootstrap.servers": broker.listeners["SASL_PLAINTEXT"],
+                "subscribe": "t",
+                "kafka.security.protocol": "SASL_PLAINTEXT",
+                "kafka.sasl.mechanism": "SCRAM-SHA-512",
+                "kafka.sasl.jaas.config": jaas,
+            }
+            access = read_options(options).access
+            if known:
+                find_broker(access)
+                continue
+            with pytest.raises(UnreachableError, match="SaslAuthenticationFailedError") as refused:
+                find_broker(access._replace(connect_timeout=0.5))
+            assert "wrong" not in str(refused.value)

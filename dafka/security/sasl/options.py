@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from dafka.security.errors import SaslError
@@ -74,7 +73,7 @@ class ClientSasl:
     """How a client says who it is: ``mechanism``, and kafka-python's ``sasl_...`` options for it."""
 
     mechanism: str
-    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, str) or not self.mechanism:

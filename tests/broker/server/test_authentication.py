@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 import socket
 import time
@@ -13,6 +12,7 @@ from contextlib import ExitStack, suppress
 import pytest
 from aiokafka import AIOKafkaProducer
 from broker.server.client import WireClient
+from broker.users import add
 from confluent_kafka import Producer as ConfluentProducer
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import IllegalSaslStateError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
@@ -22,11 +22,9 @@ from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from security.certificates import Authority
 from security.sasl.keys import Signer
 
-import dafka.broker
 from compat.kafka import KafkaProducer as Facade
 from dafka import Broker
-from dafka.broker.interface.access import CredentialUpsertion, ScramMechanism
-from dafka.security import OAuthTokens, ServerSasl, ServerTls, credentials
+from dafka.security import OAuthTokens, ServerSasl, ServerTls
 
 LISTEN = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0"
 PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -37,18 +35,6 @@ class At:
 
     def __init__(self, address: str) -> None:
         self.bootstrap_servers = address
-
-
-def add(broker: Broker, user: str, password: str) -> None:
-    salt = os.urandom(32)
-    changes = [
-        CredentialUpsertion(
-            user, one, 4096, salt, credentials.salted_password(one.label, password, salt, 4096)
-        )
-        for one in ScramMechanism
-    ]
-    outcomes = dafka.broker.connect(broker.bootstrap_servers).call("alter_accounts", [], changes)
-    assert outcomes[user].error is None
 
 
 @pytest.fixture(scope="module")

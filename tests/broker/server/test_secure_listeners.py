@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import ssl
@@ -143,6 +144,25 @@ def test_a_client_shows_its_certificate_where_it_has_to(strict, authority, tmp_p
     keys = {f"ssl_{name}": path for name, path in known.items()}
     produce("strict", b"one", **options(strict, authority, **keys))
     assert strict.discarded["tls"] >= 2
+
+
+def test_a_certificate_says_who_a_client_is(authority, caplog):
+    signed = authority.sign("server")._asdict()
+    known = authority.sign("alice")._asdict()
+
+    def connected(rules: str) -> list[str]:
+        tls = ServerTls(**signed, cafile=authority.cafile, client_auth="requested", principal_rules=rules)
+        caplog.clear()
+        with (
+            caplog.at_level(logging.INFO, "dafka.audit"),
+            suppress(KafkaConnectionError),
+            Broker(listen="SSL://127.0.0.1:0", tls=tls) as broker,
+        ):
+            remote(broker, ClientTls(cafile=authority.cafile, **known))
+        return [one.message.split(" connected")[0] for one in caplog.records if one.name == "dafka.audit"]
+
+    assert set(connected(r"RULE:.*CN=([a-z]*).*/$1/")) == {"User:alice"}
+    assert connected(r"RULE:CN=bob/bob/") == []
 
 
 def remote(broker: Broker, tls: ClientTls) -> str:

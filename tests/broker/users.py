@@ -1,0 +1,23 @@
+"""Accounts for tests."""
+
+from __future__ import annotations
+
+import os
+
+import dafka.broker
+from dafka import Broker
+from dafka.broker.interface.access import CredentialUpsertion, ScramMechanism
+from dafka.security import credentials
+
+
+def add(broker: Broker, user: str, password: str) -> None:
+    """An account, by each mechanism."""
+    salt = os.urandom(32)
+    changes = [
+        CredentialUpsertion(
+            user, one, 4096, salt, credentials.salted_password(one.label, password, salt, 4096)
+        )
+        for one in ScramMechanism
+    ]
+    outcomes = dafka.broker.connect(broker.bootstrap_servers).call("alter_accounts", [], changes)
+    assert outcomes[user].error is None

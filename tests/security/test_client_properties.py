@@ -1,0 +1,65 @@
+"""Kafka's client properties, and what of them is refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from dafka.security import ClientSasl, ClientTls, SaslError, TlsError
+from dafka.security.client_properties import ClientSecurity, client_security, read_properties
+
+MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+JAAS = f'{MODULE} username="alice" password="s\\"e;cret";'
+LOGIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256"}
+
+
+def test_what_a_client_says():
+    found = client_security({**LOGIN, "sasl.jaas.config": JAAS, "ssl.truststore.location": "ca.pem"})
+    assert found.tls == ClientTls(cafile="ca.pem")
+    assert found.sasl is not None
+    assert found.sasl.options == {"sasl_plain_username": "alice", "sasl_plain_password": 's"e;cret'}
+    assert "cret" not in repr(found)
+    assert pickle.loads(pickle.dumps(found)) == found and hash(found) == hash(found)
+    assert client_security({}) == ClientSecurity()
+
+
+@pytest.mark.parametrize(
+    "pairs", ["username=alice password=secret ;", "password='secret'\n username='alice';"]
+)
+def test_forms_of_jaas(pairs):
+    found = client_security({**LOGIN, "sasl.jaas.config": f"{MODULE} {pairs}"}).sasl
+    options = {"sasl_plain_username": "alice", "sasl_plain_password": "secret"}
+    assert found == ClientSasl(mechanism="SCRAM-SHA-256", options=options)
+
+
+@pytest.mark.parametrize(
+    ("properties", "error", "words"),
+    [
+        ({"security.protocol": "TLS"}, SaslError, "security.protocol='TLS'"),
+        ({"security.protocol": "SASL_SSL"}, SaslError, "sasl.mechanism=None"),
+        ({**LOGIN, "sasl.mechanism": "GSSAPI"}, SaslError, "'GSSAPI' is none of"),
+        ({**LOGIN, "sasl.jaas.config": "alice:secret"}, SaslError, "LoginModule"),
+        ({**LOGIN, "sasl.jaas.config": JAAS.rstrip(";")}, SaslError, "LoginModule"),
+        ({**LOGIN, "sasl.jaas.config": f"{MODULE} username=secret;"}, SaslError, "LoginModule"),
+        ({"security.protocol": "SSL", "ssl.truststore.type": "JKS"}, TlsError, "ssl.truststore.type='JKS'"),
+        (
+            {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "no"},
+            TlsError,
+            "https or nothing",
+        ),
+    ],
+)
+def test_what_cannot_be_is_named_and_no_secret_is(properties, error, words):
+    with pytest.raises(error, match=words) as refused:
+        client_security(properties)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_file_of_properties(tmp_path):
+    path = tmp_path / "client.properties"
+    path.write_text(f"# login\n\nsecurity.protocol = SASL_SSL\nsasl.jaas.config={JAAS}\n")
+    assert read_properties(str(path)) == {"security.protocol": "SASL_SSL", "sasl.jaas.config": JAAS}
+    path.write_text("secret")
+    with pytest.raises(ValueError, match=r"line 1: it is not name=value$"):
+        read_properties(str(path))
