@@ -79,6 +79,8 @@ def address_of(process: subprocess.Popen[str]) -> str:
     """The broker's address, from its first line."""
     assert process.stderr is not None
     line = process.stderr.readline()
+    while " WARNING dafka.broker.listening: " in line:  # it is not on loopback
+        line = process.stderr.readline()
     found = re.match(r"broker: (\S+) in ", line)
     assert found, line + process.stderr.read()
     return found[1]

@@ -57,7 +57,7 @@ def connections(monkeypatch):
 
     def use(*some):
         made = iter(some)
-        monkeypatch.setattr(module, "connect", lambda servers, timeout: next(made))
+        monkeypatch.setattr(module, "connect", lambda servers, timeout, **security: next(made))
         return Cluster(access("nowhere:1"))
 
     return use
