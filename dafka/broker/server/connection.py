@@ -101,13 +101,7 @@ class Connection:
     def run(self) -> None:
         """Read and answer requests until the connection is closed."""
         try:
-            if self._tls is not None:
-                self._secure(self._tls)
-            begun = b"" if self._authentication is None else self._authenticate(self._authentication)
-            self._shared.greetings.remove(self)
-            if self._tls is not None and self._authentication is None:
-                self._log_connected("TLS")
-            self._read(begun)
+            self._read(self._greet())
         except (HandshakeError, TlsError) as error:
             self.refuse("tls", f"TLS: {error}")
         except BadRequestError as error:
@@ -115,20 +109,33 @@ class Connection:
         except (OSError, BrokerStoppedError):
             pass  # the client has disconnected, or the broker stops
         except Exception:
-            self._shared.reasons.report("internal", f"a request of {self.name} failed", ours=True)
+            if not self._closed:  # TLS says in many ways that its socket has been closed meanwhile
+                self._shared.reasons.report("internal", f"a request of {self.name} failed", ours=True)
         finally:
             self.close()
             self._repeated.close()
 
+    def _greet(self) -> bytes:
+        """TLS and SASL, where the listener has them; returns what has come of the first request."""
+        if self._tls is None and self._authentication is None:
+            return b""
+        self._handshake = gevent.getcurrent()
+        try:
+            if self._tls is not None:
+                self._secure(self._tls)
+            if self._authentication is not None:
+                return self._authenticate(self._authentication)
+            self._log_connected("TLS")
+            return b""
+        finally:
+            self._handshake = None
+            self._shared.greetings.remove(self)
+
     def _secure(self, certificate: Renewed) -> None:
         from dafka.sockets import tls  # most brokers have no use for it
 
-        self._handshake = gevent.getcurrent()
-        try:
-            self.socket = tls.accept(self.socket, certificate.context, limits.HANDSHAKE_SECONDS)
-            self._peer.principal = certificate.principal(self.socket.getpeercert())
-        finally:
-            self._handshake = None
+        self.socket = tls.accept(self.socket, certificate.context, limits.HANDSHAKE_SECONDS)
+        self._peer.principal = certificate.principal(self.socket.getpeercert())
 
     def _authenticate(self, authentication: Authentication) -> bytes:
         """Answer requests until it is known who the client is; returns what has come of the next one."""
@@ -155,9 +162,7 @@ class Connection:
             raise failed
 
     def _answered(self, frame: Frame) -> Buffers:
-        return respond(
-            self._broker, self._sessions, frame, self._peer, self._budget.promised, self._repeated
-        )
+        return respond(self._broker, self._sessions, frame, self._peer, self._budget.promised, self._repeated)
 
     def _authenticated(self, identity: Identity, mechanism: str) -> None:
         self._peer.principal = f"{USER}:{identity.name}"

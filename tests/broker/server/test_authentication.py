@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import socket
+import ssl
 import time
 from contextlib import ExitStack, suppress
 
@@ -14,7 +15,7 @@ from aiokafka import AIOKafkaProducer
 from broker.server.client import WireClient
 from broker.users import add
 from confluent_kafka import Producer as ConfluentProducer
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import IllegalSaslStateError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
@@ -246,26 +247,31 @@ def test_a_session_ends_unless_it_is_renewed_by_the_same_user(renewing):
         assert kept.ask(MetadataRequest(topics=[]), 1).brokers
 
 
-def test_clients_renew_their_sessions(renewing, monkeypatch):
+@pytest.mark.parametrize("library", [KafkaProducer, Facade])
+def test_clients_renew_their_sessions(renewing, library, monkeypatch, caplog):
     monkeypatch.setattr("dafka.broker.running.at", lambda _: None)
     monkeypatch.setattr("dafka.broker.running.brokers", lambda: [])
-    given = {
-        "bootstrap_servers": renewing.listeners["SASL_PLAINTEXT"],
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "SCRAM-SHA-256",
-        "sasl_plain_username": "alice",
-        "sasl_plain_password": "right",
-    }
-    producers = [KafkaProducer(**given), Facade(**given)]
+    caplog.set_level(logging.INFO, "dafka.audit")
+    producer = library(
+        bootstrap_servers=renewing.listeners["SASL_PLAINTEXT"],
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="SCRAM-SHA-256",
+        sasl_plain_username="alice",
+        sasl_plain_password="right",
+    )
+
+    def renewed() -> bool:
+        """Whether one connection has logged in twice."""
+        logins = [one.message.split(" at ")[0] for one in caplog.records if " connected from " in one.message]
+        return len(set(logins)) < len(logins)
+
     try:
-        until = time.monotonic() + 3
-        while time.monotonic() < until:
-            for producer in producers:
-                producer.send("renewed", b"x").get(20)
+        until = time.monotonic() + 60
+        while not renewed() and time.monotonic() < until:
+            assert producer.send("renewed", b"x").get(20).offset >= 0
+        assert renewed()
     finally:
-        for producer in producers:
-            producer.close()
-    assert "session" not in renewing.discarded
+        producer.close()
 
 
 @pytest.mark.parametrize(
@@ -320,7 +326,7 @@ def test_fuzzed_frames_never_log_in_and_never_disturb(broker):
     admin.close()
 
 
-def test_half_open_ones_by_the_thousand_leave_room_for_who_is_quick(broker, authority, monkeypatch):
+def test_half_open_ones_by_the_thousand_leave_room_for_who_is_quick(broker, monkeypatch):
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKES", 200)
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_LEAST_SECONDS", 0.2)
     host, port = broker.listeners["SASL_PLAINTEXT"].split(":")
@@ -329,8 +335,29 @@ def test_half_open_ones_by_the_thousand_leave_room_for_who_is_quick(broker, auth
             client = opened.enter_context(socket.create_connection((host, int(port)), 20))
             with suppress(OSError):
                 client.sendall(b"\0\0")
-        consumer = KafkaConsumer(**options(broker, authority, "SCRAM-SHA-256"))
-        assert "dafka" not in consumer.topics()
-        consumer.close()
+        with WireClient(At(broker.listeners["SASL_PLAINTEXT"])) as quick:
+            assert log_in(quick, "PLAIN", b"\0alice\0right").error_code == 0
+            assert quick.ask(MetadataRequest(topics=[]), 1).brokers
         assert broker.discarded["handshakes"]
     assert broker.metrics()["listener_held_bytes"] < 1 << 20
+
+
+def test_of_too_many_strangers_behind_tls_the_oldest_ends_quietly(broker, authority, monkeypatch):
+    monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKES", 2)
+    monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_LEAST_SECONDS", 0)
+    host, port = broker.listeners["SASL_SSL"].split(":")
+    context = ssl.create_default_context(cafile=authority.cafile)
+    with ExitStack() as opened:
+        for _ in range(4):
+            plain = opened.enter_context(socket.create_connection((host, int(port)), 20))
+            last = opened.enter_context(context.wrap_socket(plain, server_hostname=host))
+            last.sendall(b"\0")
+        with pytest.raises(OSError):
+            for _ in range(1000):
+                plain = socket.create_connection((host, int(port)), 20)
+                opened.callback(plain.close)
+                last.settimeout(0.02)
+                with suppress(TimeoutError):
+                    if not last.recv(1):
+                        raise ConnectionResetError
+    assert "internal" not in broker.discarded
