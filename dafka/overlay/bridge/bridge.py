@@ -33,7 +33,7 @@ class Bridge:
 
     ::
 
-        with Endpoint(peers=["sensor:9999"]) as endpoint:
+        with Endpoint(peers=["sensor:9999"], tls="anonymous") as endpoint:
             with Bridge(endpoint, "localhost:9092", rules=[ToKafka("/zeek/", "zeek.{name}")]):
                 ...
 
