@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import gevent
@@ -41,6 +42,7 @@ from dafka.broker.server.table import API_VERSIONS, SASL_AUTHENTICATE, SASL_HAND
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.hub.pool import Aside
 from dafka.security.credentials import is_password
+from dafka.security.errors import SaslError
 from dafka.security.sasl.options import ServerSasl
 from dafka.security.sasl.steps import (
     OAUTHBEARER,
@@ -63,6 +65,10 @@ class Sasl:
     """The mechanisms of a broker, with what they ask. Raises :class:`dafka.security.SaslError`."""
 
     def __init__(self, options: ServerSasl, accounts: Accounts) -> None:
+        for mechanism in options.mechanisms:
+            package = "jwt" if mechanism == OAUTHBEARER else "scramp"
+            if mechanism != PLAIN and find_spec(package) is None:
+                raise SaslError(f"{mechanism} needs packages: pip install 'dafka[security]'")
         self.options = options
         self._accounts = accounts
         self._tokens: TokenCheck | None = None

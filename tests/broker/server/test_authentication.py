@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import logging
 import random
 import socket
@@ -25,7 +26,7 @@ from security.sasl.keys import Signer
 
 from compat.kafka import KafkaProducer as Facade
 from dafka import Broker
-from dafka.security import OAuthTokens, ServerSasl, ServerTls
+from dafka.security import OAuthTokens, SaslError, ServerSasl, ServerTls
 
 LISTEN = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0"
 PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -361,3 +362,15 @@ def test_of_too_many_strangers_behind_tls_the_oldest_ends_quietly(broker, author
                     if not last.recv(1):
                         raise ConnectionResetError
     assert "internal" not in broker.discarded
+
+
+@pytest.mark.parametrize("missing", ["scramp", "jwt"])
+def test_packages_that_are_missing_are_named_at_the_start(signer, missing, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "dafka.broker.server.authentication.find_spec", lambda name: None if name == missing else found(name)
+    )
+    tokens = OAuthTokens(jwks=signer.jwks)
+    sasl = ServerSasl(mechanisms=("PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"), tokens=tokens)
+    with pytest.raises(SaslError, match=r"pip install 'dafka\[security\]'"):
+        Broker(listen="SASL_PLAINTEXT://127.0.0.1:0", sasl=sasl).start()
