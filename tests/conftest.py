@@ -9,6 +9,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -22,6 +23,9 @@ from dafka.testing.plugin import (
     kafka_consumer_factory,
     kafka_producer,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["dafka_broker", "dafka_broker_session", "kafka_consumer_factory", "kafka_producer"]
 
@@ -37,6 +41,14 @@ options.TRANSPORT = os.environ.get("DAFKA_TEST_TRANSPORT", options.TRANSPORT)
 # Ignored in what a shell runs in the background, and inherited: processes of tests are ended with Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What uses Spark's session goes to one worker of pytest -n, and may take its time."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.timeout(2000))
 
 
 def pytest_collection_finish() -> None:
@@ -59,3 +71,30 @@ def _closed_sockets_are_let_go() -> Iterator[None]:
 def _first_lines() -> None:
     """What a test logs is the first of its kind, whatever the tests before it have logged."""
     forget_repeats()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One Spark session for all tests of the run: starting Java and warming it up takes longest."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed; scripts/environment spark does that")
+    from dafka.spark import session
+    from dafka.spark.java import JavaMissingError
+
+    folder = tmp_path_factory.mktemp("spark")
+    conf = {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        "spark.log.level": "OFF",
+        # Java's second compiler would take a core from the tests beside these.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.streaming.numRecentProgressUpdates": "1000",
+        # Seconds that its Python processes may take to connect, on a machine that is busy with others.
+        "spark.python.authenticate.socketTimeout": "120s",
+    }
+    try:
+        started = session("tests", conf=conf)
+    except JavaMissingError as error:
+        pytest.skip(str(error))
+    yield started
+    started.stop()

@@ -18,7 +18,6 @@ import gevent
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaTimeoutError
 
 from dafka.broker import running
-from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.listening import PROTOCOLS, SASL_PLAINTEXT, SASL_SSL, SSL
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT, UNUSED_SECONDS
@@ -28,6 +27,7 @@ from dafka.security.sasl.options import ClientSasl
 from dafka.security.tls import ClientTls
 
 if TYPE_CHECKING:
+    from dafka.broker.embedded.broker import EmbeddedBroker
     from dafka.broker.remote.remote import Remote
 
 EMBEDDED = "DAFKA_EMBEDDED"  # the environment variable that names a folder

@@ -15,13 +15,15 @@ import logging
 import os
 import weakref
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import gevent.event
 from gevent.lock import RLock
 
-from dafka.broker.embedded.broker import EmbeddedBroker
 from dafka.hub.hub import get_hub
+
+if TYPE_CHECKING:  # a client of a broker elsewhere has no use for all that a broker is made of
+    from dafka.broker.embedded.broker import EmbeddedBroker
 
 log = logging.getLogger(__name__)
 

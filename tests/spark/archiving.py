@@ -1,38 +1,51 @@
-"""A streaming query in a process of its own, to be killed: parquet or dafka, BROKER, FOLDER."""
+"""Two streaming queries over a topic, to Parquet and in transactions to another topic.
+
+In a process of their own, to be killed: BROKER, FOLDER.
+"""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from dafka.spark import session
 
+SINKS = ("parquet", "dafka")
 QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
-    # Java without its second compiler: the query is over before that pays.
+    # Java without its second compiler: it is over before that pays.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
-def main(sink, servers, folder):
-    spark = session("archiving", conf=QUIET)
-    options = {
-        "kafka.bootstrap.servers": servers,
-        "subscribe": "flights",
-        "startingOffsets": "earliest",
-        "maxOffsetsPerTrigger": "300",
-    }
+def start(spark, servers, folder, limit=None, **trigger):
+    """The queries, by their sinks; ``limit`` is the records of a micro-batch."""
+    broker = {"kafka.bootstrap.servers": servers}
+    options = {**broker, "subscribe": "flights", "startingOffsets": "earliest"}
+    if limit is not None:
+        options["maxOffsetsPerTrigger"] = str(limit)
     rows = spark.readStream.format("dafka").options(**options).load()
-    if sink == "parquet":
-        rows = rows.selectExpr("partition", "offset", "cast(value as string) as value")
-        target = {"path": f"{folder}/out"}
-    else:
-        rows = rows.select("key", "value")
-        target = {"kafka.bootstrap.servers": servers, "topic": "out", "exactlyOnce": "true"}
-    writer = rows.writeStream.format(sink).options(**target)
-    writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
-    query = writer.trigger(processingTime="0 seconds").start()
-    query.awaitTermination()
+    frames = {
+        "parquet": rows.selectExpr("partition", "offset", "cast(value as string) as value"),
+        "dafka": rows.select("key", "value"),
+    }
+    targets = {
+        "parquet": {"path": f"{folder}/out"},
+        "dafka": {**broker, "topic": "out", "exactlyOnce": "true"},
+    }
+    queries = []
+    for sink in SINKS:
+        writer = frames[sink].writeStream.format(sink).options(**targets[sink])
+        writer = writer.option("checkpointLocation", str(Path(folder) / f"checkpoint-{sink}"))
+        queries.append(writer.trigger(**trigger).start())
+    return queries
+
+
+def main(servers, folder, limit):
+    spark = session("archiving", conf=QUIET)
+    start(spark, servers, folder, int(limit), processingTime="0 seconds")
+    spark.streams.awaitAnyTermination()
 
 
 if __name__ == "__main__":

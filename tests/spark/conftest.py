@@ -1,4 +1,4 @@
-"""One Spark session for all tests of it, and a broker that other processes reach for each test."""
+"""A broker that other processes reach, for each test, and what Spark's tasks are told."""
 
 from __future__ import annotations
 
@@ -12,40 +12,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 from spark.frames import create
 
 from dafka import Broker
-from dafka.spark import session
 from dafka.spark import sink as sinks
 from dafka.spark.cluster import cluster
-from dafka.spark.java import JavaMissingError
 from dafka.spark.options import write_options
 from dafka.spark.sink import StreamSink
-
-
-def pytest_collection_modifyitems(items):
-    """What uses the session goes to one worker of pytest -n, and may take its time."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            item.add_marker(pytest.mark.timeout(2000))
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("spark")
-    conf = {
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.local.dir": str(folder / "local"),
-        "spark.log.level": "OFF",
-        # Java's second compiler would take a core from the tests beside these.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.streaming.numRecentProgressUpdates": "1000",
-    }
-    try:
-        started = session("tests", conf=conf)
-    except JavaMissingError as error:
-        pytest.skip(str(error))
-    yield started
-    started.stop()
 
 
 @pytest.fixture

@@ -1,4 +1,8 @@
-"""A program that spark-submit gives to a standalone cluster, a master and two workers; all from PySpark."""
+"""A program that spark-submit gives to a standalone cluster with executors in processes of their own.
+
+The master and two workers are in the program's process; with ``DAFKA_SPARK_CLUSTER=1`` in three more, which
+takes a minute.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +23,19 @@ from dafka.spark.java import JavaMissingError, find_java
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(pyspark.__file__).parent
-RECORDS = 20_000
+RECORDS = 3000
+LONG = "DAFKA_SPARK_CLUSTER"
+# Java without its second compiler: these programs are over before that pays.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def environment(java):
+def environment(java, home=HOME):
     return {
         **os.environ,
         "JAVA_HOME": java,
-        "SPARK_HOME": str(HOME),
+        "SPARK_HOME": str(home),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": JAVA,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": sys.executable,
@@ -41,12 +49,25 @@ def stop(process):
 
 
 @pytest.fixture
+def home(tmp_path):
+    """A home of Spark for this test: its workers keep their folders in there."""
+    home = tmp_path / "spark"
+    home.mkdir()
+    for entry in HOME.iterdir():
+        (home / entry.name).symlink_to(entry)
+    return home
+
+
+@pytest.fixture
 def master(tmp_path):
-    """The address of a master that two workers have registered with."""
+    """The address of a master that two workers have registered with, or will have."""
     try:
         java = find_java()
     except JavaMissingError as error:
         pytest.skip(str(error))
+    if not os.environ.get(LONG):
+        yield "local-cluster[2,1,1024]"
+        return
     with ExitStack() as stack:
 
         def start(name, *arguments):
@@ -79,17 +100,17 @@ def master(tmp_path):
         yield address
 
 
-@pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(3000)
-def test_executors_of_a_cluster_read_and_write_in_parallel(master, broker):
+def test_executors_of_a_cluster_read_and_write_in_parallel(master, broker, home):
     create(broker, "flights", 3)
     produce(broker, "flights", [b"%d" % number for number in range(RECORDS)])
     done = subprocess.run(
         [
-            *(str(HOME / "bin" / "spark-submit"), "--master", master),
+            *(str(home / "bin" / "spark-submit"), "--master", master, "--driver-java-options", JAVA),
+            *("--conf", f"spark.executor.extraJavaOptions={JAVA}"),
             *(str(Path(__file__).with_name("on_cluster.py")), broker.bootstrap_servers),
         ],
-        env=environment(find_java()),
+        env=environment(find_java(), home),
         capture_output=True,
         text=True,
         timeout=2000,

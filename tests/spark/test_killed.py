@@ -1,11 +1,10 @@
-"""A streaming query that is killed and started again from its checkpoint loses and doubles nothing.
+"""Streaming queries that are killed and started again from their checkpoints lose and double nothing.
 
 ``DAFKA_SPARK_KILLS`` sets the number of kills; one by default, since each start of Spark takes long.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,34 +13,17 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from spark.archiving import SINKS, start
 from spark.frames import create, frame, produce, wait_until
 
+from dafka import Broker
+
 ROOT = Path(__file__).parents[2]
-RECORDS = 1500  # of each run: five micro-batches, of which two are enough before the query is killed
-RUNS = int(os.environ.get("DAFKA_SPARK_KILLS", "1")) + 1  # of the query; all but the last are killed
+LIMIT = 250  # records of a micro-batch
+RECORDS = 12 * LIMIT  # of each run; two micro-batches are enough before the queries are killed
+KILLS = int(os.environ.get("DAFKA_SPARK_KILLS", "1"))
 
-
-@pytest.fixture
-def start(broker, tmp_path):
-    """Starts the query in a process group of its own: Java and its Python workers die with it."""
-    running = []
-
-    def start(sink):
-        program = [sys.executable, str(Path(__file__).with_name("archiving.py")), sink]
-        running.append(
-            subprocess.Popen(
-                [*program, broker.bootstrap_servers, str(tmp_path)],
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        )
-        return running[-1]
-
-    yield start
-    for process in running:
-        kill(process)
+pytestmark = pytest.mark.timeout(6000)
 
 
 def kill(process):
@@ -50,60 +32,59 @@ def kill(process):
     process.wait(200)
 
 
-def committed(folder):
+def committed(folder, sink):
     """How many micro-batches are complete, by Spark's checkpoint."""
-    commits = folder / "checkpoint" / "commits"
-    return sum(path.name.isdigit() for path in commits.iterdir()) if commits.is_dir() else 0
+    return sum(path.name.isdigit() for path in (folder / f"checkpoint-{sink}" / "commits").glob("*"))
 
 
-def read_up_to(folder):
-    """How many offsets the last micro-batch that was planned goes up to."""
-    offsets = folder / "checkpoint" / "offsets"
-    planned = (
-        [int(path.name) for path in offsets.iterdir() if path.name.isdigit()] if offsets.is_dir() else []
+def run_and_kill(broker, folder):
+    """Start the queries in a process group of their own, with Java and its Python workers, and kill it."""
+    enough = {sink: committed(folder, sink) + 2 for sink in SINKS}
+    program = [sys.executable, str(ROOT / "tests" / "spark" / "archiving.py")]
+    process = subprocess.Popen(
+        [*program, broker.bootstrap_servers, str(folder), str(LIMIT)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
-    if not planned:
-        return 0
-    last = (offsets / str(max(planned))).read_text().splitlines()[-1]
-    return sum(json.loads(last)["flights"].values()) if last.startswith("{") else 0
+    try:
+        wait_until(
+            lambda: all(committed(folder, sink) >= enough[sink] for sink in SINKS) or process.poll(),
+            seconds=2000,
+        )
+        assert process.poll() is None
+    finally:
+        kill(process)
 
 
-def is_done(folder, sent):
-    """Whether all that was sent has been planned, and all that was planned is committed."""
-    planned, done = (
-        {path.name for path in (folder / "checkpoint" / name).glob("*") if path.name.isdigit()}
-        for name in ("offsets", "commits")
-    )
-    return read_up_to(folder) == sent and planned == done
+@pytest.fixture(scope="module")
+def killed(spark, tmp_path_factory):
+    """The broker, the folder and how many records there are, after the last run of the queries."""
+    folder = tmp_path_factory.mktemp("killed")
+    with Broker(listen="127.0.0.1:0") as broker:
+        create(broker, "flights", 3)
+        sent = 0
+        for left in reversed(range(KILLS + 1)):
+            produce(broker, "flights", [b"%d" % number for number in range(sent, sent + RECORDS)])
+            sent += RECORDS
+            if left:
+                run_and_kill(broker, folder)
+        # The last time in the session of all tests: they read what there is, and end.
+        for query in start(spark, broker.bootstrap_servers, folder, availableNow=True):
+            query.awaitTermination()
+        yield broker, folder, sent
 
 
-def run_and_kill(broker, tmp_path, start):
-    """Send numbers and run the query over them, RUNS times; how many numbers there are."""
-    create(broker, "flights", 3)
-    for run in range(RUNS):
-        sent = (run + 1) * RECORDS
-        produce(broker, "flights", [b"%d" % number for number in range(run * RECORDS, sent)])
-        enough = committed(tmp_path) + 2
-        query = start()
-        if run < RUNS - 1:
-            wait_until(lambda enough=enough: committed(tmp_path) >= enough, seconds=2000)
-        else:
-            wait_until(lambda sent=sent: is_done(tmp_path, sent), seconds=2000)
-        kill(query)
-    return RUNS * RECORDS
-
-
-@pytest.mark.timeout(6000)
-def test_a_killed_query_loses_and_doubles_nothing_in_parquet(spark, broker, tmp_path, start):
-    sent = run_and_kill(broker, tmp_path, lambda: start("parquet"))
-    found = spark.read.parquet(str(tmp_path / "out")).select("partition", "offset", "value").collect()
+def test_a_killed_query_loses_and_doubles_nothing_in_parquet(spark, killed):
+    _, folder, sent = killed
+    found = spark.read.parquet(str(folder / "out")).select("partition", "offset", "value").collect()
     assert sorted(int(row.value) for row in found) == list(range(sent))
     assert len({(row.partition, row.offset) for row in found}) == sent
 
 
-@pytest.mark.timeout(6000)
-def test_a_killed_query_loses_and_doubles_nothing_in_transactions(spark, broker, tmp_path, start):
-    sent = run_and_kill(broker, tmp_path, lambda: start("dafka"))
+def test_a_killed_query_loses_and_doubles_nothing_in_transactions(spark, killed):
+    broker, _, sent = killed
     committed_only = {"kafka.isolation.level": "read_committed"}
     found = frame(spark, broker, subscribe="out", **committed_only).select("value").collect()
     assert sorted(int(bytes(row.value)) for row in found) == list(range(sent))
