@@ -224,7 +224,8 @@ RULES = [
         "After a producer published its first record it SHALL send the HEAD command at regular a interval.",
         "test_commands.py::test_heads_are_sent_at_an_interval_after_the_first_record",
         note="ZeroMQ topic: the prose says the producer's address; grammar, subscriptions and field say the "
-        "topic's name, and so do we.",
+        "topic's name, and so do we. While nothing is new, and all is acknowledged, ours double the interval "
+        "up to 16 s; a record, or somebody new who subscribes, ends that.",
     ),
     Rule(
         "The FETCH Command",
@@ -395,6 +396,11 @@ BEYOND = [
         "Stores",
         "C stores keep what they have from producers only. Ours ask each other for the heads of every topic "
         "(GET-HEADS with an empty topic, which C stores answer too) and fetch what they lack.",
+    ),
+    (
+        "A producer that leaves",
+        "Ours send a last HEAD: C consumers ask for heads once, when they subscribe, and would not hear of a "
+        "partition whose producer is gone before its next HEAD.",
     ),
     (
         "Trimmed partitions",

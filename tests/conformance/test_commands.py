@@ -186,16 +186,6 @@ def test_heads_are_sent_at_an_interval_after_the_first_record():
             assert peer.receive(Head) == Head(producer.address.encode(), b"hello", 0)
 
 
-def test_a_producer_that_leaves_sends_a_last_head():
-    """Ours; the specification has nothing about it. Who has joined late asks the stores for what it tells."""
-    with Tower() as tower, Peer(tower.addresses) as peer:
-        with Producer("hello", tower=tower, min_stores=0, head_interval=3600.0) as producer:
-            sequences: list[int] = []
-            peer.until(lambda: sequences.append(producer.send(b"value")) or Record in map(type, peer.heard))
-            assert Head not in map(type, peer.heard)
-        assert peer.receive(Head) == Head(producer.address.encode(), b"hello", sequences[-1])
-
-
 # -- fetching ---------------------------------------------------------------------------------------
 
 

@@ -182,3 +182,13 @@ def _meet(peer: Peer) -> None:
 
 def _values(consumer: Consumer, count: int) -> list[bytes]:
     return [next(consumer).value for _ in range(count)]
+
+
+def test_a_producer_that_leaves_sends_a_last_head():
+    """Ours; the specification has nothing about it. Who has joined late asks the stores for what it tells."""
+    with Tower() as tower, Peer(tower.addresses) as peer:
+        with Producer("hello", tower=tower, min_stores=0, head_interval=3600.0) as producer:
+            sequences: list[int] = []
+            peer.until(lambda: sequences.append(producer.send(b"value")) or Record in map(type, peer.heard))
+            assert Head not in map(type, peer.heard)
+        assert peer.receive(Head) == Head(producer.address.encode(), b"hello", sequences[-1])

@@ -37,8 +37,12 @@ def of(folder: Path, node: str) -> KeyFolder:
     return KeyFolder(str(folder), node)
 
 
-def endpoint_with(keys: KeyFolder | None) -> Endpoint:
-    [found] = [endpoint for endpoint in Endpoint._open.values() if endpoint.options.keys == keys]
+def endpoint_at(tower: Tower, keys: KeyFolder | None) -> Endpoint:
+    [found] = [
+        endpoint
+        for endpoint in Endpoint._open.values()
+        if endpoint.options.keys == keys and endpoint.options.towers == (tower.addresses,)
+    ]
     return found
 
 
@@ -77,7 +81,7 @@ def test_a_stranger_hears_no_beacon_and_finds_nobody(folder, node):
             producer.send(b"secret")
         assert not stranger.poll(1.0)
         assert stranger.metrics()["endpoint_peers"] == 0
-        assert not endpoint_with(keys).hears_tower
+        assert not endpoint_at(tower, keys).hears_tower
         assert producer.metrics()["endpoint_peers"] == 1
 
 
@@ -90,7 +94,7 @@ def test_a_stranger_who_knows_the_address_of_a_node_can_subscribe_to_nothing(fol
     ):
         spy.linger = 0
         spy.subscribe(b"")
-        spy.connect(f"tcp://127.0.0.1:{endpoint_with(of(folder, 'producer')).port}")
+        spy.connect(f"tcp://127.0.0.1:{endpoint_at(tower, of(folder, 'producer')).port}")
         for number in range(20):
             producer.send(b"secret %d" % number)
         assert not spy.poll(500)
