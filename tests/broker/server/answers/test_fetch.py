@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
+import gevent
 import pytest
 from broker.clients import Client, batch
 from broker.server.client import WireClient
@@ -23,6 +25,7 @@ from timing import until
 
 from dafka import Broker
 from dafka.broker.server import limits
+from dafka.broker.server.budget import SMALLEST_SHARE, Budget
 from dafka.protocol.batch import split_batches
 from dafka.protocol.batch_reader import decode_batch
 
@@ -194,26 +197,33 @@ def test_the_first_batch_may_exceed_max_bytes_and_no_other(client: Client, wire:
 
 def test_concurrent_fetches_share_the_memory_budget(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "TOTAL_BYTES", 8 * 1024 * 1024)
-    monkeypatch.setattr("dafka.broker.records.fetch.YIELD_BYTES", 1)  # none reads all of its bytes in one go
     clients, size = 16, 100_000
+    shares: list[int] = []
+    promised = Budget.promised
+
+    @contextmanager
+    def together(budget: Budget) -> Iterator[int]:
+        """No response is read before all of them have been promised their shares."""
+        with promised(budget) as share:
+            shares.append(share)
+            while len(shares) < clients:
+                gevent.sleep(0.001)
+            yield share
+
     with Broker(listen="127.0.0.1:0") as broker, ExitStack() as stack:
         client = Client(broker)
         client.create("topic")
         for _ in range(30):
             client.produce("topic", bytes(size))
+        monkeypatch.setattr(Budget, "promised", together)
         wires = [stack.enter_context(WireClient(broker)) for _ in range(clients)]
         request = fetch("topic", 0)
         request.max_bytes = request.topics[0].partitions[0].partition_max_bytes = 2**31 - 1
-        all_have_asked = threading.Event()
-        hub = client.connection.hub
-        held = threading.Thread(target=hub.run, args=(all_have_asked.wait, 20.0))  # the hub itself waits
-        held.start()
         for wire in wires:
             wire.send(request, NEWEST_BY_NAME)
-        all_have_asked.set()
-        held.join()
         answers = [partition(wire.receive(request, NEWEST_BY_NAME, 1)) for wire in wires]
         until(lambda: broker.metrics()["listener_held_bytes"] == 0)
+    assert sum(shares) <= limits.TOTAL_BYTES + clients * SMALLEST_SHARE
     sizes = [len(answer.records) for answer in answers]
     assert min(sizes) >= size  # a batch comes in any case
     assert sum(sizes) <= limits.TOTAL_BYTES + clients * 2 * size
