@@ -67,9 +67,10 @@ def test_it_connects_as_soon_as_somebody_listens_and_again_after_each_disconnect
                 peer = until(lambda: made.peer)
                 in_hub(peer.send, [b"%d" % number])
                 assert served.recv_multipart() == [b"me", b"%d" % number]
-            until(lambda number=number: len(recorder.left_peers) == number)
-            assert made.peer is None
-        assert made.metrics()["accepted"] == 3
+            until(lambda number=number: len(recorder.left_peers) >= number)
+            until(lambda: made.peer is None)
+        # One more where it comes back between the end of its connection and that of the port.
+        assert made.metrics()["accepted"] >= 3
     assert recorder.left_peers == recorder.peers
 
 
