@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from contextlib import ExitStack
 
 import pytest
 from mesh.peer import ADDRESS, Peer
@@ -266,12 +268,14 @@ def test_a_peer_may_be_named_by_its_host():
 
 
 def test_a_tower_that_is_not_there_is_said_in_the_log_once(caplog):
-    with Tower() as gone:
-        addresses = gone.addresses
-    with Consumer(["hello"], tower=addresses, beacon_interval=0.05, beacon_timeout=0.2) as consumer:
-        until(lambda: "nothing is heard from a tower" in caplog.text)
-        assert consumer.poll(0.5) == []
-    assert caplog.text.count(f"nothing is heard from a tower at {addresses[1]}: is one running there?") == 1
+    with ExitStack() as stack:  # ports that nobody else takes meanwhile, and that say nothing
+        ports = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
+        addresses = tuple(f"tcp://127.0.0.1:{port.getsockname()[1]}" for port in ports)
+        said = f"nothing is heard from a tower at {addresses[1]}: is one running there?"
+        with Consumer(["hello"], tower=addresses, beacon_interval=0.05, beacon_timeout=0.2) as consumer:
+            until(lambda: said in caplog.text)
+            assert consumer.poll(0.5) == []
+    assert caplog.text.count(said) == 1
 
 
 def test_a_tower_that_is_there_is_not_asked_about(caplog):

@@ -81,6 +81,7 @@ def test_a_slow_consumer_holds_up_no_other_one_of_its_process(little_room: None)
     ):
         until(lambda: (peer.pump(0.01), slow.metrics()["endpoint_peers"])[1] == 1)
         peer.meet(b"Mhello", b"Hhello")
+        peer.until(lambda: min(peer.told[b"Mhello"], peer.told[b"Hhello"]) >= 2)  # both of them
         publish(peer, 0, 1)
         until(lambda: slow.metrics()["records_in"] == quick.metrics()["records_in"] == 1)
         publish(peer, 1, 3000)
