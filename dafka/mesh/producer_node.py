@@ -12,8 +12,7 @@ import time
 from collections import deque
 from typing import Any, NamedTuple
 
-import gevent.event
-
+from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub, Waiter
 from dafka.mesh import limits
 from dafka.mesh.address import topic_name
@@ -116,7 +115,7 @@ class ProducerNode(Node):
         self._finding = finding
         self._asking_since = time.monotonic()
         self._rivals: set[bytes] = set()  # that were logged
-        self._progress = gevent.event.Event()
+        self._progress = Changes()
         self._endpoint = Endpoint.shared(hub, options)
         role.know_stores(self._endpoint.stores)
         self.listened_topic = role.topic
@@ -190,7 +189,7 @@ class ProducerNode(Node):
         """Send nothing more; waiting and later calls of send and flush raise the error."""
         self.failed = self.failed or error
         self.full = True
-        self._progress.set()
+        self._progress.tell()
         self._wake()
 
     def _drain(self) -> None:
@@ -235,7 +234,7 @@ class ProducerNode(Node):
 
     def _progressed(self) -> None:
         """Something was published or acknowledged."""
-        self._progress.set()
+        self._progress.tell()
 
     def _wake(self) -> None:
         while self.waiting:
@@ -374,7 +373,6 @@ class ProducerNode(Node):
             if left is not None and left <= 0:
                 first, last = self._offsets(role.first_unacknowledged, end)
                 raise UnacknowledgedError(topic_name(role.topic), role.address.decode(), first, last, timeout)
-            self._progress.clear()
             self._progress.wait(left)
 
     def _offsets(self, first: int, end: int) -> tuple[int, int]:

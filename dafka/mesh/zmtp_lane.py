@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import time
 
-import gevent.event
-
+from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
 from dafka.mesh import limits
 from dafka.mesh.transport import Deliver, Note
@@ -36,7 +35,7 @@ class ZmtpLane:
     ) -> None:
         self._note = note
         self._deliver = deliver
-        self._room = gevent.event.Event()
+        self._room = Changes()
         self._holding: set[Peer] = set()  # peers whose records wait for room
         self._closed = False
         reader = RunReader()
@@ -71,7 +70,7 @@ class ZmtpLane:
     def resume(self) -> None:
         """There may be room again."""
         if self._holding:
-            self._room.set()
+            self._room.tell()
 
     @property
     def behind(self) -> bool:
@@ -86,7 +85,7 @@ class ZmtpLane:
         if not self._closed:
             self._closed = True
             self._holding.clear()
-            self._room.set()
+            self._room.tell()
             self._subscriber.close()
 
     # -- of the subscriber ----------------------------------------------------------------------
@@ -102,7 +101,6 @@ class ZmtpLane:
             rest = self._deliver(item)
             while rest is not None and not self._closed:
                 self._holding.add(peer)
-                self._room.clear()
                 try:
                     self._room.wait()
                 finally:

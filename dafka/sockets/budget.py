@@ -12,8 +12,7 @@ import time
 from collections.abc import Hashable
 from itertools import takewhile
 
-import gevent.event
-
+from dafka.hub.changes import Changes
 from dafka.sockets import limits
 
 
@@ -26,7 +25,7 @@ class Budget:
         self._charges: dict[Hashable, tuple[int, float]] = {}  # octets, and since when: the oldest first
         self._waiting: set[Hashable] = set()
         self._exempt: Hashable | None = None
-        self._room = gevent.event.Event()
+        self._room = Changes()
 
     @property
     def waiting(self) -> int:
@@ -50,7 +49,7 @@ class Budget:
             self._charges[peer] = octets, since or time.monotonic()
         self.used += octets - before
         if self._waiting and (octets < before or self._exempt is None):
-            self._room.set()
+            self._room.tell()
 
     def next_read(self, peer: Hashable) -> int:
         """How much to read next from a peer, as soon as it may be read."""
@@ -67,7 +66,6 @@ class Budget:
                 self._waiting.discard(peer)
                 return limits.READ_OCTETS
             try:
-                self._room.clear()
                 self._room.wait()
             finally:
                 self._waiting.discard(peer)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 import gevent.event
 
+from dafka.hub.changes import Changes
 from dafka.hub.pool import BATCHES
 from dafka.hub.turns import TurnGauge, in_later_turn
 from dafka.sockets import limits
@@ -34,7 +35,7 @@ class Queued:
         self.held = 0  # octets, with what buffers take besides
         self.sent = 0  # octets since the start
         self.waiting = 0  # senders that wait for others' octets to leave
-        self.room = gevent.event.Event()
+        self.room = Changes()
 
     @property
     def most(self) -> int:
@@ -65,7 +66,7 @@ class Outbox:
         self._writable: Any = None
         self._scheduled = False
         self._closed = False
-        self._room: gevent.event.Event | None = None
+        self._room = Changes()
         self._sealer: Sealer | None = None
         self._sealed = memoryview(b"")  # octets on their way to the kernel
         self._sealed_from: tuple[int, int] = 0, 0  # what they were before: octets, and octets held
@@ -102,14 +103,10 @@ class Outbox:
         """Wait as a green thread until there is room; whether the outbox is still open."""
         while not self._closed and not self.has_room(size):
             if self._held:
-                if self._room is None:
-                    self._room = gevent.event.Event()
-                self._room.clear()
                 self._room.wait()
             else:
                 self._all.waiting += 1
                 try:
-                    self._all.room.clear()
                     self._all.room.wait()
                 finally:
                     self._all.waiting -= 1
@@ -133,18 +130,17 @@ class Outbox:
         self._sealed = memoryview(b"")
         self.octets = 0
         self._hold(-self._held)
-        if self._room is not None:
-            self._room.set()
-        self._all.room.set()
+        self._room.tell()
+        self._all.room.tell()
 
     def _hold(self, size: int) -> None:
         self._held += size
         self._all.held += size
         if size < 0:
-            if self._room is not None and 2 * self._held <= self._all.allowance():
-                self._room.set()
+            if 2 * self._held <= self._all.allowance():
+                self._room.tell()
             if self._all.waiting:
-                self._all.room.set()
+                self._all.room.tell()
 
     def _send(self) -> None:
         """Called by the loop. ``_scheduled`` stays until everything is gone."""

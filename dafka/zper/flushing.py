@@ -16,12 +16,12 @@ from functools import partial
 from typing import Protocol
 
 import gevent
-import gevent.event
 from kafka.errors import KafkaError, KafkaStorageError, UnknownTopicOrPartitionError
 
 from dafka.broker.interface.broker import BrokerInterface, TopicPartition
 from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.broker.interface.positions import PartitionPositions
+from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
 from dafka.hub.lines import FifoLock
 from dafka.hub.turns import Pace
@@ -54,7 +54,7 @@ class Unflushed:
     def __init__(self) -> None:
         self.messages = 0
         self.octets = 0
-        self._less = gevent.event.Event()
+        self._less = Changes()
 
     def add(self, messages: int, octets: int) -> None:
         """Count messages that were taken."""
@@ -65,18 +65,16 @@ class Unflushed:
         """Count them no more."""
         self.messages -= messages
         self.octets -= octets
-        self._less.set()
+        self._less.tell()
 
     def drain(self) -> None:
         """Wait until there are none."""
         while self.messages:
-            self._less.clear()
             self._less.wait()
 
     def wait(self) -> None:
         """Wait while they are too many."""
         while self.octets > limits.ALL_UNFLUSHED_OCTETS:
-            self._less.clear()
             self._less.wait()
 
 
@@ -133,8 +131,8 @@ class PartitionFlushes:
         self._opening = FifoLock()
         self.positions: PartitionPositions | None = None
         """Where its messages are; None before :meth:`open`."""
-        self._changed = gevent.event.Event()
-        self._room = gevent.event.Event()
+        self._changed = Changes()
+        self._room = Changes()
         self._closing: float | None = None  # since when
         self._flushing = hub.keep(self._run)
 
@@ -150,7 +148,7 @@ class PartitionFlushes:
     def detach(self) -> None:
         """That client has gone."""
         self._clients -= 1
-        self._changed.set()
+        self._changed.tell()
 
     def open(self) -> None:
         """See to it that the topic exists, and is copied to replicas from here on; waits while that cannot be
@@ -178,9 +176,8 @@ class PartitionFlushes:
         """Take messages; returns when there is room for more."""
         octets = self._gathering.add(run, time.monotonic())
         self._unflushed.add(len(run.messages), octets)
-        self._changed.set()
+        self._changed.tell()
         while self._octets > limits.UNFLUSHED_OCTETS or self._messages > limits.UNFLUSHED_MESSAGES:
-            self._room.clear()
             self._room.wait()
         self._unflushed.wait()
 
@@ -188,7 +185,7 @@ class PartitionFlushes:
         """Flush everything now; what cannot be committed within limits.CLOSE_SECONDS is lost, and logged."""
         if self._closing is None:
             self._closing = time.monotonic()
-        self._changed.set()
+        self._changed.tell()
         self._flushing.join()
 
     @property
@@ -232,7 +229,7 @@ class PartitionFlushes:
 
     def _settle_bulk(self, bulk: Bulk[Client]) -> None:
         self._unflushed.settle(bulk.messages, bulk.octets)
-        self._room.set()
+        self._room.tell()
 
     def _wait(self) -> bool:
         """Wait until a flush is due; False if it was the last one."""
@@ -242,7 +239,6 @@ class PartitionFlushes:
                 return self._gathering.messages > 0
             if wait == 0:
                 return True
-            self._changed.clear()
             self._changed.wait(None if wait == float("inf") else wait)
 
     def _commit(self) -> bool:

@@ -15,6 +15,7 @@ import gevent.event
 from kafka.errors import KafkaError
 
 from dafka.broker.interface.broker import BrokerInterface, TopicPartition
+from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
 from dafka.sockets.errors import DisconnectedError
 from dafka.sockets.peer import Peer
@@ -170,7 +171,7 @@ class _Client:
         self.partition: PartitionFlushes | None = None  # from its first message on
         self._answers: deque[tuple[list[Frames], int]] = deque()  # with their octets
         self._octets = 0
-        self._room = gevent.event.Event()
+        self._room = Changes()
         self._sending: gevent.Greenlet | None = None
         self._gone = False
 
@@ -191,20 +192,18 @@ class _Client:
     def wait(self) -> None:
         """Wait while too many answers wait for the client."""
         while self._octets > limits.ANSWER_OCTETS and not self._gone:
-            self._room.clear()
             self._room.wait()
 
     def drain(self) -> None:
         """Wait until the socket has all answers."""
         while self._answers and not self._gone:
-            self._room.clear()
             self._room.wait()
 
     def gone(self) -> None:
         """The client has disconnected: it gets nothing more."""
         self._gone = True
         self._answers.clear()
-        self._room.set()
+        self._room.tell()
         if self._sending is not None:
             self._sending.kill(block=False)
         if self.partition is not None:
@@ -217,9 +216,9 @@ class _Client:
                 self._peer.send_many(answers)
             except DisconnectedError:  # whoever waits for it to read must not wait any more
                 self._gone = True
-                self._room.set()
+                self._room.tell()
                 return
             self._answers.popleft()
             self._octets -= octets
-            self._room.set()
+            self._room.tell()
         self._sending = None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gevent.event
-
 from dafka.broker.limits import PENDING_BYTES, WIDE_PRODUCE
+from dafka.hub.changes import Changes
 
 
 class PendingAppends:
@@ -13,7 +12,7 @@ class PendingAppends:
     def __init__(self) -> None:
         self.bytes = 0
         self.count = 0
-        self._less = gevent.event.Event()
+        self._less = Changes()
 
     def add(self, size: int) -> None:
         """An append of ``size`` bytes has been handed to the writer."""
@@ -25,7 +24,7 @@ class PendingAppends:
         self.bytes -= size
         self.count -= 1
         if self.bytes <= PENDING_BYTES and self.count <= WIDE_PRODUCE:
-            self._less.set()
+            self._less.tell()
 
     @property
     def too_large(self) -> bool:
@@ -39,7 +38,6 @@ class PendingAppends:
 
     def wait_for_less(self) -> None:
         """Wait until neither :attr:`too_large` nor :attr:`too_many` holds, or a little longer."""
-        self._less.clear()
         self._less.wait()
 
     def drain(self) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import gevent.event
-
 from dafka.broker.server import limits
+from dafka.hub.changes import Changes
 
 SMALLEST_SHARE = 64 * 1024  # granted to a Fetch even if the budget is used up
 
@@ -18,7 +17,7 @@ class Budget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._room = gevent.event.Event()
+        self._room = Changes()
 
     def take(self, size: int) -> None:
         """Count bytes as held."""
@@ -27,12 +26,11 @@ class Budget:
     def give(self, size: int) -> None:
         """Count bytes as released."""
         self.used -= size
-        self._room.set()
+        self._room.tell()
 
     def wait(self, held: int) -> None:
         """Wait until the other connections leave room; ``held`` are the bytes of the caller itself."""
         while self.used - held >= self.limit:
-            self._room.clear()
             self._room.wait()
 
     @contextmanager

@@ -9,7 +9,6 @@ from socket import MSG_DONTWAIT, MSG_PEEK, SHUT_RDWR
 from typing import TYPE_CHECKING, Any
 
 import gevent
-import gevent.event
 
 from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers
@@ -23,6 +22,7 @@ from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.repeated_fetch import RepeatedFetch
 from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce
 from dafka.broker.server.wrong_protocol import wrong_protocol
+from dafka.hub.changes import Changes
 from dafka.security.audit import audit
 from dafka.security.errors import TlsError
 from dafka.security.principals import USER
@@ -89,7 +89,7 @@ class Connection:
         self._slots: deque[_Slot] = deque()
         self._waiting_bytes = 0
         self._writing = False
-        self._room = gevent.event.Event()
+        self._room = Changes()
         self._closed = False
         self._handshake: gevent.Greenlet | None = None
         self._fetching = False  # a Fetch is in progress, and may wait for records
@@ -278,7 +278,6 @@ class Connection:
         self._write(response)
 
     def _wait_for_room(self) -> None:
-        self._room.clear()
         self._room.wait()
         if self._closed:
             raise ConnectionAbortedError
@@ -311,12 +310,12 @@ class Connection:
                     slot = self._slots.popleft()
                     self._waiting_bytes -= slot.size
                     ready += slot.response or ()
-                self._room.set()
+                self._room.tell()
                 if ready:
                     self._write(ready)
         finally:
             self._writing = False
-            self._room.set()
+            self._room.tell()
 
     def _write(self, buffers: Buffers) -> None:
         size = sum(map(len, buffers))
@@ -375,7 +374,7 @@ class Connection:
             return
         self._closed = True
         self._shared.forget(self)
-        self._room.set()
+        self._room.tell()
         self._shared.greetings.remove(self)
         if self._handshake is not None and self._handshake is not gevent.getcurrent():
             self._handshake.kill(block=False)  # it owns the socket

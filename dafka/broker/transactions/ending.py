@@ -28,6 +28,7 @@ from dafka.broker.records.leader import Leaders
 from dafka.broker.topics.table import Partition
 from dafka.broker.transactions.transaction import State, Transaction
 from dafka.commit.writer import Writer
+from dafka.hub.changes import Changes
 from dafka.hub.turns import in_pieces
 from dafka.log import LogClosedError, LogError, LogPartition
 from dafka.log.repeating import bounded_logger
@@ -87,14 +88,14 @@ class Ending:
         """Write decision, markers and completion; returns the error of each, None for success."""
         outcomes: dict[str, Exception | None] = {}
         failures: list[Exception] = []
-        ready, settled = gevent.event.Event(), gevent.event.Event()
+        ready, settled = gevent.event.Event(), Changes()
 
         def told(name: str) -> Callable[[Exception | None], None]:
             def done(error: Exception | None) -> None:
                 outcomes[name] = error
                 if error is not None:
                     failures.append(error)
-                settled.set()
+                settled.tell()
                 if len(outcomes) == len(pending) + 2:
                     ready.set()
 
@@ -107,7 +108,6 @@ class Ending:
         self._writer.put(transaction.row(updated=self._clock()), told(_DECISION))
         for handed, (name, partition) in enumerate(pending.items(), 1):
             while handed - len(outcomes) > limits.WIDE_PRODUCE:  # so that others can write in between
-                settled.clear()
                 settled.wait()
             self._leaders.end_transaction(
                 partition, transaction.producer_id, transaction.epoch, commit, told(name), check
@@ -117,7 +117,6 @@ class Ending:
         markers: list[LogPartition] = []
         if transaction.contents > limits.ENDED_AT_ONCE:
             while len(outcomes) <= len(pending):  # of them and the decision
-                settled.clear()
                 settled.wait()
             if not failures:
                 self._let_go(transaction, commit, failures)

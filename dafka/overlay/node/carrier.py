@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import gevent
-import gevent.event
 
+from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
 from dafka.overlay.connector import Connector, Open
 from dafka.overlay.connector import Output as ConnectorOutput
@@ -81,7 +81,7 @@ class Carrier:
         self._peers: dict[bytes, Link] = {}
         self._attempts = Attempts()
         self._forwarded: set[bytes] = set()
-        self._changed = gevent.event.Event()
+        self._changed = Changes()
         self._congested: set[int] = set()  # links of version 1 whose queue is long
         self._up: set[int] = set()  # links whose handshake is over
         self._is_closed = False
@@ -173,7 +173,6 @@ class Carrier:
             left = None if ends is None else ends - time.monotonic()
             if left is not None and left <= 0:
                 return False
-            self._changed.clear()
             self._changed.wait(left)
         return True
 
@@ -298,7 +297,7 @@ class Carrier:
             case Discovered() | Unreachable():
                 pass
         self._carry_connector(self._connector.hear(self.now, output))
-        self._changed.set()
+        self._changed.tell()
 
     def _carry_connector(self, outputs: Iterable[ConnectorOutput]) -> None:
         for output in outputs:
@@ -388,4 +387,4 @@ class Carrier:
         for subscriber in self._statuses:
             subscriber.shut(error)
         self._attempts.close()
-        self._changed.set()
+        self._changed.tell()

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from secrets import randbits
 
 import gevent
-import gevent.event
 from kafka.errors import KafkaError
 
 from dafka.broker.interface.broker import BrokerInterface, TopicPartition
+from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
 from dafka.hub.pool import BATCHES
 from dafka.log.repeating import bounded_logger
@@ -217,7 +217,7 @@ class _Sink:
         self._peer = peer
         self._partitions = partitions
         self._reading = Reading(broker)
-        self._room = gevent.event.Event()
+        self._room = Changes()
         self._thread = hub.keep(self._run)
 
     def tell(self, messages: Iterable[FromProducer]) -> None:
@@ -225,7 +225,7 @@ class _Sink:
         for message in messages:
             self._endpoint.publish_to(self._peer, LINKS, to_value(OfLink(self.link.link, message)))
         if self.link.has_room:
-            self._room.set()
+            self._room.tell()
 
     def close(self) -> None:
         self._thread.kill(block=False)
@@ -233,7 +233,6 @@ class _Sink:
     def _run(self) -> None:
         while True:
             while not self.link.has_room:
-                self._room.clear()
                 self._room.wait()
             for read in self._reading.read(dict(self.link.positions)):
                 try:
@@ -266,7 +265,7 @@ class _Source:
         self._checkpoints = checkpoints
         self._writing = Writing(broker)
         self._queue: deque[Write] = deque()
-        self._more = gevent.event.Event()
+        self._more = Changes()
         self._thread = hub.keep(self._run)
 
     def carry(self, steps: Iterable[Step]) -> None:
@@ -275,7 +274,7 @@ class _Source:
                 self._endpoint.publish_to(step.peer, LINKS, to_value(step.message))
             else:
                 self._queue.append(step)
-                self._more.set()
+                self._more.tell()
 
     def close(self) -> None:
         self._thread.kill()
@@ -293,7 +292,6 @@ class _Source:
     def _run(self) -> None:
         while True:
             while not self._queue:
-                self._more.clear()
                 self._more.wait()
             some = [self._queue.popleft() for _ in range(len(self._queue))]
             self._write([one for one in some if self.link.is_current(one.ticket)])

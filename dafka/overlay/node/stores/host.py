@@ -11,6 +11,7 @@ from itertools import count
 import gevent
 import gevent.event
 
+from dafka.hub.changes import Changes
 from dafka.hub.turns import in_later_turn
 from dafka.overlay.limits import TICK_SECONDS
 from dafka.overlay.node import limits
@@ -62,7 +63,7 @@ class HostedStore:
         self._topic = EVENTS + name.encode("utf-8", "surrogateescape")
         self._flow = Flow(self._deliver)
         self._is_waiting = False  # to drain on
-        self._drained = gevent.event.Event()
+        self._drained = Changes()
         carrier.store_listeners.append(self._hear)
         carrier.on_close.append(self.close)
 
@@ -87,7 +88,7 @@ class HostedStore:
             if time.monotonic() >= ends:
                 self._drain_later(0)
                 return
-        self._drained.set()
+        self._drained.tell()
 
     def _drain_later(self, seconds: float) -> None:
         if self._is_waiting:
@@ -115,7 +116,6 @@ class HostedStore:
             left = ends - time.monotonic()
             if left <= 0:
                 raise error_of(ErrorCode.REQUEST_TIMEOUT, f"{self.name!r}: {len(self.queue)} writes wait")
-            self._drained.clear()
             self._drained.wait(min(left, limits.STORE_RETRY_SECONDS))
 
     # -- asking -------------------------------------------------------------------------------------
