@@ -80,7 +80,8 @@ def test_a_message_to_one_endpoint_goes_over_a_hop_to_it_alone(make):
     ends = [make(peers=[middle.address]) for _ in range(2)]
     assert ends[0].await_peer(ends[1].id, timeout=WAIT)
     subscribers = [one.subscribe("/t") for one in (middle, ends[1])]
-    heard(subscribers[0], ends[0])
+    for subscriber in subscribers:
+        heard(subscriber, ends[0])
     ends[0].publish_to(ends[1].id, "/t", "you alone")
     ends[0].publish("/t", "end")
     assert values_until(subscribers[1], "end").count("you alone") == 1
