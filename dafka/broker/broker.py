@@ -35,6 +35,7 @@ from dafka.hub.hub import Hub, get_hub
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.mesh.options import EndpointOptions
+from dafka.security.acls.options import ServerAcls
 from dafka.security.keys import KeyFolder
 from dafka.security.renewing import Renewed
 from dafka.security.sasl.options import ServerSasl
@@ -78,6 +79,9 @@ class Broker:
     ``"HOST:PORT"`` or ``"SSL://HOST:PORT,..."``, the addresses that clients are told, needed for a HOST that
     is every interface (``0.0.0.0``).
 
+    ``acls``: :class:`dafka.security.ServerAcls`, with which clients of the listeners may do what access
+    control lists allow; None: everything. Clients of this process may do everything in any case.
+
     ``zper``: :class:`dafka.zper.ZperOptions`, with which ZeroMQ programs write and read as well; :attr:`zper`
     then tells the addresses. None: none of that.
 
@@ -109,6 +113,7 @@ class Broker:
         advertised: str | None = None,
         tls: ServerTls | None = None,
         sasl: ServerSasl | None = None,
+        acls: ServerAcls | None = None,
         zper: FrontEndOptions | None = None,
         keys: KeyFolder | None = None,
     ) -> None:
@@ -126,6 +131,7 @@ class Broker:
             advertised=advertised,
             tls=tls,
             sasl=sasl,
+            acls=acls,
             zper=zper,
             keys=keys,
         )

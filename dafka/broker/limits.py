@@ -56,6 +56,21 @@ busy."""
 ACCOUNTS_KEPT = 100_000
 """Credentials of users; beyond, no further ones can be set."""
 
+ACLS_KEPT = 200_000
+"""Entries of access control lists; beyond, no further ones can be created."""
+
+ACL_OCTETS = 1024
+"""The longest name, principal or host of such an entry."""
+
+ACL_ROUND = 1000
+"""Entries that one commit changes."""
+
+ACL_DECISIONS = 20_000
+"""Decisions that are kept until the lists change."""
+
+DENIALS = 100
+"""Different refusals that are written to the audit log in a minute, each of them once."""
+
 PARTITIONS_PER_TOPIC = 100_000
 """Numbered partitions of one topic."""
 

@@ -13,6 +13,7 @@ from dafka.broker.listening import Listen, parse_listeners
 from dafka.commit.retention import CHECK_INTERVAL, Retention, check_choice, check_interval, check_retention
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
+from dafka.security.acls.options import ServerAcls
 from dafka.security.keys import KeyFolder
 from dafka.security.sasl.options import ServerSasl
 from dafka.security.tls import ServerTls
@@ -38,6 +39,7 @@ class BrokerOptions:
     advertised: str | None = None
     tls: ServerTls | None = None
     sasl: ServerSasl | None = None
+    acls: ServerAcls | None = None
     zper: FrontEndOptions | None = None
     keys: KeyFolder | None = None
 
@@ -69,6 +71,8 @@ class BrokerOptions:
             raise ValueError(f"sasl is dafka.security.ServerSasl(...) or None, not {self.sasl!r}")
         if self.sasl is not None and not any(one.has_sasl for one in self.listeners):
             raise ValueError("sasl is given, and no listener has it: listen='SASL_SSL://HOST:PORT'")
+        if self.acls is not None and not isinstance(self.acls, ServerAcls):
+            raise ValueError(f"acls is dafka.security.ServerAcls(...) or None, not {self.acls!r:.100}")
         if self.zper is not None and not isinstance(self.zper, FrontEndOptions):
             raise ValueError(f"zper is dafka.zper.ZperOptions(...) or None, not {self.zper!r}")
 
@@ -98,6 +102,8 @@ class BrokerOptions:
             "num.partitions": str(self.default_partitions),
             "offsets.retention.minutes": str(minutes),
         }
+        if self.acls is not None:
+            configs["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
         if self.retention.ms >= 0:
             configs["log.retention.ms"] = str(self.retention.ms)
         if self.retention.bytes >= 0:

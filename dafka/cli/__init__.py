@@ -17,6 +17,7 @@ from dafka.cli.lazy import LazyGroup
 from dafka.protocol.errors import DafkaError
 
 _HOMES = {
+    "acl": "dafka.cli.acl:acl",
     "bridge": "dafka.cli.bridge:bridge",
     "broker": "dafka.cli.broker:broker",
     "config": "dafka.cli.config:config",

@@ -14,6 +14,7 @@ deferred_packages.defer()
 from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find them deferred)
 from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
 from dafka.broker.listening import PLAINTEXT  # noqa: E402
+from dafka.cli.authorizer import authorizer_options  # noqa: E402
 from dafka.cli.metrics import Metrics, metrics_options  # noqa: E402
 from dafka.cli.options import (  # noqa: E402
     check_folder,
@@ -45,6 +46,7 @@ from dafka.security.tls import ServerTls  # noqa: E402
 )
 @tls_options
 @sasl_options
+@authorizer_options
 @click.option(
     "--data",
     default="brokerdb",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dafka.security.acls.options import ServerAcls as ServerAcls
+from dafka.security.errors import AclError as AclError
 from dafka.security.errors import KeyFolderError as KeyFolderError
 from dafka.security.errors import SaslError as SaslError
 from dafka.security.errors import TlsError as TlsError

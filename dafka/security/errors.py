@@ -15,3 +15,7 @@ class KeyFolderError(DafkaError, ValueError):
 
 class SaslError(DafkaError, ValueError):
     """Options of accounts that cannot be used; the message names the option and the value."""
+
+
+class AclError(DafkaError, ValueError):
+    """Options of access control lists that cannot be used; the message names the option and the value."""

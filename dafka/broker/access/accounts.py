@@ -23,7 +23,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.interface.access import (
-    AccessInterface,
+    AccountInterface,
     CredentialDeletion,
     CredentialUpsertion,
     DescribedAccount,
@@ -57,7 +57,7 @@ class _RefusedError(Exception):
         self.outcome = Outcome(error, detail)
 
 
-class Accounts(AccessInterface):
+class Accounts(AccountInterface):
     """The accounts of one broker. Hub side."""
 
     def __init__(self, hub: Hub, log: Log, writer: Writer) -> None:

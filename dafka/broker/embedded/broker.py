@@ -17,8 +17,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import gevent.event
+from kafka.errors import SecurityDisabledError
 
 from dafka.broker.access.accounts import Accounts
+from dafka.broker.access.acls import AclTable
 from dafka.broker.embedded.admin import AdminCalls
 from dafka.broker.embedded.adoption import Adoption
 from dafka.broker.embedded.cleaner import LogCleaner
@@ -100,6 +102,14 @@ def _accounts(broker: EmbeddedBroker) -> Accounts:
     return broker.accounts
 
 
+@Part
+def _acls(broker: EmbeddedBroker) -> AclTable:
+    broker._lifecycle.check()
+    if broker.acls is None:
+        raise SecurityDisabledError("No Authorizer is configured.")
+    return broker.acls
+
+
 class EmbeddedBroker(BrokerInterface):
     """A broker on the folder ``path``, running from construction on.
 
@@ -138,6 +148,8 @@ class EmbeddedBroker(BrokerInterface):
             }
             self._configs = ConfigTable(self.log, self._writer, NODE_ID, static)
             self.accounts = Accounts(hub, self.log, self._writer)
+            acls = options.acls
+            self.acls = None if acls is None else AclTable(hub, self.log, self._writer, acls)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             times = GroupTimes(self.log, self._writer)
             self._groups = Coordinator(hub, self._offsets, times, self._lifecycle.stopped_error)
@@ -366,3 +378,6 @@ class EmbeddedBroker(BrokerInterface):
 
     describe_accounts = _accounts.answers(Accounts.describe_accounts)
     alter_accounts = _accounts.answers(Accounts.alter_accounts)
+    describe_acls = _acls.answers(AclTable.describe_acls)
+    create_acls = _acls.answers(AclTable.create_acls)
+    delete_acls = _acls.answers(AclTable.delete_acls)

@@ -1,4 +1,4 @@
-"""The part of the broker interface about who may come in: accounts.
+"""The part of the broker interface about who may come in, and do what: accounts and access control lists.
 
 See :mod:`dafka.broker.interface.broker` for what all methods have in common.
 """
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dafka.broker.interface.groups import Error
 from dafka.broker.interface.outcome import Outcome
+from dafka.security.acls.terms import Acl, AclFilter
 
 
 class ScramMechanism(IntEnum):
@@ -54,7 +55,15 @@ class CredentialUpsertion(NamedTuple):
         return f"CredentialUpsertion({self.user!r}, {self.mechanism}, {self.iterations})"
 
 
-class AccessInterface(ABC):
+class DeletedAcls(NamedTuple):
+    """The entries that a filter has removed."""
+
+    error: Error | None
+    acls: Sequence[Acl] = ()
+    detail: str = ""
+
+
+class AccountInterface(ABC):
     """Who may come in."""
 
     @abstractmethod
@@ -70,3 +79,30 @@ class AccessInterface(ABC):
         Errors: UnacceptableCredentialError, UnsupportedSaslMechanismError, DuplicateResourceError (one
         credential twice), ResourceNotFoundError (nothing to delete), KafkaStorageError.
         """
+
+
+class AclInterface(ABC):
+    """Who may do what.
+
+    All methods raise SecurityDisabledError where there are no access control lists, and those of a remote
+    broker what the cluster answers.
+    """
+
+    @abstractmethod
+    def describe_acls(self, wanted: AclFilter) -> list[Acl]:
+        """The entries that the filter takes. Raises InvalidRequestError."""
+
+    @abstractmethod
+    def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
+        """Add entries; for each its outcome. One that is there already is created again.
+
+        Errors: InvalidRequestError (none that can be), PolicyViolationError (too many), KafkaStorageError.
+        """
+
+    @abstractmethod
+    def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
+        """Remove the entries that each filter takes. Errors: InvalidRequestError, KafkaStorageError."""
+
+
+class AccessInterface(AccountInterface, AclInterface):
+    """Who may come in, and do what."""

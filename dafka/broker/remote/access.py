@@ -1,4 +1,4 @@
-"""The part of a remote broker about who may come in."""
+"""The part of a remote broker about who may come in, and do what."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kafka.errors import for_code
-from kafka.protocol.admin import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
+from kafka.protocol.admin import (
+    AlterUserScramCredentialsRequest,
+    CreateAclsRequest,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+    DescribeUserScramCredentialsRequest,
+)
 
+from dafka.broker.codec.acls import acl_of, acls_of_resources, creation_of, filter_fields
 from dafka.broker.codec.errors import error_of
 from dafka.broker.interface.access import (
     AccessInterface,
     CredentialDeletion,
     CredentialUpsertion,
+    DeletedAcls,
     DescribedAccount,
 )
 from dafka.broker.interface.outcome import Outcome
 from dafka.broker.remote.cluster import Cluster
 from dafka.broker.remote.controller import ask_controller
+from dafka.security.acls.terms import Acl, AclFilter
 
 
 class RemoteAccess(AccessInterface):
-    """The accounts of a cluster."""
+    """The accounts of a cluster, and its access control lists."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -66,3 +75,35 @@ class RemoteAccess(AccessInterface):
         return ask_controller(
             self._cluster, request, users, lambda response: {one.user: one for one in response.results}
         )
+
+    def describe_acls(self, wanted: AclFilter) -> list[Acl]:
+        request_class: Any = DescribeAclsRequest
+        response = self._cluster.ask_any(request_class(**filter_fields(wanted)))
+        if response.error_code:
+            raise for_code(response.error_code)(response.error_message)
+        return acls_of_resources(response.resources)
+
+    def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
+        request = CreateAclsRequest(creations=[creation_of(acl) for acl in acls])
+        found = ask_controller(
+            self._cluster, request, range(len(acls)), lambda response: dict(enumerate(response.results))
+        )
+        return list(found.values())
+
+    def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
+        request_class: Any = DeleteAclsRequest
+        request = request_class(
+            filters=[request_class.DeleteAclsFilter(**filter_fields(one)) for one in filters]
+        )
+        deleted: dict[int, list[Acl]] = {}
+
+        def results(response: Any) -> dict[int, Any]:
+            for number, one in enumerate(response.filter_results):
+                deleted[number] = [acl_of(acl, acl) for acl in one.matching_acls if not acl.error_code]
+            return dict(enumerate(response.filter_results))
+
+        found = ask_controller(self._cluster, request, range(len(filters)), results)
+        return [
+            DeletedAcls(outcome.error, deleted.get(number, ()), outcome.detail)
+            for number, outcome in found.items()
+        ]

@@ -173,3 +173,6 @@ class Remote(BrokerInterface):
 
     describe_accounts = _access.answers(RemoteAccess.describe_accounts)
     alter_accounts = _access.answers(RemoteAccess.alter_accounts)
+    describe_acls = _access.answers(RemoteAccess.describe_acls)
+    create_acls = _access.answers(RemoteAccess.create_acls)
+    delete_acls = _access.answers(RemoteAccess.delete_acls)

@@ -147,7 +147,7 @@ WIDE = frozenset(
     {
         *("DescribeGroups", "ListGroups", "CreateTopics", "DescribeConfigs", "DescribeLogDirs"),
         *("DescribeProducers", "DescribeTransactions", "ListTransactions", "ListConfigResources"),
-        "DescribeTopicPartitions",
+        *("DescribeTopicPartitions", "DescribeAcls", "DeleteAcls"),
     }
 )
 """APIs whose short requests may have long responses: they are answered in a thread outside of the hub."""

@@ -1,4 +1,4 @@
-"""Answers about accounts, and about ACLs and quotas, which this broker does not have.
+"""Answers about accounts and access control lists, and about quotas, which this broker does not have.
 
 Describing those finds none, removing a missing one is answered as by Kafka, and setting one is refused.
 """
@@ -22,41 +22,108 @@ from kafka.protocol.admin.users import (
     DescribeUserScramCredentialsResponse,
 )
 
+from dafka.broker.codec.acls import created, filter_of
 from dafka.broker.codec.errors import error_code, error_message
-from dafka.broker.interface.access import CredentialDeletion, CredentialUpsertion, DescribedAccount
+from dafka.broker.interface.access import (
+    CredentialDeletion,
+    CredentialUpsertion,
+    DeletedAcls,
+    DescribedAccount,
+)
 from dafka.broker.interface.broker import BrokerInterface, Error
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.server.context import Context
 
-_NO_AUTHORIZER = "this broker has no ACLs"
 _TWICE = "Cannot describe SCRAM credentials for the same user twice in a single request: "
 _QUOTA_ENTITIES = ("user", "client-id", "ip")
 _ANY_NAME = 2  # the match type of a quota filter that accepts any name
 
 _Quota = AlterClientQuotasResponse.EntryData
+_Resource = DescribeAclsResponse.DescribeAclsResource
 _User = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 
 
 def describe_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """The entries by pattern."""
+    try:
+        found = broker.describe_acls(filter_of(request))
+    except (SecurityDisabledError, InvalidRequestError) as refused:
+        return DescribeAclsResponse(
+            throttle_time_ms=0,
+            error_code=error_code(type(refused)),
+            error_message=str(refused.args[0]),
+            resources=[],
+        )
+    patterns: dict[tuple[int, str, int], list[Any]] = {}
+    entry = _Resource.AclDescription
+    for acl in found:
+        patterns.setdefault((acl.resource_type, acl.name, acl.pattern), []).append(
+            entry(
+                principal=acl.principal,
+                host=acl.host,
+                operation=int(acl.operation),
+                permission_type=int(acl.permission),
+            )
+        )
     return DescribeAclsResponse(
         throttle_time_ms=0,
-        error_code=error_code(SecurityDisabledError),
-        error_message=_NO_AUTHORIZER,
-        resources=[],
+        error_code=0,
+        error_message=None,
+        resources=[
+            _Resource(resource_type=int(kind), resource_name=name, pattern_type=int(pattern), acls=entries)
+            for (kind, name, pattern), entries in patterns.items()
+        ],
     )
 
 
 def create_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
     result = CreateAclsResponse.AclCreationResult
-    refused = result(error_code=error_code(SecurityDisabledError), error_message=_NO_AUTHORIZER)
-    return CreateAclsResponse(throttle_time_ms=0, results=[refused for _ in request.creations])
+    try:
+        outcomes = broker.create_acls([created(one) for one in request.creations])
+    except SecurityDisabledError as refused:
+        outcomes = [Outcome(SecurityDisabledError, str(refused.args[0]))] * len(request.creations)
+    return CreateAclsResponse(
+        throttle_time_ms=0,
+        results=[
+            result(
+                error_code=error_code(outcome.error),
+                error_message=error_message(outcome.error, outcome.detail),
+            )
+            for outcome in outcomes
+        ],
+    )
 
 
 def delete_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
     result = DeleteAclsResponse.DeleteAclsFilterResult
-    refused = result(
-        error_code=error_code(SecurityDisabledError), error_message=_NO_AUTHORIZER, matching_acls=[]
+    try:
+        outcomes = broker.delete_acls([filter_of(one) for one in request.filters])
+    except SecurityDisabledError as refused:
+        outcomes = [DeletedAcls(SecurityDisabledError, (), str(refused.args[0]))] * len(request.filters)
+    return DeleteAclsResponse(
+        throttle_time_ms=0,
+        filter_results=[
+            result(
+                error_code=error_code(one.error),
+                error_message=error_message(one.error, one.detail),
+                matching_acls=[
+                    result.DeleteAclsMatchingAcl(
+                        error_code=0,
+                        error_message=None,
+                        resource_type=int(acl.resource_type),
+                        resource_name=acl.name,
+                        pattern_type=int(acl.pattern),
+                        principal=acl.principal,
+                        host=acl.host,
+                        operation=int(acl.operation),
+                        permission_type=int(acl.permission),
+                    )
+                    for acl in one.acls
+                ],
+            )
+            for one in outcomes
+        ],
     )
-    return DeleteAclsResponse(throttle_time_ms=0, filter_results=[refused for _ in request.filters])
 
 
 def describe_user_scram_credentials(broker: BrokerInterface, request: Any, context: Context) -> Any:

@@ -1,4 +1,4 @@
-"""Answers about accounts, and about ACLs and quotas, which this broker does not have."""
+"""Answers about accounts and access control lists, and about quotas, which this broker does not have."""
 
 from __future__ import annotations
 
@@ -29,27 +29,53 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
+from dafka import Broker
+from dafka.security import ServerAcls
+
 FILTER = DescribeClientQuotasRequest.ComponentData
 QUOTA = AlterClientQuotasRequest.EntryData
 EXACT, DEFAULT, ANY = range(3)
 
 
-def test_acls_are_disabled(client: Client) -> None:
-    acl = CreateAclsRequest.AclCreation(
-        resource_type=2,
-        resource_name="t",
-        resource_pattern_type=3,
-        principal="User:a",
-        host="*",
-        operation=3,
-        permission_type=3,
-    )
+def creation(**change: Any) -> Any:
+    fields = {
+        "resource_type": 2,
+        "resource_name": "t",
+        "resource_pattern_type": 3,
+        "principal": "User:a",
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
+    return CreateAclsRequest.AclCreation(**{**fields, **change})
+
+
+def test_acls_are_disabled_unless_there_is_an_authorizer(client: Client) -> None:
+    acl = creation()
     described = answered(client, DescribeAclsRequest(**ANY_ACL))
     created = answered(client, CreateAclsRequest(creations=[acl, acl])).results
     deleted = answered(client, DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter(**ANY_ACL)]))
     found = [described, *created, *deleted.filter_results]
     assert [one.error_code for one in found] == [SecurityDisabledError.errno] * 4
-    assert {one.error_message for one in found} == {"this broker has no ACLs"}
+    assert {one.error_message for one in found} == {"No Authorizer is configured."}
+
+
+def test_acls_are_created_described_and_deleted() -> None:
+    with Broker(acls=ServerAcls()) as broker:
+        client = Client(broker)
+        asked = [creation(), creation(operation=4), creation(operation=99), creation(resource_type=4)]
+        created = answered(client, CreateAclsRequest(creations=asked)).results
+        assert [one.error_code for one in created] == [0, 0, 42, 42]
+        assert "Invalid operation UNKNOWN" in created[2].error_message
+        described = answered(client, DescribeAclsRequest(**ANY_ACL))
+        assert [(one.resource_name, len(one.acls)) for one in described.resources] == [("t", 2)]
+        unknown = DescribeAclsRequest(**{**ANY_ACL, "operation": 99})
+        assert answered(client, unknown).error_code == InvalidRequestError.errno
+        filters = [{**ANY_ACL, "operation": number} for number in (4, 5, 99)]
+        request = DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter(**one) for one in filters])
+        results = answered(client, request).filter_results
+        assert [one.error_code for one in results] == [0, 0, InvalidRequestError.errno]
+        assert [[acl.operation for acl in one.matching_acls] for one in results] == [[4], [], []]
 
 
 @pytest.mark.parametrize("users", [None, []])

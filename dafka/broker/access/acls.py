@@ -1,0 +1,212 @@
+"""Access control lists: the log's table ``acls``, and what they decide.
+
+A row is named by a digest of the entry and has its fields, so an entry is there once. The rules are those of
+:mod:`dafka.security.acls.rules`. What a principal may do to a resource is found once and kept until the lists
+change; with every change :attr:`AclTable.version` goes up, by which those who wait learn that they have to
+look again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from gevent.lock import BoundedSemaphore
+from kafka.errors import InvalidRequestError, KafkaStorageError, PolicyViolationError
+
+from dafka.broker import limits
+from dafka.broker.interface.access import AclInterface, DeletedAcls
+from dafka.broker.interface.outcome import Outcome
+from dafka.commit.writer import Writer
+from dafka.hub.completion import run_to_completion
+from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace, in_pieces
+from dafka.log import Log, LogError, shapes
+from dafka.log.repeating import bounded_logger
+from dafka.security.acls.options import ServerAcls
+from dafka.security.acls.rules import EVERYTHING, Rules
+from dafka.security.acls.terms import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    why_none,
+)
+
+log = bounded_logger(__name__)
+
+ACLS = "acls"
+
+_Decision = tuple[str, tuple[str, ...], ResourceType, str]
+
+
+class AclTable(AclInterface):
+    """The access control lists of one broker. Hub side."""
+
+    def __init__(self, hub: Hub, log: Log, writer: Writer, options: ServerAcls) -> None:
+        self._hub = hub
+        self._writer = writer
+        self._super_users = frozenset(options.super_users)
+        self._otherwise = EVERYTHING if options.allow_everyone_if_no_acl_found else 0
+        table = log.table(ACLS, shapes.RowShape(shapes.any_key, _is_acl))
+        self._known = dict.fromkeys(_read(value) for _, value in Pace().over(table.items()))
+        self._rules = Rules(Pace().over(self._known))
+        self._decisions: dict[_Decision, int] = {}
+        self._any: dict[tuple[str, tuple[str, ...], Operation, ResourceType], bool] = {}
+        self._changing = BoundedSemaphore(1)
+        self.version = 0
+
+    def __len__(self) -> int:
+        """How many entries there are."""
+        return len(self._known)
+
+    # -- decisions ------------------------------------------------------------------------------
+
+    def operations(self, principal: str, hosts: tuple[str, ...], kind: ResourceType, name: str) -> int:
+        """What a principal may do to a resource, as a set; see :class:`dafka.security.acls.rules.Rules`."""
+        key = principal, hosts, kind, name
+        found = self._decisions.get(key)
+        if found is None:
+            if principal in self._super_users:
+                return EVERYTHING
+            if len(self._decisions) >= limits.ACL_DECISIONS:
+                self._decisions.clear()
+            found = self._rules.operations(*key, self._otherwise)
+            self._decisions[key] = found
+        return found
+
+    def may_any(
+        self, principal: str, hosts: tuple[str, ...], operation: Operation, kind: ResourceType
+    ) -> bool:
+        """Whether a principal may do this to any resource of a type. May wait as a green thread."""
+        if self.operations(principal, hosts, kind, "hardcode") >> operation & 1:
+            return True  # that name is Kafka's
+        key = principal, hosts, operation, kind
+        found = self._any.get(key)
+        if found is None:
+            version = self.version
+            found = self._rules.may_any(*key, over=Pace().over)
+            if version == self.version:
+                if len(self._any) >= limits.ACL_DECISIONS:
+                    self._any.clear()
+                self._any[key] = found
+        return found
+
+    # -- the interface --------------------------------------------------------------------------
+
+    def describe_acls(self, wanted: AclFilter) -> list[Acl]:
+        if wanted.is_unknown:
+            raise InvalidRequestError("The AclBindingFilter must not contain UNKNOWN elements.")
+        return self._taken(wanted)
+
+    def _taken(self, wanted: AclFilter) -> list[Acl]:
+        return [acl for acl in Pace().over(list(self._known)) if wanted.takes(acl) and acl in self._known]
+
+    def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
+        return run_to_completion(self._hub, self._create, acls)
+
+    def _create(self, acls: Sequence[Acl]) -> list[Outcome]:
+        with self._changing:
+            found: dict[Acl, Outcome] = {}
+            new: list[Acl] = []
+            for acl in Pace().over(acls):
+                if acl in found:
+                    continue
+                detail = why_none(acl) or _too_long(acl)
+                if detail:
+                    found[acl] = Outcome(InvalidRequestError, detail)
+                elif acl in self._known:
+                    found[acl] = Outcome(None)
+                elif len(self._known) + len(new) >= limits.ACLS_KEPT:
+                    detail = f"there are {limits.ACLS_KEPT} entries of access control lists already"
+                    found[acl] = Outcome(PolicyViolationError, detail)
+                else:
+                    found[acl] = Outcome(None)
+                    new.append(acl)
+            for some in in_pieces(new, limits.ACL_ROUND):
+                failed = self._write(some, True)
+                if failed is not None:
+                    found.update(dict.fromkeys(some, failed))
+            return [found[acl] for acl in acls]
+
+    def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
+        return run_to_completion(self._hub, self._delete, filters)
+
+    def _delete(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
+        with self._changing:
+            return [self._delete_by(one) for one in filters]
+
+    def _delete_by(self, wanted: AclFilter) -> DeletedAcls:
+        if wanted.is_unknown:
+            return DeletedAcls(InvalidRequestError, (), "Unknown elements in the filter.")
+        taken = self._taken(wanted)
+        for some in in_pieces(taken, limits.ACL_ROUND):
+            failed = self._write(some, False)
+            if failed is not None:
+                return DeletedAcls(failed.error, (), failed.detail)
+        return DeletedAcls(None, taken)
+
+    def _write(self, some: Iterable[Acl], add: bool) -> Outcome | None:
+        """Commit, and take it to the rules; what has gone wrong, None if nothing."""
+        try:
+            self._writer.put_and_wait({(ACLS, _key(acl)): _row(acl) if add else None for acl in some})
+        except LogError as error:
+            log.error("access control lists could not be changed: %s", error)
+            return Outcome(KafkaStorageError, str(error))
+        for acl in some:
+            if add:
+                self._known[acl] = None
+                self._rules.add(acl)
+            else:
+                self._known.pop(acl, None)
+                self._rules.remove(acl)
+        self.version += 1
+        self._decisions.clear()
+        self._any.clear()
+        return None
+
+
+def _too_long(acl: Acl) -> str:
+    for what, text in (("name", acl.name), ("principal", acl.principal), ("host", acl.host)):
+        if len(text.encode(errors="replace")) > limits.ACL_OCTETS:
+            return f"a {what} has {limits.ACL_OCTETS} octets at most"
+    return ""
+
+
+def _key(acl: Acl) -> str:
+    return sha256(json.dumps(_row(acl)).encode()).hexdigest()
+
+
+def _row(acl: Acl) -> list[Any]:
+    return [field if type(field) is str else int(field) for field in acl]
+
+
+def _read(row: Sequence[Any]) -> Acl:
+    kind, name, pattern, principal, host, operation, permission = row
+    return Acl(
+        ResourceType(kind),
+        name,
+        PatternType(pattern),
+        principal,
+        host,
+        Operation(operation),
+        Permission(permission),
+    )
+
+
+_NUMBER = shapes.natural
+_FIELDS = shapes.row_of(_NUMBER, shapes.text, _NUMBER, shapes.text, shapes.text, _NUMBER, _NUMBER)
+
+
+def _is_acl(key: str, value: Any) -> object:
+    if not _FIELDS(value):
+        return False
+    try:
+        acl = _read(value)
+    except ValueError:
+        return False
+    return key == _key(acl) and not (why_none(acl) or _too_long(acl))

@@ -1,0 +1,116 @@
+"""Where the accounts and the access control lists are: options of the commands that change them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dafka.cli.options import check_folder
+from dafka.security.sasl.options import ClientSasl
+from dafka.security.sasl.steps import SCRAM_MECHANISMS
+from dafka.security.tls import ClientTls
+
+if TYPE_CHECKING:
+    from dafka.broker.connecting import Connection
+
+PATIENCE = 20.0  # seconds that a broker is waited for
+
+Command = Callable[..., Any]
+FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
+
+
+def where(command: Command) -> Command:
+    """The options of where they are; the command gets ``connect(**more)``, which opens a connection there.
+
+    ``more``: further options of the broker on a folder that is opened for it.
+    """
+
+    @click.option(
+        "--data",
+        type=click.Path(file_okay=False),
+        callback=lambda ctx, param, folder: folder if folder is None else check_folder(ctx, param, folder),
+        metavar="DIR",
+        help="The folder of a broker that does not run.",
+    )
+    @click.option("--bootstrap-server", metavar="HOST:PORT", help="A broker that runs.")
+    @click.option(
+        "--security-protocol",
+        type=click.Choice(["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]),
+        default="PLAINTEXT",
+        show_default=True,
+        help="What is spoken there.",
+    )
+    @click.option("--ssl-cafile", type=FILE, metavar="FILE", help="Who signs the broker's certificate, PEM.")
+    @click.option("--sasl-mechanism", default=SCRAM_MECHANISMS[0], show_default=True, help="How to log in.")
+    @click.option("--sasl-username", metavar="NAME", help="Who logs in.")
+    @click.option(
+        "--sasl-password-file", type=FILE, metavar="FILE", help="The password of who logs in; -: from here."
+    )
+    @wraps(command)
+    def with_where(
+        *,
+        data: str | None,
+        bootstrap_server: str | None,
+        security_protocol: str,
+        ssl_cafile: str | None,
+        sasl_mechanism: str,
+        sasl_username: str | None,
+        sasl_password_file: str | None,
+        **options: Any,
+    ) -> Any:
+        if (data is None) is (bootstrap_server is None):
+            raise click.UsageError(
+                "give --data, the folder of a broker that does not run, or --bootstrap-server"
+            )
+        sasl = None
+        if security_protocol.startswith("SASL_"):
+            if sasl_username is None or sasl_password_file is None:
+                raise click.UsageError(f"{security_protocol} needs --sasl-username and --sasl-password-file")
+            given = {"username": sasl_username, "password": first_line(sasl_password_file)}
+            sasl = ClientSasl(
+                mechanism=sasl_mechanism,
+                options={f"sasl_plain_{name}": value for name, value in given.items()},
+            )
+
+        @contextmanager
+        def connect(**more: Any) -> Iterator[Connection]:
+            import dafka.broker
+            from dafka.broker.broker import Broker
+
+            if bootstrap_server is not None:
+                connection = dafka.broker.connect(
+                    bootstrap_server,
+                    PATIENCE,
+                    security_protocol=security_protocol,
+                    tls=ClientTls(cafile=ssl_cafile),
+                    sasl=sasl,
+                )
+                try:
+                    yield connection
+                finally:
+                    connection.close()
+                return
+            with Broker(data, **more) as broker:
+                yield dafka.broker.connect(broker.bootstrap_servers)
+
+        return command(connect=connect, **options)
+
+    return with_where
+
+
+def first_line(path: str) -> str:
+    """A password: the first line of a file. Raises click.UsageError."""
+    if path == "-":
+        line = sys.stdin.readline()
+    else:
+        with open(path, encoding="utf-8") as file:
+            line = file.readline()
+    password = line.rstrip("\r\n")
+    if not password:
+        raise click.UsageError(f"there is no password in the first line of {path}")
+    return password

@@ -1,0 +1,111 @@
+"""Access control lists: what is kept, what is refused, and what they decide."""
+
+from __future__ import annotations
+
+import pytest
+from kafka.errors import InvalidRequestError, PolicyViolationError, SecurityDisabledError
+
+import dafka.broker
+from dafka import Broker
+from dafka.broker import limits
+from dafka.security import ServerAcls
+from dafka.security.acls.terms import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+
+READ = Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, "User:a", "*", Operation.READ, Permission.ALLOW)
+WRITE = READ._replace(operation=Operation.WRITE)
+HOST = ("127.0.0.1",)
+
+
+def ask_of(broker: Broker):
+    return dafka.broker.connect(broker.bootstrap_servers).call
+
+
+def table(ask):
+    return ask.__self__.broker.acls
+
+
+@pytest.fixture
+def ask():
+    with Broker(acls=ServerAcls(super_users="User:admin")) as broker:
+        yield ask_of(broker)
+
+
+def may(
+    ask, who: str, operation: Operation, name: str = "t", kind: ResourceType = ResourceType.TOPIC
+) -> bool:
+    return bool(table(ask).operations(who, HOST, kind, name) >> operation & 1)
+
+
+def test_entries_are_there_after_a_restart(tmp_path):
+    for again in (False, True):
+        with Broker(tmp_path, acls=ServerAcls()) as broker:
+            ask = ask_of(broker)
+            if not again:
+                assert [one.error for one in ask("create_acls", [READ, WRITE, READ])] == [None] * 3
+                (deleted,) = ask("delete_acls", [AclFilter(operation=Operation.WRITE)])
+                assert deleted.acls == [WRITE]
+            assert ask("describe_acls", AclFilter()) == [READ]
+            assert may(ask, "User:a", Operation.READ) and not may(ask, "User:a", Operation.WRITE)
+
+
+def test_a_broker_without_the_option_has_none(tmp_path):
+    with Broker(tmp_path) as broker:
+        for method, argument in (
+            ("create_acls", [READ]),
+            ("describe_acls", AclFilter()),
+            ("delete_acls", []),
+        ):
+            with pytest.raises(SecurityDisabledError):
+                ask_of(broker)(method, argument)
+
+
+def test_decisions_are_kept_until_the_lists_change(ask):
+    before = table(ask).version
+    assert not may(ask, "User:a", Operation.READ) and may(ask, "User:admin", Operation.READ)
+    assert not table(ask).may_any("User:a", HOST, Operation.READ, ResourceType.TOPIC)
+    ask("create_acls", [READ])
+    assert may(ask, "User:a", Operation.READ) and table(ask).version > before
+    ask("delete_acls", [AclFilter()])
+    assert not may(ask, "User:a", Operation.READ)
+
+
+def test_kept_decisions_have_a_bound(ask, monkeypatch):
+    monkeypatch.setattr(limits, "ACL_DECISIONS", 10)
+    for number in range(100):
+        assert not may(ask, f"User:{number}", Operation.READ)
+        assert len(table(ask)._decisions) <= 10
+
+
+def test_what_no_entry_is_about_may_be_open_to_everybody():
+    with Broker(acls=ServerAcls(allow_everyone_if_no_acl_found=True)) as broker:
+        ask = ask_of(broker)
+        assert may(ask, "User:b", Operation.READ)
+        ask("create_acls", [READ])
+        assert not may(ask, "User:b", Operation.READ) and may(ask, "User:b", Operation.READ, "other")
+
+
+def test_entries_that_cannot_be_are_refused_one_by_one(ask, monkeypatch):
+    monkeypatch.setattr(limits, "ACLS_KEPT", 2)
+    third = READ._replace(name="u")
+    outcomes = ask(
+        "create_acls", [READ._replace(name=""), READ, READ._replace(host="h" * 1025), WRITE, third]
+    )
+    errors = [one.error for one in outcomes]
+    assert errors == [InvalidRequestError, None, InvalidRequestError, None, PolicyViolationError]
+    assert "1024 octets" in outcomes[2].detail
+    assert set(ask("describe_acls", AclFilter())) == {READ, WRITE}
+    unknown = AclFilter(operation=Operation.UNKNOWN)
+    assert ask("delete_acls", [unknown])[0].error is InvalidRequestError
+    with pytest.raises(InvalidRequestError):
+        ask("describe_acls", unknown)
+
+
+def test_rows_that_are_no_entries_are_damage(tmp_path):
+    from dafka.broker.access import acls
+
+    row = acls._row(READ)
+    key = acls._key(READ)
+    assert acls._is_acl(key, row)
+    for damaged in (row[:-1], [*row[:-1], 9], ["TOPIC", *row[1:]], [2, "", *row[2:]], {}, None):
+        assert not acls._is_acl(key, damaged)
+    assert not acls._is_acl(key[::-1], row)
