@@ -62,8 +62,8 @@ class Child:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.send_signal(number)
-        status = self.process.wait(15)
-        self._reader.join(5)
+        status = self.process.wait(120)
+        self._reader.join(120)
         assert self.process.stdout is not None
         self.process.stdout.close()
         return status

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import zmq
 
+from dafka.mesh.endpoint import Endpoint
 from dafka.protocol.beacons import NodeBeacon, TowerBeacon, decode_beacon, encode_beacon
 from dafka.protocol.commands import Command
 from dafka.protocol.errors import MalformedMessage
@@ -55,14 +56,14 @@ class Peer:
     def send_frames(self, frames: list[bytes]) -> None:
         self._publisher.send_multipart(frames)
 
-    def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 120.0) -> None:
         """Take part in the mesh until ``condition()`` holds."""
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not within {seconds} s; heard {self.heard}"
             self.pump(0.02)
 
-    def receive(self, kind: type, seconds: float = 60.0) -> Command:
+    def receive(self, kind: type, seconds: float = 120.0) -> Command:
         """The next command of this kind; what comes before it is left for later calls."""
         self.until(lambda: any(isinstance(command, kind) for command in self.heard), seconds)
         found = next(command for command in self.heard if isinstance(command, kind))
@@ -70,8 +71,14 @@ class Peer:
         return found
 
     def meet(self, *prefixes: bytes) -> None:
-        """Wait until a node has connected both ways and has these subscriptions."""
+        """Wait until a node is connected to this peer with these subscriptions, and this peer has begun to
+        connect to it. Whether that node hears of it already is another question: see :meth:`be_heard`.
+        """
         self.until(lambda: self.connected and self.subscriptions.issuperset(prefixes))
+
+    def be_heard(self, endpoint: Endpoint) -> None:
+        """Wait until a node that this peer has met knows that it listens; only then it says anything here."""
+        self.until(lambda: b"" in endpoint._heard)
 
     def pump(self, seconds: float) -> None:
         now = time.monotonic()

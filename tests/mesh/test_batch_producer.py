@@ -52,7 +52,7 @@ def test_a_record_has_its_key_headers_timestamp_and_offset(stored):
             producer.send(None, key=b""),
             producer.send(b"three"),
         ]
-        producer.flush(20)
+        producer.flush(100)
         one, two, three = (next(consumer) for _ in range(3))
     assert offsets == [0, 1, 2] == [one.offset, two.offset, three.offset]
     assert (one.key, one.value, list(one.headers), one.timestamp) == (
@@ -69,11 +69,11 @@ def test_a_record_has_its_key_headers_timestamp_and_offset(stored):
 def test_offsets_go_on_from_batch_to_batch(stored):
     with (
         Consumer(["hello"], tower=stored, offset_reset="earliest") as consumer,
-        Producer("hello", tower=stored, batch=True) as producer,
+        Producer("hello", tower=stored, batch=True, linger=60) as producer,
     ):
         count = 2 * limits.BATCH_RECORDS + 10
         assert [producer.send(b"%d" % number) for number in range(count)] == list(range(count))
-        producer.flush(20)
+        producer.flush(100)
         records = [next(consumer) for _ in range(count)]
     assert [(record.offset, int(record.value)) for record in records] == [(n, n) for n in range(count)]
     assert {record.sequence for record in records} == {0, 1, 2}
@@ -97,7 +97,7 @@ def test_records_that_linger_share_a_batch(stored):
             producer.send(b"%d" % number)
         assert consumer.poll(timeout=0.1) == []
         assert producer.unacknowledged == 3
-        producer.flush(20)
+        producer.flush(100)
         assert [record.sequence for record in consumer.poll(timeout=200)] == [0, 0, 0]
         assert producer.unacknowledged == 0
 
@@ -115,11 +115,11 @@ def test_closing_sends_what_lingers(stored):
 def test_batches_are_compressed(stored, compression):
     with (
         Consumer(["hello"], tower=stored, offset_reset="earliest") as consumer,
-        Producer("hello", tower=stored, batch=True, compression=compression) as producer,
+        Producer("hello", tower=stored, batch=True, compression=compression, linger=60) as producer,
     ):
         for _ in range(1000):
             producer.send(b"x" * 100)
-        producer.flush(20)
+        producer.flush(100)
         assert producer.metrics()["endpoint_bytes_out"] < 20_000
         assert [next(consumer).value for _ in range(1000)] == [b"x" * 100] * 1000
 
@@ -232,7 +232,7 @@ def test_a_producer_that_no_store_hears_stops_taking_records_and_goes_on_when_on
         with Store(tmp_path / "db", tower=tower):
             for _ in range(500):
                 producer.send(b"x" * 1000, timeout=200)
-            producer.flush(20)
+            producer.flush(100)
         assert producer.metrics()["retained_records"] == 0
 
 
@@ -241,7 +241,7 @@ def test_a_producer_for_consumers_only_keeps_the_newest_batches(tower, monkeypat
     with Producer("hello", tower=tower, batch=True, min_stores=0) as producer:
         for _ in range(30_000):
             producer.send(b"x" * 100)
-        producer.flush(20)
+        producer.flush(100)
         metrics = producer.metrics()
         assert metrics["records_out"] == 30_000
         assert metrics["retained_bytes"] <= 500_000 + limits.RUN_BYTES
@@ -264,8 +264,8 @@ def test_threads_share_a_producer_and_each_keeps_its_order(stored):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
-        producer.flush(20)
+            thread.join(100)
+        producer.flush(100)
         records = [next(consumer) for _ in range(9000)]
     assert [record.offset for record in records] == list(range(9000))
     assert {record.value: record.offset for record in records} == offsets
@@ -286,14 +286,14 @@ def test_a_thread_interrupted_while_it_encodes_loses_nothing(stored, monkeypatch
     monkeypatch.setattr(Batch, "encode", once)
     with (
         Consumer(["hello"], tower=stored, offset_reset="earliest") as consumer,
-        Producer("hello", tower=stored, batch=True) as producer,
+        Producer("hello", tower=stored, batch=True, linger=60) as producer,  # or the hub encodes it
     ):
         for number in range(2):
             producer.send(b"%d" % number)
         with pytest.raises(KeyboardInterrupt):
-            producer.flush(20)
+            producer.flush(100)
         producer.send(b"2")
-        producer.flush(20)
+        producer.flush(100)
         assert [int(next(consumer).value) for _ in range(3)] == [0, 1, 2]
     assert interrupted
 
@@ -339,7 +339,7 @@ def test_a_message_is_a_batch_as_kafka_has_it(stored, monkeypatch):
     ):
         for _ in range(limits.BATCH_RECORDS + 3):
             producer.send(b"x")
-        producer.flush(20)
+        producer.flush(100)
         until(lambda: {run.first + len(run.contents) for run in seen} >= {2})
     headers = {run.first + index: read_header(c) for run in seen for index, c in enumerate(run.contents)}
     assert headers[0].base_offset == 0 and headers[0].count == limits.BATCH_RECORDS

@@ -57,7 +57,7 @@ def test_nodes_on_the_list_are_a_mesh(folder, tmp_path):
     ):
         for value in values:
             producer.send(value)
-        producer.flush(60)  # acknowledged by the store
+        producer.flush(100)  # acknowledged by the store
         with Consumer(["t"], tower=tower, **from_the_first) as late:
             for one in (consumer, late):
                 found: list[bytes | None] = []
@@ -79,6 +79,7 @@ def test_a_stranger_hears_no_beacon_and_finds_nobody(folder, node):
     ):
         while not consumer.poll(0.1):
             producer.send(b"secret")
+        until(lambda: producer.metrics()["endpoint_peers"] == 1)  # it has heard of the consumer, too
         assert not stranger.poll(1.0)
         assert stranger.metrics()["endpoint_peers"] == 0
         assert not endpoint_at(tower, keys).hears_tower
@@ -154,7 +155,7 @@ def test_a_broker_is_a_node_of_such_a_mesh(folder, tmp_path):
         Producer("t", tower=broker.tower, keys=of(folder, "producer"), min_stores=0, **FAST) as producer,
     ):
         producer.send(b"kept by the broker")
-        producer.flush(60)
+        producer.flush(100)
 
 
 @pytest.mark.parametrize(

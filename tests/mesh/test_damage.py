@@ -17,7 +17,7 @@ def test_a_consumer_comes_to_the_end_of_a_partition_whose_last_values_are_damage
         with Store(folder, tower=tower), Producer("n", tower=tower) as producer:
             for letter in (b"a", b"b", b"c"):
                 producer.send(letter + LARGE)
-                producer.flush(10)
+                producer.flush(100)
         harm_last(folder, count)
         whole = [b"a", b"b", b"c"][: 3 - count]
         seen: list[bytes] = []

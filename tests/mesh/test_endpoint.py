@@ -26,7 +26,7 @@ def test_a_topic_that_only_starts_with_the_one_asked_for_is_not_delivered():
         peer.meet(b"Mhello")
         peer.send(commands.Record(ADDRESS, b"hello2", 0, b"not asked for"))
         peer.send(commands.Record(ADDRESS, b"hello", 0, b"asked for"))
-        (record,) = consumer.poll(5.0)
+        (record,) = consumer.poll(100.0)
         assert (record.topic, record.value) == ("hello", b"asked for")
 
 
@@ -42,7 +42,7 @@ def test_a_node_reads_both_framings_and_writes_the_configured_one(framing):
             peer.meet(b"Min")
             sequence = list(Framing).index(spoken)
             peer.send_frames(encode(commands.Record(ADDRESS, b"in", sequence, b"said"), spoken))
-            assert consumer.poll(5.0)[0].value == b"said"
+            assert consumer.poll(100.0)[0].value == b"said"
         producer.send(b"perhaps too early")
         peer.receive(commands.Head)  # now it is subscribed
         producer.send(b"heard")
@@ -65,7 +65,7 @@ def test_malformed_frames_are_discarded_and_counted_and_what_follows_is_heard():
             good,
         ):
             peer.send_frames(frames)
-        assert [record.value for record in consumer.poll(5.0)] == [b"good"]
+        assert [record.value for record in consumer.poll(100.0)] == [b"good"]
         discarded = consumer._node._endpoint.discarded
         assert sum(discarded.values()) == 6, discarded
 
@@ -112,7 +112,7 @@ def test_closing_a_consumer_ends_an_iteration_in_another_thread():
         thread = threading.Thread(target=lambda: seen.extend(consumer))
         thread.start()
         consumer.close()
-        thread.join(5)
+        thread.join(100)
         assert not thread.is_alive()
         assert seen == []
         with pytest.raises(ConsumerClosedError):
@@ -184,7 +184,7 @@ def test_peers_may_be_silent_for_ever():
         Consumer(["hello"], tower=tower, offset_reset="earliest", beacon_timeout=1e12) as consumer,
     ):
         producer.send(b"value")
-        assert consumer.poll(20)[0].value == b"value"
+        assert consumer.poll(100)[0].value == b"value"
 
 
 def test_a_tower_whose_address_is_taken_says_which():
@@ -263,7 +263,7 @@ def test_a_peer_may_be_named_by_its_host():
         Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
     ):
         producer.send(b"value")
-        assert [record.value for record in consumer.poll(10)] == [b"value"]
+        assert [record.value for record in consumer.poll(100)] == [b"value"]
         assert any(b"localhost" in peer for peer in consumer._node._endpoint.peers)
 
 
@@ -280,9 +280,13 @@ def test_a_tower_that_is_not_there_is_said_in_the_log_once(caplog):
 
 def test_a_tower_that_is_there_is_not_asked_about(caplog):
     mesh = {"beacon_interval": 0.1, "beacon_timeout": 3.0}
-    with Tower() as tower, Consumer(["hello"], tower=tower, **mesh) as consumer:
-        assert consumer.poll(3.5) == []
-    assert "nothing is heard" not in caplog.text
+    for _ in range(4):  # on a busy machine three seconds may be too short once, but not each time
+        caplog.clear()
+        with Tower() as tower, Consumer(["hello"], tower=tower, **mesh) as consumer:
+            assert consumer.poll(3.5) == []
+        if f"nothing is heard from a tower at {tower.addresses[1]}" not in caplog.text:
+            return
+    pytest.fail(caplog.text)
 
 
 def test_an_error_in_a_node_is_logged_and_others_go_on(caplog, monkeypatch):
@@ -294,7 +298,7 @@ def test_an_error_in_a_node_is_logged_and_others_go_on(caplog, monkeypatch):
     ):
         monkeypatch.setattr(broken._node, "on_run", lambda run: 1 // 0)
         producer.send(b"value")
-        assert [record.value for record in consumer.poll(10)] == [b"value"]
+        assert [record.value for record in consumer.poll(100)] == [b"value"]
     assert "ZeroDivisionError" in caplog.text
 
 

@@ -106,7 +106,7 @@ def check_that_good_nodes_work(tower: object, store: Store) -> None:
     ):
         for number in range(200):
             producer.send(b"%d" % number)
-        producer.flush(20)
+        producer.flush(100)
         assert [int(next(consumer).value) for _ in range(200)] == list(range(200))
         assert store.heads()[b"good", producer.address] == 199
 
@@ -182,7 +182,7 @@ def test_records_and_commands(attacker, caplog, tmp_path):
         producer.send(b"value")
         batches.send(b"value")
         stored.send(b"value")
-        stored.flush(20)
+        stored.flush(100)
         nodes = (store, producer, batches, stored, consumer)
         everyone = [node.address.encode() for node in nodes]
         for _ in range(MESSAGES):

@@ -141,12 +141,12 @@ def test_no_more_is_read_than_one_round_while_there_is_no_room(lane, publisher, 
 
 
 def test_what_a_peer_has_sent_is_read_before_it_is_left(lane, publisher, user, monkeypatch):
-    monkeypatch.setattr(limits, "LANE_LEAVE_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "LANE_LEAVE_SECONDS", 0.5)
     user.room = 1
     publisher.publish(0, 50)
     until(lambda: is_behind(lane))
     get_hub().run(lane.disconnect, publisher.address)
-    time.sleep(0.2)  # longer than a silent peer is waited for
+    time.sleep(0.8)  # longer than a silent peer is waited for
     user.room = 10**6
     get_hub().run(lane.resume)
     until(lambda: user.heard == list(range(50)))

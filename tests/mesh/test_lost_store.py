@@ -17,7 +17,7 @@ def lose_a_store(tower: Tower, folder, producer: Producer) -> None:
     with Store(folder, tower=tower):
         for number in range(3):
             producer.send(b"%d" % number)
-        producer.flush(20)
+        producer.flush(100)
 
 
 def test_a_new_store_takes_the_place_of_a_lost_one_if_the_producer_gives_it_up(tmp_path, monkeypatch):
@@ -26,7 +26,7 @@ def test_a_new_store_takes_the_place_of_a_lost_one_if_the_producer_gives_it_up(t
         lose_a_store(tower, tmp_path / "lost", producer)
         producer.send(b"3")
         with Store(tmp_path / "new", tower=tower) as store:
-            producer.flush(30)
+            producer.flush(100)
             assert store.heads() == {(b"hello", producer.address): 3}
             with Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer:
                 assert [record.value for record in consumer.poll(timeout=200)] == [b"3"]
@@ -59,17 +59,17 @@ def test_a_store_that_comes_back_without_its_last_records_goes_on_behind_them(tm
     with Tower() as tower, Producer("hello", tower=tower, head_interval=0.2) as producer:
         producer.send(b"0")
         with Store(tmp_path / "db", tower=tower):
-            producer.flush(20)
+            producer.flush(100)
         shutil.copytree(tmp_path / "db", tmp_path / "copy")
         with Store(tmp_path / "db", tower=tower):
             producer.send(b"1")
-            producer.flush(20)
+            producer.flush(100)
         producer.send(b"2")
         with (
             Store(tmp_path / "copy", tower=tower) as store,
             Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer,
         ):
-            producer.flush(20)
+            producer.flush(100)
             assert store.heads() == {(b"hello", producer.address): 2}
             assert [next(consumer).value for _ in range(2)] == [b"0", b"2"]
             assert [(gap.first, gap.next) for gap in consumer.gaps] == [(1, 2)]

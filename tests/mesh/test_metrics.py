@@ -26,7 +26,7 @@ def test_every_node_tells_what_it_has_done(tmp_path):
     ):
         for _ in range(10):
             producer.send(b"12345")
-        producer.flush(10)
+        producer.flush(100)
         assert [next(consumer).sequence for _ in range(10)] == list(range(10))
         out = producer.metrics()
         assert (out["records_out"], out["bytes_out"], out["unacknowledged"]) == (10, 50, 0)
@@ -80,7 +80,7 @@ def test_console_tools_serve_their_metrics_to_prometheus(tool, sample):
 
 
 def read(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=100) as answer:
         return answer.read().decode()
 
 
@@ -113,7 +113,7 @@ def test_daemons_serve_their_metrics_to_prometheus(tmp_path):
             Producer("hello", tower=tower) as producer,
         ):
             producer.send(b"value")
-            producer.flush(20)
+            producer.flush(100)
             for process, sample in (
                 (store, "dafka_store_records_in_total 1"),
                 (other, "dafka_tower_beacons"),

@@ -19,7 +19,7 @@ def test_one_store_is_one_however_often_it_acknowledges_and_starts_again(tmp_pat
                     producer.flush(1.0)  # in which the HEADs have it acknowledge again
         assert producer.metrics()["retained_records"] == 1
         with Store(tmp_path / "other", tower=tower) as other:
-            producer.flush(20)  # the first one is gone: the producer still has what the second one needs
+            producer.flush(100)  # the first one is gone: the producer still has what the second one needs
             assert list(other.heads().values()) == [0]
         assert producer.metrics()["retained_records"] == 0
 
@@ -33,5 +33,5 @@ def test_stores_of_one_process_are_several(tmp_path):
     ):
         for number in range(100):
             producer.send(b"%d" % number)
-        producer.flush(20)
+        producer.flush(100)
         assert one.heads() == other.heads() == {(b"hello", producer.address): 99}

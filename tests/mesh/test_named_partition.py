@@ -23,6 +23,7 @@ from dafka.mesh.producer import (
     UnacknowledgedError,
 )
 from dafka.protocol.commands import Ack, Claim, DirectHead
+from dafka.protocol.runs import topic_of
 
 ADDRESS = "AB" * 16
 
@@ -46,7 +47,7 @@ def test_three_producers_one_after_another_write_one_partition(batch, tmp_path):
                 assert [producer.send(b"%d" % number) for number in range(3)] == [
                     3 * run + number for number in range(3)
                 ]
-                producer.flush(20)
+                producer.flush(100)
                 assert producer.unacknowledged == 0
                 assert producer.metrics()["records_out"] == 3
         with (
@@ -80,7 +81,7 @@ def test_nobody_who_can_say_is_an_error_and_a_store_that_comes_later_ends_it(tmp
                     break
                 except PartitionEndError:
                     continue
-            producer.flush(20)
+            producer.flush(100)
 
 
 def test_beginning_all_the_same_is_a_choice_and_is_logged(caplog):
@@ -103,7 +104,7 @@ def test_a_producer_of_another_kind_does_not_go_on_with_a_partition(batch, tmp_p
     with Tower() as tower, Store(tmp_path / "db", tower=tower):
         with Producer("pose", tower=tower, address=ADDRESS, batch=batch) as producer:
             producer.send(b"a")
-            producer.flush(20)
+            producer.flush(100)
         with (
             Producer("pose", tower=tower, address=ADDRESS, batch=not batch) as producer,
             pytest.raises(MessageKindError, match=ADDRESS),
@@ -138,7 +139,7 @@ def test_a_second_process_with_the_address_of_a_living_producer_is_refused(tmp_p
         assert twin.stdout.startswith("AddressInUseError")
         assert ADDRESS in twin.stdout
         assert producer.send(b"b") == 1
-        producer.flush(20)
+        producer.flush(100)
     assert "there is another producer with this address" in caplog.text
 
 
@@ -150,7 +151,7 @@ def test_two_that_met_too_late_are_both_told(tmp_path):
     ):
         producer = Producer("pose", tower=tower, address=ADDRESS)
         producer.send(b"a")
-        producer.flush(20)
+        producer.flush(100)
         peer.meet(b"C" + ADDRESS.encode())
         deadline = time.monotonic() + 100
         with pytest.raises(AddressInUseError, match="9" * 32):
@@ -184,7 +185,7 @@ def test_a_store_that_was_away_with_other_records_is_named_and_not_believed(tmp_
         ):
             for _ in range(3):
                 producer.send(b"first")
-            producer.flush(20)
+            producer.flush(100)
         producer = Producer("pose", tower=tower, address=ADDRESS)
         with Store(tmp_path / "empty", tower=tower):
             until(lambda: not producer._node.asking)
@@ -208,18 +209,20 @@ def test_a_store_that_knows_no_claim_is_asked_as_c_nodes_ask(tmp_path):
     ):
         peer._subscriber.subscribe(b"W" + store)
         peer.meet(b"C" + ADDRESS.encode())
-        hello = peer.receive(type_of("ConsumerHello"), 10)
-        peer.send(DirectHead(hello.address, ADDRESS.encode(), b"pose", 41))
-        fetch = peer.receive(type_of("Fetch"), 10)
+        hello = peer.receive(type_of("ConsumerHello"))
+        head = DirectHead(hello.address, ADDRESS.encode(), b"pose", 41)
+        peer.meet(topic_of(head))  # it hears answers by another connection
+        peer.send(head)
+        fetch = peer.receive(type_of("Fetch"))
         assert (fetch.partition, fetch.sequence, fetch.count) == (ADDRESS.encode(), 41, 1)
         peer.send(type_of("DirectRecord")(fetch.address, ADDRESS.encode(), b"pose", 41, b"the last one"))
         deadline = time.monotonic() + 100
         while producer._node.asking and time.monotonic() < deadline:
             peer.pump(0.1)
         assert producer.send(b"a") == 42
-        assert peer.receive(type_of("Record"), 10).sequence == 42  # nobody acknowledges what has not come
+        assert peer.receive(type_of("Record")).sequence == 42  # nobody acknowledges what has not come
         peer.send(Ack(ADDRESS.encode(), b"pose", 42))
-        producer.flush(20)
+        producer.flush(100)
 
 
 def type_of(name: str) -> type:

@@ -55,6 +55,17 @@ def acknowledged(producer: Child) -> int:
     return int(producer.says("acknowledged"))
 
 
+def stalled(producer: Child) -> int:
+    """Wait until a producer says again and again that nothing more is acknowledged; how many are."""
+
+    def repeated(lines: list[str]) -> bool:
+        last = [line for line in lines[-30:] if line.startswith("acknowledged")]
+        return len(last) >= 20 and len(set(last)) == 1
+
+    producer.until(repeated)
+    return acknowledged(producer)
+
+
 def consumed(consumer: Child) -> list[int]:
     """The sequences a consumer has printed so far; its values are checked against them."""
     records = [line.split() for line in consumer.lines if line.startswith("record")]
@@ -105,7 +116,7 @@ def test_a_producer_stopped_for_longer_than_the_beacon_timeout_is_followed_again
     with Tower() as tower, Consumer(["hello"], tower=tower, offset_reset="earliest", **MESH) as consumer:
         towers = [tower.addresses]
         store = children.store(folder, towers)
-        producer = children.node("producer", towers, "hello", count=COUNT)
+        producer = children.node("producer", towers, "hello", count=COUNT, stay=1)
         until(lambda: acknowledged(producer) >= COUNT // 4)
         until(lambda: consumer.metrics()["endpoint_peers"] == 2)
         producer.send(signal.SIGSTOP)
@@ -123,7 +134,8 @@ def test_what_is_queued_for_a_stopped_consumer_is_given_up_and_fetched_later(chi
         consumer = children.node("consumer", [tower.addresses], "hello")
         producer.send(b"0")
         until(lambda: consumed(consumer) == [0])
-        before = producer.metrics()["endpoint_heard_subscriptions"]
+        before = 7  # it has three connections: for records and heads, for answers, and for all the rest
+        until(lambda: producer.metrics()["endpoint_heard_subscriptions"] == before)
         consumer.send(signal.SIGSTOP)
         for number in range(1, 300):  # more than the system keeps for both ends
             producer.send(b"%-100000d" % number)
@@ -140,9 +152,9 @@ def test_a_stopped_store_catches_up_with_what_was_published_meanwhile(children, 
         producer = children.node("producer", towers, "hello", count=COUNT)
         until(lambda: acknowledged(producer) >= COUNT // 4)
         store.send(signal.SIGSTOP)
-        before = acknowledged(producer)
+        before = stalled(producer)
         time.sleep(3 * TIMEOUT)  # what is tested is a time: it has to be longer than the timeout
-        assert acknowledged(producer) <= before + 100  # what was on its way
+        assert acknowledged(producer) <= before + 100
         store.send(signal.SIGCONT)
         producer.says("flushed")
         assert store.end() == 0
@@ -198,7 +210,7 @@ def test_a_late_store_gets_the_history_of_dead_and_of_living_producers(children,
         early = children.store(tmp_path / "early", towers)
         dead = children.node("producer", towers, "hello", count=COUNT, pause=0)
         dead.says("flushed")
-        assert dead.process.wait(15) == 0
+        assert dead.process.wait(120) == 0
         living = children.node("producer", towers, "other", count=COUNT, stay=1)
         until(lambda: acknowledged(living) > 100)
         addresses = {dead.says("producer"), living.says("producer")}
@@ -256,9 +268,9 @@ def test_a_cut_link_between_machines_is_repaired_by_fetching(children, tmp_path,
     )
     until(lambda: acknowledged(producer) >= COUNT // 10)
     ip("-n", first, "link", "set", end, "down")
-    before = acknowledged(producer)
+    before = stalled(producer)
     time.sleep(3 * TIMEOUT)  # what is tested is a time: long enough for both sides to give the other up
-    assert acknowledged(producer) < before + COUNT // 2
+    assert acknowledged(producer) <= before + 100
     ip("-n", first, "link", "set", end, "up")
     producer.says("flushed")
     assert store.end() == 0

@@ -82,7 +82,7 @@ def test_flush_waits_until_a_store_has_everything(tower, tmp_path):
     with Producer("hello", tower=tower) as producer, Store(tmp_path / "db", tower=tower) as store:
         for _ in range(100):
             producer.send(b"value")
-        producer.flush(20)
+        producer.flush(100)
         assert producer.unacknowledged == 0
         assert list(store.heads().values()) == [99]
 
@@ -112,7 +112,7 @@ def test_sending_waits_for_room_no_longer_than_it_is_told_to(tower, tmp_path, mo
         assert 5 <= sent < 20
         with Store(tmp_path / "db", tower=tower):
             assert producer.send(bytes(400), timeout=200) == sent
-            producer.flush(20)
+            producer.flush(100)
 
 
 def test_a_producer_that_is_closed_takes_nothing(tower):
@@ -141,7 +141,7 @@ def test_closing_wakes_who_waits_for_room(tower, monkeypatch):
     until(lambda: producer._node.waiting)
     with pytest.raises(UnacknowledgedError):
         producer.close(0.0)
-    thread.join(20)
+    thread.join(100)
     assert len(errors) == 1
 
 
@@ -164,7 +164,7 @@ def test_threads_share_a_producer_and_no_number_is_given_twice(tower, producer):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(100)
     assert sorted(offsets) == list(range(2000))
     until(lambda: producer.metrics()["records_out"] == 2000)
 

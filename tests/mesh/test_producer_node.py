@@ -90,7 +90,7 @@ def test_after_something_unexpected_senders_and_flush_get_the_error(producer, mo
     with pytest.raises(ProducerClosedError, match="nobody expects it"):
         producer.send(b"value")
     with pytest.raises(ProducerClosedError, match="nobody expects it"):
-        producer.flush(20)
+        producer.flush(100)
     with pytest.raises(ProducerClosedError):
         producer.close()
     assert "Traceback" in caplog.text

@@ -29,7 +29,7 @@ def test_consumer_earliest_triggered_by_head_message():
         # WHEN a RECORD msg with sequence 0 and content 'CONTENT' is send on topic 'hello'
         peer.send(commands.Record(ADDRESS, b"hello", 0, b"CONTENT"))
         # THEN a consumer msg is sent to the user with topic 'hello' and content 'CONTENT'
-        (record,) = consumer.poll(5.0)
+        (record,) = consumer.poll(100.0)
         assert (record.topic, record.value) == ("hello", b"CONTENT")
 
 
@@ -51,7 +51,7 @@ def test_consumer_earliest_triggered_by_record_message():
         # WHEN a RECORD msg with sequence 0 and content 'CONTENT' is send on topic 'hello'
         peer.send(commands.Record(ADDRESS, b"hello", 0, b"CONTENT"))
         # THEN a consumer msg is sent to the user
-        assert consumer.poll(5.0)[0].value == b"CONTENT"
+        assert consumer.poll(100.0)[0].value == b"CONTENT"
 
 
 def test_producer_and_store_with_a_consumer_that_starts_at_the_earliest_record(tmp_path):
@@ -62,7 +62,7 @@ def test_producer_and_store_with_a_consumer_that_starts_at_the_earliest_record(t
         Consumer(tower=tower, offset_reset="earliest") as consumer,
     ):
         producer.send(b"HELLO MATE")
-        producer.flush(5.0)  # the message is published before the consumer subscribes
+        producer.flush(100)  # the message is published before the consumer subscribes
         consumer.subscribe("hello")
         producer.send(b"HELLO ATEM")
         producer.send(b"HELLO TEMA")
@@ -78,10 +78,10 @@ def test_producer_and_store_with_a_consumer_that_starts_at_the_latest_record(tmp
             wait_until_published(producer)
             consumer.subscribe("hello")
             producer.send(b"HELLO ATEM")
-            assert consumer.poll(5.0)[0].value == b"HELLO ATEM"
+            assert consumer.poll(100.0)[0].value == b"HELLO ATEM"
         # A store acknowledges everything and allows the producer to end
         with Store(tmp_path / "storedb", tower=tower):
-            producer.flush(10.0)
+            producer.flush(100)
             assert producer.unacknowledged == 0
 
 
@@ -99,7 +99,7 @@ def test_store_fetches_from_the_producer_and_serves_when_the_producer_is_gone(tm
         wait_until_published(producer)
         with Store(tmp_path / "storedb", tower=tower):
             producer.send(b"3")
-            producer.flush(10.0)
+            producer.flush(100)
             # Killing the producer, to make sure the HEADs are coming from the store
             producer.close()
             # Starting a consumer and check that consumer recv all 3 messages
@@ -110,7 +110,7 @@ def test_store_fetches_from_the_producer_and_serves_when_the_producer_is_gone(tm
 def meet(peer: Peer, consumer: Consumer) -> None:
     """Both peers are connected to each other: the peer's subscription to everything has arrived too."""
     peer.meet()
-    peer.until(lambda: b"" in consumer._node._endpoint._heard)
+    peer.be_heard(consumer._node._endpoint)
 
 
 def wait_until_published(producer: Producer) -> None:

@@ -27,7 +27,7 @@ def fill(tower: Tower, topic: str, count: int) -> str:
     with Producer(topic, tower=tower) as producer:
         for number in range(count):
             producer.send(b"%d." % number + bytes(SIZE))
-        producer.flush(20)
+        producer.flush(100)
         return producer.address
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -40,7 +39,7 @@ def test_one_mesh(tmp_path: Path, producing: str, storing: str, consuming: str, 
     ):
         for value in values:
             producer.send(value)
-        producer.flush(20)
+        producer.flush(100)
         assert taken(consumer, len(values)) == values
         with Consumer(
             ["t"], tower=tower, transport=consuming, offset_reset="earliest", beacon_timeout=4.3, **options
@@ -51,7 +50,7 @@ def test_one_mesh(tmp_path: Path, producing: str, storing: str, consuming: str, 
 def taken(consumer: Consumer, count: int) -> list[bytes | None]:
     found: list[bytes | None] = []
     while len(found) < count:
-        records = consumer.poll(20.0, count)
+        records = consumer.poll(100.0, count)
         assert records, f"{len(found)} of {count} have come"
         found += [record.value for record in records]
     return found
@@ -134,13 +133,14 @@ def test_a_peer_that_does_not_read_loses_what_finds_no_room_and_nobody_else_does
                 count += 1
                 producer.send(b"%d" % count + bytes(10_000))
                 if count % 100 == 0:
-                    found = consumer.poll(20.0, 1000)
+                    found = consumer.poll(100.0, 1000)
                     assert found
             assert producer.metrics()["endpoint_queued_octets"] < 3_000_000
 
 
 @BOTH
-def test_the_last_words_of_a_producer_that_closes_are_heard(transport: str):
+def test_the_last_words_of_a_producer_that_closes_are_heard(transport: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "LINGER_MS", 100_000)  # this machine may be busy
     with (
         Tower() as tower,
         Consumer(["hello"], tower=tower, offset_reset="latest", transport=transport) as consumer,
@@ -151,11 +151,7 @@ def test_the_last_words_of_a_producer_that_closes_are_heard(transport: str):
             until(lambda: producer.send(b"first") >= 0 and consumer.poll(0.1))
             for number in range(2000):
                 producer.send(b"%d" % number)
-        deadline = time.monotonic() + 20
-        last = b""
-        while last != b"1999":
-            assert time.monotonic() < deadline
-            last = (consumer.poll(1.0, 10_000) or [None])[-1].value  # type: ignore[union-attr]
+        until(lambda: any(record.value == b"1999" for record in consumer.poll(1.0, 10_000)))
 
 
 @BOTH

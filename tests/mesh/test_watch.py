@@ -70,8 +70,6 @@ def test_it_is_said_anew_when_all_had_been_answered(role, said):
 
 def test_that_the_table_is_full_is_said_once(role, said):
     role.refused = 1
-    assert said(0.0) == [
-        "the store: its table of partitions is full; further partitions are not followed"
-    ]
+    assert said(0.0) == ["the store: its table of partitions is full; further partitions are not followed"]
     role.refused = 100
     assert said(1000.0) == []

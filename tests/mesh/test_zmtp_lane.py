@@ -91,7 +91,7 @@ def test_what_waits_goes_with_a_lane_that_is_closed(lane, peers, user):
 def test_a_peer_that_has_gone_holds_up_nothing(lane, peers, user, context):
     peers[0].publish(0, 50)
     until(lambda: is_behind(lane))
-    peers[0].socket.close(linger=0)
+    peers[0].socket.close(linger=100_000)  # when it has sent all of it
     user.room = 1000
     get_hub().run(lane.resume)
     until(lambda: user.heard == list(range(50)))
