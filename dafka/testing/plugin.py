@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from compat.kafka import KafkaConsumer, KafkaProducer
     from dafka.testing.broker import TestBroker
 
-CLOSE_TIMEOUT = 10.0  # seconds that a producer may take to send what the test left in it
+CLOSE_TIMEOUT = 30.0  # seconds that a producer may take to send what the test left in it
 
 CONSUMER_TIMEOUT_MS = 5000
 

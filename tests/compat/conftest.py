@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from kafka.net.selector import NetworkSelector
 
 from compat.kafka import KafkaConsumer, KafkaProducer
 from dafka.testing import TestBroker
+from tests.compat.patient import PatientConsumer
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def new_producer(dafka_broker: TestBroker) -> Iterator[Callable[..., KafkaProduc
 
     yield make
     for producer in made:
-        producer.close(10)
+        producer.close(100)
 
 
 @pytest.fixture
@@ -46,13 +48,17 @@ def producer(kafka_producer: KafkaProducer) -> KafkaProducer:
 
 
 @pytest.fixture
-def new_consumer(kafka_consumer_factory: Callable[..., KafkaConsumer]) -> Callable[..., KafkaConsumer]:
-    """Makes consumers of this test's broker that start at the first record and end after a moment."""
+def new_consumer(dafka_broker: TestBroker) -> Iterator[Callable[..., KafkaConsumer]]:
+    """Makes consumers of this test's broker that start at the first record and end behind the last one."""
+    with ExitStack() as consumers:
 
-    def make(*topics: str, **config: Any) -> KafkaConsumer:
-        return kafka_consumer_factory(*topics, **{"consumer_timeout_ms": 250, **config})
+        def make(*topics: str, **config: Any) -> KafkaConsumer:
+            options = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 100, **config}
+            consumer = PatientConsumer(*topics, bootstrap_servers=dafka_broker.bootstrap_servers, **options)
+            consumers.callback(consumer.close)
+            return consumer
 
-    return make
+        yield make
 
 
 @pytest.fixture

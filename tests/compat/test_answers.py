@@ -276,7 +276,7 @@ def test_records_are_equal(servers: str) -> None:
 
 def test_record_metadata_is_equal_except_for_offset_and_time(producers: Clients) -> None:
     theirs, ours = (
-        producer.send("sent", b"value", key=b"key", headers=[("h", b"1")], timestamp_ms=5).get(10)
+        producer.send("sent", b"value", key=b"key", headers=[("h", b"1")], timestamp_ms=5).get(100)
         for producer in producers
     )
     assert type(ours) is type(theirs)

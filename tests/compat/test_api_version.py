@@ -121,11 +121,11 @@ def test_a_broker_that_starts_later_is_found(module: ModuleType, tmp_path: Any) 
         "orders", bootstrap_servers=address, api_version=NEW, group_id="billing", auto_offset_reset="earliest"
     )
     sent: list[Any] = []
-    sending = threading.Thread(target=lambda: sent.append(producer.send("orders", b"one").get(20)))
+    sending = threading.Thread(target=lambda: sent.append(producer.send("orders", b"one").get(100)))
     sending.start()
     assert consumer.poll(timeout_ms=300) == {}
     with Broker(tmp_path, listen=address):
-        sending.join(30)
+        sending.join(100)
         assert sent[0].offset == 0
         assert next(consumer).value == b"one"
         consumer.close()
@@ -149,7 +149,7 @@ def test_a_broker_of_this_process_that_does_not_listen_is_found_when_it_starts_a
     assert consumer.poll(timeout_ms=100) == {}
     with broker:
         assert broker.bootstrap_servers == address
-        assert producer.send("orders", b"one").get(10).offset == 0
+        assert producer.send("orders", b"one").get(100).offset == 0
         assert next(consumer).value == b"one"
         consumer.close()
         producer.close()
@@ -160,7 +160,7 @@ def test_a_broker_of_this_process_is_used_directly(tmp_path: Any) -> None:
         Broker(tmp_path) as broker,
         KafkaProducer(bootstrap_servers=broker.bootstrap_servers, api_version=NEW) as producer,
     ):
-        assert producer.send("orders", b"one").get(10).offset == 0
+        assert producer.send("orders", b"one").get(100).offset == 0
         assert producer._client.broker in registry._brokers
 
 

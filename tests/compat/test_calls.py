@@ -7,8 +7,10 @@ from time import monotonic
 from typing import Any
 
 import gevent
+import gevent.event
 import pytest
 from kafka.errors import KafkaTimeoutError, NotLeaderForPartitionError
+from timing import until
 
 from compat.kafka import _calls
 from compat.kafka._calls import Calls, NotYetError
@@ -46,6 +48,21 @@ class Slow:
         return answer
 
 
+class Held:
+    """A call that waits until it may go on; how often it was made."""
+
+    def __init__(self) -> None:
+        self.go_on = gevent.event.Event()  # belongs to the hub
+        self.made = 0
+        self.ended = False
+
+    def __call__(self, answer: object) -> object:
+        self.made += 1
+        self.go_on.wait()
+        self.ended = True
+        return answer
+
+
 def fail() -> None:
     raise NotLeaderForPartitionError("moved")
 
@@ -79,17 +96,15 @@ def test_a_call_that_a_poll_has_left_goes_on_and_the_next_poll_gets_its_answer(
     calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_calls, "GRACE", 0.01)
-    slow = Slow(0.05)
-    left = 0
-    while True:
-        try:
-            answer = calls.resume("key", 0.0, slow, f"answer {left}")
-            break
-        except NotYetError:
-            left += 1
-    assert (answer, slow.made) == ("answer 0", 1)
-    assert left > 0
-    assert calls.resume("key", 5.0, slow, "the next") == "the next"
+    monkeypatch.setattr(_calls, "USABLE", 100.0)
+    held = Held()
+    for number in range(3):
+        with pytest.raises(NotYetError):
+            calls.resume("key", 0.0, held, f"answer {number}")
+    get_hub().run(held.go_on.set)
+    assert calls.resume("key", 50.0, held, "not asked for") == "answer 0"
+    assert held.made == 1
+    assert calls.resume("key", 50.0, held, "the next") == "the next"
 
 
 def test_calls_of_other_keys_are_their_own(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,12 +119,14 @@ def test_a_call_is_repeated_if_its_answer_was_not_fetched_for_long(
 ) -> None:
     monkeypatch.setattr(_calls, "GRACE", 0.01)
     monkeypatch.setattr(_calls, "USABLE", 0.0)
-    slow = Slow(0.02)
+    held = Held()
     with pytest.raises(NotYetError):
-        calls.resume("key", 0.0, slow, "old")
-    get_hub().run(gevent.sleep, 0.05)
-    assert calls.resume("key", 5.0, slow, "new") == "new"
-    assert slow.made == 2
+        calls.resume("key", 0.0, held, "old")
+    get_hub().run(held.go_on.set)
+    until(lambda: held.ended)
+    get_hub().run(gevent.sleep, 0.05)  # its outcome is noted, and time has gone by
+    assert calls.resume("key", 50.0, held, "new") == "new"
+    assert held.made == 2
 
 
 def test_functions_called_in_the_hub_get_the_broker_that_runs_now(calls: Calls) -> None:

@@ -18,8 +18,8 @@ from dafka.log import Log
 def config(servers: str, **more: Any) -> dict[str, Any]:
     known = {
         "bootstrap_servers": servers,
-        "bootstrap_timeout_ms": 100,
-        "request_timeout_ms": 1000,
+        "bootstrap_timeout_ms": 60_000,
+        "request_timeout_ms": 60_000,
         "security_protocol": "PLAINTEXT",
         "api_version": None,
     }
@@ -43,7 +43,7 @@ def test_the_version_is_that_of_the_broker_unless_the_program_gives_one(broker: 
 
 def test_no_broker_within_the_bootstrap_timeout_is_a_timeout() -> None:
     with pytest.raises(KafkaTimeoutError, match=r"127\.0\.0\.1:1"):
-        Client(config("127.0.0.1:1"), eager=True)
+        Client(config("127.0.0.1:1", bootstrap_timeout_ms=100), eager=True)
 
 
 def test_a_client_that_is_not_eager_meets_a_broker_that_starts_later(tmp_path: Path) -> None:

@@ -76,11 +76,11 @@ def test_compression_shows(dafka_broker: TestBroker) -> None:
 
 def test_retries_and_errors_show(dafka_broker: TestBroker, kafka_producer: KafkaProducer) -> None:
     dafka_broker.fail_next_produce(kafka.errors.NotLeaderForPartitionError)
-    kafka_producer.send("t", b"again").get(10)
+    kafka_producer.send("t", b"again").get(100)
     assert kafka_producer.metrics()["producer-metrics"]["record-retry-rate"] > 0
     dafka_broker.fail_next_produce(kafka.errors.InvalidRecordError)
     with pytest.raises(kafka.errors.InvalidRecordError):
-        kafka_producer.send("t", b"never").get(10)
+        kafka_producer.send("t", b"never").get(100)
     assert kafka_producer.metrics()["producer-metrics"]["record-error-rate"] > 0
     assert kafka_producer.metrics()["producer-topic-metrics.t"]["record-error-rate"] > 0
 

@@ -130,7 +130,7 @@ def test_positions_offsets_and_times(producer, new_consumer):
 def test_a_group_goes_on_where_it_was(producer, new_consumer):
     for number in range(10):
         producer.send("t", b"%d" % number, partition=0)
-    producer.flush(20)
+    producer.flush(100)
     first = new_consumer("t", group_id="g", enable_auto_commit=False)
     take(first, 4)
     first.commit()
@@ -150,7 +150,7 @@ def test_transactions(servers, new_consumer):
         producer.begin_transaction()
         for value in values:
             producer.send("t", value, partition=0)
-        producer.flush(20)
+        producer.flush(100)
         if commit:
             producer.commit_transaction()
         else:
@@ -176,7 +176,7 @@ def test_compressed_and_large_records(servers, new_consumer):
         large = os.urandom(900_000)
         for _ in range(5):
             producer.send("t", large, partition=1)
-        producer.flush(30)
+        producer.flush(100)
     consumer = new_consumer("t")
     assert take(consumer, 5) == [large] * 5
 
@@ -289,10 +289,10 @@ def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_and_comes_back(s
     count = len(acknowledged)
     _until(lambda: len(acknowledged) > count + 50)
     written.set()
-    writing.join(30)
-    producer.flush(30)
+    writing.join(100)
+    producer.flush(100)
     answered.set()
-    reading.join(30)
+    reading.join(100)
     assert not reading.is_alive()
     assert seen.issuperset(acknowledged)
     consumer.close()
@@ -328,7 +328,7 @@ def test_a_broker_that_hangs_is_a_timeout_and_no_hang(server):
     finally:
         server.resume()
     producer.send("t", b"after").get(20)
-    producer.close(20)
+    producer.close(100)
 
 
 def test_a_poll_ends_in_time_with_a_broker_that_is_gone(server, new_consumer):

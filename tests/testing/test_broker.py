@@ -44,7 +44,7 @@ def test_faults_and_helpers_work_after_a_restart(tmp_path, kafka_producer):
         broker.fail_next_produce(MessageSizeTooLargeError)
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
         with producer, pytest.raises(MessageSizeTooLargeError):
-            producer.send("t", b"b").get(5)
+            producer.send("t", b"b").get(100)
         assert broker.values("t") == [b"a"]
 
 
@@ -84,7 +84,7 @@ def test_preloaded_keys_go_where_a_producer_sends_them(dafka_broker, kafka_produ
     dafka_broker.preload("preloaded", [(key, b"") for key in keys])
     for key in keys:
         kafka_producer.send("produced", key=key, value=b"")
-    kafka_producer.flush(5)
+    kafka_producer.flush(100)
     homes = [{r.key: r.partition for r in dafka_broker.records(topic)} for topic in ("preloaded", "produced")]
     assert homes[0] == homes[1]
     assert len(set(homes[0].values())) == 5

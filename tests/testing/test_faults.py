@@ -21,14 +21,14 @@ from dafka.testing import wait_until
 def test_a_failing_produce_fails_the_future_once(dafka_broker, kafka_producer):
     dafka_broker.fail_next_produce(MessageSizeTooLargeError)
     with pytest.raises(MessageSizeTooLargeError):
-        kafka_producer.send("t", b"a").get(5)
-    kafka_producer.send("t", b"b").get(5)
+        kafka_producer.send("t", b"a").get(100)
+    kafka_producer.send("t", b"b").get(100)
     assert dafka_broker.values("t") == [b"b"]
 
 
 def test_a_retriable_error_is_retried_and_the_program_notices_nothing(dafka_broker, kafka_producer):
     dafka_broker.fail_next_produce(NotLeaderForPartitionError, times=2)
-    assert kafka_producer.send("t", b"a").get(10).offset == 0
+    assert kafka_producer.send("t", b"a").get(100).offset == 0
     assert dafka_broker.values("t") == [b"a"]
 
 
@@ -40,16 +40,16 @@ def test_without_retries_it_is_not_retried(dafka_broker):
         ) as producer,
         pytest.raises(NotLeaderForPartitionError),
     ):
-        producer.send("t", b"a").get(5)
+        producer.send("t", b"a").get(100)
     assert dafka_broker.values("t") == []
 
 
 def test_only_the_topic_that_was_named_fails(dafka_broker, kafka_producer):
     dafka_broker.fail_next_produce(MessageSizeTooLargeError, topic="bad")
     good, bad = kafka_producer.send("good", b"a"), kafka_producer.send("bad", b"b")
-    assert good.get(5).offset == 0
+    assert good.get(100).offset == 0
     with pytest.raises(MessageSizeTooLargeError):
-        bad.get(5)
+        bad.get(100)
 
 
 def test_an_answer_that_gets_lost_leaves_the_records_written(dafka_broker):
@@ -58,13 +58,15 @@ def test_an_answer_that_gets_lost_leaves_the_records_written(dafka_broker):
     ) as producer:
         dafka_broker.fail_next_produce(RequestTimedOutError, written=True)
         with pytest.raises(RequestTimedOutError):
-            producer.send("t", b"a").get(5)
+            producer.send("t", b"a").get(100)
     assert dafka_broker.values("t") == [b"a"]
 
 
 def test_a_failing_commit_notes_nothing(dafka_broker, kafka_consumer_factory):
     dafka_broker.preload("t", [b"a"])
-    consumer = kafka_consumer_factory("t", group_id="g", enable_auto_commit=False)
+    consumer = kafka_consumer_factory(
+        "t", group_id="g", enable_auto_commit=False, consumer_timeout_ms=100_000
+    )
     assert next(consumer).value == b"a"
     dafka_broker.fail_next_commit(GroupAuthorizationFailedError)
     with pytest.raises(GroupAuthorizationFailedError):
@@ -78,11 +80,11 @@ def test_delayed_fetches_come_late_and_only_while_ordered(dafka_broker, kafka_co
     dafka_broker.preload("t", [b"a"])
     with dafka_broker.delay_fetches(0.3):
         begin = time.monotonic()
-        assert next(kafka_consumer_factory("t")).value == b"a"
+        assert next(kafka_consumer_factory("t", consumer_timeout_ms=100_000)).value == b"a"
         assert time.monotonic() - begin >= 0.3
     dafka_broker.delay_fetches(100, topic="another")
     begin = time.monotonic()
-    assert next(kafka_consumer_factory("t")).value == b"a"
+    assert next(kafka_consumer_factory("t", consumer_timeout_ms=100_000)).value == b"a"
     assert time.monotonic() - begin < 50
 
 
@@ -123,8 +125,8 @@ def test_faults_are_taken_back(dafka_broker, kafka_producer, kafka_consumer_fact
     dafka_broker.fail_next_commit(KafkaStorageError)
     dafka_broker.delay_fetches(100)
     dafka_broker.clear_faults()
-    kafka_producer.send("t", b"a").get(5)
-    consumer = kafka_consumer_factory("t", group_id="g")
+    kafka_producer.send("t", b"a").get(100)
+    consumer = kafka_consumer_factory("t", group_id="g", consumer_timeout_ms=100_000)
     assert next(consumer).value == b"a"
     consumer.commit()
 

@@ -91,7 +91,7 @@ def test_a_dropped_member_loses_its_partitions_and_joins_again(
     assert dafka_broker.members("g") == []
     with pytest.raises(CommitFailedError):
         consumer.commit()
-    wait_until(lambda: consumer.poll(100) or dafka_broker.members("g"))
+    wait_until(lambda: consumer.poll(100) or dafka_broker.group_state("g") == "Stable")
     (again,) = dafka_broker.wait_for_members("g")
     assert again.member_id != dropped.member_id
     wait_until(lambda: consumer.poll(10) or listener.told[-1] == "assigned")
@@ -104,8 +104,13 @@ def test_the_others_get_the_partitions_of_a_dropped_member(
     dafka_broker.create_topic("t", 4)
     stays, goes = (kafka_consumer_factory("t", group_id="g", client_id=name) for name in ("stays", "goes"))
     polling(stays)
-    wait_until(lambda: (goes.poll(10), len(dafka_broker.members("g")) == 2)[1])
-    wait_until(lambda: (goes.poll(10), goes.assignment())[1])
+
+    def share() -> bool:
+        goes.poll(10)
+        members = dafka_broker.members("g")
+        return dafka_broker.group_state("g") == "Stable" and len(members) == 2 and len(goes.assignment()) == 2
+
+    wait_until(share)
     (leaving,) = (one for one in dafka_broker.members("g") if one.client_id == "goes")
     assert dafka_broker.drop_member("g", leaving) == [leaving]
     with pytest.raises(LookupError, match="no member GroupMember"):

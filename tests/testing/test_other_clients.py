@@ -25,7 +25,7 @@ def test_kafka_python_as_it_is(dafka_broker: TestBroker) -> None:
     from kafka import KafkaConsumer, KafkaProducer
 
     with KafkaProducer(bootstrap_servers=os.environ[ADDRESS]) as producer:
-        producer.send("orders", b"one book").get(timeout=10)
+        producer.send("orders", b"one book").get(timeout=100)
     consumer = KafkaConsumer(
         "orders", bootstrap_servers=os.environ[ADDRESS], group_id="billing", auto_offset_reset="earliest"
     )
@@ -65,12 +65,12 @@ def test_confluent_kafka(dafka_broker: TestBroker) -> None:
     confluent_kafka = pytest.importorskip("confluent_kafka")
     producer = confluent_kafka.Producer({"bootstrap.servers": os.environ[ADDRESS]})
     producer.produce("orders", b"one book")
-    producer.flush(10)
+    producer.flush(100)
     assert dafka_broker.values("orders") == [b"one book"]
     settings = {"group.id": "billing", "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer({"bootstrap.servers": os.environ[ADDRESS], **settings})
     consumer.subscribe(["orders"])
-    message = consumer.poll(20)
+    message = consumer.poll(100)
     assert (message.error(), message.value()) == (None, b"one book")
     consumer.close()
     dafka_broker.wait_for_lag("billing")
@@ -116,8 +116,8 @@ def test_faults_are_for_clients_over_tcp_too(dafka_broker: TestBroker) -> None:
     dafka_broker.fail_next_produce(TopicAuthorizationFailedError)
     with KafkaProducer(bootstrap_servers=os.environ[ADDRESS], enable_idempotence=False) as producer:
         with pytest.raises(TopicAuthorizationFailedError):
-            producer.send("orders", b"one").get(timeout=10)
-        producer.send("orders", b"two").get(timeout=10)
+            producer.send("orders", b"one").get(timeout=100)
+        producer.send("orders", b"two").get(timeout=100)
     assert dafka_broker.values("orders") == [b"two"]
 
 
@@ -141,7 +141,10 @@ def test_listening_costs_next_to_nothing() -> None:
         with TestBroker(listen=listen):
             return time.perf_counter() - began
 
+    def costs() -> float:
+        pairs = [(started(None), started("127.0.0.1:0")) for _ in range(30)]
+        quiet, listening = (min(times) for times in zip(*pairs, strict=True))
+        return listening - quiet
+
     started(None), started("127.0.0.1:0")
-    pairs = [(started(None), started("127.0.0.1:0")) for _ in range(30)]
-    quiet, listening = (min(times) for times in zip(*pairs, strict=True))
-    assert listening - quiet < 0.005
+    assert any(costs() < 0.005 for _ in range(4))  # what costs something costs it each time

@@ -31,9 +31,9 @@ def test_waiting_for_a_group_to_catch_up(dafka_broker, kafka_consumer_factory):
     dafka_broker.preload("t", [b"x"] * 100)
 
     def consume() -> None:
-        consumer = kafka_consumer_factory("t", group_id="g", consumer_timeout_ms=100)
-        for _ in consumer:
-            pass
+        consumer = kafka_consumer_factory("t", group_id="g", consumer_timeout_ms=100_000)
+        for _ in range(100):
+            next(consumer)
         consumer.commit()
 
     thread = threading.Thread(target=consume)

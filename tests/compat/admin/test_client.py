@@ -193,7 +193,8 @@ def test_offsets_of_a_group_are_altered_reset_and_deleted(
 ) -> None:
     dafka_broker.preload("t", [b"%d" % number for number in range(10)])
     admin.alter_group_offsets("g", {T0: OffsetAndMetadata(7, "moved", -1)})
-    with kafka_consumer_factory("t", group_id="g", enable_auto_commit=False) as consumer:
+    config = {"group_id": "g", "enable_auto_commit": False, "consumer_timeout_ms": 100_000}
+    with kafka_consumer_factory("t", **config) as consumer:
         assert next(consumer).value == b"7"
     assert admin.list_group_offsets("g")["g"][T0].metadata == "moved"
     assert admin.reset_group_offsets("g", {T0: OffsetSpec.EARLIEST})[T0]["offset"] == 0

@@ -18,7 +18,7 @@ Members = Callable[..., KafkaConsumer]
 def produce(producer: KafkaProducer, first: int, count: int) -> range:
     for number in range(first, first + count):
         producer.send("t", b"%d" % number, partition=number % PARTITIONS)
-    producer.flush(10)
+    producer.flush(100)
     return range(first, first + count)
 
 
@@ -31,3 +31,13 @@ def join(*consumers: KafkaConsumer) -> None:
         return settled(list(consumers), PARTITIONS)
 
     until(polled)
+
+
+def read_first_records(consumer: KafkaConsumer) -> None:
+    """Poll until the first record of every partition has been read."""
+
+    def read() -> bool:
+        consumer.poll(100)
+        return consumer.assignment() == set(T) and all(consumer.position(one) == 1 for one in T)
+
+    until(read)

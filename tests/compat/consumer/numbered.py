@@ -11,7 +11,7 @@ from compat.kafka.consumer.fetcher import ConsumerRecord
 def fill(producer: KafkaProducer, topic: str, values: Iterable[int], **where: int) -> None:
     for value in values:
         producer.send(topic, b"%d" % value, **where)
-    producer.flush(10)
+    producer.flush(100)
 
 
 def numbers(records: Iterable[ConsumerRecord]) -> list[int]:

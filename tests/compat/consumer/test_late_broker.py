@@ -17,7 +17,7 @@ from dafka.testing import TestBroker, wait_until
 Consumers = Callable[..., KafkaConsumer]
 
 T0 = TopicPartition("t", 0)
-HANGING = 20.0  # seconds: a call that waits for the broker takes longer than this
+HANGING = 100.0  # seconds: a call that waits for the broker takes longer than this
 
 
 @contextmanager

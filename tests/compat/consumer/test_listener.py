@@ -15,7 +15,7 @@ from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPa
 from compat.kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from compat.kafka.errors import KafkaError
 from dafka.testing import TestBroker
-from tests.compat.consumer.members import PARTITIONS, Members, T, join, produce
+from tests.compat.consumer.members import PARTITIONS, Members, T, join, produce, read_first_records
 from tests.compat.consumer.numbered import fill, numbers
 from tests.compat.consumer.readers import Recorder
 
@@ -29,7 +29,7 @@ def test_a_listener_is_told_of_its_partitions(producer: KafkaProducer, new_consu
     consumer = new_consumer(group_id="g")
     consumer.subscribe(["t"], listener=listener)
     assert listener.told() == []
-    consumer.poll(1000)
+    consumer.poll(100_000)
     assert listener.told() == [("revoked", set()), ("assigned", {0})]
     consumer.close()
     assert listener.told()[2:] == [("revoked", {0})]
@@ -59,7 +59,7 @@ def test_a_listener_that_fails_is_reported_and_the_assignment_stands(
     consumer = new_consumer(group_id="g")
     consumer.subscribe(["t"], listener=Failing())
     with pytest.raises(KafkaError, match="rebalance callback") as raised:
-        consumer.poll(1000)
+        consumer.poll(100_000)
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     assert numbers(consumer) == [1]
 
@@ -100,7 +100,7 @@ def test_a_coroutine_listener_is_run(producer: KafkaProducer, new_consumer: Cons
     fill(producer, "t", [1])
     consumer = new_consumer(group_id="g")
     consumer.subscribe(["t"], listener=Async())
-    consumer.poll(1000)
+    consumer.poll(100_000)
     assert seen == [{T0}]
 
 
@@ -158,7 +158,7 @@ def test_a_listener_may_commit_offsets_of_revoked_partitions(
                 first.commit()
 
     first = new_member(listener=Committing())
-    until(lambda: first.poll(100) == {} and first.assignment())
+    read_first_records(first)
     second = new_member()
     join(first, second)
     assert {second.committed(partition) for partition in second.assignment()} == {1}
@@ -169,7 +169,7 @@ def test_positions_are_committed_before_partitions_are_revoked(
 ) -> None:
     produce(producer, 0, PARTITIONS)
     first = new_member(enable_auto_commit=True, auto_commit_interval_ms=60_000)
-    until(lambda: first.poll(100) == {} and first.assignment())
+    read_first_records(first)
     assert first.committed(T[0]) is None
     second = new_member()
     join(first, second)

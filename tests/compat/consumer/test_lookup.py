@@ -23,7 +23,7 @@ Consumers = Callable[..., KafkaConsumer]
 def test_offsets_are_looked_up_by_edge_and_time(producer: KafkaProducer, new_consumer: Consumers) -> None:
     for number in range(5):
         producer.send("t", b"v", timestamp_ms=1000 + number * 10)
-    producer.flush(10)
+    producer.flush(100)
     consumer = new_consumer()
     assert consumer.beginning_offsets([T0]) == {T0: 0}
     assert consumer.end_offsets([T0]) == {T0: 5}

@@ -92,12 +92,12 @@ def test_a_rebalance_does_not_wait_for_offsets_of_partitions_that_are_gone(broke
             return value in values
 
         admin.create_topics({"fewer": {"num_partitions": 2}})
-        producer.send("fewer", b"old", partition=1).get(10)
+        producer.send("fewer", b"old", partition=1).get(100)
         until(lambda: has_read(b"old"))
         admin.delete_topics(["fewer"])
         admin.create_topics({"fewer": {"num_partitions": 1}})
         with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as another:
-            another.send("fewer", b"new", partition=0).get(10)
+            another.send("fewer", b"new", partition=0).get(100)
         until(lambda: has_read(b"new") and consumer.assignment() == {TopicPartition("fewer", 0)})
 
 

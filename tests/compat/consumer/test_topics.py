@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from timing import until
+
 from compat.kafka import (
     KafkaAdminClient,
     KafkaConsumer,
@@ -17,7 +19,7 @@ Consumers = Callable[..., KafkaConsumer]
 
 
 def test_a_subscribed_topic_may_come_later(producer: KafkaProducer, new_consumer: Consumers) -> None:
-    consumer = new_consumer("t", allow_auto_create_topics=False, consumer_timeout_ms=5000)
+    consumer = new_consumer("t", allow_auto_create_topics=False, consumer_timeout_ms=100_000)
     assert consumer.poll() == {}
     fill(producer, "t", [1])
     assert take(consumer, 1) == [1]
@@ -25,7 +27,7 @@ def test_a_subscribed_topic_may_come_later(producer: KafkaProducer, new_consumer
 
 def test_subscribing_creates_the_topic_where_that_is_allowed(new_consumer: Consumers) -> None:
     consumer = new_consumer("fresh")
-    consumer.poll()
+    until(lambda: not consumer.poll() and consumer.assignment())
     assert consumer.assignment() == {TopicPartition("fresh", 0)}
     assert consumer.topics() == {"fresh"}
 
@@ -33,7 +35,7 @@ def test_subscribing_creates_the_topic_where_that_is_allowed(new_consumer: Consu
 def test_a_pattern_matches_topics_now_and_later(producer: KafkaProducer, new_consumer: Consumers) -> None:
     fill(producer, "log-a", [1])
     fill(producer, "other", [2])
-    consumer = new_consumer(consumer_timeout_ms=3000)
+    consumer = new_consumer(consumer_timeout_ms=100_000)
     consumer.subscribe(pattern="^log-")
     assert take(consumer, 1) == [1]
     assert consumer.subscription() == {"log-a"}
@@ -43,7 +45,7 @@ def test_a_pattern_matches_topics_now_and_later(producer: KafkaProducer, new_con
 
 def test_new_partitions_are_read(producer: KafkaProducer, new_consumer: Consumers, broker: Broker) -> None:
     fill(producer, "t", [0])
-    consumer = new_consumer("t", consumer_timeout_ms=5000)
+    consumer = new_consumer("t", consumer_timeout_ms=100_000)
     assert take(consumer, 1) == [0]
     with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
         admin.create_partitions({"t": 2})

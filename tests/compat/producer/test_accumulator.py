@@ -8,57 +8,67 @@ import time
 from collections.abc import Callable
 
 import pytest
+from timing import until
 
 from compat.kafka import KafkaProducer
 from compat.kafka.errors import (
     KafkaTimeoutError,
 )
 from compat.kafka.producer import _accumulator
-from tests.compat.producer.faulty import FaultyBroker
+from dafka.testing import TestBroker
 
 Producers = Callable[..., KafkaProducer]
 
 
 def test_send_waits_when_too_much_is_under_way(
-    new_producer: Producers, monkeypatch: pytest.MonkeyPatch
+    broker: TestBroker, new_producer: Producers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_accumulator, "BYTES_UNDER_WAY", 50_000)
     producer = new_producer(batch_size=1000)
     producer.partitions_for("t")
-    FaultyBroker(producer, [0.2])
+    hanging = broker.hang()
+
+    def go_on() -> None:
+        until(lambda: producer._accumulator.pool.under_way > 40_000)
+        hanging.close()
+
+    helper = threading.Thread(target=go_on)
+    helper.start()
     most = 0
     for _ in range(2000):
         producer.send("t", b"x" * 100)
         most = max(most, producer._accumulator.pool.under_way)
-    producer.flush(20)
+    helper.join()
+    producer.flush(100)
     assert 40_000 < most < 60_000
     assert producer._accumulator.pool.under_way == 0 and not producer._accumulator.incomplete
 
 
 def test_send_gives_up_waiting_after_max_block_ms(
-    new_producer: Producers, monkeypatch: pytest.MonkeyPatch
+    broker: TestBroker, new_producer: Producers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_accumulator, "BYTES_UNDER_WAY", 5_000)
     producer = new_producer(batch_size=1000, max_block_ms=50)
     producer.partitions_for("t")
-    FaultyBroker(producer, [0.5])
     accepted = []
-    with pytest.raises(KafkaTimeoutError, match="50 ms"):
+    with broker.hang(), pytest.raises(KafkaTimeoutError, match="50 ms"):
         for _ in range(1000):
             accepted.append(producer.send("t", b"x" * 100))
-    assert [future.get(10).offset for future in accepted] == list(range(len(accepted)))
+    assert [future.get(100).offset for future in accepted] == list(range(len(accepted)))
 
 
-def test_flush_that_takes_too_long_is_a_timeout_and_loses_nothing(new_producer: Producers) -> None:
+def test_flush_that_takes_too_long_is_a_timeout_and_loses_nothing(
+    broker: TestBroker, new_producer: Producers
+) -> None:
     producer = new_producer()
     producer.partitions_for("t")
-    FaultyBroker(producer, [0.3])
-    future = producer.send("t", b"v")
-    with pytest.raises(KafkaTimeoutError, match=r"0\.01"):
-        producer.flush(0.01)
-    with pytest.raises(KafkaTimeoutError):
-        producer.close(0.01)
-    assert future.get(10).offset == 0
+    with broker.hang():
+        future = producer.send("t", b"v")
+        with pytest.raises(KafkaTimeoutError, match=r"0\.01"):
+            producer.flush(0.01)
+        with pytest.raises(KafkaTimeoutError):
+            producer.close(0.01)
+    assert future.get(100).offset == 0
 
 
 def test_flush_does_not_wait_for_records_that_are_sent_after_it(new_producer: Producers) -> None:
@@ -74,10 +84,10 @@ def test_flush_does_not_wait_for_records_that_are_sent_after_it(new_producer: Pr
     thread.start()
     try:
         for _ in range(5):
-            producer.flush(10)
+            producer.flush(100)
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(100)
 
 
 def test_flush_waits_for_records_that_other_threads_appended_before_it(new_producer: Producers) -> None:
@@ -92,7 +102,7 @@ def test_flush_waits_for_records_that_other_threads_appended_before_it(new_produ
     def send_and_flush() -> None:
         while not stop.is_set():
             future = producer.send("t", value)
-            producer.flush(10)
+            producer.flush(100)
             early.append(not future.is_done)
             if len(early) >= 200:
                 enough.set()
@@ -100,7 +110,7 @@ def test_flush_waits_for_records_that_other_threads_appended_before_it(new_produ
     threads = [threading.Thread(target=target) for target in (send, send_and_flush, send_and_flush)]
     for thread in threads:
         thread.start()
-    in_time = enough.wait(40)
+    in_time = enough.wait(100)
     stop.set()
     for thread in threads:
         thread.join()

@@ -77,14 +77,14 @@ def test_a_batch_that_another_thread_encodes_is_left_to_it_for_a_while(
 
     def slow(*args: Any, **options: Any) -> bytes:
         encoding.set()
-        assert go_on.wait(20)
+        assert go_on.wait(100)
         return encode(*args, **options)
 
     monkeypatch.setattr(_batches, "encode_batch", slow)
     monkeypatch.setattr(_batches, "ENCODING_SECONDS", 60.0)
     thread = threading.Thread(target=batch.encode)
     thread.start()
-    assert encoding.wait(20)
+    assert encoding.wait(100)
     assert queue.take_sealed() is None
     go_on.set()
     thread.join()
@@ -119,7 +119,7 @@ def test_callbacks_are_called_in_the_order_of_the_records_before_waiters_are_wok
     for index in (2, 0, 1):
         assert batch.call_back(index, Future(index), lambda value: told.append(("ok", value)), told.append)
     batch.resolve(7, -1, None)
-    assert batch.wait(20)
+    assert batch.wait(100)
     assert told == [("ok", 0), ("ok", 1), ("ok", 2)]
     assert accumulator.ended == [batch]
     assert not batch.call_back(0, Future(0), told.append, told.append)
@@ -134,7 +134,7 @@ def test_a_callback_that_raises_keeps_the_others_from_nothing(queue: PartitionQu
     batch.call_back(0, Future(0), fails, fails)
     batch.call_back(1, Future(1), lambda value: told.append(("ok", value)), fails)
     batch.resolve(0, -1, None)
-    assert batch.wait(20) and told == [("ok", 1)]
+    assert batch.wait(100) and told == [("ok", 1)]
 
 
 def test_a_wait_ends_with_its_time(queue: PartitionQueue) -> None:
@@ -151,13 +151,13 @@ def test_a_callback_must_not_wait_for_another_record(queue: PartitionQueue) -> N
 
     def wait(value: Any) -> None:
         try:
-            second.wait(20)
+            second.wait(100)
         except IllegalStateError as error:
             raised.append(error)
 
     first.call_back(0, Future(0), wait, wait)
     first.resolve(0, -1, None)
-    assert first.wait(20) and len(raised) == 1
+    assert first.wait(100) and len(raised) == 1
 
 
 def test_only_the_record_that_is_wrong_has_the_brokers_reason(queue: PartitionQueue) -> None:

@@ -37,8 +37,8 @@ def test_callbacks_wait_for_a_thread_and_the_producer_goes_on(
     called: list[int] = []
     for _ in range(3):
         producer.send("t", b"v").add_callback(lambda metadata: called.append(metadata.offset))
-    assert producer.send("u", b"v").get(10).offset == 0
-    producer.flush(20)
+    assert producer.send("u", b"v").get(100).offset == 0
+    producer.flush(100)
     assert called == [0, 1, 2]
     assert not failures
     assert len([one for one in caplog.records if "have to wait" in one.getMessage()]) == 1
@@ -56,6 +56,6 @@ def test_at_the_end_of_the_interpreter_callbacks_run_in_its_thread(
     assert threads == [threading.get_ident()] * 3
     failures.clear()
     future = producer.send("t", b"v").add_callback(lambda _: threads.append(threading.get_ident()))
-    producer.flush(20)
+    producer.flush(100)
     assert future.get(0).offset == 3
     assert threads[3] != threading.get_ident()

@@ -28,7 +28,7 @@ def test_nothing_is_known_before_the_record_is_stored(lingering: KafkaProducer) 
     assert future.value is None and future.exception is None
     with pytest.raises(KafkaTimeoutError, match=r"0\.01 secs"):
         future.get(0.01)
-    lingering.flush(10)
+    lingering.flush(100)
     assert future.get().offset == 0
 
 
@@ -42,14 +42,14 @@ def test_callbacks_run_in_the_order_of_the_records_with_their_metadata(lingering
     for future in reversed(futures):
         future.add_callback(lambda tag, metadata, end: seen.append((tag, metadata.offset, end)), "x", end="z")
         future.add_errback(lambda error: seen.append(error))
-    lingering.flush(10)
+    lingering.flush(100)
     lingering.close()
     assert seen == [("x", 0, "z"), ("x", 1, "z"), ("x", 2, "z")]
 
 
 def test_a_callback_added_later_runs_at_once(lingering: KafkaProducer) -> None:
     future = lingering.send("t", b"v")
-    lingering.flush(10)
+    lingering.flush(100)
     seen: list[Any] = []
     assert future.add_callback(seen.append) is future
     future.add_errback(seen.append)
@@ -60,7 +60,7 @@ def test_a_callback_added_later_runs_at_once(lingering: KafkaProducer) -> None:
 def test_a_future_can_be_chained_to_another(lingering: KafkaProducer) -> None:
     future, other = lingering.send("t", b"v"), Future()
     future.chain(other)
-    lingering.flush(10)
+    lingering.flush(100)
     lingering.close()
     assert other.value == future.value
 
@@ -70,7 +70,7 @@ def test_errors_in_callbacks_are_logged_and_affect_no_other_callback(
 ) -> None:
     seen: list[Any] = []
     lingering.send("t", b"v").add_callback(lambda metadata: 1 / 0).add_callback(seen.append)
-    lingering.flush(10)
+    lingering.flush(100)
     lingering.close()
     assert len(seen) == 1
     assert "Error processing callback" in caplog.text
@@ -80,7 +80,7 @@ def test_callbacks_run_on_one_thread_that_is_not_the_senders(lingering: KafkaPro
     threads: list[int] = []
     for _ in range(3):
         lingering.send("t", b"v").add_callback(lambda metadata: threads.append(threading.get_ident()))
-    lingering.flush(10)
+    lingering.flush(100)
     lingering.close()
     assert len(threads) == 3 and len(set(threads)) == 1 and threads[0] != threading.get_ident()
 
@@ -98,7 +98,7 @@ def test_a_callback_may_send(new_producer: Producers) -> None:
             producer.send("t" if len(offsets) % 2 else "other", b"v").add_callback(again)
 
     producer.send("t", b"v").add_callback(again)
-    assert done.wait(10)
+    assert done.wait(100)
 
 
 @pytest.mark.parametrize("wait", ["get", "flush"])
@@ -118,7 +118,7 @@ def test_a_callback_that_waits_for_a_record_is_told_that_it_cannot(
         done.set()
 
     producer.send("t", b"v").add_callback(callback)
-    assert done.wait(10)
+    assert done.wait(100)
     assert isinstance(raised[0], IllegalStateError) and "callback" in str(raised[0])
 
 
@@ -131,7 +131,7 @@ def test_closing_in_a_callback_does_not_wait(new_producer: Producers) -> None:
         closed.set()
 
     producer.send("t", b"v").add_callback(close)
-    assert closed.wait(10)
+    assert closed.wait(100)
     with pytest.raises(IllegalStateError):
         producer.send("t", b"v")
 
@@ -139,12 +139,12 @@ def test_closing_in_a_callback_does_not_wait(new_producer: Producers) -> None:
 def test_many_threads_wait_for_one_record(lingering: KafkaProducer) -> None:
     future = lingering.send("t", b"v")
     offsets: list[int] = []
-    threads = [threading.Thread(target=lambda: offsets.append(future.get(10).offset)) for _ in range(5)]
+    threads = [threading.Thread(target=lambda: offsets.append(future.get(100).offset)) for _ in range(5)]
     for thread in threads:
         thread.start()
-    lingering.flush(10)
+    lingering.flush(100)
     for thread in threads:
-        thread.join(10)
+        thread.join(100)
     assert offsets == [0] * 5
 
 
@@ -154,7 +154,7 @@ def test_a_failed_record_raises_and_calls_errbacks(new_producer: Producers) -> N
     seen: list[Any] = []
     future.add_errback(seen.append).add_callback(seen.append)
     producer._client._broker = RefusingBroker(producer._client._broker, MessageSizeTooLargeError)
-    producer.flush(10)
+    producer.flush(100)
     with pytest.raises(MessageSizeTooLargeError):
         future.get()
     assert future.failed() and not future.retriable() and future.value is None

@@ -23,7 +23,7 @@ def test_each_record_fails_for_its_own_reason_in_futures_and_callbacks(producer)
     futures = [producer.send("t", b"v", key) for key in (b"a", None, b"b", None)]
     for number, future in enumerate(futures):
         future.add_errback(lambda error, number=number: told.update({number: error}))
-    producer.flush(20)
+    producer.flush(100)
     kinds = [KafkaError, InvalidRecordError, KafkaError, InvalidRecordError]
     assert [type(future.exception) for future in futures] == kinds
     assert [type(told[number]) for number in range(4)] == kinds
@@ -37,7 +37,7 @@ def test_batches_that_are_right_are_taken_beside_one_that_is_wrong(producer):
     futures = []
     for number in range(200):
         futures.append(producer.send("t", bytes(1000), b"k" if number != 100 else None))
-    producer.flush(20)
+    producer.flush(100)
     failed = [number for number, future in enumerate(futures) if future.exception is not None]
     assert 100 in failed
     assert len(failed) < 50

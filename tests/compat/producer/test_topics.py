@@ -27,12 +27,12 @@ def test_a_key_goes_where_kafkas_hash_sends_it(producer: KafkaProducer, four: st
     keys = [b"%d" % number for number in range(200)] + [b"", b"x" * 300]
     futures = [(key, producer.send(four, b"v", key=key)) for key in keys * 2]
     for key, future in futures:
-        assert future.get(10).partition == (murmur2(key) & 0x7FFFFFFF) % 4
+        assert future.get(100).partition == (murmur2(key) & 0x7FFFFFFF) % 4
 
 
 def test_records_without_key_go_to_all_partitions(producer: KafkaProducer, four: str) -> None:
     futures = [producer.send(four, b"v") for _ in range(400)]
-    counts = Counter(future.get(10).partition for future in futures)
+    counts = Counter(future.get(100).partition for future in futures)
     assert set(counts) == {0, 1, 2, 3} and min(counts.values()) > 40
 
 
@@ -51,7 +51,7 @@ def test_new_partitions_are_noticed(new_producer: Producers, broker) -> None:  #
     deadline = time.monotonic() + 100
     while producer.partitions_for("t") != {0, 1, 2} and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert producer.send("t", b"v", partition=2).get(10).partition == 2
+    assert producer.send("t", b"v", partition=2).get(100).partition == 2
 
 
 # -- metadata -----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from compat.kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 from dafka.broker import connect
 from dafka.testing import TestBroker
+from tests.compat.patient import PatientConsumer
 
 T0 = TopicPartition("t", 0)
 
@@ -63,7 +64,7 @@ def test_committed_records_are_read_and_aborted_ones_are_not(transactional, comm
 
 def test_records_of_an_open_transaction_are_not_read(transactional, committed, new_consumer):
     transactional.begin_transaction()
-    transactional.send("t", b"a", partition=0).get(10)
+    transactional.send("t", b"a", partition=0).get(100)
     assert committed() == []
     reader = new_consumer(isolation_level="read_committed")
     reader.assign([T0])
@@ -147,7 +148,7 @@ def test_a_producer_without_transactional_id_has_no_transactions(new_producer, i
 
 def test_the_next_instance_fences_the_one_before(transactional, new_producer, committed):
     transactional.begin_transaction()
-    transactional.send("t", b"old").get(10)
+    transactional.send("t", b"old").get(100)
     newer = new_producer(transactional_id="mine")
     newer.init_transactions()
     with pytest.raises(ProducerFencedError):
@@ -166,20 +167,20 @@ def test_a_fenced_producers_records_fail(transactional, new_producer):
     new_producer(transactional_id="mine").init_transactions()
     transactional.begin_transaction()
     with pytest.raises(ProducerFencedError):
-        transactional.send("t", b"zombie").get(10)
+        transactional.send("t", b"zombie").get(100)
     with pytest.raises(KafkaError):
         transactional.commit_transaction()
 
 
 def test_a_transaction_that_lasts_too_long_is_aborted_by_the_broker(broker, new_producer, committed):
     broker.create_topic("t", 1)
-    producer = new_producer(transactional_id="slow", transaction_timeout_ms=200)
+    producer = new_producer(transactional_id="slow", transaction_timeout_ms=2000)
     producer.init_transactions()
     producer.begin_transaction()
-    producer.send("t", b"a").get(10)
-    connection = connect(broker.bootstrap_servers, 1.0)
+    producer.send("t", b"a").get(100)
+    connection = connect(broker.bootstrap_servers, 100.0)
     broker.wait_until(
-        lambda: connection.call("describe_transactions", ["slow"])["slow"].state == "CompleteAbort", 20
+        lambda: connection.call("describe_transactions", ["slow"])["slow"].state == "CompleteAbort", 100
     )
     with pytest.raises(ProducerFencedError):
         producer.commit_transaction()
@@ -191,9 +192,9 @@ def test_a_record_that_is_refused_has_to_be_answered_with_an_abort(broker, new_p
     producer = new_producer(transactional_id="mine")
     producer.init_transactions()
     producer.begin_transaction()
-    producer.send("t", b"a").get(10)
+    producer.send("t", b"a").get(100)
     with pytest.raises(MessageSizeTooLargeError):
-        producer.send("t", b"x" * 2000).get(10)
+        producer.send("t", b"x" * 2000).get(100)
     with pytest.raises(KafkaError, match="previous transactional or"):
         producer.send("t", b"b")
     with pytest.raises(KafkaError, match="in an error state"):
@@ -231,7 +232,7 @@ def test_a_reader_of_committed_records_waits_for_offsets_that_a_transaction_comm
         reader.committed(T0, timeout_ms=300)
     waiting = threading.Timer(0.2, transactional.commit_transaction)
     waiting.start()
-    assert reader.committed(T0, timeout_ms=20_000) == 5
+    assert reader.committed(T0, timeout_ms=100_000) == 5
     waiting.join()
 
 
@@ -317,11 +318,8 @@ def test_each_record_is_processed_once_although_the_process_is_killed_again_and_
         )
         producer = KafkaProducer(bootstrap_servers=servers, transactional_id="processor")
         producer.init_transactions()
-        while True:
-            polled = consumer.poll(2000)
-            if not polled:
-                break
-            for partition, records in polled.items():
+        while sum(broker.lag("g", "in").values()):
+            for partition, records in consumer.poll(2000).items():
                 producer.begin_transaction()
                 for record in records:
                     producer.send("out", b"done " + record.value, partition=partition.partition)
@@ -330,7 +328,7 @@ def test_each_record_is_processed_once_although_the_process_is_killed_again_and_
                 producer.commit_transaction()
         producer.close()
         consumer.close()
-        reader = KafkaConsumer(
+        reader = PatientConsumer(
             "out",
             bootstrap_servers=servers,
             auto_offset_reset="earliest",

@@ -22,13 +22,13 @@ def test_the_limit_is_on_kafka_pythons_estimate(broker: Broker) -> None:
 
     limit = DefaultRecordBatchBuilder.estimate_size_in_bytes(b"key", b"x" * 5000, [("h", b"1")])
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, max_request_size=limit) as producer:
-        assert producer.send("t", b"x" * 5000, key=b"key", headers=[("h", b"1")]).get(10).offset == 0
+        assert producer.send("t", b"x" * 5000, key=b"key", headers=[("h", b"1")]).get(100).offset == 0
         with pytest.raises(MessageSizeTooLargeError, match=str(limit + 1)):
             producer.send("t", b"x" * 5001, key=b"key", headers=[("h", b"1")])
 
 
 def test_sizes_of_a_missing_key_or_value_are_minus_one(producer: KafkaProducer) -> None:
-    metadata = producer.send("t", key=b"only").get(10)
+    metadata = producer.send("t", key=b"only").get(100)
     assert (metadata.serialized_key_size, metadata.serialized_value_size) == (4, -1)
     assert metadata.serialized_header_size == -1
 
@@ -38,7 +38,7 @@ def test_buffers_are_copied_when_they_are_sent(new_producer: Producers, new_cons
     value, key = bytearray(b"before"), bytearray(b"key")
     producer.send("t", value, key=memoryview(key))
     value[:], key[:] = b"after!", b"yek"
-    producer.flush(10)
+    producer.flush(100)
     record = next(new_consumer("t"))
     assert (record.key, record.value) == (b"key", b"before")
 
@@ -47,7 +47,7 @@ def test_headers_arrive_as_they_were_sent(producer: KafkaProducer, new_consumer:
     headers = [("a", b"1"), ("a", b""), ("\N{SNOWMAN}", b"\x00\xff")]
     producer.send("t", b"v", headers=headers)
     headers.append(("later", b""))
-    producer.flush(10)
+    producer.flush(100)
     assert next(new_consumer("t")).headers == headers[:3]
 
 
@@ -55,7 +55,7 @@ def test_serializers_may_be_objects_and_functions(new_producer: Producers, new_c
     with pytest.warns(DeprecationWarning, match="key_serializer"):
         producer = new_producer(key_serializer=str.encode, value_serializer=JsonSerializer())
     producer.send("t", {"a": [1]}, key="k")
-    producer.flush(10)
+    producer.flush(100)
     record = next(new_consumer("t"))
     assert (record.key, record.value) == (b"k", b'{"a": [1]}')
 
@@ -85,4 +85,4 @@ def test_send_raises_the_exception_of_a_serializer(new_producer: Producers) -> N
     producer = new_producer(value_serializer=JsonSerializer())
     with pytest.raises(TypeError, match="not JSON serializable"):
         producer.send("t", object())
-    assert producer.send("t", 1).get(10).offset == 0
+    assert producer.send("t", 1).get(100).offset == 0
