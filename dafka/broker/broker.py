@@ -27,6 +27,7 @@ from dafka.broker.interface.front_end import FrontEnd, FrontEndOptions
 from dafka.broker.limits import OFFSETS_RETENTION
 from dafka.broker.listening import LOOPBACK, PLAINTEXT, Listen, client_host, warn_if_open
 from dafka.broker.options import BrokerOptions
+from dafka.broker.quotas.throttles import Throttles
 from dafka.broker.server.context import Told
 from dafka.broker.server.listener import Door, Listener, with_sasl
 from dafka.commit.retention import CHECK_INTERVAL
@@ -351,7 +352,7 @@ class _Running:
         for listen, door in zip(options.listeners, self.doors, strict=True):
             warn_if_open(listen, door.told.host, door.told.port)
         if self.doors:
-            self.listener = Listener(hub, self.core, self.doors)
+            self.listener = Listener(hub, self.core, self.doors, Throttles(self.core.quotas))
         if options.zper is not None:
             keys = None if options.keys is None else options.keys.load_server()
             self.zper = options.zper.open(hub, self.core, before, keys)

@@ -71,6 +71,12 @@ ACL_DECISIONS = 20_000
 DENIALS = 100
 """Different refusals that are written to the audit log in a minute, each of them once."""
 
+QUOTAS_KEPT = 10_000
+"""Users, client ids and pairs of them that quotas are set for; beyond, no further ones can be set."""
+
+THROTTLES_KEPT = 20_000
+"""Clients whose use of a quota is remembered; beyond, the one who was quiet for longest is forgotten."""
+
 PARTITIONS_PER_TOPIC = 100_000
 """Numbered partitions of one topic."""
 

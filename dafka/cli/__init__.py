@@ -28,6 +28,7 @@ _HOMES = {
     "perf": "dafka.cli.perf:perf",
     "pipeline": "dafka.cli.pipeline:pipeline",
     "produce": "dafka.cli.console:produce",
+    "quota": "dafka.cli.quota:quota",
     "sniff": "dafka.cli.look:sniff",
     "store": "dafka.cli.daemons:store",
     "topics": "dafka.cli.look:topics",

@@ -15,6 +15,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from dafka.hub.hub import get_hub, is_hub_here
 from dafka.hub.pool import Aside
+from dafka.hub.running_time import RunningTime, is_measured, running_time
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,7 +34,9 @@ class Worker(Aside):
         """
         if not is_hub_here():
             return function(*args, **kwargs)
-        step = super().run(_begin, partial(function, *args, **kwargs))
+        whole = partial(function, *args, **kwargs)
+        measured = is_measured()
+        step = super().run(_begin, whole if measured is None else partial(_measure, whole, measured))
         while type(step) is _Question:
             try:
                 value = step.call()
@@ -72,6 +75,16 @@ class _Question(NamedTuple):
 
     function: _Function
     call: Callable[[], Any]
+
+
+def _measure(function: Callable[[], Any], spent: RunningTime) -> Any:
+    """What a function returns; the time that it runs counts for its caller, who waits meanwhile."""
+    mine = RunningTime()
+    try:
+        with running_time() as mine:
+            return function()
+    finally:
+        spent.seconds += mine.seconds
 
 
 def _begin(function: Callable[[], Any]) -> Any:

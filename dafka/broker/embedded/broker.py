@@ -41,6 +41,7 @@ from dafka.broker.interface.topics import Metadata, TopicMetadata
 from dafka.broker.limits import EXPIRATION_INTERVAL, OFFSETS_CHECK_INTERVAL
 from dafka.broker.options import BrokerOptions
 from dafka.broker.positions.positions import Positions
+from dafka.broker.quotas.table import QuotaTable
 from dafka.broker.records.leader import Leaders
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.pending import PendingAppends
@@ -110,6 +111,12 @@ def _acls(broker: EmbeddedBroker) -> AclTable:
     return broker.acls
 
 
+@Part
+def _quotas(broker: EmbeddedBroker) -> QuotaTable:
+    broker._lifecycle.check()
+    return broker.quotas
+
+
 class EmbeddedBroker(BrokerInterface):
     """A broker on the folder ``path``, running from construction on.
 
@@ -150,6 +157,7 @@ class EmbeddedBroker(BrokerInterface):
             self.accounts = Accounts(hub, self.log, self._writer)
             acls = options.acls
             self.acls = None if acls is None else AclTable(hub, self.log, self._writer, acls)
+            self.quotas = QuotaTable(hub, self.log, self._writer)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             times = GroupTimes(self.log, self._writer)
             self._groups = Coordinator(hub, self._offsets, times, self._lifecycle.stopped_error)
@@ -381,3 +389,6 @@ class EmbeddedBroker(BrokerInterface):
     describe_acls = _acls.answers(AclTable.describe_acls)
     create_acls = _acls.answers(AclTable.create_acls)
     delete_acls = _acls.answers(AclTable.delete_acls)
+
+    describe_quotas = _quotas.answers(QuotaTable.describe_quotas)
+    alter_quotas = _quotas.answers(QuotaTable.alter_quotas)

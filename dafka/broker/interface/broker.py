@@ -33,6 +33,7 @@ from dafka.broker.interface.groups import (
     TopicPartition,
 )
 from dafka.broker.interface.positions import PositionsInterface
+from dafka.broker.interface.quotas import QuotaInterface
 from dafka.broker.interface.records import (
     EARLIEST,
     LATEST,
@@ -92,7 +93,13 @@ __all__ = [
 
 
 class BrokerInterface(
-    TopicInterface, RecordInterface, GroupInterface, TransactionInterface, AdminInterface, AccessInterface
+    TopicInterface,
+    RecordInterface,
+    GroupInterface,
+    TransactionInterface,
+    AdminInterface,
+    AccessInterface,
+    QuotaInterface,
 ):
     """A broker: everything that one can be asked, each part in a module of its own."""
 

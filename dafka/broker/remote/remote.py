@@ -25,6 +25,7 @@ from dafka.broker.remote.admin import RemoteAdmin
 from dafka.broker.remote.cluster import Cluster
 from dafka.broker.remote.groups import RemoteGroups
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT
+from dafka.broker.remote.quotas import RemoteQuotas
 from dafka.broker.remote.records import RemoteRecords
 from dafka.broker.remote.topics import RemoteTopics
 from dafka.broker.remote.transactions import RemoteTransactions
@@ -62,6 +63,11 @@ def _access(broker: Remote) -> RemoteAccess:
     return broker._access
 
 
+@Part
+def _quotas(broker: Remote) -> RemoteQuotas:
+    return broker._quotas
+
+
 class Remote(BrokerInterface):
     """The brokers behind ``addresses``, pairs of host and port that are tried until one answers.
 
@@ -93,6 +99,7 @@ class Remote(BrokerInterface):
         self._transactions = RemoteTransactions(self.cluster)
         self._admin = RemoteAdmin(self.cluster)
         self._access = RemoteAccess(self.cluster)
+        self._quotas = RemoteQuotas(self.cluster)
 
     def __repr__(self) -> str:
         return "<Remote " + ",".join(f"{host}:{port}" for host, port in self.addresses) + ">"
@@ -176,3 +183,6 @@ class Remote(BrokerInterface):
     describe_acls = _access.answers(RemoteAccess.describe_acls)
     create_acls = _access.answers(RemoteAccess.create_acls)
     delete_acls = _access.answers(RemoteAccess.delete_acls)
+
+    describe_quotas = _quotas.answers(RemoteQuotas.describe_quotas)
+    alter_quotas = _quotas.answers(RemoteQuotas.alter_quotas)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from socket import MSG_DONTWAIT, MSG_PEEK, SHUT_RDWR
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,15 @@ from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers
 from dafka.broker.codec.produce_request import ProduceRequest
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.errors import BrokerStoppedError
+from dafka.broker.quotas.throttles import Throttles
 from dafka.broker.server import limits
 from dafka.broker.server.budget import Budget
 from dafka.broker.server.context import Peer, Told
 from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.repeated_fetch import RepeatedFetch
 from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce
+from dafka.broker.server.sending import send
+from dafka.broker.server.throttling import Throttling
 from dafka.broker.server.wrong_protocol import wrong_protocol
 from dafka.hub.changes import Changes
 from dafka.security.audit import audit
@@ -36,27 +40,28 @@ if TYPE_CHECKING:
     from dafka.broker.server.authentication import Authentication, Sasl
 
 RECEIVE_BYTES = 64 * 1024  # read at a time; a longer request gets a buffer of its own
-JOINED_BYTES = 128 * 1024  # a response of at most this size is copied into one buffer
-BUFFERS_AT_ONCE = 512  # for one sendmsg; systems allow 1024
-SMALL_BUFFER_BYTES = 4096  # many buffers are joined if they are smaller on average
 _PRODUCE = b"\0\0"  # the first octets of such a request
 
 
 class _Slot:
     """A Produce request in progress; ``response`` is None until it is answered."""
 
-    __slots__ = ("response", "size")
+    __slots__ = ("response", "size", "throttled")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, throttled: float) -> None:
         self.size = size
+        self.throttled = throttled  # seconds
         self.response: Buffers | None = None
 
 
 class Shared:
     """The state that the connections of a listener share; ``forget`` is called with each closed one."""
 
-    def __init__(self, broker: BrokerInterface, forget: Callable[[Connection], None]) -> None:
+    def __init__(
+        self, broker: BrokerInterface, throttles: Throttles, forget: Callable[[Connection], None]
+    ) -> None:
         self.broker = broker
+        self.throttles = throttles
         self.forget = forget
         self.budget = Budget(limits.TOTAL_BYTES)
         self.sessions = FetchSessions()
@@ -83,6 +88,7 @@ class Connection:
         self._sessions = shared.sessions
         self.socket = socket
         self._peer = Peer(address[0], told)
+        self._throttling = Throttling(shared.throttles, self._peer)
         self._tls = tls
         self._authentication = None if sasl is None else sasl.authentication(self._authenticated)
         self.name = f"{address[0]}:{address[1]}"
@@ -92,7 +98,7 @@ class Connection:
         self._room = Changes()
         self._closed = False
         self._handshake: gevent.Greenlet | None = None
-        self._fetching = False  # a Fetch is in progress, and may wait for records
+        self._waits = False  # a Fetch is in progress, and may wait for records; or the connection is not read
         self._repeated = RepeatedFetch(shared.broker)
         self._produces: set[gevent.Greenlet] = set()
 
@@ -162,7 +168,8 @@ class Connection:
             raise failed
 
     def _answered(self, frame: Frame) -> Buffers:
-        return respond(self._broker, self._sessions, frame, self._peer, self._budget.promised, self._repeated)
+        room = self._throttling.room(frame, self._budget.promised)
+        return respond(self._broker, self._sessions, frame, self._peer, room, self._repeated)
 
     def _authenticated(self, identity: Identity, mechanism: str) -> None:
         self._peer.principal = f"{USER}:{identity.name}"
@@ -246,6 +253,8 @@ class Connection:
     # -- answering ------------------------------------------------------------------------------
 
     def _handle(self, data: memoryview) -> None:
+        if self._throttling.seconds_left():
+            self._wait_as_throttled()
         frame = read_frame(data)
         if self._authentication is not None and self._authentication.is_for(frame):
             while self._slots or self._writing:
@@ -260,7 +269,7 @@ class Connection:
             ):
                 self._wait_for_room()
             request = read_produce(frame)
-            slot = _Slot(len(data))
+            slot = _Slot(len(data), self._throttling.produced(frame))
             self._slots.append(slot)
             self._waiting_bytes += slot.size
             self._budget.take(slot.size)
@@ -272,10 +281,18 @@ class Connection:
             return
         while self._slots or self._writing:
             self._wait_for_room()
-        self._fetching = frame.is_fetch
-        response = self._answered(frame)
-        self._fetching = False
+        self._waits = frame.is_fetch
+        response = self._throttling.answered(frame, partial(self._answered, frame))
+        self._waits = False
         self._write(response)
+
+    def _wait_as_throttled(self) -> None:
+        self._waits = True
+        while not self._closed and (seconds := self._throttling.seconds_left()):
+            self._room.wait(seconds)
+        self._waits = False
+        if self._closed:
+            raise ConnectionAbortedError
 
     def _wait_for_room(self) -> None:
         self._room.wait()
@@ -284,7 +301,8 @@ class Connection:
 
     def _produce(self, slot: _Slot, frame: Frame, request: ProduceRequest | None) -> None:
         try:
-            slot.response = respond_produce(self._broker, frame, request)
+            answer = partial(respond_produce, self._broker, frame, request)
+            slot.response = self._throttling.answered(frame, answer, slot.throttled)
             self._flush()
         except BadRequestError as error:
             self.refuse(error.cause, str(error))
@@ -324,28 +342,10 @@ class Connection:
             with gevent.Timeout(
                 limits.WRITE_SECONDS, BadRequestError("unread", "the client did not read a response in time")
             ):
-                if size <= JOINED_BYTES:
-                    buffers = [b"".join(buffers)]
-                    sent = self.socket.send(buffers[0])
-                    if sent == size:
-                        return
-                    buffers = [memoryview(buffers[0])[sent:]]
-                self._send(buffers, size)
+                send(self.socket, buffers, size)
         finally:
             self._budget.give(size)
             self._shared.sent += size
-
-    def _send(self, buffers: Buffers, size: int) -> None:
-        if len(buffers) > BUFFERS_AT_ONCE and size // len(buffers) < SMALL_BUFFER_BYTES:
-            buffers = [b"".join(buffers)]
-        views = deque(memoryview(buffer) for buffer in buffers)
-        while views:
-            some = [views[index] for index in range(min(len(views), BUFFERS_AT_ONCE))]
-            sent = self.socket.sendmsg(some)
-            while views and sent >= len(views[0]):
-                sent -= len(views.popleft())
-            if sent:
-                views[0] = views[0][sent:]
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -356,8 +356,8 @@ class Connection:
         self.close()
 
     def is_abandoned(self) -> bool:
-        """Whether a Fetch is in progress whose client has disconnected; other requests end by themselves."""
-        if not self._fetching or self._closed:
+        """Whether something waits whose client has disconnected; other requests end by themselves."""
+        if not self._waits or self._closed:
             return False
         if self._tls is not None:
             return bool(self.socket.has_hung_up())

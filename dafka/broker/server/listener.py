@@ -12,6 +12,7 @@ import gevent
 from dafka.broker.access.accounts import Accounts
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.listening import Listen
+from dafka.broker.quotas.throttles import Throttles
 from dafka.broker.server import limits
 from dafka.broker.server.connection import Connection, Shared
 from dafka.broker.server.context import Told
@@ -56,10 +57,12 @@ def with_sasl(
 
 
 class Listener:
-    """Answers Kafka's clients at ``doors``. They share its limits. Hub side."""
+    """Answers Kafka's clients at ``doors``. They share its limits and ``throttles``. Hub side."""
 
-    def __init__(self, hub: Hub, broker: BrokerInterface, doors: Iterable[Door]) -> None:
-        self._shared = Shared(broker, self._forget)
+    def __init__(
+        self, hub: Hub, broker: BrokerInterface, doors: Iterable[Door], throttles: Throttles
+    ) -> None:
+        self._shared = Shared(broker, throttles, self._forget)
         self.discarded = self._shared.reasons.counted
         self._hub = hub
         self._connections: dict[Connection, gevent.Greenlet | None] = {}

@@ -1,7 +1,4 @@
-"""Answers about accounts and access control lists, and about quotas, which this broker does not have.
-
-Describing those finds none, removing a missing one is answered as by Kafka, and setting one is refused.
-"""
+"""Answers about accounts and access control lists."""
 
 from __future__ import annotations
 
@@ -13,10 +10,8 @@ from kafka.errors import (
     IllegalSaslStateError,
     InvalidRequestError,
     SecurityDisabledError,
-    UnsupportedVersionError,
 )
 from kafka.protocol.admin.acl import CreateAclsResponse, DeleteAclsResponse, DescribeAclsResponse
-from kafka.protocol.admin.client_quotas import AlterClientQuotasResponse, DescribeClientQuotasResponse
 from kafka.protocol.admin.users import (
     AlterUserScramCredentialsResponse,
     DescribeUserScramCredentialsResponse,
@@ -30,15 +25,12 @@ from dafka.broker.interface.access import (
     DeletedAcls,
     DescribedAccount,
 )
-from dafka.broker.interface.broker import BrokerInterface, Error
+from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.interface.outcome import Outcome
 from dafka.broker.server.context import Context
 
 _TWICE = "Cannot describe SCRAM credentials for the same user twice in a single request: "
-_QUOTA_ENTITIES = ("user", "client-id", "ip")
-_ANY_NAME = 2  # the match type of a quota filter that accepts any name
 
-_Quota = AlterClientQuotasResponse.EntryData
 _Resource = DescribeAclsResponse.DescribeAclsResource
 _User = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 
@@ -173,51 +165,6 @@ def alter_user_scram_credentials(broker: BrokerInterface, request: Any, context:
             for name, outcome in outcomes.items()
         ],
     )
-
-
-def describe_client_quotas(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """There are no quotas."""
-    error, detail = _check_filter(request.components)
-    return DescribeClientQuotasResponse(
-        throttle_time_ms=0,
-        error_code=error_code(error),
-        error_message=error_message(error, detail),
-        entries=None if error else [],
-    )
-
-
-def _check_filter(components: list[Any]) -> tuple[Error | None, str]:
-    kinds = [one.entity_type for one in components]
-    for one in components:
-        if one.entity_type not in _QUOTA_ENTITIES:
-            return UnsupportedVersionError, f"there are no quotas for {one.entity_type!r}"
-        if kinds.count(one.entity_type) > 1:
-            return InvalidRequestError, f"the filter has {one.entity_type} more than once"
-        if one.match_type == _ANY_NAME and one.match is not None:
-            return InvalidRequestError, f"the filter is for any {one.entity_type} and names {one.match!r}"
-    return None, ""
-
-
-def alter_client_quotas(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Quotas cannot be set, and removing one changes nothing."""
-    entries = []
-    for entry in request.entries:
-        error: Error | None = None
-        if any(one.entity_type not in _QUOTA_ENTITIES for one in entry.entity) or not entry.entity:
-            error, detail = InvalidRequestError, f"quotas are for {', '.join(_QUOTA_ENTITIES)}"
-        elif any(not change.remove for change in entry.ops):
-            error, detail = UnsupportedVersionError, "this broker has no quotas"
-        entries.append(
-            _Quota(
-                error_code=error_code(error),
-                error_message=error_message(error, detail) if error else None,
-                entity=[
-                    _Quota.EntityData(entity_type=one.entity_type, entity_name=one.entity_name)
-                    for one in entry.entity
-                ],
-            )
-        )
-    return AlterClientQuotasResponse(throttle_time_ms=0, entries=entries)
 
 
 def sasl_handshake(broker: BrokerInterface, request: Any, context: Context) -> Any:

@@ -1,4 +1,4 @@
-"""Answers about accounts and access control lists, and about quotas, which this broker does not have."""
+"""Answers about accounts and access control lists."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from kafka.errors import (
     DuplicateResourceError,
     IllegalSaslStateError,
     InvalidRequestError,
-    NoError,
     ResourceNotFoundError,
     SecurityDisabledError,
     UnacceptableCredentialError,
-    UnsupportedVersionError,
 )
 from kafka.protocol.admin import (
     AlterClientQuotasRequest,
@@ -116,44 +114,6 @@ def test_a_user_is_set_and_described(client: Client) -> None:
     assert [(one.mechanism, one.iterations) for one in described.credential_infos] == [(1, 4096)]
     (gone,) = answered(client, AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[])).results
     assert (gone.user, gone.error_code) == ("b", 0)
-
-
-@pytest.mark.parametrize(
-    ("filters", "error"),
-    [
-        ([], NoError),
-        ([("user", ANY, None), ("ip", DEFAULT, None), ("client-id", EXACT, "c")], NoError),
-        ([("team", ANY, None)], UnsupportedVersionError),
-        ([("user", ANY, None), ("user", EXACT, "a")], InvalidRequestError),
-        ([("user", ANY, "a")], InvalidRequestError),
-    ],
-)
-def test_there_are_no_quotas_for_a_valid_filter(
-    client: Client, filters: list[tuple[str, int, str | None]], error: Any
-) -> None:
-    components = [FILTER(entity_type=kind, match_type=how, match=name) for kind, how, name in filters]
-    response = answered(client, DescribeClientQuotasRequest(components=components, strict=False))
-    assert response.error_code == error.errno
-    assert response.entries == ([] if error is NoError else None)
-    assert bool(response.error_message) == (error is not NoError)
-
-
-@pytest.mark.parametrize(
-    ("kinds", "remove", "error"),
-    [
-        (["user"], True, NoError),
-        (["user", "client-id"], False, UnsupportedVersionError),
-        (["team"], True, InvalidRequestError),
-        ([], True, InvalidRequestError),
-    ],
-)
-def test_quotas_are_removed_and_not_set(client: Client, kinds: list[str], remove: bool, error: Any) -> None:
-    entity = [QUOTA.EntityData(entity_type=kind, entity_name="a") for kind in kinds]
-    change = QUOTA.OpData(key="producer_byte_rate", value=1000.0, remove=remove)
-    request = AlterClientQuotasRequest(entries=[QUOTA(entity=entity, ops=[change])], validate_only=False)
-    (entry,) = answered(client, request).entries
-    assert entry.error_code == error.errno
-    assert [one.entity_type for one in entry.entity] == kinds
 
 
 def test_sasl_is_out_of_place_where_there_is_none(client: Client) -> None:

@@ -1,0 +1,185 @@
+"""The quotas of a broker, in the log's table ``quotas``.
+
+A row is named by its entity as JSON (``[["user","alice"],["client-id",null]]``) and has values by key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from gevent.lock import BoundedSemaphore
+from kafka.errors import (
+    InvalidRequestError,
+    KafkaStorageError,
+    PolicyViolationError,
+    UnsupportedVersionError,
+)
+
+from dafka.broker.interface.outcome import Outcome
+from dafka.broker.interface.quotas import (
+    DescribedQuotas,
+    Entity,
+    Match,
+    QuotaChange,
+    QuotaChanges,
+    QuotaFilter,
+    QuotaInterface,
+)
+from dafka.broker.limits import QUOTAS_KEPT
+from dafka.broker.quotas.entities import KINDS, InvalidEntityError, entity, is_found
+from dafka.commit.writer import Writer
+from dafka.hub.completion import run_to_completion
+from dafka.hub.hub import Hub
+from dafka.log import Log, LogError, shapes
+from dafka.log.repeating import bounded_logger
+
+log = bounded_logger(__name__)
+
+QUOTAS = "quotas"
+PRODUCED, FETCHED, REQUESTED = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
+KEYS = (PRODUCED, FETCHED, REQUESTED)
+_WHOLE = (PRODUCED, FETCHED)
+_MOST = 2.0**62
+
+
+class _RefusedError(Exception):
+    """Why quotas cannot be changed as asked."""
+
+    def __init__(self, error: type, detail: str) -> None:
+        super().__init__(detail)
+        self.outcome = Outcome(error, detail)
+
+
+class QuotaTable(QuotaInterface):
+    """The quotas of one broker. Hub side."""
+
+    def __init__(self, hub: Hub, log: Log, writer: Writer) -> None:
+        self._hub = hub
+        self._writer = writer
+        table = log.table(QUOTAS, shapes.RowShape(_is_key, lambda _, value: _is_row(value)))
+        self.quotas: dict[Entity, dict[str, float]] = {
+            _parsed(key): dict(value) for key, value in table.items()
+        }
+        self._keys = Counter(key for one in self.quotas.values() for key in one)
+        self._changing = BoundedSemaphore(1)
+
+    def has(self, key: str) -> bool:
+        """Whether anybody has a quota of this key."""
+        return self._keys[key] > 0
+
+    def describe_quotas(self, filters: Sequence[QuotaFilter], strict: bool = False) -> DescribedQuotas:
+        kinds = [one.kind for one in filters]
+        for kind, match, name in filters:
+            if kind not in (*KINDS, "ip"):
+                return DescribedQuotas(
+                    UnsupportedVersionError, detail=f"Unsupported entity type {kind[:40]!r}"
+                )
+            if kinds.count(kind) > 1:
+                detail = f"Entity type {kind} cannot appear more than once in the filter."
+                return DescribedQuotas(InvalidRequestError, detail=detail)
+            if match not in list(Match) or (match == Match.EXACT) is (name is None):
+                detail = f"the filter for {kind} has match type {match} and the name {name!r}"
+                return DescribedQuotas(InvalidRequestError, detail=detail)
+        found = {one: dict(has) for one, has in self.quotas.items() if is_found(one, filters, strict)}
+        return DescribedQuotas(None, found)
+
+    def alter_quotas(self, altered: Sequence[QuotaChanges], validate_only: bool = False) -> list[Outcome]:
+        return run_to_completion(self._hub, self._alter, altered, validate_only)
+
+    def _alter(self, altered: Sequence[QuotaChanges], validate_only: bool) -> list[Outcome]:
+        outcomes = []
+        with self._changing:
+            new: dict[Entity, dict[str, float]] = {}
+            for given, changes in altered:
+                try:
+                    changed, row = self._checked(given, changes, new)
+                except _RefusedError as refused:
+                    outcomes.append(refused.outcome)
+                else:
+                    new[changed] = row
+                    outcomes.append(Outcome(None))
+            if new and not validate_only:
+                try:
+                    self._write(new)
+                except LogError as error:
+                    log.error("quotas could not be changed: %s", error)
+                    failed = Outcome(KafkaStorageError, str(error))
+                    outcomes = [one if one.error else failed for one in outcomes]
+        return outcomes
+
+    def _checked(
+        self, given: Entity, changes: Sequence[QuotaChange], new: Mapping[Entity, dict[str, float]]
+    ) -> tuple[Entity, dict[str, float]]:
+        """The entity in its usual order, and all of its quotas after these changes."""
+        try:
+            changed = entity(given)
+        except InvalidEntityError as error:
+            raise _RefusedError(InvalidRequestError, str(error)) from error
+        if changed in new:
+            raise _RefusedError(InvalidRequestError, "an entity is altered twice in the same request")
+        row = dict(self.quotas.get(changed, {}))
+        keys = [one.key for one in changes]
+        for key, value in changes:
+            if key not in KEYS:
+                raise _RefusedError(InvalidRequestError, f"Invalid configuration key {key[:40]!r}")
+            if keys.count(key) > 1:
+                raise _RefusedError(InvalidRequestError, f"{key} is altered twice for the same entity")
+            if value is None:
+                row.pop(key, None)
+                continue
+            problem = _problem(key, value)
+            if problem:
+                raise _RefusedError(InvalidRequestError, problem)
+            row[key] = float(value)
+        if row and changed not in self.quotas and len(self.quotas) + len(new) >= QUOTAS_KEPT:
+            raise _RefusedError(PolicyViolationError, f"there are quotas for {QUOTAS_KEPT} entities already")
+        return changed, row
+
+    def _write(self, new: Mapping[Entity, dict[str, float]]) -> None:
+        self._writer.put_and_wait({(QUOTAS, _key(one)): row or None for one, row in new.items()})
+        for one, row in new.items():
+            self._keys.subtract(self.quotas.pop(one, ()))
+            if row:
+                self.quotas[one] = row
+                self._keys.update(row)
+
+
+def _problem(key: str, value: float) -> str:
+    if not isfinite(value) or not 0 < value <= _MOST:
+        return f"Quota {key} must be greater than 0"
+    if key in _WHOLE and abs(value - round(value)) > 1e-6:
+        return f"{key} cannot be a fractional value: {value}"
+    return ""
+
+
+def _key(one: Entity) -> str:
+    return json.dumps(one, separators=(",", ":"))
+
+
+def _parsed(key: str) -> Entity:
+    return entity([(kind, name) for kind, name in json.loads(key)])
+
+
+def _is_key(key: str) -> bool:
+    try:
+        given = json.loads(key)
+        if type(given) is not list or not all(
+            type(one) is list and len(one) == 2 and type(one[0]) is str and type(one[1]) in (str, type(None))
+            for one in given
+        ):
+            return False
+        return _key(_parsed(key)) == key
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_row(value: Any) -> bool:
+    return (
+        type(value) is dict
+        and bool(value)
+        and all(key in KEYS and type(one) is float and not _problem(key, one) for key, one in value.items())
+    )

@@ -1,0 +1,115 @@
+"""What a client has used of its quotas, and how long its connection is not read because of that.
+
+As in Kafka since 2.0 (KIP-219): the response is sent at once and says in ``throttle_time_ms`` how long the
+client should wait. Whether it does or not, its connection is not read before.
+
+Octets of a Produce request count when it has come, before further ones are read; those of a Fetch when it is
+answered. A Fetch gets at most what a quota allows in BURST_SECONDS, but always one batch. Processor time of
+the threads that answer counts for ``request_percentage``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache, partial
+
+from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers
+from dafka.broker.quotas.table import FETCHED, PRODUCED, REQUESTED
+from dafka.broker.quotas.throttles import Throttles
+from dafka.broker.server.context import Peer
+from dafka.broker.server.requests import Frame
+from dafka.broker.server.table import API_VERSIONS, PRODUCE, Api
+from dafka.hub.running_time import running_time
+from dafka.security.principals import USER
+
+Room = Callable[[], AbstractContextManager[int]]
+
+_INT32 = struct.Struct(">i")
+_MOST = 2**31 - 1
+_FIRST_OF_BODY = 1  # buffer 0 of a response is its header
+
+
+class Throttling:
+    """Of one connection."""
+
+    def __init__(self, throttles: Throttles, peer: Peer) -> None:
+        self._throttles = throttles
+        self._peer = peer
+        self._until = 0.0  # the connection is not read before
+
+    def seconds_left(self) -> float:
+        """How long the connection is not to be read."""
+        return 0.0 if not self._until else max(self._until - self._throttles.clock(), 0.0)
+
+    def produced(self, frame: Frame) -> float:
+        """A Produce request has come; returns the seconds to wait."""
+        if not self._throttles:
+            return 0.0
+        return self._use(PRODUCED, frame, len(frame.data) + LENGTH_OCTETS)
+
+    def room(self, frame: Frame, room: Room) -> Room:
+        """The room for the batches of a Fetch."""
+        if not frame.is_fetch or not self._throttles.has(FETCHED):
+            return room
+        return partial(_at_most, room, self._throttles.burst(FETCHED, *self._who(frame)))
+
+    def answered(self, frame: Frame, answer: Callable[[], Buffers], seconds: float = 0.0) -> Buffers:
+        """The response that ``answer`` makes, with the time to wait: ``seconds`` at least."""
+        if not self._throttles:
+            return answer()
+        if self._throttles.has(REQUESTED):
+            with running_time() as spent:
+                response = answer()
+            seconds = max(seconds, self._use(REQUESTED, frame, 100.0 * spent.seconds))
+        else:
+            response = answer()
+        if frame.is_fetch:
+            seconds = max(seconds, self._use(FETCHED, frame, sum(map(len, response))))
+        return with_throttle_time(frame, response, seconds) if seconds else response
+
+    def _use(self, key: str, frame: Frame, amount: float) -> float:
+        seconds = self._throttles.use(key, *self._who(frame), amount)
+        if seconds:
+            self._until = max(self._until, self._throttles.clock() + seconds)
+        return seconds
+
+    def _who(self, frame: Frame) -> tuple[str, str]:
+        return self._peer.principal.removeprefix(f"{USER}:"), frame.header.client_id or ""
+
+
+@contextmanager
+def _at_most(room: Room, most: float) -> Iterator[int]:
+    with room() as share:
+        yield int(min(share, most))
+
+
+def with_throttle_time(frame: Frame, response: Buffers, seconds: float) -> Buffers:
+    """The response with so much in its ``throttle_time_ms``, as far as it has that field."""
+    api, version = frame.api, frame.header.version
+    if api is None or not api.first <= version <= api.last or len(response) <= _FIRST_OF_BODY:
+        return response
+    position = _position(api, version)
+    if position is None:
+        return response
+    number = _FIRST_OF_BODY if position >= 0 else len(response) - 1
+    octets = bytearray(response[number])
+    _INT32.pack_into(octets, position % len(octets), min(int(seconds * 1000) + 1, _MOST))
+    return [*response[:number], octets, *response[number + 1 :]]
+
+
+@lru_cache(maxsize=1024)
+def _position(api: Api, version: int) -> int | None:
+    """Where the time is in the body of a response; below 0: from its end."""
+    if api.home is None:
+        return 0
+    fields = [one for one in api.response._struct._fields if one.for_version_q(version) and one._tag is None]
+    names = [one.name for one in fields]
+    if "throttle_time_ms" not in names or api.key == API_VERSIONS:  # which ends with other things
+        return None
+    if api.key == PRODUCE:
+        return -5 if api.response.flexible_version_q(version) else -4
+    before = names[: names.index("throttle_time_ms")]
+    assert before in ([], ["error_code"]), api.name
+    return 2 * len(before)

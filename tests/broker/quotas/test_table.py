@@ -1,0 +1,114 @@
+"""The table of quotas: what is kept, what is refused, and what a folder from somebody else may hold."""
+
+from __future__ import annotations
+
+import pytest
+from broker.clients import Client
+from kafka.errors import InvalidRequestError, PolicyViolationError, UnsupportedVersionError
+
+from dafka import Broker
+from dafka.broker.interface.quotas import Match, QuotaChange, QuotaChanges, QuotaFilter
+from dafka.broker.quotas import table
+from dafka.broker.quotas.table import _is_key, _is_row
+
+ALICE = (("user", "alice"),)
+PAIR = (("user", "alice"), ("client-id", None))
+RATE = "producer_byte_rate"
+
+
+def change(entity, **values):
+    return QuotaChanges(entity, [QuotaChange(key, value) for key, value in values.items()])
+
+
+def alter(client, *altered, **more):
+    return [one.error for one in client.call("alter_quotas", altered, **more)]
+
+
+def described(client, *filters, strict=False):
+    return client.call("describe_quotas", filters, strict).quotas
+
+
+@pytest.fixture
+def client():
+    with Broker() as broker:
+        yield Client(broker)
+
+
+def test_quotas_are_there_after_a_restart(tmp_path):
+    with Broker(tmp_path) as broker:
+        both = change(ALICE, **{RATE: 1000.0}), change(PAIR[::-1], request_percentage=12.5)
+        assert alter(Client(broker), *both) == [None, None]
+        assert alter(Client(broker), change(ALICE, consumer_byte_rate=5.0)) == [None]
+    with Broker(tmp_path) as broker:
+        expected = {ALICE: {RATE: 1000.0, "consumer_byte_rate": 5.0}, PAIR: {"request_percentage": 12.5}}
+        assert described(Client(broker)) == expected
+        assert alter(Client(broker), change(ALICE, **{RATE: None, "consumer_byte_rate": None})) == [None]
+        assert not Client(broker).core.quotas.has(RATE)
+    with Broker(tmp_path) as broker:
+        assert described(Client(broker)) == {PAIR: {"request_percentage": 12.5}}
+
+
+def test_what_is_only_checked_is_not_kept(client):
+    assert alter(client, change(ALICE, **{RATE: 1.0}), validate_only=True) == [None]
+    assert described(client) == {}
+
+
+@pytest.mark.parametrize(
+    ("entity", "values"),
+    [
+        ((), {RATE: 1.0}),
+        ((("team", "a"),), {RATE: 1.0}),
+        (ALICE, {"no_such_rate": 1.0}),
+        (ALICE, {"no_such_rate": None}),
+        (ALICE, {RATE: 0.0}),
+        (ALICE, {RATE: -1.0}),
+        (ALICE, {RATE: float("nan")}),
+        (ALICE, {RATE: float("inf")}),
+        (ALICE, {RATE: 0.5}),
+        (ALICE, {RATE: 1.0, "consumer_byte_rate": 0.0}),
+    ],
+)
+def test_what_is_wrong_changes_nothing_and_the_others_count(client, entity, values):
+    right = change((("user", "bob"),), request_percentage=0.5)
+    assert alter(client, change(entity, **values), right) == [InvalidRequestError, None]
+    assert described(client) == {(("user", "bob"),): {"request_percentage": 0.5}}
+
+
+def test_nothing_is_altered_twice_at_once(client):
+    twice = [QuotaChange(RATE, 1.0), QuotaChange(RATE, None)]
+    assert alter(client, QuotaChanges(ALICE, twice)) == [InvalidRequestError]
+    both = change(PAIR, **{RATE: 1.0}), change(PAIR[::-1], **{RATE: 2.0})
+    assert alter(client, *both) == [None, InvalidRequestError]
+
+
+def test_there_is_a_limit_to_entities_and_not_to_changing_them(client, monkeypatch):
+    monkeypatch.setattr(table, "QUOTAS_KEPT", 2)
+    some = [change(((kind, "a"),), **{RATE: 1.0}) for kind in ("user", "client-id")]
+    assert alter(client, *some) == [None, None]
+    assert alter(client, change(ALICE, **{RATE: 1.0})) == [PolicyViolationError]
+    assert alter(client, change(some[0].entity, **{RATE: 2.0})) == [None]
+
+
+@pytest.mark.parametrize(
+    ("filters", "error"),
+    [
+        ([], None),
+        ([QuotaFilter("ip", Match.ANY)], None),
+        ([QuotaFilter("team", Match.ANY)], UnsupportedVersionError),
+        ([QuotaFilter("user", Match.ANY), QuotaFilter("user", Match.DEFAULT)], InvalidRequestError),
+        ([QuotaFilter("user", Match.EXACT)], InvalidRequestError),
+        ([QuotaFilter("user", Match.ANY, "a")], InvalidRequestError),
+        ([QuotaFilter("user", 7, "a")], InvalidRequestError),
+    ],
+)
+def test_filters_are_checked_as_kafka_does(client, filters, error):
+    assert client.call("describe_quotas", filters).error is error
+
+
+def test_a_row_that_no_broker_writes_is_damage():
+    assert _is_key('[["user","alice"]]') and _is_key('[["user",null],["client-id","c"]]')
+    for key in ("", "[]", "{}", '[["user"]]', '[["user",1]]', '[["client-id","c"],["user","a"]]', "[" * 9999):
+        assert not _is_key(key)
+    assert _is_row({RATE: 1.0})
+    for row in ({}, [], {RATE: 1}, {RATE: "1"}, {RATE: -1.0}, {RATE: float("nan")}, {"other": 1.0}, None):
+        assert not _is_row(row)

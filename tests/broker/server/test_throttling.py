@@ -1,0 +1,224 @@
+"""Throttling: responses say how long to wait, connections are not read before, and others do not notice."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from broker.clients import Client, batch
+from broker.server.client import WireClient, decoded
+from broker.server.samples import fetch, produce
+from confluent_kafka import Producer as ConfluentProducer
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+
+from dafka import Broker
+from dafka.broker.codec.encoding import encoded
+from dafka.broker.codec.framing import Header
+from dafka.broker.interface.quotas import QuotaChange, QuotaChanges
+from dafka.broker.server.requests import Frame
+from dafka.broker.server.table import API_VERSIONS, BY_KEY
+from dafka.broker.server.throttling import with_throttle_time
+
+PRODUCED, FETCHED, REQUESTED = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
+BURST = 20_000
+RATE = BURST / 10
+"""Octets a second: so many that BURST are free."""
+LARGE = b"v" * 22_000
+"""Costs a second or so: ``(22 000 - 20 000) / 2000``."""
+USER = {"user": "ANONYMOUS"}
+
+
+def set_quota(broker: Broker, entity: dict[str, str | None], **values: float | None) -> None:
+    changes = [QuotaChange(key, value) for key, value in values.items()]
+    (outcome,) = Client(broker).call("alter_quotas", [QuotaChanges(tuple(entity.items()), changes)])
+    assert outcome.error is None, outcome
+
+
+def seconds(function: Any, *args: Any) -> float:
+    began = time.monotonic()
+    function(*args)
+    return time.monotonic() - began
+
+
+# -- the field ---------------------------------------------------------------------------------------
+
+APIS = [api for api in BY_KEY.values() if api.home is not None]
+
+
+@pytest.mark.parametrize("api", APIS, ids=[api.name for api in APIS])
+def test_the_time_is_in_every_response_that_has_the_field(api: Any) -> None:
+    """And nothing else of it changes, whatever its version."""
+    for version in range(api.first, api.last + 1):
+        response = api.response()
+        body = encoded(response, version)
+        frame = Frame(memoryview(b""), Header(api.key, version, 1, "", 0), api)
+        flexible = api.response.flexible_version_q(version) and api.key != API_VERSIONS
+        head = (1).to_bytes(4, "big") + b"\0" * flexible
+        changed = b"".join(with_throttle_time(frame, [head, body], 1.2345))
+        names = {
+            one.name
+            for one in api.response._struct._fields
+            if one.for_version_q(version) and one._tag is None
+        }
+        request = api.request()
+        before = decoded(request, f"{api.name}Response", version, head + body, 1)
+        after = decoded(request, f"{api.name}Response", version, changed, 1)
+        if "throttle_time_ms" in names and api.key != API_VERSIONS:
+            assert after.throttle_time_ms == 1235
+            after.throttle_time_ms = before.throttle_time_ms
+        assert encoded(after, version) == encoded(before, version)
+
+
+def test_a_refused_version_is_left_as_it_is() -> None:
+    frame = Frame(memoryview(b""), Header(API_VERSIONS, 99, 1, "", 0), BY_KEY[API_VERSIONS])
+    assert with_throttle_time(frame, [b"head", b"body"], 5.0) == [b"head", b"body"]
+
+
+# -- on the wire -------------------------------------------------------------------------------------
+
+
+def test_who_has_produced_too_much_is_told_and_not_read_for_so_long(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    client.create("topic")
+    set_quota(broker, USER, **{PRODUCED: RATE})
+    response = wire.ask(produce("topic", batch(LARGE[:100])), 9)
+    assert response.throttle_time_ms == 0
+    response = wire.ask(produce("topic", batch(LARGE)), 9)
+    told = response.throttle_time_ms / 1000
+    assert 0.5 < told <= 1.5
+    assert seconds(wire.ask, ApiVersionsRequest(), 0) >= told - 0.2
+    with WireClient(broker) as other:  # the client, not the connection, has used it
+        assert other.ask(produce("topic", batch(LARGE)), 9).throttle_time_ms / 1000 > 5
+
+
+def test_who_has_read_too_much_is_told_and_not_read_for_so_long(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    client.create("topic")
+    wire.ask(produce("topic", batch(LARGE), batch(b"")), 9)
+    set_quota(broker, USER, **{FETCHED: RATE})
+    response = wire.ask(fetch("topic", 0), 11)
+    told = response.throttle_time_ms / 1000
+    assert 0.5 < told <= 1.5
+    assert response.responses[0].partitions[0].records  # which is delivered all the same
+    assert seconds(wire.ask, ApiVersionsRequest(), 0) >= told - 0.2
+
+
+def test_a_response_has_no_more_than_is_allowed_at_once_but_one_batch(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    client.create("topic")
+    for _ in range(10):
+        wire.ask(produce("topic", batch(LARGE[:8000])), 9)
+    set_quota(broker, USER, **{FETCHED: RATE})
+    records = wire.ask(fetch("topic", 0), 11).responses[0].partitions[0].records
+    assert 16_000 < len(records) <= BURST
+
+
+def test_who_has_much_computed_is_told(broker: Broker, client: Client, wire: WireClient) -> None:
+    client.create("topic", 500)
+    set_quota(broker, USER, **{REQUESTED: 0.01})
+    ask = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="topic")])
+    told = [wire.ask(ask, 9).throttle_time_ms for _ in range(2)]
+    assert told[-1] == 1001  # never more than a second, and one millisecond because of rounding
+
+
+def test_a_quota_that_is_removed_counts_no_longer(broker: Broker, client: Client, wire: WireClient) -> None:
+    client.create("topic")
+    set_quota(broker, USER, **{PRODUCED: RATE})
+    set_quota(broker, USER, **{PRODUCED: None})
+    assert wire.ask(produce("topic", batch(LARGE), acks=1), 9).throttle_time_ms == 0
+    assert wire.ask(produce("topic", batch(LARGE), acks=1), 9).throttle_time_ms == 0
+
+
+def test_a_client_that_does_not_wait_is_read_no_faster(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    """It has sent five requests at once, the first of which used up what is free."""
+    client.create("topic")
+    set_quota(broker, {"client-id": "tests"}, **{PRODUCED: 10_000})
+    requests = [produce("topic", batch(b"v" * size)) for size in (100_000, *[2000] * 5)]
+    sent = [(request, wire.send(request, 9)) for request in requests]
+    assert seconds(lambda: [wire.receive(request, 9, number) for request, number in sent]) >= 0.7
+
+
+def test_a_client_that_goes_while_it_is_throttled_is_forgotten(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    client.create("topic")
+    set_quota(broker, USER, **{PRODUCED: 1})
+    assert wire.ask(produce("topic", batch(LARGE)), 9).throttle_time_ms > 1e7
+    request = ApiVersionsRequest()
+    wire.send(request, 0)
+    wire.socket.close()
+    deadline = time.monotonic() + 30
+    while broker.metrics()["listener_connections"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# -- real clients ------------------------------------------------------------------------------------
+
+
+def kafka_python(address: str, client_id: str) -> Any:
+    producer = KafkaProducer(bootstrap_servers=address, client_id=client_id, linger_ms=0)
+    try:
+        for _ in range(3):
+            producer.send("topic", LARGE).get(30)
+    finally:
+        producer.close(5)
+
+
+def librdkafka(address: str, client_id: str) -> None:
+    producer = ConfluentProducer({"bootstrap.servers": address, "client.id": client_id, "linger.ms": 0})
+    for _ in range(3):
+        producer.produce("topic", LARGE)
+        assert producer.flush(30) == 0
+
+
+def aiokafka(address: str, client_id: str) -> None:
+    async def write() -> None:
+        async with AIOKafkaProducer(bootstrap_servers=address, client_id=client_id) as producer:
+            for _ in range(3):
+                await producer.send_and_wait("topic", LARGE)
+
+    asyncio.run(write())
+
+
+def test_real_clients_are_throttled_while_another_is_not(broker: Broker, client: Client) -> None:
+    """Each writes 66 000 octets."""
+    client.create("topic")
+    kinds = (kafka_python, librdkafka, aiokafka)
+    for kind in kinds:
+        set_quota(broker, {"client-id": f"slow-{kind.__name__}"}, **{PRODUCED: 4200})
+    address = broker.bootstrap_servers
+    with ThreadPoolExecutor(2 * len(kinds)) as pool:
+        slow = [pool.submit(seconds, one, address, f"slow-{one.__name__}") for one in kinds]
+        fast = [pool.submit(seconds, one, address, f"fast-{one.__name__}") for one in kinds]
+        took = [(one.result(), other.result()) for one, other in zip(slow, fast, strict=True)]
+    # Two batches fit into a burst of 42 000 but for 2000 octets, half a second, before the third is sent.
+    assert all(throttled >= 0.4 for throttled, _ in took), took
+
+
+def test_a_consumer_gets_all_of_it_though_it_is_throttled(broker: Broker, client: Client) -> None:
+    """The second batch uses up what is free, so the third one comes after a second."""
+    client.create("topic")
+    for _ in range(3):
+        client.produce("topic", LARGE)
+    set_quota(broker, USER, **{FETCHED: 4000})
+    consumer = KafkaConsumer(
+        "topic",
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=30_000,
+    )
+    try:
+        assert seconds(lambda: [next(consumer) for _ in range(3)]) >= 0.9
+    finally:
+        consumer.close()
