@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import functools
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
+
+from dafka.hub.hub import get_hub
 
 T = TypeVar("T")
 Test = Callable[..., None]
@@ -48,6 +52,22 @@ def no_long_turn(seconds: float, limit: float) -> None:
     """Check the processor time of the longest turn."""
     if seconds > _slack * limit:
         raise LongTurnError(f"a turn took {1000 * seconds:.1f} ms of processor time")
+
+
+@contextmanager
+def short_turns() -> Iterator[None]:
+    """Check the turns of what is done in between."""
+    hub = get_hub()
+    gc.collect()
+    gc.disable()  # collections take long in a process of tests
+    try:
+        hub.run(hub.turns.reset)
+        yield
+        hub.run(lambda: None)
+        longest = hub.turns.longest_cpu
+    finally:
+        gc.enable()
+    no_long_turn(longest, 0.02)
 
 
 def each_time(test: Test) -> Test:

@@ -149,9 +149,7 @@ class Core:
     def shut_down(self, now: float) -> list[Output]:
         """Say goodbye to everybody, and refuse whoever comes."""
         outputs = self._carry(self.peerings.shut_down(now))
-        for neighbour in self.peer.flooding.neighbours:
-            outputs += self._leave(neighbour)
-        return outputs
+        return outputs + self._carry_routing(self.peer.leave())
 
     def tick(self, now: float) -> list[Output]:
         """To be called a few times a second."""
@@ -179,6 +177,10 @@ class Core:
         if topic.startswith(LOCAL):
             return []
         return self._carry_routing(self.peer.publish_many(topic, payloads, kind))
+
+    def fan_out(self, topic: bytes) -> int:
+        """How many neighbours get a message on this topic; 1 if nobody does."""
+        return self.peer.fan_out(topic) or 1
 
     def is_blocked(self, topic: bytes) -> bool:
         """Whether too much waits for somebody who gets this topic: whoever publishes on it is to wait."""
@@ -233,10 +235,13 @@ class Core:
                     outputs += self._carry_routing(self.gateway.wants(peer, filter))
                 case _:
                     outputs.append(step)
+        if not self.gateway.is_listed:
+            outputs += self._carry_routing(self.gateway.list_anew())
         return outputs
 
     def _carry_routing(self, steps: Sequence[routing.Output | Say]) -> list[Output]:
         outputs: list[Output] = []
+        encoded: dict[tuple[bytes, bytes], bytes] = {}  # for leaves
         for step in steps:
             if isinstance(step, Relay):
                 outputs += self._send(step.neighbour, step.height, step.frames)
@@ -245,13 +250,13 @@ class Core:
             elif isinstance(step, Say):
                 outputs += self._carry(self.peerings.send(step.leaf, encode_envelope(step.envelope)))
             elif isinstance(step, ToLeaf):
-                envelope = self.gateway.envelope(step)
-                if envelope is None:
+                octets = self.gateway.encode(step, encoded)
+                if octets is None:
                     continue
                 if step.kind == DATA:
-                    outputs += self._send(step.leaf, 0, [encode_envelope(envelope)])
+                    outputs += self._send(step.leaf, 0, [octets])
                 else:
-                    outputs += self._carry(self.peerings.send(step.leaf, encode_envelope(envelope)))
+                    outputs += self._carry(self.peerings.send(step.leaf, octets))
             else:
                 outputs.append(step)
         return outputs
@@ -338,7 +343,8 @@ class Core:
     def _down(self, peer: bytes) -> list[Output]:
         grants = self.flow.link_down(peer)
         if peer in self.gateway:
-            return self._carry_routing(self.gateway.down(peer)) + self._grant(grants)
+            self.gateway.down(peer)
+            return self._grant(grants)
         return self._carry_routing(self.peer.link_down(peer)) + self._grant(grants)
 
     def _hear(self, peer: bytes, message: bytes) -> list[Output]:

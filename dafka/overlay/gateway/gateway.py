@@ -23,7 +23,7 @@ from dafka.overlay.limits import SETTLE_SECONDS, TELLING
 from dafka.overlay.routing.outputs import Deliver, Output, ToLeaf
 from dafka.overlay.routing.peer import Peer
 from dafka.overlay.wire.commands import QUERIES
-from dafka.overlay.wire.envelope import COMMAND, LOCAL, Envelope, routing_update
+from dafka.overlay.wire.envelope import COMMAND, LOCAL, Envelope, encode_envelope, routing_update
 from dafka.overlay.wire.handshake import Announcement
 from dafka.overlay.wire.leaves import Leaf, fitting
 from dafka.overlay.wire.marks import is_marked, marked
@@ -64,7 +64,8 @@ class Gateway:
         self._passes_on = passes_on
         self._leaves: dict[bytes, _Leaf] = {}
         self._aliases = Aliases(me)
-        self._is_listed = True
+        self.is_listed = True
+        """Whether the others know of all leaves, and of what they want, as it is now."""
         self._now = 0.0
 
     def __contains__(self, leaf: bytes) -> bool:
@@ -82,20 +83,19 @@ class Gateway:
         """There is a new leaf: what it was told, and what it told."""
         is_alone = not self._peer.flooding.neighbours
         self._leaves[leaf] = _Leaf(heard.filter, announced.filter, is_alone)
-        self._is_listed = False
-        return [*self._list(), *self._tell(leaf)]
+        self.is_listed = False
+        return [*self.list_anew(), *self._tell(leaf)]
 
-    def down(self, leaf: bytes) -> list[Output]:
-        """A leaf is gone."""
+    def down(self, leaf: bytes) -> None:
+        """A leaf is gone. :meth:`list_anew` is to be called then, once where several are."""
         del self._leaves[leaf]
-        self._is_listed = False
-        return self._list()
+        self.is_listed = False
 
     def wants(self, leaf: bytes, filter: Filter) -> list[Output]:
         """A leaf has told its whole filter anew."""
         self._leaves[leaf].filter = filter
-        self._is_listed = False
-        return self._list()
+        self.is_listed = False
+        return self.list_anew()
 
     def hear(self, leaf: bytes, envelope: Envelope) -> list[Output | Say]:
         """Data or a command of a leaf."""
@@ -112,8 +112,28 @@ class Gateway:
             return [*self._probe(leaf)]
         return self._take(Deliver(leaf, kind, topic, payload), receiver)
 
-    def envelope(self, message: ToLeaf) -> Envelope | None:
-        """A message of the overlay as a leaf gets it; None if it gets none."""
+    def encode(self, message: ToLeaf, encoded: dict[tuple[bytes, bytes], bytes]) -> bytes | None:
+        """A message of the overlay as a leaf gets it; None if it gets none.
+
+        What all leaves get alike is kept in ``encoded``, by its topic and payload.
+        """
+        same = None if message.is_addressed or message.kind == COMMAND else (message.topic, message.payload)
+        if same in encoded and self._wants(message.leaf, message.topic):
+            return encoded[same]
+        envelope = self._envelope(message)
+        if envelope is None:
+            return None
+        octets = encode_envelope(envelope)
+        if same is not None and envelope.receiver == NOBODY:
+            encoded[same] = octets
+        return octets
+
+    def _wants(self, leaf: bytes, topic: bytes) -> bool:
+        """Whether a leaf wants a topic: where the list has no room for its filter, it seems to want all."""
+        known = self._leaves.get(leaf)
+        return known is not None and (not self._passes_on or topic.startswith(known.filter))
+
+    def _envelope(self, message: ToLeaf) -> Envelope | None:
         leaf, _, kind, topic, payload, is_addressed = message
         if topic.startswith(LOCAL):
             self.discarded["local-topic"] += 1
@@ -130,8 +150,8 @@ class Gateway:
                 return None
         if is_addressed:
             return Envelope(kind, self.me, leaf, topic, payload)
-        if not topic.startswith(self._leaves[leaf].filter):
-            return None  # where the list has no room for its filter, it seems to want everything
+        if not self._wants(leaf, topic):
+            return None
         passed_on = marked(payload)
         if passed_on is None:
             return Envelope(kind, self.me, leaf, topic, payload)
@@ -145,9 +165,9 @@ class Gateway:
             known.since = now if known.since is None else known.since
             known.is_settled = known.is_settled or now - known.since >= SETTLE_SECONDS
             if known.ways_round.forget(now):
-                self._is_listed = False
+                self.is_listed = False
             outputs += self._probe(leaf)
-        return [*outputs, *self._list(), *self.tell()]
+        return [*outputs, *self.list_anew(), *self.tell()]
 
     def tell(self) -> list[Say]:
         """Tell leaves what the overlay wants, if that has changed. A long list waits for the next turn."""
@@ -167,10 +187,11 @@ class Gateway:
     def _speaks_for(self, leaf: bytes) -> bool:
         return self._leaves[leaf].is_settled and self._peer.flooding.leaves.speaker(leaf) == self.me
 
-    def _list(self) -> list[Output]:
-        if self._is_listed:
+    def list_anew(self) -> list[Output]:
+        """Tell the others of the leaves, if those are not :attr:`is_listed`."""
+        if self.is_listed:
             return []
-        self._is_listed = True
+        self.is_listed = True
         leaves = [Leaf(leaf, known.filter, known.ways_round.beside) for leaf, known in self._leaves.items()]
         return self._peer.flooding.list_leaves(fitting(leaves))
 
@@ -192,8 +213,8 @@ class Gateway:
         if other is not None:
             if other != leaf and other in self._peer.flooding.leaves:
                 is_new = self._leaves[leaf].ways_round.came_out(self._now, other)
-                self._is_listed = self._is_listed and not is_new
-            return [*self._list()]
+                self.is_listed = self.is_listed and not is_new
+            return [*self.list_anew()]
         payload, endpoint = self._aliases.inwards(payload)
         if receiver == self.me and endpoint is not None:
             return [*self._peer.publish_to(endpoint, topic, payload, COMMAND, leaf)]

@@ -16,6 +16,7 @@ import gevent
 
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
 from dafka.overlay.connector import Connector, Open
 from dafka.overlay.connector import Output as ConnectorOutput
 from dafka.overlay.core import Pause, Resume, Room
@@ -372,13 +373,16 @@ class Carrier:
             call()
         error = Closed("the endpoint was closed")
         self.pending.close(error)
-        while self.pending.count:
+        pace = Pace()
+        while self._publishing.waiting:
             self._publishing.drain()
+            pace.rest()
         self._doors.close_ports()
         with gevent.Timeout(limits.FLUSH_SECONDS, False):
             while self.role.core.flow.waiting:
                 gevent.sleep(0.005)
-        self.carry(self.role.shut_down(self.now))
+        for output in Pace().over(self.role.shut_down(self.now), every=1):
+            self.carry([output])
         self._wait_until(lambda: not self._peers, limits.UNPEER_SECONDS)
         self._ticking.kill(block=False)
         self._doors.close()

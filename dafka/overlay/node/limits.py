@@ -20,13 +20,16 @@ PENDING_MESSAGES = 4096
 PENDING_OCTETS = 4 * 1024 * 1024
 """Their octets. One message may exceed it."""
 PUBLISHED_MESSAGES = 200
-"""Published at once; with TURN_SECONDS for all in one turn of the hub."""
+"""Published at once, divided by the neighbours that get them; with TURN_SECONDS for all in one turn of the
+hub."""
 READ_OCTETS = 128 * 1024
 """Read at once from a peer."""
 UNCHARGED_OCTETS = 16 * 1024
 """Read at once and handled at once, these do not count among what all connections hold."""
 HEARD_MESSAGES = 200
-"""Handled at once."""
+"""Handled at once, if they are quick to handle."""
+HEARD_SECONDS = 0.003
+"""Of processor time. If those that were handled at once took longer, it is half as many the next time."""
 TURN_SECONDS = 0.005
 """How long a peer is read in one turn of the hub; the others follow in the next."""
 CONNECT_SECONDS = 10.0

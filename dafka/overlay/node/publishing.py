@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from dafka.hub.hub import Hub
@@ -23,6 +24,7 @@ class Publishing:
         carry: Callable[[Iterable[Output]], None],
     ) -> None:
         self.pending = Pending(hub, self.drain)
+        self._runs: deque[Run] = deque()  # taken, and not published yet
         self._hub = hub
         self._role = role
         self._subscribers = subscribers
@@ -30,22 +32,34 @@ class Publishing:
 
     def drain(self, _: None = None) -> None:
         """Publish what waits, for some milliseconds; the rest in later turns."""
-        while runs := self.pending.take(limits.PUBLISHED_MESSAGES):
-            self._publish(runs)
-            if self._hub.turns.elapsed > limits.TURN_SECONDS and self.pending.count:
+        while self._runs or self._take():
+            topic, payloads = self._runs.popleft()
+            most = limits.PUBLISHED_MESSAGES // self._role.core.fan_out(topic) or 1
+            if len(payloads) > most:
+                self._runs.appendleft((topic, payloads[most:]))
+            self._publish(topic, payloads[:most])
+            if self._hub.turns.elapsed > limits.TURN_SECONDS and self.waiting:
                 in_later_turn(self.drain)
                 return
+
+    @property
+    def waiting(self) -> int:
+        """How many runs of messages, or messages, are not published yet."""
+        return len(self._runs) + self.pending.count
 
     def unblock(self) -> None:
         """Topics on which nobody could publish may be free again."""
         self.pending.unblock(self._is_blocked)
 
-    def _publish(self, runs: list[Run]) -> None:
-        for topic, payloads in runs:
-            self._subscribers.deliver_own(topic, payloads, self._role.me)
-            self._carry(self._role.publish_many(topic, payloads))
-            if self._is_blocked(topic):
-                self.pending.block(topic)
+    def _take(self) -> bool:
+        self._runs += self.pending.take(limits.PUBLISHED_MESSAGES)
+        return bool(self._runs)
+
+    def _publish(self, topic: bytes, payloads: list[bytes]) -> None:
+        self._subscribers.deliver_own(topic, payloads, self._role.me)
+        self._carry(self._role.publish_many(topic, payloads))
+        if self._is_blocked(topic):
+            self.pending.block(topic)
 
     def _is_blocked(self, topic: bytes) -> bool:
         return self._role.core.is_blocked(topic) or self._subscribers.full_own(topic)

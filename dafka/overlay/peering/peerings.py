@@ -75,19 +75,15 @@ class Peerings:
         self.me = me
         self.discarded: Counter[str] = Counter()
         """Messages of peers that were not taken, by cause."""
+        self.peers: dict[bytes, int] = {}
+        """The connection of every peer."""
         self._announce = announce
         self._versions = versions
         self._gate = Gate()
         self._connections: dict[int, _Connection] = {}
-        self._peers: dict[bytes, _Connection] = {}
         self._goodbyes = 0
         self._shutting_down = False
         self._ticked = float("-inf")
-
-    @property
-    def peers(self) -> dict[bytes, int]:
-        """The connection of every peer."""
-        return {peer: connection.number for peer, connection in self._peers.items()}
 
     def connected(self, now: float, number: int, connector: bool) -> list[Output]:
         """There is a new connection, which this side opened (``connector``) or accepted."""
@@ -132,7 +128,7 @@ class Peerings:
 
     def drop(self, peer: bytes, error: MalformedMessage) -> list[Output]:
         """A peer is left at once, because of what it did."""
-        connection = self._peers.get(peer)
+        connection = self._connection_of(peer)
         return [] if connection is None else self.malformed(connection.heard, connection.number, error)
 
     def malformed(self, now: float, number: int, error: MalformedMessage) -> list[Output]:
@@ -153,14 +149,14 @@ class Peerings:
 
     def send(self, peer: bytes, octets: bytes) -> list[Output]:
         """Send whole messages to a peer. Nothing happens if it is none any more, or is being left."""
-        connection = self._peers.get(peer)
+        connection = self._connection_of(peer)
         if connection is None or connection.goodbye is not None:
             return []
         return [Send(connection.number, octets)]
 
     def unpeer(self, now: float, peer: bytes) -> list[Output]:
         """Say goodbye. A :class:`PeerDown` follows when the peer has answered, or does not."""
-        connection = self._peers.get(peer)
+        connection = self._connection_of(peer)
         if connection is None or connection.goodbye is not None:
             return []
         self._goodbyes += 1
@@ -243,12 +239,12 @@ class Peerings:
             return self._carry(now, connection, steps)
         # The originator wants this one: the one before is dead at its end. It has to prove that it lives.
         outputs = self._carry(now, connection, talk.refuse(ErrorCode.LOGIC_ERROR, "already connected"))
-        return outputs + self._doubt(now, self._peers[peer])
+        return outputs + self._doubt(now, self._connections[self.peers[peer]])
 
     def _establish(self, now: float, connection: _Connection, done: Established) -> list[Output]:
         connection.peer, connection.version = done.peer, done.version
         connection.deadline = _NEVER
-        self._peers[done.peer] = connection
+        self.peers[done.peer] = connection.number
         up = PeerUp(connection.number, done.peer, done.version, done.announced, done.heard)
         return [up, *self._resume(now, self._gate.established(done.peer))]
 
@@ -269,6 +265,10 @@ class Peerings:
         return connection.handshake.refuse(ErrorCode.SHUTTING_DOWN, "shutting down")
 
     # -- peers --------------------------------------------------------------------------------------
+
+    def _connection_of(self, peer: bytes) -> _Connection | None:
+        number = self.peers.get(peer)
+        return None if number is None else self._connections[number]
 
     def _hear(self, connection: _Connection, peer: bytes, message: bytes) -> list[Output]:
         envelope = decode_envelope(message)
@@ -338,7 +338,7 @@ class Peerings:
         outputs: list[Output] = [Close(connection.number)]
         peer = connection.peer
         if peer is not None:
-            del self._peers[peer]
+            del self.peers[peer]
             removed = connection.goodbye is not None
             outputs.append(PeerDown(connection.number, peer, removed, connection.said_goodbye, reason))
         known = peer or connection.handshake.peer

@@ -120,6 +120,18 @@ class Flooding:
             self.table.drop(peer, neighbour)
         return outputs + self._lost(behind)
 
+    def leave(self) -> list[Output]:
+        """This node has said goodbye to all neighbours: nobody can be reached, and nobody is told anything.
+
+        One by one, each of them would be told of all the others.
+        """
+        self.clock += 1
+        self._told.clear()
+        for peer, known in self.table.peers.items():
+            for first_hop in list(known.paths):
+                self.table.drop(peer, first_hop)
+        return self._lost(list(self.table.peers))
+
     def hear_subscription(self, neighbour: bytes, word: Subscription) -> list[Output]:
         if word.path[-1] != neighbour or self.me in word.path:
             raise MalformedMessage("path", "a path that does not come from its sender, or leads through here")

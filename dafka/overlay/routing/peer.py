@@ -77,6 +77,10 @@ class Peer:
         """A neighbour is gone."""
         return self.flooding.link_down(neighbour)
 
+    def leave(self) -> list[Output]:
+        """This node has said goodbye to all neighbours, and tells them nothing more."""
+        return self.flooding.leave()
+
     def receive(self, neighbour: bytes, octets: bytes) -> list[Output]:
         """A message of a neighbour. Raises :class:`MalformedMessage`."""
         if not self.flooding.is_neighbour(neighbour):
@@ -118,6 +122,10 @@ class Peer:
     def first_hops(self, topic: bytes) -> Iterator[tuple[bytes, int]]:
         """Which neighbours and leaves a message on this topic goes to, and its height there."""
         return ((hop, height) for hop, _, _, height in self._route(topic, self.me))
+
+    def fan_out(self, topic: bytes) -> int:
+        """How many neighbours and leaves a message on this topic goes to."""
+        return len(self._route(topic, self.me))
 
     def height(self, branches: bytes) -> int:
         """How many hops a way has, at most. Raises :class:`MalformedMessage`."""

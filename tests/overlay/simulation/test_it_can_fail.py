@@ -192,7 +192,7 @@ def tells_leaves_nothing_new(patch):
 
 
 def keeps_the_list_of_leaves_to_itself(patch):
-    patch.setattr(Gateway, "_list", lambda self: [])
+    patch.setattr(Gateway, "list_anew", lambda self: [])
 
 
 def forgets_no_leaf_of_a_node_that_is_gone(patch):

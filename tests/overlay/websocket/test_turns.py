@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import socket
 import threading
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 
 import pytest
 from overlay.websocket.test_connections import REQUEST, frame
 from overlay.websocket.test_server import PATIENCE, count, metrics, raw, subscribed
-from timing import each_time, no_long_turn, until
+from timing import each_time, short_turns, until
 from websockets.frames import Opcode
 
-from dafka.hub.hub import get_hub
 from dafka.overlay import Endpoint
 from dafka.overlay.websocket import limits
 
-TURN_SECONDS = 0.02
 MOST = limits.MESSAGE_OCTETS - 100
 
 
@@ -41,22 +38,6 @@ LARGE = {
     "times": filled(VECTOR, '{"@data-type":"timestamp","data":"2022-04-10T07:00:00.123456789"}', "]}"),
     "text": b'{"topic":"/t","@data-type":"string","data":"' + b"x" * (MOST - 60) + b'"}',
 }
-
-
-@contextmanager
-def short_turns():
-    """Check the turns of what is done in between."""
-    hub = get_hub()
-    gc.collect()
-    gc.disable()  # collections take long in a process of tests
-    try:
-        hub.run(hub.turns.reset)
-        yield
-        hub.run(lambda: None)
-        longest = hub.turns.longest_cpu
-    finally:
-        gc.enable()
-    no_long_turn(longest, TURN_SECONDS)
 
 
 @pytest.fixture

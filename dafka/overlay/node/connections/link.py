@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket as sockets
+import time
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -92,7 +93,6 @@ class Link:
     def established(self) -> None:
         """The handshake is over: messages may be larger."""
         self._reader.limit = MESSAGE_OCTETS
-        self._at_once = limits.HEARD_MESSAGES
 
     def send(self, octets: bytes) -> None:
         """Queue octets; all that was queued in a turn of the hub is sent at its end."""
@@ -141,8 +141,10 @@ class Link:
         self._green = gevent.getcurrent()
         try:
             with suppress(_Finished):
+                self._rest()
                 self._carrier.began(self)
                 self._read()
+                self._rest()
             if not self._closing:
                 self._carrier.ended(self)
             if not self._closed:
@@ -161,6 +163,7 @@ class Link:
             except BlockingIOError:
                 if not self._wait_for_octets():
                     return
+                self._rest()  # many may have been woken at once
                 continue
             except OSError:
                 return
@@ -172,8 +175,7 @@ class Link:
             taken = self._take(octets)
             if before or len(octets) > limits.UNCHARGED_OCTETS or self._reader.held:
                 received.charge(self, self._reader.held, anew=taken)
-            if self._turns.elapsed > limits.TURN_SECONDS:
-                self._pace.pause()
+            self._rest()
 
     def _take(self, octets: bytes) -> bool:
         """Whether a message was complete."""
@@ -182,12 +184,27 @@ class Link:
         try:
             while not (self._closing or self._closed) and (messages := reader.take(self._at_once)):
                 taken = True
-                self._carrier.heard(self, messages)
-                if self._turns.elapsed > limits.TURN_SECONDS:
-                    self._pace.pause()
+                self._hear(messages)
+                self._rest()
         except MalformedMessage as error:
             self._carrier.malformed(self, error)
         return taken
+
+    def _hear(self, messages: list[bytes]) -> None:
+        """Have messages handled, and as many the next time as there is time for: those that change a store,
+        or the routing, take a hundred times as long as others."""
+        began = time.thread_time()
+        self._carrier.heard(self, messages)
+        taken = time.thread_time() - began
+        if taken > limits.HEARD_SECONDS:
+            self._at_once = max(1, len(messages) // 2)
+        elif self._reader.limit == MESSAGE_OCTETS and 2 * taken < limits.HEARD_SECONDS:
+            self._at_once = min(2 * self._at_once, limits.HEARD_MESSAGES)
+
+    def _rest(self) -> None:
+        """Go on in a later turn of the hub, if this one has been long enough."""
+        if self._turns.elapsed > limits.TURN_SECONDS:
+            self._pace.pause()
 
     def _wait_for_octets(self) -> bool:
         try:

@@ -56,6 +56,7 @@ class HostedStore:
         """Why the last write that did not work has not worked; whoever tells of it sets it to None."""
         self.is_closed = False
         self._carrier = carrier
+        self._turns = carrier.hub.turns
         self._backend = backend
         self._requests = count(1)
         self._answers: dict[int, gevent.event.AsyncResult] = {}
@@ -78,14 +79,13 @@ class HostedStore:
         """Give the role what waits, as much as it takes and as there is time for; the rest later."""
         self.is_told = False  # before it is emptied: whoever appends after that tells again
         self._is_waiting = False
-        ends = time.monotonic() + limits.TURN_SECONDS
         queue = self.queue
         while queue and not self.is_closed:
             if self.role.is_full:
                 self._drain_later(limits.STORE_PAUSE_SECONDS)
                 return
             self._write(queue.popleft())
-            if time.monotonic() >= ends:
+            if self._turns.elapsed > limits.TURN_SECONDS:
                 self._drain_later(0)
                 return
         self._drained.tell()
