@@ -352,7 +352,9 @@ class _Running:
         for listen, door in zip(options.listeners, self.doors, strict=True):
             warn_if_open(listen, door.told.host, door.told.port)
         if self.doors:
-            self.listener = Listener(hub, self.core, self.doors, Throttles(self.core.quotas))
+            self.listener = Listener(
+                hub, self.core, self.doors, Throttles(self.core.quotas), self.core.acls
+            )
         if options.zper is not None:
             keys = None if options.keys is None else options.keys.load_server()
             self.zper = options.zper.open(hub, self.core, before, keys)

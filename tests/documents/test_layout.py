@@ -60,6 +60,7 @@ ELSEWHERE = {
 """Modules that are tested together with another one, or with a whole interface."""
 
 BY_BEHAVIOUR = {
+    "dafka/broker/server/rights": "every API with and without each right, tests/broker/server/rights",
     "dafka/broker/positions": "histories of a partition beside a model, tests/broker/positions",
     "dafka/cli/overlay": "commands as a user starts them, tests/cli/overlay",
     "dafka/cli/zper": "commands as a user starts them, tests/cli/zper",

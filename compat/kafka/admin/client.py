@@ -5,7 +5,7 @@ dictionaries it returns. All of that is used as it is, over
 :class:`~compat.kafka.admin._requests.Requests`. A method that this broker cannot carry out fails as with an
 Apache Kafka that lacks the feature:
 
-- ACLs raise ``SecurityDisabledError``, as where no authorizer is configured.
+- ACLs raise ``SecurityDisabledError`` where no authorizer is configured (``Broker(acls=...)``).
 - Replicas, voters and feature levels are those of one broker, and cannot be others.
 - Everything else works: topics, SCRAM credentials, partitions, configurations, groups, group offsets,
   partition offsets, deleting records, elections, the cluster, its log directories and versions, producers and

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import gevent
 
+from dafka.broker.access.acls import AclTable
+from dafka.broker.access.rights import Denials, Rights
 from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers
 from dafka.broker.codec.produce_request import ProduceRequest
@@ -58,16 +60,28 @@ class Shared:
     """The state that the connections of a listener share; ``forget`` is called with each closed one."""
 
     def __init__(
-        self, broker: BrokerInterface, throttles: Throttles, forget: Callable[[Connection], None]
+        self,
+        broker: BrokerInterface,
+        throttles: Throttles,
+        forget: Callable[[Connection], None],
+        acls: AclTable | None = None,
     ) -> None:
         self.broker = broker
         self.throttles = throttles
         self.forget = forget
+        self._acls = acls
+        self._denials = Denials()
         self.budget = Budget(limits.TOTAL_BYTES)
         self.sessions = FetchSessions()
         self.reasons = Reasons()
         self.greetings: Greetings[Connection] = Greetings(limits, Connection.refuse, "handshake")
         self.requests = self.received = self.sent = 0  # since the start; octets
+
+    def rights(self, peer: Peer, name: str) -> Rights | None:
+        """What the client of a connection of that name may do; None: everything."""
+        if self._acls is None:
+            return None
+        return Rights(self._acls, self._denials, peer.principal, peer.host, f"{name} at {peer.listener}")
 
 
 class Connection:
@@ -107,7 +121,9 @@ class Connection:
     def run(self) -> None:
         """Read and answer requests until the connection is closed."""
         try:
-            self._read(self._greet())
+            begun = self._greet()
+            self._peer.rights = self._shared.rights(self._peer, self.name)
+            self._read(begun)
         except (HandshakeError, TlsError) as error:
             self.refuse("tls", f"TLS: {error}")
         except BadRequestError as error:
@@ -301,7 +317,7 @@ class Connection:
 
     def _produce(self, slot: _Slot, frame: Frame, request: ProduceRequest | None) -> None:
         try:
-            answer = partial(respond_produce, self._broker, frame, request)
+            answer = partial(respond_produce, self._broker, frame, request, self._peer.rights)
             slot.response = self._throttling.answered(frame, answer, slot.throttled)
             self._flush()
         except BadRequestError as error:

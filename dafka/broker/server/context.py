@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dafka.broker.access.rights import Rights
 from dafka.broker.interface.topics import Metadata
 from dafka.broker.listening import PLAINTEXT
 from dafka.security.principals import ANONYMOUS
@@ -23,15 +24,17 @@ class Peer:
 
     ``is_kafka_python``: whether it has identified itself as kafka-python with ApiVersions (KIP-511).
     ``told``: what it is told about the listener that it has connected to. ``principal``: who it is.
+    ``rights``: what it may do; None: everything.
     """
 
-    __slots__ = ("host", "is_kafka_python", "principal", "told")
+    __slots__ = ("host", "is_kafka_python", "principal", "rights", "told")
 
     def __init__(self, host: str, told: Told | None = None) -> None:
         self.host = host
         self.told = told
         self.is_kafka_python = False
         self.principal = ANONYMOUS
+        self.rights: Rights | None = None
 
     @property
     def listener(self) -> str:
@@ -45,12 +48,14 @@ class Peer:
 
 class Context(NamedTuple):
     """The client id of the request's header, the client's host as Kafka writes it ("/127.0.0.1"), whether
-    it is kafka-python, and what it is told about its listener (None: what the broker says)."""
+    it is kafka-python, what it is told about its listener (None: what the broker says), and what it may do
+    (None: everything, as a client of this process may)."""
 
     client_id: str = ""
     client_host: str = ""
     is_kafka_python: bool = False
     told: Told | None = None
+    rights: Rights | None = None
 
     @property
     def protocol(self) -> str:

@@ -54,7 +54,18 @@ class FetchSession:
     """
 
     __slots__ = (
-        "asked", "begun", "by_id", "epoch", "id", "keys", "places", "told", "unread", "used", "watch",
+        "asked",
+        "begun",
+        "by_id",
+        "epoch",
+        "id",
+        "keys",
+        "places",
+        "told",
+        "unread",
+        "used",
+        "version",
+        "watch",
         "weight",
     )  # fmt: skip
 
@@ -64,6 +75,7 @@ class FetchSession:
         self.epoch = _after(INITIAL)
         self.begun = self.used = now
         self.weight = 0
+        self.version = -1  # of the rights by which it was answered
         self.asked: dict[Place, tuple[int, ...]] = {}  # the fields of FetchFrom: see :meth:`wanted`
         self.told: dict[Place, tuple[int, int]] = {}  # high watermark, log start
         self.unread: dict[Place, None] = {}
@@ -88,6 +100,12 @@ class FetchSession:
             place = self.places.get(key)
             if place in self.asked:
                 self.unread[place] = None
+
+    def note_rights(self, version: int) -> None:
+        """With other rights than before every partition has to be looked at again."""
+        if version != self.version:
+            self.version = version
+            self.unread.update(dict.fromkeys(self.asked))
 
     def note_read(self, answers: Answers, read_committed: bool, epoch: int) -> None:
         """Remove the partitions that were read to their end from ``unread`` until they change."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gevent
 
 from dafka.broker.access.accounts import Accounts
+from dafka.broker.access.acls import AclTable
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.listening import Listen
 from dafka.broker.quotas.throttles import Throttles
@@ -57,12 +58,18 @@ def with_sasl(
 
 
 class Listener:
-    """Answers Kafka's clients at ``doors``. They share its limits and ``throttles``. Hub side."""
+    """Answers Kafka's clients at ``doors``. They share its limits and ``throttles``, and ``acls`` say what
+    each may do (None: everything). Hub side."""
 
     def __init__(
-        self, hub: Hub, broker: BrokerInterface, doors: Iterable[Door], throttles: Throttles
+        self,
+        hub: Hub,
+        broker: BrokerInterface,
+        doors: Iterable[Door],
+        throttles: Throttles,
+        acls: AclTable | None = None,
     ) -> None:
-        self._shared = Shared(broker, throttles, self._forget)
+        self._shared = Shared(broker, throttles, self._forget, acls)
         self.discarded = self._shared.reasons.counted
         self._hub = hub
         self._connections: dict[Connection, gevent.Greenlet | None] = {}

@@ -2,8 +2,8 @@
 
 Many clients use no fetch session for that. From the second repetition on such a Fetch is neither decoded nor
 read again, however many partitions it names: it sleeps until one of them changes, its time is over, or the
-client has gone, and is answered with the octets of the time before. Those are made anew now and then, so that
-what no partition tells of (a right that was taken away, a fault of a test) counts soon as well.
+client has gone, and is answered with the octets of the time before. Those are made anew when rights have
+changed, and now and then, so that what no partition tells of (a fault of a test) counts soon as well.
 
 Partitions are watched before they are read for an answer that is kept, so nothing is missed in between.
 """
@@ -34,19 +34,21 @@ class RepeatedFetch:
         self._watch: PartitionWatch | None = None
         self._body: Buffers = []  # empty: it is not known that the next answer will be the same
         self._max_wait = 0.0
+        self._version = -1  # of the rights by which it was answered
         self._until = 0.0  # for so long the answer is taken as it is
         self._closed = False
 
-    def wait(self, data: memoryview) -> tuple[Buffers | None, float | None]:
+    def wait(self, data: memoryview, version: int) -> tuple[Buffers | None, float | None]:
         """The body of the answer, if the same request has come again and nothing changes in its time.
 
+        ``version`` is that of the client's rights: with other ones its request is looked at again.
         Otherwise what is left of that time, None if nothing has been waited for.
         """
         octets = _without_correlation(data)
         again = bool(octets) and octets == self._octets
-        if not again or not self._body or time.monotonic() > self._until:
+        if not again or not self._body or version != self._version or time.monotonic() > self._until:
             self._forget()
-            self._octets, self._again = octets, again
+            self._octets, self._again, self._version = octets, again, version
             return None, None
         assert self._watch is not None
         ends = time.monotonic() + self._max_wait

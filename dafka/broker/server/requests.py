@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kafka.errors import UnsupportedVersionError
 from kafka.protocol.api_header import ResponseClassRegistry
 
+from dafka.broker.access.rights import Rights
 from dafka.broker.codec import limits as codec_limits
 from dafka.broker.codec.encoding import encoded, is_wide
 from dafka.broker.codec.errors import BadRequestError
@@ -80,33 +81,44 @@ def respond(
     data, header, api = frame
     key, version = header.key, header.version
     if key == FETCH and 0 <= version <= BY_KEY[FETCH].last:
-        return _fetch(broker, sessions, frame, room, repeated)  # refuses older versions itself
+        return _fetch(broker, sessions, frame, room, repeated, peer.rights)  # refuses older versions itself
     if api is None or not api.first <= version <= api.last:
         return _refuse(header, api)
     if key == PRODUCE:
-        return respond_produce(broker, frame, read_produce(frame))
+        return respond_produce(broker, frame, read_produce(frame), peer.rights)
     if api.answer_by_hand is not None:
         answer = partial(api.answer_by_hand, data, body_of(data, header, True), version)
         large = len(data) > limits.INLINE_BYTES
         return framed(header.correlation, True, [REQUESTS.run(answer) if large else answer()])
     if api.name in WIDE or len(data) > limits.INLINE_BYTES:
-        return REQUESTS.run(_answer, cast(BrokerInterface, _FromThread(broker)), frame, api, peer)
-    return _answer(broker, frame, api, peer)
+        rights = None if peer.rights is None else cast(Rights, _FromThread(peer.rights))
+        return REQUESTS.run(_answer, cast(BrokerInterface, _FromThread(broker)), frame, api, peer, rights)
+    return _answer(broker, frame, api, peer, peer.rights)
 
 
-def _answer(broker: BrokerInterface, frame: Frame, api: Api, peer: Peer) -> Buffers:
+def _answer(broker: BrokerInterface, frame: Frame, api: Api, peer: Peer, rights: Rights | None) -> Buffers:
     """Decode, answer and encode, in the hub or in a thread; a wide response is always encoded in a thread."""
     header = frame.header
     request = _read(frame, api)
     if header.key == API_VERSIONS:
         peer.is_kafka_python = request.client_software_name == KAFKA_PYTHON
     assert api.answer is not None
-    context = Context(header.client_id or "", f"/{peer.host}", peer.is_kafka_python, peer.told)
-    response = api.answer(broker, request, context)
+    context = Context(header.client_id or "", f"/{peer.host}", peer.is_kafka_python, peer.told, rights)
+    if rights is None:
+        response = api.answer(broker, request, context)
+    else:
+        response = _guarded()(api, broker, request, context)
     flexible = api.request.flexible_version_q(header.version) and header.key != API_VERSIONS
     if is_wide(response):
         return REQUESTS.run(_encoded, header, response, flexible)
     return _encoded(header, response, flexible)
+
+
+@cache
+def _guarded() -> Callable[[Api, BrokerInterface, Any, Context], Any]:
+    from dafka.broker.server.rights.guards import guarded  # most brokers have no use for it
+
+    return guarded
 
 
 def _read(frame: Frame, api: Api) -> Any:
@@ -138,16 +150,19 @@ def read_produce(frame: Frame) -> ProduceRequest | None:
     return _by_hand(read_produce_body, frame, version >= PRODUCE_FLEXIBLE)
 
 
-def respond_produce(broker: BrokerInterface, frame: Frame, request: ProduceRequest | None) -> Buffers:
+def respond_produce(
+    broker: BrokerInterface, frame: Frame, request: ProduceRequest | None, rights: Rights | None
+) -> Buffers:
     """The response to a request from :func:`read_produce`; empty with acks=0.
 
-    Waits as a green thread. Raises BadRequestError, and the exceptions of the broker.
+    ``rights`` are the client's. Waits as a green thread. Raises BadRequestError, and the exceptions of the
+    broker.
     """
     header = frame.header
     if request is None:
         return _refuse(header, BY_KEY[PRODUCE])
     flexible = header.version >= PRODUCE_FLEXIBLE
-    answers = produce.produce(broker, request, header.version)
+    answers = produce.produce(broker, request, header.version, rights)
     if request.acks == 0:
         for topic, partitions in answers.items():
             for number, one in partitions:
@@ -169,17 +184,18 @@ def _fetch(
     frame: Frame,
     room: fetch.Room,
     repeated: RepeatedFetch,
+    rights: Rights | None,
 ) -> Buffers:
     header = frame.header
     flexible = header.version >= FLEXIBLE
-    known, left = repeated.wait(frame.data)
+    known, left = repeated.wait(frame.data, -1 if rights is None else rights.version)
     if known is not None:
         return framed(header.correlation, flexible, known)
     request = _by_hand(read_fetch, frame, flexible)
     if left is not None:
         request = request._replace(max_wait=left)
     repeated.begin(request)
-    answer = fetch.fetch(broker, sessions, request, header.version, room)
+    answer = fetch.fetch(broker, sessions, request, header.version, room, rights)
     arguments = answer, header.version, request.read_committed
     wide = len(answer.partitions) > codec_limits.INLINE_ITEMS
     body = REQUESTS.run(write_fetch, *arguments) if wide else write_fetch(*arguments)
@@ -215,10 +231,11 @@ def _response_class(key: int) -> Any:
 
 
 class _FromThread:
-    """A broker for a thread outside of the hub: each call runs in a green thread of the hub."""
+    """A broker, or the rights of a client, for a thread outside of the hub: each call runs in a green thread
+    of the hub."""
 
-    def __init__(self, broker: BrokerInterface) -> None:
-        self._broker = broker
+    def __init__(self, inside: BrokerInterface | Rights) -> None:
+        self._inside = inside
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return partial(ask, getattr(self._broker, name))
+        return partial(ask, getattr(self._inside, name))

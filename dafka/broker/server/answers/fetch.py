@@ -7,7 +7,7 @@ session that have changed. Its bytes are written by :mod:`dafka.broker.codec.fet
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from uuid import UUID
 
@@ -16,11 +16,13 @@ from kafka.errors import (
     FetchSessionTopicIdError,
     InvalidFetchSessionEpochError,
     InvalidRequestError,
+    TopicAuthorizationFailedError,
     UnknownTopicIdError,
     UnsupportedCompressionTypeError,
     UnsupportedVersionError,
 )
 
+from dafka.broker.access.rights import Rights
 from dafka.broker.codec.fetch_request import (
     BY_ID,
     FINAL,
@@ -44,6 +46,7 @@ from dafka.broker.server.answers.naming import topic_names
 from dafka.broker.server.fetch_sessions import Answers, FetchSession, FetchSessions
 from dafka.hub.turns import Pace
 from dafka.protocol.batch import is_zstd
+from dafka.security.acls.terms import Operation, ResourceType
 
 OLDEST = 4
 ZSTD = 10
@@ -56,13 +59,22 @@ Room = Callable[[], AbstractContextManager[int]]
 
 
 def fetch(
-    broker: BrokerInterface, sessions: FetchSessions, request: FetchRequest, version: int, room: Room
+    broker: BrokerInterface,
+    sessions: FetchSessions,
+    request: FetchRequest,
+    version: int,
+    room: Room,
+    rights: Rights | None = None,
 ) -> FetchAnswer:
-    """Read from the broker, at most the bytes that ``room`` grants; waits up to ``request.max_wait``."""
+    """Read from the broker, at most the bytes that ``room`` grants; waits up to ``request.max_wait``.
+
+    ``rights`` are the client's, None: it may read everything. They are looked at again when they have changed
+    while it waited.
+    """
     by_id = version >= BY_ID
     if request.session_epoch in (INITIAL, FINAL):
         sessions.close(request.session_id)
-        answers = _read(broker, request.partitions, request, version, room, every=True)
+        answers = _read(broker, request.partitions, request, version, room, rights)
         if request.session_epoch == FINAL:
             return FetchAnswer(None, NO_SESSION, answers)
         return FetchAnswer(None, sessions.begin(by_id, request.partitions, answers), answers)
@@ -75,7 +87,7 @@ def fetch(
     if not session.asked:
         return FetchAnswer(None)
     epoch = session.epoch
-    answers = _read_changed(broker, session, request, version, room)
+    answers = _read_changed(broker, session, request, version, room, rights)
     if session.epoch != epoch:  # the client has continued its session in another connection
         return FetchAnswer(InvalidFetchSessionEpochError)
     return FetchAnswer(None, session.id, session.changes(answers))
@@ -87,6 +99,7 @@ def _read_changed(
     request: FetchRequest,
     version: int,
     room: Room,
+    rights: Rights | None,
 ) -> Answers:
     """Read the partitions of the session that may have changed; waits until they have ``min_bytes``."""
     if session.watch is None:
@@ -98,10 +111,12 @@ def _read_changed(
     while True:
         left = max(ends - time.monotonic(), 0.0)
         session.note_changed(watch.take())
+        if rights is not None:
+            session.note_rights(rights.version)
         asked = _watched(broker, session, watch)
         # Wait for more of the partitions that have records; the others are read after this short wait.
         once = request._replace(max_wait=min(left, pause))
-        answers = _read(broker, asked, once, version, room, every=True) if asked else []
+        answers = _read(broker, asked, once, version, room, rights) if asked else []
         session.note_read(answers, request.read_committed, epoch)
         found.update(answers)
         left = ends - time.monotonic()
@@ -133,11 +148,15 @@ def _read(
     request: FetchRequest,
     version: int,
     room: Room,
-    every: bool,
+    rights: Rights | None,
 ) -> Answers:
-    """Read these partitions, refused ones first; unchanged ones are included only if ``every``."""
+    """Read these partitions, refused ones first; unchanged ones are included."""
     pace = Pace()
     names = topic_names(broker, {topic for (topic, _), _ in pace.over(asked) if isinstance(topic, UUID)})
+    allowed, known = None, 0
+    if rights is not None:
+        known = rights.version
+        allowed = _readable(rights, (names.get(t, "") if isinstance(t, UUID) else t for (t, _), _ in asked))
     wanted: dict[TopicPartition, FetchFrom] = {}
     by_id: dict[TopicPartition, Place] = {}
     answers: Answers = []
@@ -148,13 +167,19 @@ def _read(
             answers.append((place, _refused(UnknownTopicIdError)))
         elif version < OLDEST:
             answers.append((place, _refused(UnsupportedVersionError)))
+        elif allowed is not None and name not in allowed:
+            answers.append((place, _refused(TopicAuthorizationFailedError)))
         elif (key := (name, number)) in wanted:
             answers.append((place, _refused(InvalidRequestError)))
         else:
             wanted[key] = from_
             if topic is not name:
                 by_id[key] = place
-    found = _fetch(broker, request, wanted, room, not answers, every)
+    found = _fetch(broker, request, wanted, room, not answers)
+    if rights is not None and rights.version != known:
+        allowed = _readable(rights, (topic for topic, _ in found))
+        refused = _refused(TopicAuthorizationFailedError)
+        found = {key: one if key[0] in allowed else refused for key, one in pace.over(found.items())}
     if version < ZSTD:
         found = {key: _without_zstd(one) for key, one in pace.over(found.items())}
     if by_id:
@@ -164,13 +189,16 @@ def _read(
     return answers
 
 
+def _readable(rights: Rights, topics: Iterable[str]) -> set[str]:
+    return rights.allowed("Fetch", Operation.READ, ResourceType.TOPIC, set(Pace().over(topics)))
+
+
 def _fetch(
     broker: BrokerInterface,
     request: FetchRequest,
     wanted: dict[TopicPartition, FetchFrom],
     room: Room,
     wait: bool,
-    every: bool,
 ) -> dict[TopicPartition, Fetched]:
     if not wanted:
         return {}
@@ -188,7 +216,7 @@ def _fetch(
         found = read(0.0)
     if wait and request.max_wait > 0 and not _is_enough(found.values(), request.min_bytes, max_bytes):
         found = read(request.max_wait)
-    if every and len(found) < len(wanted):
+    if len(found) < len(wanted):
         # The others are answered with their offsets only, without the batch that exceeds any limit.
         paced = Pace().over(wanted.items())
         others = {key: from_._replace(max_bytes=0) for key, from_ in paced if key not in found}

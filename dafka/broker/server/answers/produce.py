@@ -11,11 +11,14 @@ from uuid import UUID
 
 from kafka.errors import (
     InvalidRecordError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailedError,
     UnknownTopicIdError,
     UnsupportedCompressionTypeError,
     UnsupportedVersionError,
 )
 
+from dafka.broker.access.rights import Rights
 from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.produce_request import OLDEST, ProduceRequest
 from dafka.broker.codec.produce_response import Answers
@@ -23,14 +26,26 @@ from dafka.broker.interface.broker import BrokerInterface, Produced
 from dafka.broker.server.answers.naming import topic_names
 from dafka.broker.server.limits import BATCHES_PER_PARTITION
 from dafka.hub.turns import Pace
-from dafka.protocol.batch import is_zstd
+from dafka.protocol.batch import ATTRIBUTES, TRANSACTIONAL_BIT, is_zstd
+from dafka.security.acls.terms import Operation, ResourceType
 
 ZSTD = 7  # the first version that allows zstd
 
 
-def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> Answers:
-    """Hand the batches to the broker and wait for its outcomes, which are in the order of the request."""
+def produce(
+    broker: BrokerInterface, request: ProduceRequest, version: int, rights: Rights | None = None
+) -> Answers:
+    """Hand the batches to the broker and wait for its outcomes, which are in the order of the request.
+
+    ``rights`` are the client's, None: it may write everything.
+    """
     names = topic_names(broker, [one for one, _ in request.topics if isinstance(one, UUID)])
+    may_write: set[str] | None = None
+    in_transaction = True
+    if rights is not None:
+        topics = {names.get(one, "") if isinstance(one, UUID) else one for one, _ in request.topics}
+        may_write = rights.allowed("Produce", Operation.WRITE, ResourceType.TOPIC, topics)
+        in_transaction = _may_write_in_transaction(rights, request.transactional_id)
     batches: dict[tuple[str, int], Sequence[bytes]] = {}
     refused: dict[tuple[str | UUID, int], Produced] = {}
     asked: dict[str | UUID, list[tuple[int, tuple[str, int] | None]]] = {}
@@ -44,6 +59,10 @@ def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> A
                 refused[topic, number] = Produced(UnsupportedVersionError)
             elif name is None:
                 refused[topic, number] = Produced(UnknownTopicIdError)
+            elif not in_transaction and (request.transactional_id or any(map(_is_transactional, records))):
+                refused[topic, number] = Produced(TransactionalIdAuthorizationFailedError)
+            elif may_write is not None and name not in may_write:
+                refused[topic, number] = Produced(TopicAuthorizationFailedError)
             elif (name, number) in batches:
                 raise BadRequestError("twice", f"partition {number} of {name!r} is in the request twice")
             elif len(records) > BATCHES_PER_PARTITION:
@@ -66,3 +85,14 @@ def produce(broker: BrokerInterface, request: ProduceRequest, version: int) -> A
         ]
         for topic, places in asked.items()
     }
+
+
+def _may_write_in_transaction(rights: Rights, transactional_id: str | None) -> bool:
+    """Whether the client may write in the transaction that it names; without a name in none."""
+    if transactional_id is None:
+        return False
+    return rights.may("Produce", Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+
+
+def _is_transactional(batch: bytes) -> bool:
+    return len(batch) > ATTRIBUTES and bool(batch[ATTRIBUTES] & TRANSACTIONAL_BIT)

@@ -1,0 +1,179 @@
+"""The table of rights: which operations on which resources each API needs, and what is answered without them.
+
+As in Apache Kafka 4 (KafkaApis, ControllerApis). The guards, a test that refuses each of them, and the table
+in README.md go by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailedError,
+)
+
+from dafka.broker.interface.broker import Error
+from dafka.security.acls.terms import Operation, ResourceType
+
+ERRORS: Mapping[ResourceType, Error] = {
+    ResourceType.TOPIC: TopicAuthorizationFailedError,
+    ResourceType.GROUP: GroupAuthorizationFailedError,
+    ResourceType.CLUSTER: ClusterAuthorizationFailedError,
+    ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailedError,
+}
+
+
+class Effect(Enum):
+    """What is answered to whom lacks a right."""
+
+    WHOLE = "for the whole request"
+    EACH = "for each"
+    LEFT_OUT = "left out"
+
+
+class Need(NamedTuple):
+    """A right that an API needs.
+
+    ``instead``: an operation on the cluster that does as well. ``when``: in which requests.
+    """
+
+    operation: Operation
+    kind: ResourceType
+    effect: Effect
+    instead: Operation | None = None
+    when: str = ""
+
+    @property
+    def error(self) -> Error:
+        """The error of whom lacks it."""
+        return ERRORS[self.kind]
+
+
+_TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP
+_CLUSTER, _TRANSACTION = ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID
+_WHOLE, _EACH, _LEFT_OUT = Effect.WHOLE, Effect.EACH, Effect.LEFT_OUT
+
+_READ_GROUP = Need(Operation.READ, _GROUP, _WHOLE)
+_READ_TOPIC = Need(Operation.READ, _TOPIC, _EACH)
+_DESCRIBE_TOPIC = Need(Operation.DESCRIBE, _TOPIC, _EACH)
+_WRITE_TRANSACTION = Need(Operation.WRITE, _TRANSACTION, _WHOLE)
+_DESCRIBE_CLUSTER = Need(Operation.DESCRIBE, _CLUSTER, _WHOLE)
+_ALTER_CLUSTER = Need(Operation.ALTER, _CLUSTER, _WHOLE)
+_SEE_TOPIC = Need(Operation.DESCRIBE, _TOPIC, _LEFT_OUT)
+_SEE_CLUSTER = Need(Operation.DESCRIBE, _CLUSTER, _LEFT_OUT, when="operations on the cluster are asked for")
+_ALTER_CONFIGS = tuple(
+    Need(Operation.ALTER_CONFIGS, kind, _EACH, when=f"configurations of {what}")
+    for kind, what in ((_TOPIC, "topics"), (_GROUP, "groups"), (_CLUSTER, "brokers and client metrics"))
+)
+
+NEEDS: Mapping[str, tuple[Need, ...]] = {
+    "Produce": (
+        _WRITE_TRANSACTION._replace(effect=_EACH, when="there is a transactional id"),
+        Need(Operation.WRITE, _TOPIC, _EACH),
+    ),
+    "Fetch": (_READ_TOPIC,),
+    "ListOffsets": (_DESCRIBE_TOPIC,),
+    "Metadata": (
+        _DESCRIBE_TOPIC._replace(when="topics are named"),
+        _SEE_TOPIC._replace(when="all are asked for"),
+        Need(Operation.CREATE, _TOPIC, _EACH, Operation.CREATE, "a missing topic would be created"),
+        _SEE_CLUSTER,
+    ),
+    "OffsetCommit": (_READ_GROUP, _READ_TOPIC),
+    "OffsetFetch": (
+        Need(Operation.DESCRIBE, _GROUP, _EACH),
+        _DESCRIBE_TOPIC._replace(when="topics are named"),
+        _SEE_TOPIC._replace(when="all are asked for"),
+    ),
+    "FindCoordinator": (
+        Need(Operation.DESCRIBE, _GROUP, _EACH, when="of groups"),
+        Need(Operation.DESCRIBE, _TRANSACTION, _EACH, when="of transactional ids"),
+    ),
+    "JoinGroup": (_READ_GROUP,),
+    "Heartbeat": (_READ_GROUP,),
+    "LeaveGroup": (_READ_GROUP,),
+    "SyncGroup": (_READ_GROUP,),
+    "DescribeGroups": (Need(Operation.DESCRIBE, _GROUP, _EACH),),
+    "ListGroups": (Need(Operation.DESCRIBE, _GROUP, _LEFT_OUT, Operation.DESCRIBE),),
+    "SaslHandshake": (),
+    "ApiVersions": (),
+    "CreateTopics": (
+        Need(Operation.CREATE, _TOPIC, _EACH, Operation.CREATE),
+        Need(Operation.DESCRIBE_CONFIGS, _TOPIC, _LEFT_OUT, when="the configuration in the answer"),
+    ),
+    "DeleteTopics": (
+        Need(Operation.DELETE, _TOPIC, _EACH, Operation.DELETE),
+        _DESCRIBE_TOPIC._replace(effect=_LEFT_OUT, when="the name in the answer, of topics that ids name"),
+    ),
+    "DeleteRecords": (Need(Operation.DELETE, _TOPIC, _EACH),),
+    "InitProducerId": (
+        _WRITE_TRANSACTION._replace(when="there is a transactional id"),
+        Need(Operation.IDEMPOTENT_WRITE, _CLUSTER, _WHOLE, when="there is none; or WRITE on any topic"),
+    ),
+    "OffsetForLeaderEpoch": (_DESCRIBE_TOPIC,),
+    "AddPartitionsToTxn": (_WRITE_TRANSACTION, Need(Operation.WRITE, _TOPIC, _EACH)),
+    "AddOffsetsToTxn": (_WRITE_TRANSACTION, _READ_GROUP),
+    "EndTxn": (_WRITE_TRANSACTION,),
+    "TxnOffsetCommit": (_WRITE_TRANSACTION, _READ_GROUP, _READ_TOPIC),
+    "DescribeAcls": (_DESCRIBE_CLUSTER,),
+    "CreateAcls": (_ALTER_CLUSTER,),
+    "DeleteAcls": (_ALTER_CLUSTER,),
+    "DescribeConfigs": tuple(one._replace(operation=Operation.DESCRIBE_CONFIGS) for one in _ALTER_CONFIGS),
+    "AlterConfigs": _ALTER_CONFIGS,
+    "AlterReplicaLogDirs": (_ALTER_CLUSTER,),
+    "DescribeLogDirs": (_DESCRIBE_CLUSTER,),
+    "SaslAuthenticate": (),
+    "CreatePartitions": (Need(Operation.ALTER, _TOPIC, _EACH),),
+    "DeleteGroups": (Need(Operation.DELETE, _GROUP, _EACH),),
+    "ElectLeaders": (_ALTER_CLUSTER,),
+    "IncrementalAlterConfigs": _ALTER_CONFIGS,
+    "AlterPartitionReassignments": (_ALTER_CLUSTER,),
+    "ListPartitionReassignments": (_DESCRIBE_CLUSTER,),
+    "OffsetDelete": (Need(Operation.DELETE, _GROUP, _WHOLE), _READ_TOPIC),
+    "DescribeClientQuotas": (Need(Operation.DESCRIBE_CONFIGS, _CLUSTER, _WHOLE),),
+    "AlterClientQuotas": (Need(Operation.ALTER_CONFIGS, _CLUSTER, _WHOLE),),
+    "DescribeUserScramCredentials": (_DESCRIBE_CLUSTER,),
+    "AlterUserScramCredentials": (_ALTER_CLUSTER,),
+    "DescribeQuorum": (_DESCRIBE_CLUSTER,),
+    "UpdateFeatures": (_ALTER_CLUSTER,),
+    "DescribeCluster": (_SEE_CLUSTER,),
+    "DescribeProducers": (_READ_TOPIC,),
+    "DescribeTransactions": (
+        Need(Operation.DESCRIBE, _TRANSACTION, _EACH),
+        _SEE_TOPIC._replace(when="partitions of transactions"),
+    ),
+    "ListTransactions": (Need(Operation.DESCRIBE, _TRANSACTION, _LEFT_OUT),),
+    "ConsumerGroupHeartbeat": (),
+    "ConsumerGroupDescribe": (),
+    "ListConfigResources": (Need(Operation.DESCRIBE_CONFIGS, _CLUSTER, _WHOLE),),
+    "DescribeTopicPartitions": (
+        _DESCRIBE_TOPIC._replace(when="topics are named"),
+        _SEE_TOPIC._replace(when="all are asked for"),
+    ),
+}
+
+
+def lines() -> Iterator[str]:
+    """The table as README.md has it."""
+    yield "| API | needs | when | without it |"
+    yield "|---|---|---|---|"
+    for api, needs in NEEDS.items():
+        if not needs:
+            yield f"| {api} | nothing | | |"
+        for need in needs:
+            right = f"{need.operation.name} on {need.kind.name}"
+            if need.instead is not None:
+                right += f", or {need.instead.name} on CLUSTER"
+            without = need.effect.value
+            if need.effect is not Effect.LEFT_OUT:
+                without = f"{need.error.__name__} {without}"
+            yield f"| {api} | {right} | {need.when} | {without} |"
+
+
+if __name__ == "__main__":
+    print("\n".join(lines()))
