@@ -17,7 +17,7 @@ from dafka.cli import main
 
 def values(address: str, topic: str, count: int) -> list[bytes]:
     consumer = KafkaConsumer(
-        topic, bootstrap_servers=address, auto_offset_reset="earliest", consumer_timeout_ms=20_000
+        topic, bootstrap_servers=address, auto_offset_reset="earliest", consumer_timeout_ms=100_000
     )
     try:
         return [next(consumer).value for _ in range(count)]

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli.tools import DAFKA, environment, mesh, run, running, without_waiting
+from cli.tools import DAFKA, environment, mesh, run, running, with_time, without_waiting
 from click.testing import CliRunner
 
 from dafka import Consumer, Producer, Store, Tower
@@ -27,7 +27,7 @@ def test_lines_produced_are_stored_and_consumed_after_the_producer_is_gone(tmp_p
         consumed = run("consume", "hello", "--from", "earliest", "--count", "2", *mesh(tower))
         assert consumed.stdout == "A first event\nA second event\n"
         store.send_signal(signal.SIGTERM)
-        assert store.wait(10) == 0
+        assert store.wait(200) == 0
 
 
 def test_a_producer_without_a_store_says_what_is_not_acknowledged() -> None:
@@ -55,7 +55,7 @@ def test_an_invalid_timeout_is_refused_before_anything_is_sent(timeout: str) -> 
 
 
 def test_a_signal_while_a_producer_waits_for_stores_has_it_say_what_is_missing() -> None:
-    with Tower() as tower, running("produce", "hello", "--timeout", "60", *mesh(tower)) as producer:
+    with Tower() as tower, running("produce", "hello", "--timeout", "200", *mesh(tower)) as producer:
         assert producer.stdin is not None and producer.stderr is not None
         with Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer:
             producer.stdin.write("one\ntwo\n")
@@ -63,9 +63,9 @@ def test_a_signal_while_a_producer_waits_for_stores_has_it_say_what_is_missing()
             assert [next(consumer).value for _ in range(2)] == [b"one", b"two"]
             producer.stdin.close()
             producer.stdin = None
-            assert producer.stderr.readline().startswith("waiting 60 s")  # it no longer reads
+            assert producer.stderr.readline().startswith("waiting 200 s")  # it no longer reads
             producer.send_signal(signal.SIGTERM)
-        assert producer.wait(20) == 1
+        assert producer.wait(200) == 1
         said = producer.stderr.read()
         assert "2 records of topic 'hello'" in said
         assert "Traceback" not in said
@@ -96,7 +96,7 @@ def test_topics_and_values_may_be_any_octets(tmp_path: Path) -> None:
     with Tower() as tower, running("store", str(tmp_path / "db"), *mesh(tower)) as store:
         assert store.stderr is not None
         store.stderr.readline()
-        options = {"capture_output": True, "timeout": 30, "env": environment()}
+        options = {"capture_output": True, "timeout": 200, "env": environment()}
         produced = subprocess.run(
             [*DAFKA, "produce", topic, *mesh(tower)], input=b"\x00\xff\n", check=True, **options
         )
@@ -104,7 +104,7 @@ def test_topics_and_values_may_be_any_octets(tmp_path: Path) -> None:
         consume = ["consume", topic, "--from", "earliest", "--count", "1"]
         consumed = subprocess.run([*DAFKA, *consume, *mesh(tower)], check=True, **options)
         assert consumed.stdout == b"\x00\xff\n"
-        listed = run("topics", "--seconds", "1.5", *mesh(tower))
+        listed = with_time("topics", mesh(tower), lambda done: done.stdout)
         assert listed.stderr == ""
         assert listed.stdout.split("\t")[0] == "\\xff\\xfetopic"
 
@@ -143,20 +143,20 @@ def test_a_reader_that_goes_away_is_noticed_when_there_is_nothing_to_write() -> 
         producer.send(b"the only one")
         assert consumer.stdout.readline() == "the only one\n"
         consumer.stdout.close()
-        assert consumer.wait(20) == 1
+        assert consumer.wait(200) == 1
         assert consumer.stderr.read() == ""
         consumer.stdout = None
 
 
 def test_a_producer_that_has_to_wait_for_stores_says_so(tmp_path: Path) -> None:
-    with Tower() as tower, running("produce", "hello", "--timeout", "60", *mesh(tower)) as producer:
+    with Tower() as tower, running("produce", "hello", "--timeout", "200", *mesh(tower)) as producer:
         assert producer.stdin is not None and producer.stderr is not None
         producer.stdin.write("one\n")
         producer.stdin.close()
         producer.stdin = None
-        assert producer.stderr.readline() == "waiting 60 s for stores to acknowledge 1 of the records\n"
+        assert producer.stderr.readline() == "waiting 200 s for stores to acknowledge 1 of the records\n"
         with running("store", str(tmp_path / "db"), *mesh(tower)):
-            assert producer.wait(30) == 0
+            assert producer.wait(200) == 0
 
 
 def test_batches_are_produced_and_consumed_like_raw_lines(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_standard_stream_that_is_closed_is_named(tool: str, closed: str) -> No
 
 def test_ctrl_c_in_a_pipeline_ends_the_input_and_not_the_wait(tmp_path: Path) -> None:
     """It ends the program before this one as well, so the input ends in the same moment."""
-    with Tower() as tower, running("produce", "hello", "--timeout", "60", *mesh(tower)) as producer:
+    with Tower() as tower, running("produce", "hello", "--timeout", "200", *mesh(tower)) as producer:
         assert producer.stdin is not None and producer.stderr is not None
         with Consumer(["hello"], tower=tower, offset_reset="earliest") as consumer:
             producer.stdin.write("one\n")
@@ -239,7 +239,7 @@ def test_ctrl_c_in_a_pipeline_ends_the_input_and_not_the_wait(tmp_path: Path) ->
         producer.send_signal(signal.SIGINT)
         producer.send_signal(signal.SIGCONT)
         with Store(tmp_path / "db", tower=tower):
-            assert producer.wait(30) == 0
+            assert producer.wait(200) == 0
         assert without_waiting(producer.stderr.read()) == ""
 
 

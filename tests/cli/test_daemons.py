@@ -47,7 +47,7 @@ def test_a_tower_that_listens_on_every_interface_says_so_with_an_address_for_oth
         assert "listening on every interface" in said
         ports = [int(port) for port in re.findall(r":(\d+)", said)]
         for port in ports:
-            socket.create_connection((host, port), 5).close()
+            socket.create_connection((host, port), 100).close()
 
 
 def test_a_tower_says_where_it_is_and_ends_on_a_signal() -> None:
@@ -57,7 +57,7 @@ def test_a_tower_says_where_it_is_and_ends_on_a_signal() -> None:
         assert said.count("tcp://127.0.0.1:") == 2
         assert "every interface" not in said
         tower.send_signal(signal.SIGINT)
-        assert tower.wait(10) == 0
+        assert tower.wait(200) == 0
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,6 @@ def test_a_store_says_its_address_and_its_folder_and_ends_on_a_signal(tmp_path: 
         assert store.stderr is not None
         assert re.fullmatch(rf"store: [0-9A-F]{{32}} in {re.escape(str(folder))}\n", store.stderr.readline())
         store.send_signal(signal.SIGTERM)
-        assert store.wait(10) == 0
+        assert store.wait(200) == 0
     with Log(folder) as log:
         assert log.partitions() == []

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -90,6 +90,18 @@ def produce(address: str, topic: str, *values: bytes) -> None:
     producer = KafkaProducer(bootstrap_servers=address)
     try:
         for future in [producer.send(topic, value) for value in values]:
-            future.get(20)
+            future.get(100)
     finally:
         producer.close()
+
+
+Done = subprocess.CompletedProcess[str]
+
+
+def with_time(tool: str, options: list[str], enough: Callable[[Done], object]) -> Done:
+    """A tool that listens for some seconds; again for longer if a busy machine has not let it hear enough."""
+    for seconds in ("1.5", "5", "20"):
+        done = run(tool, "--seconds", seconds, *options)
+        if enough(done):
+            break
+    return done

@@ -14,6 +14,7 @@ from typing import Any
 import kafka
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
+from ports import free_port
 
 from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from compat.kafka.errors import KafkaConfigurationError, KafkaTimeoutError
@@ -33,8 +34,9 @@ with Broker(sys.argv[1], listen=sys.argv[2], default_partitions=2) as broker:
 class Server:
     """A broker in a process of its own, which ends at the end of its input."""
 
-    def __init__(self, folder: str, listen: str = "127.0.0.1:0") -> None:
+    def __init__(self, folder: str, listen: str = "") -> None:
         self._folder = folder
+        listen = listen or f"127.0.0.1:{free_port()}"  # which nobody takes while it is away
         path = f"import sys; sys.path[:0] = {sys.path!r}\n"
         self._process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", path + SERVER, folder, listen],
@@ -89,7 +91,7 @@ def new_consumer(servers) -> Iterator[Callable[..., KafkaConsumer]]:
     made: list[KafkaConsumer] = []
 
     def make(*topics: str, **config: Any) -> KafkaConsumer:
-        config = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 20_000, **config}
+        config = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 100_000, **config}
         made.append(KafkaConsumer(*topics, bootstrap_servers=servers, **config))
         return made[-1]
 
@@ -105,7 +107,7 @@ def take(consumer: Any, count: int) -> list[bytes]:
 def test_records_there_and_back(producer, new_consumer):
     assert isinstance(producer._client.broker, Remote)
     futures = [producer.send("t", b"%d" % number, b"key", [("h", b"x")]) for number in range(5000)]
-    offsets = [future.get(20).offset for future in futures]
+    offsets = [future.get(100).offset for future in futures]
     assert offsets == list(range(5000))  # one key, one partition, and each knows its own offset
     consumer = new_consumer("t")
     records = [next(consumer) for _ in range(5000)]
@@ -114,8 +116,8 @@ def test_records_there_and_back(producer, new_consumer):
 
 
 def test_positions_offsets_and_times(producer, new_consumer):
-    first = producer.send("t", b"a", partition=0, timestamp_ms=1000).get(20)
-    producer.send("t", b"b", partition=0, timestamp_ms=2000).get(20)
+    first = producer.send("t", b"a", partition=0, timestamp_ms=1000).get(100)
+    producer.send("t", b"b", partition=0, timestamp_ms=2000).get(100)
     partition = first.topic_partition
     consumer = new_consumer()
     consumer.assign([partition])
@@ -225,7 +227,7 @@ def test_members_of_one_group_here_elsewhere_and_with_other_clients():
     with Broker(listen="127.0.0.1:0", default_partitions=8) as broker:
         servers = broker.bootstrap_servers
         with KafkaProducer(bootstrap_servers=servers) as producer:
-            producer.send("t", b"first").get(20)
+            producer.send("t", b"first").get(100)
         here = KafkaConsumer("t", bootstrap_servers=servers, group_id="g")
         theirs = kafka.KafkaConsumer("t", bootstrap_servers=servers, group_id="g")
         librdkafka = LibrdkafkaConsumer({"bootstrap.servers": servers, "group.id": "g"})
@@ -315,7 +317,7 @@ def test_a_broker_that_hangs_is_a_timeout_and_no_hang(server):
         linger_ms=0,
         max_block_ms=1000,
     )
-    producer.send("t", b"before").get(20)
+    producer.send("t", b"before").get(100)
     server.pause()
     try:
         future = producer.send("t", b"during")
@@ -327,7 +329,7 @@ def test_a_broker_that_hangs_is_a_timeout_and_no_hang(server):
         assert time.monotonic() - started < 29
     finally:
         server.resume()
-    producer.send("t", b"after").get(20)
+    producer.send("t", b"after").get(100)
     producer.close(100)
 
 
@@ -349,7 +351,7 @@ def test_an_address_without_a_broker_and_other_protocols_than_plaintext_are_erro
 
 
 def test_a_broker_that_has_gone_is_a_few_lines_in_the_log(server, producer, new_consumer, caplog):
-    producer.send("t", b"one").get(20)
+    producer.send("t", b"one").get(100)
     consumer, of_a_group = new_consumer("t"), new_consumer("t", group_id="g")
     assert (take(consumer, 1), take(of_a_group, 1)) == ([b"one"], [b"one"])
     caplog.clear()
@@ -359,10 +361,12 @@ def test_a_broker_that_has_gone_is_a_few_lines_in_the_log(server, producer, new_
         producer.send("t", b"later")
         consumer.poll(100)
         of_a_group.poll(100)
+    port = server.bootstrap_servers.rpartition(":")[2]  # others may look for brokers of their own
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     again = server.restarted()
     for client in (consumer, of_a_group, producer):
         client.close()
     again.stop()
     assert sum("no metadata" in message for message in said) <= 3  # one of each client
-    assert sum("cannot be reached" in message for message in said) <= 2  # the address, and its broker
+    away = [message for message in said if "cannot be reached" in message and port in message]
+    assert len(away) <= 2  # the address, and its broker

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from ports import free_port
 from pyspark.sql.functions import spark_partition_id
 from spark.frames import create, first_line, produce, records, stream, values, wait_until, write_stream
 
-from compat.kafka import KafkaAdminClient
+from compat.kafka import KafkaAdminClient, KafkaProducer
 
 
 def collected(query_frame, tmp_path, **trigger):
@@ -100,7 +101,9 @@ def test_min_offsets_are_waited_for(spark, broker, tmp_path):
     try:
         wait_until(lambda: len(query.recentProgress) >= 1)
         assert rows(spark, tmp_path) == []
-        produce(broker, "flights", [b"x"] * 5)
+        with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, linger_ms=60_000) as producer:
+            for _ in range(5):  # in one batch: eight of ten, read alone, would leave two behind for ever
+                producer.send("flights", b"x")
         wait_until(lambda: rows(spark, tmp_path) == positions("flights", [10]))
     finally:
         query.stop()
@@ -128,7 +131,9 @@ def test_a_restart_of_the_broker_is_survived(spark, broker, tmp_path):
     # The folder of this broker has to outlive it.
     from dafka import Broker
 
-    with Broker(tmp_path / "broker", listen="127.0.0.1:0", default_partitions=2) as own:
+    # ... and its port must not be another's when it starts again.
+    listen = f"127.0.0.1:{free_port()}"
+    with Broker(tmp_path / "broker", listen=listen, default_partitions=2) as own:
         create(own, "flights", 2)
         produce(own, "flights", [b"x"] * 10, partition=[0, 1] * 5)
         read = stream(spark, own, subscribe="flights", startingOffsets="earliest")

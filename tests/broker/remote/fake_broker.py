@@ -60,6 +60,7 @@ class FakeCluster:
     def __exit__(self, *_: object) -> None:
         for broker in self.brokers:
             broker.stop()
+            broker._reserved.close()
 
     def metadata(self, request: Any) -> MetadataResponse:
         topic_class = MetadataResponse.MetadataResponseTopic
@@ -119,9 +120,11 @@ class FakeBroker:
         self.counts: Counter[int] = Counter()
         self.connections = 0
         self._sockets: set[socket.socket] = set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._reserved = socket.socket()  # keeps the port from others while the broker is stopped
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reserved.bind(("127.0.0.1", 0))
+        self.port: int = self._reserved.getsockname()[1]
+        self.restart()
 
     def stop(self) -> None:
         """Close the port and all connections."""
@@ -137,11 +140,11 @@ class FakeBroker:
                 one.shutdown(socket.SHUT_RDWR)
 
     def restart(self) -> None:
-        """Open the same port again after ``stop``."""
+        """Open the port, also after ``stop``."""
         self._listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def wait_for(self, api_key: int, count: int = 1, timeout: float = 20.0) -> None:
+    def wait_for(self, api_key: int, count: int = 1, timeout: float = 100.0) -> None:
         """Until so many requests of an API have come."""
         deadline = time.monotonic() + timeout
         while self.counts[api_key] < count:
@@ -162,27 +165,25 @@ class FakeBroker:
                 accepted, _ = listener.accept()
             except OSError:
                 return
-            self.connections += 1
             self._sockets.add(accepted)
             threading.Thread(target=self._serve, args=(accepted,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         with connection:
             try:
-                while self._answer_one(connection):
-                    pass
+                first = _exactly(connection, 4)
+                if first is None or first[0] > 0x7F:
+                    return  # a ZeroMQ node that looks for a peer at a port which was that peer's before
+                self.connections += 1
+                while first is not None and self._answer_one(connection, first):
+                    first = _exactly(connection, 4)
             except OSError:
                 pass
             finally:
                 self._sockets.discard(connection)
 
-    def _answer_one(self, connection: socket.socket) -> bool:
-        head = _exactly(connection, 4)
-        if head is None:
-            return False
+    def _answer_one(self, connection: socket.socket, head: bytes) -> bool:
         (length,) = struct.unpack(">i", head)
-        if length < 0:
-            return False  # a ZeroMQ node that looks for a peer at a port which was that peer's before
         frame = _exactly(connection, length)
         if frame is None:
             return False

@@ -36,11 +36,11 @@ def run(fn: Callable[[], Any]) -> Any:
     return get_hub().run(fn)
 
 
-def connect(cluster: FakeCluster, timeout: float = 10.0) -> Connection:
+def connect(cluster: FakeCluster, timeout: float = 100.0) -> Connection:
     return run(lambda: Connection(*cluster.addresses[0], timeout))
 
 
-def beat(connection: Connection, generation: int = 1, timeout: float = 10.0) -> Any:
+def beat(connection: Connection, generation: int = 1, timeout: float = 100.0) -> Any:
     request = HeartbeatRequest(group_id="g", generation_id=generation, member_id="m")
     return connection.ask(request, 4, timeout)
 
@@ -76,7 +76,7 @@ def test_all_that_wait_hear_of_a_connection_that_ends(fake):
     fake.brokers[0].answers[HEARTBEAT] = lambda request: HANG if request.generation_id < 3 else CLOSE
 
     def together():
-        connection = Connection(*fake.addresses[0], 10.0)
+        connection = Connection(*fake.addresses[0], 100.0)
         greens = [gevent.spawn(beat, connection, number) for number in range(4)]
         gevent.joinall(greens)
         return [type(green.exception) for green in greens]
@@ -124,7 +124,7 @@ def test_an_answer_without_a_request_closes_the_connection(fake):
     def ask_and_see():
         with suppress(KafkaProtocolError):
             beat(connection)
-        with gevent.Timeout(10):
+        with gevent.Timeout(100):
             while not connection.closed:
                 gevent.sleep(0.01)
 
@@ -141,7 +141,7 @@ def test_large_answers_come_whole(fake):
     connection = connect(fake)
     request = ListGroupsRequest(states_filter=[], types_filter=[])
     for _ in range(3):
-        found = run(lambda: connection.ask(request, 4, 10.0))
+        found = run(lambda: connection.ask(request, 4, 100.0))
         assert [one.group_id for one in found.groups] == [one.group_id for one in groups]
     run(connection.close)
 

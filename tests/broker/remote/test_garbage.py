@@ -95,7 +95,7 @@ def test_an_answer_that_makes_no_sense_is_an_error_with_a_name(name, remote_to):
             started = time.monotonic()
             with suppress(KafkaError):
                 CALLS[name](remote)
-            assert time.monotonic() - started < 20
+            assert time.monotonic() - started < 100
             remote.close()
 
 

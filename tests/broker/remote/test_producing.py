@@ -38,7 +38,7 @@ def test_each_batch_goes_to_the_leader_of_its_partition(trio, remote_to):
 def test_a_produce_that_may_have_been_carried_out_is_not_repeated(trio, remote_to, answer, error):
     trio.brokers[0].answers[PRODUCE] = lambda request: answer
     trio.brokers[1].answers[PRODUCE] = trio.brokers[2].answers[PRODUCE] = produced
-    outcome = remote_to(trio.addresses, request_timeout=0.5).produce(ALL)
+    outcome = remote_to(trio.addresses, request_timeout=3.0).produce(ALL)
     assert outcome["t", 0].error is error
     assert "perhaps written" in outcome["t", 0].detail
     assert [outcome["t", number].error for number in (1, 2)] == [None, None]

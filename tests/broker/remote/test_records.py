@@ -48,15 +48,15 @@ def test_a_fetch_waits_for_records(remote, topic):
     found = []
     wanted = {(topic, number): FetchFrom(0, MEGABYTE) for number in range(2)}
     reading = threading.Thread(
-        target=lambda: found.append(remote.fetch(wanted, max_wait=20.0, min_bytes=1, max_bytes=MEGABYTE))
+        target=lambda: found.append(remote.fetch(wanted, max_wait=100.0, min_bytes=1, max_bytes=MEGABYTE))
     )
     started = time.monotonic()
     reading.start()
     time.sleep(0.1)
     remote.produce({(topic, 1): [batch(b"at last")]})
-    reading.join(20)
+    reading.join()
     assert set(found[0]) == {(topic, 1)}
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
 
 
 def test_offsets_are_listed(remote, topic):

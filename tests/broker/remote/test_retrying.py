@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from dafka.broker.remote import retrying
@@ -13,7 +15,7 @@ from dafka.broker.remote.retrying import attempts
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that were made, none of which takes time."""
     made: list[float] = []
-    monkeypatch.setattr(retrying.gevent, "sleep", made.append)
+    monkeypatch.setattr(retrying, "gevent", SimpleNamespace(sleep=made.append))  # others sleep meanwhile
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,7 +30,8 @@ def test_trouble_is_a_warning_again_after_a_while(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
+    clock = SimpleNamespace(monotonic=lambda: now)  # of this module alone: other threads have clocks, too
+    monkeypatch.setattr("dafka.broker.remote.trouble.time", clock)
     trouble = Trouble(log)
     trouble.again("first")
     now += limits.TROUBLE_LOGGED - 1

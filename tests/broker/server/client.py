@@ -15,7 +15,7 @@ from dafka import Broker
 from dafka.broker.codec.reader import read_message
 from dafka.broker.server import answer
 
-TIMEOUT = 20.0
+TIMEOUT = 100.0
 
 
 class Addressed(Protocol):

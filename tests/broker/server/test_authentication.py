@@ -88,7 +88,7 @@ def test_kafka_python_and_the_facade_log_in(broker, authority, mechanism, librar
     monkeypatch.setattr("dafka.broker.running.brokers", lambda: [])
     producer = library(**options(broker, authority, mechanism))
     try:
-        assert producer.send("python", b"one").get(20).offset >= 0
+        assert producer.send("python", b"one").get(100).offset >= 0
     finally:
         producer.close()
 
@@ -107,7 +107,7 @@ def test_librdkafka_logs_in(broker, authority, mechanism):
     )
     errors = []
     producer.produce("confluent", b"one", on_delivery=lambda error, _: errors.append(error))
-    assert producer.flush(20) == 0
+    assert producer.flush(100) == 0
     assert errors == [None]
 
 
@@ -139,7 +139,7 @@ def test_tokens_log_in(broker, authority, signer):
     one = {**options(broker, authority, "OAUTHBEARER"), "sasl_oauth_token_provider": Tokens(token)}
     producer = KafkaProducer(**one)
     try:
-        assert producer.send("token", b"one").get(20).offset == 0
+        assert producer.send("token", b"one").get(100).offset == 0
     finally:
         producer.close()
     confluent = ConfluentProducer(
@@ -153,7 +153,7 @@ def test_tokens_log_in(broker, authority, signer):
     )
     errors = []
     confluent.produce("token", b"two", on_delivery=lambda error, _: errors.append(error))
-    assert confluent.flush(20) == 0
+    assert confluent.flush(100) == 0
     assert errors == [None]
 
 
@@ -267,9 +267,9 @@ def test_clients_renew_their_sessions(renewing, library, monkeypatch, caplog):
         return len(set(logins)) < len(logins)
 
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 100
         while not renewed() and time.monotonic() < until:
-            assert producer.send("renewed", b"x").get(20).offset >= 0
+            assert producer.send("renewed", b"x").get(100).offset >= 0
         assert renewed()
     finally:
         producer.close()
@@ -317,7 +317,7 @@ def test_fuzzed_frames_never_log_in_and_never_disturb(broker):
         octets = bytearray(whole)
         for _ in range(chance.randint(1, 4)):
             octets[chance.randrange(len(octets))] = chance.randrange(256)
-        with socket.create_connection((host, int(port)), 20) as client, suppress(OSError):
+        with socket.create_connection((host, int(port)), 100) as client, suppress(OSError):
             client.sendall(octets[: chance.randint(1, len(octets))])
             client.shutdown(socket.SHUT_WR)
             while client.recv(65536):
@@ -333,7 +333,7 @@ def test_half_open_ones_by_the_thousand_leave_room_for_who_is_quick(broker, monk
     host, port = broker.listeners["SASL_PLAINTEXT"].split(":")
     with ExitStack() as opened:
         for _ in range(1000):
-            client = opened.enter_context(socket.create_connection((host, int(port)), 20))
+            client = opened.enter_context(socket.create_connection((host, int(port)), 100))
             with suppress(OSError):
                 client.sendall(b"\0\0")
         with WireClient(At(broker.listeners["SASL_PLAINTEXT"])) as quick:
@@ -350,12 +350,12 @@ def test_of_too_many_strangers_behind_tls_the_oldest_ends_quietly(broker, author
     context = ssl.create_default_context(cafile=authority.cafile)
     with ExitStack() as opened:
         for _ in range(4):
-            plain = opened.enter_context(socket.create_connection((host, int(port)), 20))
+            plain = opened.enter_context(socket.create_connection((host, int(port)), 100))
             last = opened.enter_context(context.wrap_socket(plain, server_hostname=host))
             last.sendall(b"\0")
         with pytest.raises(OSError):
             for _ in range(1000):
-                plain = socket.create_connection((host, int(port)), 20)
+                plain = socket.create_connection((host, int(port)), 100)
                 opened.callback(plain.close)
                 last.settimeout(0.02)
                 with suppress(TimeoutError):

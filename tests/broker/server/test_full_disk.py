@@ -39,14 +39,14 @@ def test_nothing_is_stored_twice_nothing_acknowledged_is_lost_and_no_failure_is_
         settings = {
             "bootstrap.servers": broker.bootstrap_servers,
             "enable.idempotence": True,
-            "message.timeout.ms": 1000,
+            "message.timeout.ms": 2000,
             "retry.backoff.ms": 20,
             "batch.num.messages": 20,
             "log_level": 2,
         }
         producer = confluent_kafka.Producer(settings)
         sent = 0
-        for seconds, failing in ((0.5, 0.0), (2.5, share), (0.5, 0.0)):
+        for seconds, failing in ((0.5, 0.0), (3.5, share), (0.5, 0.0)):
             full[0] = failing
             until = time.monotonic() + seconds
             while time.monotonic() < until:
@@ -58,7 +58,7 @@ def test_nothing_is_stored_twice_nothing_acknowledged_is_lost_and_no_failure_is_
                 )
                 sent += 1
                 producer.poll(0.002)
-        assert producer.flush(30) == 0
+        assert producer.flush(100) == 0
         stored = Counter(
             value for number in range(PARTITIONS) for value in client.values("t", partition=number)
         )

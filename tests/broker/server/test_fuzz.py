@@ -111,8 +111,8 @@ def test_mutated_requests_do_not_affect_other_connections(
     sent = written = 0
     with caplog.at_level(logging.WARNING):
         deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            with socket.create_connection((host, int(port)), 10) as bad:
+        while time.monotonic() < deadline or written < 6:
+            with socket.create_connection((host, int(port)), 100) as bad:
                 try:
                     for _ in range(chance.randint(1, 5)):
                         bad.sendall(mutated(chance.choice(requests), chance))
@@ -134,7 +134,7 @@ def test_mutated_requests_do_not_affect_other_connections(
         until(lambda: broker.metrics()["listener_connections"] == 1)
         until(lambda: broker.metrics()["listener_held_bytes"] == 0)
     discarded = broker.discarded
-    assert written > 5
     assert sum(discarded.values()) > sent / 20, discarded
     assert "internal" not in discarded, caplog.text
-    assert not [record for record in caplog.records if record.exc_info], caplog.text
+    ours = [record for record in caplog.records if record.name.startswith("dafka")]  # kafka-python logs, too
+    assert not [record for record in ours if record.exc_info], caplog.text

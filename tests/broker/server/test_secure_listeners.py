@@ -7,7 +7,6 @@ import logging
 import os
 import socket
 import ssl
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaConnectionError
 from security.certificates import Authority
+from timing import each_time, no_long_turn, until
 
 from dafka import Broker
 from dafka.broker.remote.remote import Remote
@@ -61,7 +61,7 @@ def produce(topic: str, *values: bytes, **options) -> None:
     producer = KafkaProducer(**options)
     try:
         for value in values:
-            producer.send(topic, value).get(20)
+            producer.send(topic, value).get(100)
     finally:
         producer.close(5)
 
@@ -114,10 +114,14 @@ def test_each_listener_tells_its_own_address(broker, authority):
 
 def test_after_a_restart_the_ports_are_the_same(authority):
     broker = Broker(listen=BOTH, tls=ServerTls(**authority.sign("server")._asdict()))
-    with broker:
-        before = broker.listeners
-    with broker:
-        assert broker.listeners == before
+
+    def stay() -> bool:
+        with broker:
+            before = broker.listeners
+        with broker:
+            return broker.listeners == before
+
+    assert any(stay() for _ in range(4))  # another process may take one in between
 
 
 def test_a_client_that_trusts_somebody_else_does_not_connect(broker, tmp_path):
@@ -143,7 +147,7 @@ def test_a_client_shows_its_certificate_where_it_has_to(strict, authority, tmp_p
     assert remote(strict, ClientTls(cafile=authority.cafile, **known))
     keys = {f"ssl_{name}": path for name, path in known.items()}
     produce("strict", b"one", **options(strict, authority, **keys))
-    assert strict.discarded["tls"] >= 2
+    until(lambda: strict.discarded.get("tls", 0) >= 2)
 
 
 def test_a_certificate_says_who_a_client_is(authority, caplog):
@@ -192,25 +196,22 @@ def test_the_new_certificate_counts_for_new_connections(tmp_path, monkeypatch):
 def test_other_protocols_at_the_port_are_closed_and_counted(broker, octets):
     before = broker.discarded.get("tls", 0)
     host, port = broker.listeners["SSL"].split(":")
-    with socket.create_connection((host, int(port)), 20) as client:
+    with socket.create_connection((host, int(port)), 100) as client:
         client.sendall(octets)
         with suppress(OSError):  # by then it may have been closed
             client.shutdown(socket.SHUT_WR)
             while client.recv(1000):
                 pass
-    deadline = time.monotonic() + 20
-    while broker.discarded.get("tls", 0) == before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert broker.discarded["tls"] > before
+    until(lambda: broker.discarded.get("tls", 0) > before)
 
 
 def test_a_handshake_has_a_time(broker, monkeypatch):
     before = broker.discarded.get("tls", 0)
     monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_SECONDS", 0.1)
     host, port = broker.listeners["SSL"].split(":")
-    with socket.create_connection((host, int(port)), 20) as client:
+    with socket.create_connection((host, int(port)), 100) as client:
         assert client.recv(1) == b""
-    assert broker.discarded["tls"] > before  # others may end late
+    until(lambda: broker.discarded.get("tls", 0) > before)  # others may end late
 
 
 def test_a_fetch_whose_client_has_gone_ends(broker, authority):
@@ -228,10 +229,7 @@ def test_a_fetch_whose_client_has_gone_ends(broker, authority):
     before = broker.metrics()["listener_connections"]
     assert before >= 1
     consumer.close()
-    deadline = time.monotonic() + 30
-    while broker.metrics()["listener_connections"] and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert broker.metrics()["listener_connections"] == 0
+    until(lambda: broker.metrics()["listener_connections"] == 0)
 
 
 def test_the_facade_reaches_a_broker_of_another_process(tmp_path: Path, authority):
@@ -248,7 +246,7 @@ def test_the_facade_reaches_a_broker_of_another_process(tmp_path: Path, authorit
         address = line.split("SSL://")[1].split(" ")[0]
         producer = Facade(bootstrap_servers=address, security_protocol="SSL", ssl_cafile=authority.cafile)
         try:
-            assert producer.send("facade", b"one").get(20).offset == 0
+            assert producer.send("facade", b"one").get(100).offset == 0
         finally:
             producer.close()
 
@@ -273,9 +271,9 @@ def test_of_too_many_handshakes_the_oldest_ends(broker, authority, monkeypatch):
     host, port = broker.listeners["SSL"].split(":")
     before = broker.discarded.get("handshakes", 0)
     with ExitStack() as opened:
-        clients = [opened.enter_context(socket.create_connection((host, int(port)), 20)) for _ in range(4)]
+        clients = [opened.enter_context(socket.create_connection((host, int(port)), 100)) for _ in range(4)]
         assert clients[0].recv(1) == b""
-        assert broker.discarded["handshakes"] > before
+        until(lambda: broker.discarded.get("handshakes", 0) > before)
         assert remote(broker, ClientTls(cafile=authority.cafile))  # who is quick is let in
         assert clients[1].recv(1) == b""
 
@@ -287,11 +285,12 @@ def test_who_has_just_begun_a_handshake_is_not_ended_by_others(broker, authority
     context = ssl.create_default_context(cafile=authority.cafile)
     before = broker.discarded.get("handshakes", 0)
     with ExitStack() as opened:
-        clients = [opened.enter_context(socket.create_connection((host, int(port)), 20)) for _ in range(20)]
+        clients = [opened.enter_context(socket.create_connection((host, int(port)), 100)) for _ in range(20)]
         with context.wrap_socket(clients[2], server_hostname=host):
             assert broker.discarded.get("handshakes", 0) == before
 
 
+@each_time
 def test_many_handshakes_at_once_hold_nobody_up(broker, authority):
     """Each is some milliseconds of arithmetic."""
     host, port = broker.listeners["SSL"].split(":")
@@ -305,4 +304,4 @@ def test_many_handshakes_at_once_hold_nobody_up(broker, authority):
     with ThreadPoolExecutor(60) as pool:
         hub.run(hub.turns.reset)
         list(pool.map(shake, range(60)))
-        assert hub.turns.longest_cpu < 0.02
+        no_long_turn(hub.turns.longest_cpu, 0.02)

@@ -17,7 +17,7 @@ from dafka.overlay import Endpoint, Event
 from dafka.overlay.values import Count
 from dafka.overlay.wire.zeek import from_value
 
-SECONDS = 30.0
+SECONDS = 150.0
 ANY = "127.0.0.1:0"
 
 

@@ -37,7 +37,7 @@ def test_imports_all_topics_and_says_their_positions(config: str, tmp_path: Path
     ]
     with (
         Broker(tmp_path / "data", zper=ZperOptions(retain_hours=-1)) as broker,
-        Reader("events", broker.zper.reader_address, position=1000, timeout=10) as reader,
+        Reader("events", broker.zper.reader_address, position=1000, timeout=100) as reader,
     ):
         assert len(list(reader)) == 100
         assert (reader.earliest(), reader.latest()) == (1000, end)

@@ -64,7 +64,7 @@ def test_what_a_killed_process_leaves_over_is_not_held_and_is_removed(path: Path
         holder.kill()
         holder.communicate()
     assert path.exists()
-    assert wait_until_released(path, 5.0)
+    assert wait_until_released(path, 100.0)
     assert not path.exists()
 
 

@@ -7,11 +7,12 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from cli.tools import run, running
+from ports import free_port
 from timing import until
 
 from compat.kafka import KafkaConsumer
@@ -23,19 +24,12 @@ from dafka.zper import Reader, Writer
 ROLES = ("writer", "reader", "ack", "relay", "controller")
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody has."""
-    with ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in held]
-
-
 class Server:
     """A configuration with free ports, and the commands about it."""
 
     def __init__(self, folder: Path, *lines: str) -> None:
         self.file = folder / "server.properties"
-        self.ports = dict(zip((*ROLES, "kafka"), free_ports(6), strict=True))
+        self.ports = {role: free_port() for role in (*ROLES, "kafka")}
         binds = [
             f"{role}.bind = tcp://127.0.0.1:{port}" for role, port in self.ports.items() if role in ROLES
         ]
@@ -62,7 +56,7 @@ def stopped(server: Server) -> Iterator[Server]:
     finally:
         if pid_files.is_held(server.pid_file) and (pid := server.pid) is not None:
             os.kill(pid, signal.SIGKILL)
-            pid_files.wait_until_released(server.pid_file, 10.0)
+            pid_files.wait_until_released(server.pid_file, 100.0)
 
 
 @pytest.fixture
@@ -76,13 +70,13 @@ def test_how_to_run_zper_start_returns_when_it_serves_and_stop_when_it_is_gone(s
     assert (started.returncode, started.stdout) == (0, "")
     assert f"writer {server.address('writer')}" in started.stderr
     assert f"process {server.pid}, its pid in {server.pid_file}" in started.stderr
-    with Writer("events", server.address("writer"), timeout=10) as writer:
+    with Writer("events", server.address("writer"), timeout=100) as writer:
         writer.send(b"kept")
     stopped = server.do("stop")
     assert (stopped.returncode, stopped.stderr) == (0, "")
     assert not server.pid_file.exists()
     assert server.do("start").returncode == 0
-    with Reader("events", server.address("reader"), timeout=10) as reader:
+    with Reader("events", server.address("reader"), timeout=100) as reader:
         assert [message.frames for message in reader] == [[b"kept"]]
     assert server.do("stop").returncode == 0
 
@@ -91,14 +85,14 @@ def test_stop_flushes_what_was_taken(tmp_path: Path) -> None:
     lines = ("flush_interval = 3600000", "flush_messages = 1000000")
     with stopped(Server(tmp_path, *lines)) as server:
         assert server.do("start").returncode == 0
-        with Writer("events", server.address("writer"), mode=1, timeout=10) as writer:
+        with Writer("events", server.address("writer"), mode=1, timeout=100) as writer:
             for number in range(100):
                 writer.send(b"%d" % number)
             stop = server.do("stop")
             assert (stop.returncode, stop.stderr) == (0, "")
             assert writer.response() is not None
         assert server.do("start").returncode == 0
-        with Reader("events", server.address("reader"), timeout=10) as reader:
+        with Reader("events", server.address("reader"), timeout=100) as reader:
             assert len(list(reader)) > 0
         assert server.do("stop").returncode == 0
 
@@ -134,7 +128,7 @@ def test_a_server_that_was_killed_can_be_started_again(server: Server) -> None:
     pid = server.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    assert pid_files.wait_until_released(server.pid_file, 10.0)
+    assert pid_files.wait_until_released(server.pid_file, 100.0)
     # The system may close the file with the lock before the sockets, and give their ports to others.
     until(lambda: server.do("start").returncode == 0)
     assert server.pid != pid
@@ -182,7 +176,7 @@ def test_a_dafka_node_reads_what_was_written(server: Server) -> None:
     with Tower() as tower, Consumer(["events"], tower=tower, offset_reset="earliest") as consumer:
         takes, gives = tower.addresses
         assert server.do("start", "--sub", takes, "--pub", gives).returncode == 0
-        with Writer("events", server.address("writer"), timeout=10) as writer:
+        with Writer("events", server.address("writer"), timeout=100) as writer:
             writer.send(b"id", b"value")
         record = wait_until(lambda: consumer.poll(0.1), 100.0)[0]
         assert (record.key, record.value) == (b"id", b"value")
@@ -193,13 +187,13 @@ def test_a_dafka_node_reads_what_was_written(server: Server) -> None:
 def test_a_kafka_client_reads_what_was_written(server: Server) -> None:
     port = server.ports["kafka"]
     assert server.do("start", "--listen", f"127.0.0.1:{port}").returncode == 0
-    with Writer("events", server.address("writer"), timeout=10) as writer:
+    with Writer("events", server.address("writer"), timeout=100) as writer:
         writer.send(b"id", b"value")
     consumer = KafkaConsumer(
         "events",
         bootstrap_servers=f"127.0.0.1:{port}",
         auto_offset_reset="earliest",
-        consumer_timeout_ms=10_000,
+        consumer_timeout_ms=100_000,
     )
     record = next(iter(consumer))
     assert (record.key, record.value) == (b"id", b"value")

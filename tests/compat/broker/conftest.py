@@ -15,6 +15,13 @@ PLAIN.disable_ssl = True
 NewEndpoint = Callable[..., Endpoint]
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is waited for may take longer on a machine that is busy."""
+    monkeypatch.setattr("compat.broker._endpoint.AWAIT_PEER_SECONDS", 100.0)
+    monkeypatch.setattr("compat.broker._store.AWAIT_IDLE_SECONDS", 100.0)
+
+
 @pytest.fixture
 def new_endpoint() -> Iterator[NewEndpoint]:
     """Makes endpoints."""

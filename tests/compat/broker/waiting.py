@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from compat.broker import Endpoint
 
-WAIT = 20  # seconds, for what takes milliseconds
+WAIT = 100  # seconds, for what takes milliseconds
 
 
 def until(condition: Callable[[], object]) -> None:

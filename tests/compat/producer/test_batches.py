@@ -20,7 +20,6 @@ from tests.compat.producer.queues import RECORD, ROOM, SIZE, Accumulator, filled
 Told = list[tuple[str, Any]]
 
 
-
 class Future:
     """A record's future, which knows its batch and its place."""
 
