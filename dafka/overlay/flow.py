@@ -17,7 +17,9 @@ of smaller heights, never in a circle.
 
 ``overflow`` says what happens to messages beyond QUEUE_OCTETS: with ``wait`` they are kept, and whoever sends
 is to wait while :meth:`Flow.is_full`; ``drop_newest`` and ``drop_oldest`` count them in ``dropped``; with
-``disconnect`` the neighbour is left.
+``disconnect`` the neighbour is left. The more waits for all neighbours together, the less may wait for each.
+What was under way when its senders were told to wait may still be too much for all, as each message waits
+once for each neighbour: beyond QUEUES_OCTETS the neighbour is left that it waits for.
 """
 
 from __future__ import annotations
@@ -26,7 +28,14 @@ from collections import deque
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from dafka.overlay.limits import HELD_OCTETS, MESSAGE_COST, QUEUE_OCTETS, WINDOW_OCTETS
+from dafka.overlay.limits import (
+    HELD_OCTETS,
+    MESSAGE_COST,
+    QUEUE_LEAST_OCTETS,
+    QUEUE_OCTETS,
+    QUEUES_OCTETS,
+    WINDOW_OCTETS,
+)
 from dafka.protocol.errors import MalformedMessage
 
 OVERFLOWS = ("wait", "disconnect", "drop_newest", "drop_oldest")
@@ -80,6 +89,8 @@ class Flow:
         self.dropped = 0
         self.held = 0
         """Octets that came and have not found room."""
+        self.waiting = 0
+        """Octets that wait for neighbours."""
         self._freed = False
         self._is_plain: dict[bytes, bool] = {}
         self._outlets: dict[Key, _Outlet] = {}
@@ -98,7 +109,7 @@ class Flow:
         gone = [key for key in self._outlets if key[0] == neighbour]
         self._freed = self._freed or bool(gone)
         for key in gone:
-            del self._outlets[key]
+            self.waiting -= self._outlets.pop(key).octets
         return [grant for key in gone for grant in self.room(key)]
 
     # -- sending ------------------------------------------------------------------------------------
@@ -146,7 +157,7 @@ class Flow:
             return b"", []  # nothing was sent
         outlet.balance = min(outlet.balance + octets, WINDOW_OCTETS)
         sent = self._release(neighbour, outlet)
-        if outlet.is_full and 2 * outlet.octets <= QUEUE_OCTETS:
+        if outlet.is_full and 2 * outlet.octets <= self._most:
             outlet.is_full = False
             self._freed = True
             return sent, self.room((neighbour, height))
@@ -154,17 +165,28 @@ class Flow:
 
     def _wait(self, outlet: _Outlet, frames: list[bytes]) -> None:
         for frame in frames:
-            if outlet.octets >= QUEUE_OCTETS and self.overflow != "wait":
+            if outlet.octets >= self._most and self.overflow != "wait":
                 if self.overflow == "disconnect":
                     raise TooSlow(f"{outlet.octets} octets wait for a peer")
                 self.dropped += 1
                 if self.overflow == "drop_newest":
                     continue
-                outlet.octets -= len(outlet.frames.popleft()) + MESSAGE_COST
+                self._count(outlet, -len(outlet.frames.popleft()) - MESSAGE_COST)
             outlet.frames.append(frame)
-            outlet.octets += len(frame) + MESSAGE_COST
-        if outlet.octets >= QUEUE_OCTETS and self.overflow == "wait":
+            self._count(outlet, len(frame) + MESSAGE_COST)
+        if self.waiting > QUEUES_OCTETS and outlet.octets > QUEUE_LEAST_OCTETS:
+            raise TooSlow(f"{self.waiting} octets wait for all peers, {outlet.octets} of them for this one")
+        if outlet.octets >= self._most and self.overflow == "wait":
             outlet.is_full = True  # until half of it is gone
+
+    @property
+    def _most(self) -> int:
+        """How much may wait for a neighbour at one height."""
+        return min(QUEUE_OCTETS, max(QUEUE_LEAST_OCTETS, (QUEUES_OCTETS // 2 - self.waiting) // 4))
+
+    def _count(self, outlet: _Outlet, octets: int) -> None:
+        outlet.octets += octets
+        self.waiting += octets
 
     def _release(self, neighbour: bytes, outlet: _Outlet) -> bytes:
         is_plain, frames, out = self._is_plain[neighbour], outlet.frames, []
@@ -173,7 +195,7 @@ class Flow:
             frame = frames.popleft()
             out.append(frame)
             left -= len(frame) + MESSAGE_COST
-            outlet.octets -= len(frame) + MESSAGE_COST
+            self._count(outlet, -len(frame) - MESSAGE_COST)
         if not is_plain:
             outlet.balance = left
         return b"".join(out)
@@ -182,11 +204,6 @@ class Flow:
         """Whether anything that was full has room again, since this was asked last."""
         freed, self._freed = self._freed, False
         return freed
-
-    @property
-    def waiting(self) -> int:
-        """Octets that wait for neighbours."""
-        return sum(outlet.octets for outlet in self._outlets.values())
 
     # -- receiving ----------------------------------------------------------------------------------
 

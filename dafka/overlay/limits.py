@@ -89,6 +89,12 @@ MESSAGE_COST = 128
 QUEUE_OCTETS = 1024 * 1024
 """Of what waits for a neighbour's credit, for each number of hops behind; then its senders wait."""
 
+QUEUE_LEAST_OCTETS = 16 * 1024
+"""The same, however much waits for others."""
+
+QUEUES_OCTETS = 256 * 1024 * 1024
+"""Of what waits for all neighbours' credit together."""
+
 HELD_OCTETS = 256 * 1024 * 1024
 """Received from all neighbours together, and waiting for room with subscribers and other neighbours."""
 

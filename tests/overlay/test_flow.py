@@ -102,6 +102,36 @@ def test_what_all_neighbours_together_may_leave_waiting_is_bounded(monkeypatch):
     assert flow.held == COST
 
 
+def test_what_waits_for_all_neighbours_together_is_bounded(monkeypatch):
+    monkeypatch.setattr("dafka.overlay.flow.QUEUES_OCTETS", 8 * limits.QUEUE_OCTETS)
+    flow = Flow()
+    neighbours = [bytes([number]) * 16 for number in range(100)]
+    for neighbour in neighbours:
+        flow.link_up(neighbour, is_plain=False)
+        flow.credit(neighbour, 0, 0)
+        while not flow.is_full(neighbour, 0):
+            flow.send(neighbour, 0, [FRAME])
+    # Those that came last had little room, and the others most of what there was.
+    assert 3 * limits.QUEUE_OCTETS < flow.waiting < 8 * limits.QUEUE_OCTETS
+    for neighbour in neighbours:  # each goes on when it is read, however much waits for others
+        while flow.is_full(neighbour, 0):
+            flow.credit(neighbour, 0, limits.WINDOW_OCTETS)
+    for neighbour in neighbours:
+        flow.link_down(neighbour)
+    assert flow.waiting == 0
+
+
+def test_who_waits_for_too_much_that_was_under_way_is_left(monkeypatch):
+    monkeypatch.setattr("dafka.overlay.flow.QUEUES_OCTETS", 2 * limits.QUEUE_OCTETS)
+    flow = linked()
+    with pytest.raises(TooSlow, match="wait for all peers"):
+        while True:  # without a look at is_full
+            flow.send(A, 0, [FRAME])
+    assert flow.waiting <= 2 * limits.QUEUE_OCTETS + COST
+    flow.link_down(A)
+    assert flow.waiting == 0
+
+
 def test_a_queue_is_full_and_has_room_when_half_of_it_is_gone():
     flow = linked()
     while not flow.is_full(A, 0):
