@@ -240,7 +240,7 @@ def test_a_huge_subscription_costs_its_sender_the_connection(caplog, tmp_path):
         Store(tmp_path / "storedb", tower=tower) as store,
     ):
         for address in (f"tcp://127.0.0.1:{store._node.endpoint.port}", tower.addresses[1]):
-            with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 5) as raw:
+            with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 100) as raw:
                 raw.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32))
                 ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", 3) + b"SUB"
                 raw.sendall(bytes((4, len(ready))) + ready)

@@ -11,6 +11,7 @@ from typing import Any
 import gevent
 import gevent.event
 import zmq
+from loopback import LOOPBACK
 from timing import until
 
 from dafka.hub.hub import get_hub
@@ -72,7 +73,7 @@ def router(handler: Recorder, **options: Any) -> Iterator[Router]:
     hub = get_hub()
 
     def begin() -> Router:
-        return Router(hub, listening.bind("127.0.0.1", 0), handler=handler, **options)
+        return Router(hub, listening.bind(LOOPBACK, 0), handler=handler, **options)
 
     served = hub.run(begin)
     try:
@@ -86,7 +87,7 @@ def router(handler: Recorder, **options: Any) -> Iterator[Router]:
 def publisher(**options: Any) -> Iterator[Publisher]:
     """A Publisher on a free port of loopback."""
     hub = get_hub()
-    served = hub.run(lambda: Publisher(hub, listening.bind("127.0.0.1", 0), **options))
+    served = hub.run(lambda: Publisher(hub, listening.bind(LOOPBACK, 0), **options))
     try:
         yield served
     finally:
@@ -108,7 +109,7 @@ def dealer(endpoint: str, handler: Recorder, **options: Any) -> Iterator[Dealer]
 @contextmanager
 def server(
     kind: int,
-    endpoint: str = "tcp://127.0.0.1:*",
+    endpoint: str = f"tcp://{LOOPBACK}:*",
     context: zmq.Context[zmq.Socket[bytes]] | None = None,
     **options: Any,
 ) -> Iterator[zmq.Socket[bytes]]:

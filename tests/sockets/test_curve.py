@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import zmq
+from loopback import LOOPBACK
 from sockets.serving import Recorder, in_hub, router
 from timing import each_time, no_long_turn, until
 from zmq.utils import z85
@@ -41,7 +42,7 @@ def of_client(own: Pair = CLIENT) -> dict[str, Any]:
 @contextmanager
 def publisher(**options: Any) -> Iterator[Publisher]:
     hub = get_hub()
-    made = hub.run(lambda: Publisher(hub, listening.bind("127.0.0.1", 0), **options))
+    made = hub.run(lambda: Publisher(hub, listening.bind(LOOPBACK, 0), **options))
     try:
         yield made
     finally:
@@ -88,8 +89,8 @@ def test_a_subscriber_of_libzmqs_at_our_publisher():
 def test_our_subscriber_at_a_publisher_of_libzmqs():
     recorder = Recorder()
     with theirs(zmq.XPUB, serves=True) as xpub:
-        port = xpub.bind_to_random_port("tcp://127.0.0.1")
-        with subscriber(f"tcp://127.0.0.1:{port}", recorder, **of_client()):
+        port = xpub.bind_to_random_port(f"tcp://{LOOPBACK}")
+        with subscriber(f"tcp://{LOOPBACK}:{port}", recorder, **of_client()):
             assert xpub.recv() == b"\x01"
             for message in MESSAGES:
                 xpub.send_multipart(message)
@@ -184,7 +185,7 @@ def recording(endpoint: str, recorded: bytearray) -> Iterator[str]:
             target.sendall(octets)
         target.shutdown(socket.SHUT_WR)
 
-    with closing(socket.create_server(("127.0.0.1", 0))) as port_of_its_own:
+    with closing(socket.create_server((LOOPBACK, 0))) as port_of_its_own:
 
         def accept() -> None:
             with port_of_its_own.accept()[0] as one, socket.create_connection((host, int(port))) as other:
@@ -195,7 +196,7 @@ def recording(endpoint: str, recorded: bytearray) -> Iterator[str]:
 
         thread = threading.Thread(target=accept)
         thread.start()
-        yield f"tcp://127.0.0.1:{port_of_its_own.getsockname()[1]}"
+        yield f"tcp://{LOOPBACK}:{port_of_its_own.getsockname()[1]}"
         thread.join()
 
 

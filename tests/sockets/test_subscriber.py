@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 import zmq
+from loopback import LOOPBACK, lasting_port
 from sockets.serving import Recorder, in_hub, publisher, server, until
 from zmtp.vectors import GREETING_30, GREETING_31, NULL, SIGNATURE, command, message, ready
 
@@ -106,12 +107,12 @@ def test_subscriptions_add_up_and_are_told_to_whoever_is_connected_later():
     ],
 )
 def test_subscriptions_of_both_forms(greeting: bytes, subscribe: bytes, cancel: bytes):
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server((LOOPBACK, 0)) as listening:
         host, port = listening.getsockname()
         with subscriber(Recorder(), f"tcp://{host}:{port}") as made:
             in_hub(made.subscribe, b"a")
             connection = listening.accept()[0]
-            connection.settimeout(20)
+            connection.settimeout(100)
             connection.sendall(greeting + ready(b"PUB"))
             expected = read_until(connection, subscribe)
             assert b"SUB" in expected[64:]
@@ -142,8 +143,7 @@ def test_thousands_of_subscriptions_and_changes_meanwhile():
 
 
 def test_it_connects_as_soon_as_somebody_listens_and_again_after_each_disconnect():
-    with xpub() as first:
-        endpoint = bound(first)
+    endpoint = f"tcp://{LOOPBACK}:{lasting_port()}"
     recorder = Recorder()
     with subscriber(recorder, endpoint) as made:
         in_hub(made.subscribe, b"")
@@ -205,9 +205,9 @@ def test_one_that_is_left_is_heard_as_long_as_it_goes_on():
         in_hub(recorder.hold.clear)
         served.send(b"sent before")
         until(lambda: recorder.waiting)
-        in_hub(made.disconnect, bound(served), 0.1)
+        in_hub(made.disconnect, bound(served), 0.5)
         served.send(b"on its way")
-        time.sleep(0.3)  # longer than it has to be quiet: its messages wait here
+        time.sleep(0.8)  # longer than it has to be quiet: its messages wait here
         in_hub(recorder.hold.set)
         until(lambda: len(recorder.received) == 2)
         assert served.recv() == b"\x00"
@@ -222,7 +222,8 @@ def test_one_that_is_back_before_it_was_left_is_connected_to_anew_and_once():
         until(lambda: served.metrics()["subscriptions"] == 1)
         in_hub(made.disconnect, served.endpoint, 60.0)
         in_hub(made.connect, served.endpoint)
-        until(lambda: served.metrics()["accepted"] == 2 and served.metrics()["subscriptions"] == 1)
+        wanted = {"accepted": 2, "connections": 1, "subscriptions": 1}  # the old connection has gone
+        until(lambda: served.metrics().items() >= wanted.items())
         in_hub(served.send, [b"once"])
         until(lambda: recorder.all == [[b"once"]])
 
@@ -241,7 +242,7 @@ def test_it_is_left_for_good():
 
 @pytest.mark.parametrize("kind", [b"PUSH", b"ROUTER", b"SUB"])
 def test_other_sockets_are_refused(kind: bytes):
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server((LOOPBACK, 0)) as listening:
         host, port = listening.getsockname()
         with subscriber(Recorder(), f"tcp://{host}:{port}") as made:
             connection = listening.accept()[0]
@@ -255,22 +256,23 @@ def test_other_sockets_are_refused(kind: bytes):
 )
 def test_a_wrong_greeting_is_tried_again_after_pauses(wrong: bytes, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "HANDSHAKE_SECONDS", 0.1)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server((LOOPBACK, 0)) as listening:
         host, port = listening.getsockname()
-        listening.settimeout(20)
+        listening.settimeout(100)
         with subscriber(Recorder(), f"tcp://{host}:{port}"):
             for _ in range(3):
                 connection = listening.accept()[0]
-                connection.sendall(wrong)
-                connection.settimeout(20)
-                while connection.recv(1000):
-                    pass
+                connection.settimeout(100)
+                with suppress(ConnectionError):  # it may have been given up already
+                    connection.sendall(wrong)
+                    while connection.recv(1000):
+                        pass
                 connection.close()
 
 
 def test_a_publisher_that_does_not_read_its_subscriptions_is_connected_to_anew():
     recorder = Recorder()
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server((LOOPBACK, 0)) as listening:
         host, port = listening.getsockname()
         bounds = Bounds(told=100_000)
         with subscriber(recorder, f"tcp://{host}:{port}", bounds=bounds) as made:
@@ -298,11 +300,11 @@ def test_a_silent_publisher_is_asked_and_given_up(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(limits, "TEND_SECONDS", 0.02)
     monkeypatch.setattr(limits, "HEARTBEAT_SECONDS", 0.1)
     monkeypatch.setattr(limits, "HEARTBEAT_TIMEOUT", 0.6)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server((LOOPBACK, 0)) as listening:
         host, port = listening.getsockname()
         with subscriber(Recorder(), f"tcp://{host}:{port}") as made:
             connection = listening.accept()[0]
-            connection.settimeout(20)
+            connection.settimeout(100)
             connection.sendall(GREETING_31 + ready(b"PUB"))
             read_until(connection, command(b"\x04PING\x00\x00"))
             until(lambda: made.discarded["silent"])
