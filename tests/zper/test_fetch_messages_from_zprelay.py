@@ -135,7 +135,7 @@ def test_records_of_kafka_and_of_a_transaction_are_relayed_when_they_are_committ
         producer.init_transactions()
         for commit in (False, True):
             producer.begin_transaction()
-            producer.send("events", key=b"k", value=b"%d" % commit).get(timeout=10)
+            producer.send("events", key=b"k", value=b"%d" % commit).get(timeout=100)
             assert not sock.poll(20)
             if commit:
                 producer.commit_transaction()

@@ -61,7 +61,15 @@ def test_what_was_answered_is_there_and_positions_given_out_name_the_same_messag
         ends = []  # (end, number of messages before it)
         for _ in range(3):
             until = time.monotonic() + 0.2 + 0.2 * choice.random()
-            while time.monotonic() < until:
+            before = [len(one.answered) for one in writing]
+
+            def in_the_midst(before=before):
+                answered = [len(one.answered) for one in writing]
+                return answered[1] > before[1] and answered[2] > before[2] and acks.poll(0)
+
+            deadline = time.monotonic() + 100
+            while time.monotonic() < until or not in_the_midst():
+                assert time.monotonic() < deadline
                 for one in writing:
                     one.step()
             server.kill()
@@ -70,17 +78,18 @@ def test_what_was_answered_is_there_and_positions_given_out_name_the_same_messag
                     one.answered.append(int(one.sock.recv()))
             server.start()
             reader = clients.dealer(server.addresses["reader"], "events")
-            found = everything(reader)
-            while acks.poll(50):
+            while acks.poll(50):  # before it is read: clients that are back are writing again
                 _, first, place = acks.recv_multipart()
                 (position,) = struct.unpack(">q", place)
                 assert told.setdefault(position, first) == first
+            end = offset(reader, LATEST)[1][1]
+            found = everything(reader)
             at = dict(found)
             for position, first in told.items():
                 assert at[position][0] == first
+            ends.append((end, sum(position < end for position, _ in found)))
             for end, count in ends:
                 assert [position for position, _ in found[count : count + 1]] in ([], [end])
-            ends.append((offset(reader, LATEST)[1][1], len(found)))
             for one in writing:
                 stored = [int(number) for _, (name, number) in found if name == one.name]
                 assert stored == sorted(set(stored))  # none twice, none out of order

@@ -21,7 +21,7 @@ def subscribed(clients, broker, *topics, **options):
     """A SUB socket whose subscriptions are known to the server."""
     before = subscriptions(broker)
     sock = clients.context.socket(zmq.SUB)
-    sock.setsockopt(zmq.RCVTIMEO, 20_000)
+    sock.setsockopt(zmq.RCVTIMEO, 100_000)
     for option, value in options.items():
         sock.setsockopt(getattr(zmq, option), value)
     for topic in topics:

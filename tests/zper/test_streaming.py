@@ -7,6 +7,7 @@ import time
 import pytest
 import zmq
 import zmq.utils.monitor
+from timing import until
 from zper.clients import (
     INVALID_COMMAND,
     INVALID_OFFSET,
@@ -190,7 +191,7 @@ def test_chunks_that_are_kept_for_other_streams_are_bounded_however_small_they_a
 def closed(sock, monitor):
     """Wait until the connection is closed by the server."""
     while True:
-        assert monitor.poll(20_000)
+        assert monitor.poll(100_000)
         if zmq.utils.monitor.recv_monitor_message(monitor)["event"] == zmq.EVENT_DISCONNECTED:
             return
 
@@ -213,11 +214,12 @@ def test_a_stream_that_retention_overtakes_is_disconnected_and_never_skips(clien
             sock.send(b"%06d" % number * 2000)
         broker.wait_for_records("events", 2000)
         reader = clients.dealer(broker.zper.reader_address, "events", RCVHWM=1, RCVBUF=4096)
-        monitor = reader.get_monitor_socket()
+        monitor = reader.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         assert fetch(reader, 0, -1) == [OK]
         broker._within(lambda core: core.delete_records({("events", 0): 1999}))
         for number in range(2000):
-            if not reader.poll(3000):
+            until(lambda: reader.poll(100) or monitor.poll(0))
+            if not reader.poll(1000):
                 break
             assert reader.recv() == b"%06d" % number * 2000
         assert number < 1999

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 import zmq
 from kafka.errors import KafkaStorageError
+from timing import until
 from zper.clients import OK, fetch, identity, raw
 
 from dafka.testing import TestBroker
@@ -228,17 +230,21 @@ def test_a_client_is_not_read_while_too_much_waits_for_its_partition(clients, mo
         hanging = broker.hang()
         sock = clients.dealer(broker.zper.writer_address, "events", 0, SNDHWM=10, SNDBUF=65536, SNDTIMEO=500)
         sent = 0
-        try:
-            for _ in range(100_000):
-                sock.send(bytes(1000))
-                sent += 1
-        except zmq.Again:
-            pass
+
+        def finds_no_room():
+            nonlocal sent
+            with suppress(zmq.Again):
+                while sent < 20_000:
+                    sock.send(bytes(1000))
+                    sent += 1
+            return broker.zper.metrics()["zper_unflushed_bytes"] > 100_000  # or it has not come there yet
+
+        until(finds_no_room)
         assert sent < 20_000
         unflushed = broker.zper.metrics()["zper_unflushed_bytes"]
         assert 100_000 < unflushed < 2_000_000
         hanging.close()
-        sock.setsockopt(zmq.SNDTIMEO, 20_000)
+        sock.setsockopt(zmq.SNDTIMEO, 100_000)
         sock.send(b"end")
         broker.wait_for_records("events", sent + 2)
         other.close()
@@ -254,13 +260,17 @@ def test_what_waits_of_all_partitions_together_is_bounded(clients, monkeypatch):
         options = {"SNDHWM": 10, "SNDTIMEO": 300}
         some = [clients.dealer(broker.zper.writer_address, f"t{number}", 0, **options) for number in range(4)]
         sent = 0
-        for sock in some:
-            try:
-                for _ in range(10_000):
-                    sock.send(bytes(1000))
-                    sent += 1
-            except zmq.Again:
-                pass
+
+        def find_no_room():
+            nonlocal sent
+            for sock in some:
+                with suppress(zmq.Again):
+                    for _ in range(10_000):
+                        sock.send(bytes(1000))
+                        sent += 1
+            return broker.zper.metrics()["zper_unflushed_bytes"] > 200_000  # or it has not come there yet
+
+        until(find_no_room)
         assert 200_000 < broker.zper.metrics()["zper_unflushed_bytes"] < 2_000_000
         broker.clear_faults()
         broker.wait_until(lambda: broker.zper.metrics()["zper_messages_in"] == sent)
@@ -301,10 +311,12 @@ def test_a_client_that_goes_without_having_read_its_answers_is_forgotten(broker,
     monkeypatch.setattr(limits, "ANSWER_OCTETS", 50_000)
     options = {"RCVHWM": 1, "RCVBUF": 4096, "SNDHWM": 10, "SNDTIMEO": 1000, "LINGER": 0}
     lazy = clients.dealer(broker.zper.writer_address, "events", 2, **options)
+    writer = broker.zper._writer
+    lazy.send(bytes(5000))
+    broker.wait_until(lambda: len(writer._clients) == 1)
     with pytest.raises(zmq.Again):
         while True:
             lazy.send(bytes(5000))
-    writer = broker.zper._writer
     assert len(writer._clients) == 1
     lazy.close()
     broker.wait_until(lambda: not writer._clients and not writer._partitions)

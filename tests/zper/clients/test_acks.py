@@ -19,12 +19,13 @@ def subscribed(acks: Acks, server: ModelServer, topic: str) -> None:
         return acks.receive(0.01) is not None
 
     wait_until(told)
-    while acks.receive(0.05) is not None:
+    server.append(topic, b"last probe")
+    while (ack := acks.receive(100.0)) is not None and ack.id != b"last probe":
         pass
 
 
 def test_an_ack_has_the_topic_the_first_frame_and_the_position(server: ModelServer):
-    with Acks("flights", address=server.ack, idle=0.2) as acks:
+    with Acks("flights", address=server.ack, idle=1.0) as acks:
         subscribed(acks, server, "flights")
         end = len(server.topics["flights"])
         server.append("flights", b"id-1", b"value")
@@ -33,7 +34,7 @@ def test_an_ack_has_the_topic_the_first_frame_and_the_position(server: ModelServ
 
 
 def test_topics_that_only_begin_like_the_one_subscribed_are_left_out(server: ModelServer):
-    with Acks("flights", address=server.ack, idle=0.2) as acks:
+    with Acks("flights", address=server.ack, idle=1.0) as acks:
         subscribed(acks, server, "flights")
         server.append("flights-2", b"other")
         server.append("flights", b"mine")
@@ -41,7 +42,7 @@ def test_topics_that_only_begin_like_the_one_subscribed_are_left_out(server: Mod
 
 
 def test_without_a_topic_there_are_the_acks_of_all(server: ModelServer):
-    with Acks(address=server.ack, idle=0.2) as acks:
+    with Acks(address=server.ack, idle=1.0) as acks:
         subscribed(acks, server, "a")
         server.append("b", b"1")
         server.append("c", b"2")

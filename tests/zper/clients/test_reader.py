@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from timing import until
 from zper.model_server import ModelServer
 
 from dafka.protocol.raw import encode_message
@@ -133,7 +134,7 @@ def test_positions_are_right_in_a_stream_too_where_messages_are_in_another_form(
 
 def test_a_stream_ends_when_nothing_comes(filled: ModelServer):
     with Reader("flights", filled.reader) as reader:
-        assert [message.frames for message in reader.stream(idle=0.1)] == MESSAGES
+        assert [message.frames for message in reader.stream(idle=1.0)] == MESSAGES
         assert reader.latest() == len(filled.topics["flights"])
 
 
@@ -160,11 +161,12 @@ def test_a_request_is_asked_again_when_the_connection_ends(filled: ModelServer):
     with Reader("flights", filled.reader) as reader:
 
         def restart() -> None:
+            until(lambda: filled.requests)
             filled.stop()
             filled.silent = False
             filled.start()
 
-        threading.Timer(0.1, restart).start()
+        threading.Thread(target=restart).start()
         assert reader.fetch(0, 4) == bytes(filled.topics["flights"][:4])
     assert filled.requests == [Fetch(0, 4), Fetch(0, 4)]
 
