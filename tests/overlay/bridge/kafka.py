@@ -8,7 +8,7 @@ from typing import Any
 
 from compat.kafka import KafkaConsumer, KafkaProducer
 
-SECONDS = 30.0
+SECONDS = 100.0
 
 
 def write(broker: str, topic: str, values: Iterable[bytes], **more: Any) -> None:

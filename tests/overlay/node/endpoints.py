@@ -6,7 +6,7 @@ import time
 
 from dafka.overlay import Empty
 
-WAIT = 20  # seconds, for what takes milliseconds
+WAIT = 100  # seconds, for what takes milliseconds
 
 
 def until(condition, seconds=WAIT):

@@ -114,7 +114,7 @@ def test_a_slow_peer_loses_messages_if_its_publisher_wants_it_so(make, overflow)
     ends[0].publish("/t", ("end", ""))
     got = []
     while not got or got[-1] not in ("end", 999):
-        got.append(subscriber.get(timeout=1).value[0])
+        got.append(subscriber.get(timeout=WAIT).value[0])
         if overflow == "drop_newest" and len(got) < 1000 and subscriber.available == 0:
             ends[0].publish("/t", ("end", ""))
     assert len(got) < 1000

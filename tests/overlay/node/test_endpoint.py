@@ -6,6 +6,7 @@ import select
 import threading
 
 import pytest
+from loopback import LOOPBACK, lasting_port
 from overlay.node.endpoints import WAIT, heard, until, values_until
 
 from dafka.hub.hub import get_hub
@@ -199,8 +200,8 @@ def test_who_was_left_hears_that_its_peer_is_lost(two):
 
 
 def test_a_lost_connection_is_made_again(make):
-    listener, connector = make("127.0.0.1:0"), make()
-    address = listener.address
+    address = f"{LOOPBACK}:{lasting_port()}"
+    listener, connector = make(address), make()
     assert connector.peer(address, retry=0.1, timeout=WAIT)
     listener.close()
     again = make(address)
@@ -208,9 +209,7 @@ def test_a_lost_connection_is_made_again(make):
 
 
 def test_an_address_without_an_endpoint_is_tried_until_there_is_one(make):
-    place = make("127.0.0.1:0")
-    address = place.address
-    place.close()
+    address = f"{LOOPBACK}:{lasting_port()}"
     connector = make()
     statuses = connector.statuses()
     assert not connector.peer(address, retry=0)

@@ -10,7 +10,7 @@ import pytest
 from dafka.overlay import Closed, Endpoint, Overloaded
 from dafka.overlay.node import limits
 
-WAIT = 20  # seconds, for what takes milliseconds
+WAIT = 100  # seconds, for what takes milliseconds
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from loopback import LOOPBACK, lasting_port
 from timing import SECONDS, until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import serve
@@ -144,12 +145,14 @@ def test_what_is_no_url_is_refused(wrong):
 
 
 def test_a_server_that_is_not_there_or_something_else_is_named(endpoint):
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
-        with pytest.raises(WebSocketError, match=r"no answer within 0\.2 s"):
-            Client(f"ws://127.0.0.1:{port}", timeout=0.2)
+    port = lasting_port()
+    with (
+        socket.create_server((LOOPBACK, port)),
+        pytest.raises(WebSocketError, match=r"no answer within 0\.2 s"),
+    ):
+        Client(f"ws://{LOOPBACK}:{port}", timeout=0.2)
     with pytest.raises(WebSocketError, match="refused"):
-        Client(f"ws://127.0.0.1:{port}")
+        Client(f"ws://{LOOPBACK}:{port}")
     with pytest.raises(WebSocketError, match=r"HTTP 400 .*invalid path"):
         Client(f"{url(endpoint)}/v2")
     with pytest.raises(WebSocketError, match="closed in the TLS handshake"):
@@ -161,17 +164,17 @@ def test_a_server_that_is_not_there_or_something_else_is_named(endpoint):
         Client(f"ws://127.0.0.1:{port}")
 
 
-def test_a_lost_connection_is_replaced_and_nothing_new_is_lost(endpoint):
-    port = int(endpoint.websocket_address.rpartition(":")[2])
-    with Client(url(endpoint), "/") as client:
+def test_a_lost_connection_is_replaced_and_nothing_new_is_lost():
+    address = f"{LOOPBACK}:{lasting_port()}"
+    with Endpoint(websocket=address) as endpoint, Client(url(endpoint), "/") as client:
         endpoint.close()
         until(lambda: not client.is_connected)
         client.publish("/later", 1)
-        with Endpoint(websocket=f"127.0.0.1:{port}") as again, again.subscribe("/later") as subscriber:
+        with Endpoint(websocket=address) as again, again.subscribe("/later") as subscriber:
             assert subscriber.get(PATIENCE).value == 1
             again.publish("/n", 2)
             assert client.get(PATIENCE).value == 2
-            assert client.connections == 2
+            assert client.connections >= 2
             assert client.endpoint == str(again.id)
 
 

@@ -13,7 +13,7 @@ from dafka.overlay import Endpoint
 from dafka.overlay.values import Count, Table
 from dafka.overlay.websocket.server_connection import PATH
 
-PATIENCE = 50.0
+PATIENCE = 100.0
 ENTRY = {"key": {"@data-type": "string", "data": "ä\x00🦆"}, "value": {"@data-type": "none", "data": {}}}
 VALUE = {"@data-type": "table", "data": [ENTRY]}
 QUESTION = json.dumps({"type": "data-message", "topic": "/to/python", **VALUE})

@@ -9,6 +9,7 @@ import time
 from contextlib import ExitStack, closing, contextmanager
 
 import pytest
+from loopback import LOOPBACK
 from overlay.websocket.certificates import client_context, server_context
 from overlay.websocket.test_connections import REQUEST, frame
 from timing import SECONDS, until
@@ -28,7 +29,7 @@ PATIENCE = SECONDS
 
 @pytest.fixture
 def endpoint():
-    with Endpoint(websocket="127.0.0.1:0") as one:
+    with Endpoint(websocket=f"{LOOPBACK}:0") as one:
         yield one
 
 
@@ -202,7 +203,7 @@ def test_a_message_that_is_too_large_is_refused_before_it_is_there(endpoint):
 
 
 def test_a_slow_handshake_ends(endpoint, monkeypatch):
-    monkeypatch.setattr(limits, "HANDSHAKE_SECONDS", 0.3)
+    monkeypatch.setattr(limits, "HANDSHAKE_SECONDS", 1.0)
     with closing(raw(endpoint)) as silent, closing(raw(endpoint)) as trickling:
         trickling.sendall(b"GET /v1/messages/json HTTP/1.1\r\n")
         assert silent.recv(1000) == b""

@@ -7,6 +7,7 @@ import threading
 from contextlib import ExitStack, closing
 
 import pytest
+from loopback import LOOPBACK
 from overlay.websocket.test_connections import REQUEST, frame
 from overlay.websocket.test_server import PATIENCE, count, metrics, raw, subscribed
 from timing import each_time, short_turns, until
@@ -42,7 +43,7 @@ LARGE = {
 
 @pytest.fixture
 def endpoint():
-    with Endpoint(websocket="127.0.0.1:0") as one:
+    with Endpoint(websocket=f"{LOOPBACK}:0") as one:
         yield one
 
 

@@ -14,7 +14,7 @@ from overlay.node.certificates import locked, of_a_ca
 from dafka.overlay import Endpoint, ErrorCode, InsecureAddress, TlsError
 from dafka.overlay.node.connections.tls import Secured
 
-WAIT = 20  # seconds, for what takes milliseconds
+WAIT = 100  # seconds, for what takes milliseconds
 
 
 @pytest.fixture

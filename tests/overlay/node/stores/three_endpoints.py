@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-WAIT = 60
+WAIT = 200
 EXPECTED = ["first: first 1, second 2, third 3", "second: first 1, second 2, third 3", "third: 3 keys"]
 
 
