@@ -34,6 +34,6 @@ class Bench:
         outcome.get(timeout=200)
 
     def until(self, holds: Callable[[], object]) -> None:
-        with gevent.Timeout(30):
+        with gevent.Timeout(100):
             while not holds():
                 gevent.sleep(0.005)

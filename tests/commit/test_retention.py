@@ -26,7 +26,7 @@ def fill(tower: Tower, topic: str, count: int) -> str:
     with Producer(topic, tower=tower) as producer:
         for _ in range(count):
             producer.send(LARGE)
-        producer.flush(30)
+        producer.flush(100)
         return producer.address
 
 

@@ -115,7 +115,7 @@ def test_the_wal_is_copied_beside_the_rounds_and_once_more_when_that_has_ended(i
         assert bench.tidying.copying
         assert not bench.tidying.step()  # what is written now would be copied with the rounds waiting
         bench.space.checkpoint_due = False
-        assert bench.woken.wait(20)
+        assert bench.woken.wait(100)
         gevent.sleep(0)
         assert bench.steps() == ["checkpoint", "checkpoint", "collect", "finish"]
         assert not bench.tidying.copying
@@ -146,7 +146,7 @@ def test_files_of_deleted_values_go_with_a_checkpoint_when_it_has_been_quiet(in_
         assert bench.tidying.copying
         assert bench.tidying.retry_after is None
         bench.space.removable_bytes = 0
-        assert bench.woken.wait(20)
+        assert bench.woken.wait(100)
 
     in_hub(check)
 
@@ -170,7 +170,7 @@ def test_a_copy_that_failed_wakes_the_writer_and_is_logged(in_hub, caplog):
     def check(bench: Bench) -> None:
         bench.space.checkpoint_due, bench.space.fails = True, LogWriteError("db", "disk full")
         bench.tidying.step()
-        assert bench.woken.wait(20)
+        assert bench.woken.wait(100)
 
     in_hub(check)
     assert "a checkpoint of the log db failed: disk full" in caplog.text

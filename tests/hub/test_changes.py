@@ -40,7 +40,7 @@ def test_what_one_that_was_woken_changes_is_heard_by_one_that_was_woken_before_i
     ]
     gevent.idle()
     shelf.give("second")
-    gevent.joinall(waiting[:2], timeout=5)
+    gevent.joinall(waiting[:2], timeout=60)
     assert shelf.taken == ["second", "first"]
     gevent.killall(waiting)
 
@@ -56,7 +56,7 @@ def test_places_given_on_from_one_to_the_next_reach_everybody_in_any_order(count
         ]
         gevent.idle()
         shelf.give("0")
-        gevent.joinall(waiting, timeout=5)
+        gevent.joinall(waiting, timeout=60)
         assert shelf.taken == [str(number) for number in numbers]
 
 
@@ -76,5 +76,5 @@ def test_one_that_is_killed_while_it_waits_takes_nothing_from_the_others() -> No
     gevent.idle()
     killed.kill()
     shelf.give("one")
-    waits.join(timeout=5)
+    waits.join(timeout=60)
     assert shelf.taken == ["one"]

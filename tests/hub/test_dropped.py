@@ -77,7 +77,7 @@ def test_what_is_dropped_gives_everything_back_and_warns(tmp_path: Path, kind: s
 def test_a_dropped_broker_loses_nothing_and_its_folder_is_free(tmp_path: Path) -> None:
     broker = Broker(tmp_path).start()
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
-        producer.send("orders", b"one").get(timeout=10)
+        producer.send("orders", b"one").get(timeout=100)
     del broker, producer
     gc.collect()
     assert becomes(lambda: tmp_path not in brokers())
@@ -101,7 +101,7 @@ def test_a_client_keeps_a_broker_that_nobody_else_has() -> None:
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
     del broker
     gc.collect()
-    assert producer.send("orders", b"one").get(timeout=10).offset == 0
+    assert producer.send("orders", b"one").get(timeout=100).offset == 0
     producer.close()
     assert becomes(lambda: not os.path.exists(folder))
 

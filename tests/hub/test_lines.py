@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gevent
+import gevent.event
 
 from dafka.hub.hub import get_hub
 from dafka.hub.lines import FifoLock, KeyedFifoLocks, Lines
@@ -31,11 +32,17 @@ def test_a_lock_is_held_in_the_order_of_asking_also_when_a_waiting_green_thread_
 def test_each_key_that_is_in_use_has_a_lock_of_its_own():
     def take_turns() -> list[object]:
         locks, order = KeyedFifoLocks(), []
+        fast_are_done = gevent.event.Event()
 
         def take(key: str, number: int) -> None:
             with locks.held(key):
-                gevent.sleep(0.02 if key == "slow" else 0)
+                if key == "slow":
+                    assert fast_are_done.wait(60)
+                else:
+                    gevent.sleep(0)
                 order.append((key, number))
+                if len(order) == 3:
+                    fast_are_done.set()
 
         greens = [gevent.spawn(take, key, number) for key in ("slow", "fast") for number in range(3)]
         gevent.joinall(greens, raise_error=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import gevent
+from timing import each_time, no_long_turn
 
 from dafka import Broker
 from dafka.hub import limits
@@ -35,22 +36,26 @@ def test_a_turn_that_computes_is_seen_by_both_clocks():
     assert longest >= 0.08
 
 
+@each_time
 def test_a_turn_that_blocks_is_seen_by_the_clock_alone():
     longest, cpu = gauged(time.sleep, 0.08)
     assert longest >= 0.08
-    assert cpu < 0.04
+    no_long_turn(cpu, 0.04)
 
 
+@each_time
 def test_waiting_as_a_green_thread_is_no_turn():
     _, cpu = gauged(gevent.sleep, 0.1)
-    assert cpu < 0.04
+    no_long_turn(cpu, 0.04)
 
 
+@each_time
 def test_what_is_computed_aside_is_no_turn():
     _, cpu = gauged(BATCHES.run, burn, 0.1)
-    assert cpu < 0.04
+    no_long_turn(cpu, 0.04)
 
 
+@each_time
 def test_paced_work_lets_others_have_their_turn():
     seen: list[int] = []
 
@@ -63,10 +68,11 @@ def test_paced_work_lets_others_have_their_turn():
         other.kill()
 
     _, cpu = gauged(work)
-    assert cpu < 0.05
+    no_long_turn(cpu, 0.05)
     assert len(set(seen)) > 10
 
 
+@each_time
 def test_much_paced_work_at_once_makes_no_longer_turns_than_one():
     finished: list[int] = []
 
@@ -84,7 +90,7 @@ def test_much_paced_work_at_once_makes_no_longer_turns_than_one():
         gevent.joinall(greens, raise_error=True)
 
     _, cpu = gauged(work_together)
-    assert cpu < 0.02
+    no_long_turn(cpu, 0.02)
     assert sorted(finished) == list(range(10))
 
 
@@ -98,7 +104,7 @@ def test_a_green_thread_that_is_killed_while_it_pauses_holds_up_nobody():
         killed, other = gevent.spawn(work), gevent.spawn(work)
         next_turn()
         killed.kill()
-        return other.get(timeout=5)
+        return other.get(timeout=60)
 
     assert get_hub().run(kill_one_of_two)
 

@@ -119,7 +119,7 @@ def test_a_large_request_that_waits_for_the_disk_keeps_no_other_large_one_waitin
 
         def held(*rows: Any) -> None:
             reached.set()
-            assert opened.wait(30)
+            assert opened.wait(100)
             write(*rows)
 
         storage.commit = held
