@@ -1,4 +1,9 @@
-"""Ports for what has to know them before it listens, or listens at them again."""
+"""Ports for what has to know them before it listens, or listens at them again; and an address without strays.
+
+Sockets that reconnect go on for a while when what they are connected to has gone, and the system gives its
+port to whoever asks next. At LOOPBACK, which is this machine like 127.0.0.1, nobody looks for anything that
+another test has closed: no stray is counted there, or taken for who a test waits for.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,18 @@ import socket
 
 FIRST, LAST = 20_000, 32_000  # below those that systems choose from: nobody is given one of these meanwhile
 
+
+def _without_strays() -> str:
+    """127.0.0.2 where the system has it, as Linux does."""
+    with socket.socket() as tried:
+        try:
+            tried.bind(("127.0.0.2", 0))
+        except OSError:
+            return "127.0.0.1"
+    return "127.0.0.2"
+
+
+LOOPBACK = _without_strays()
 _chance = random.SystemRandom()  # another one in each process, whatever a test's seed is
 
 

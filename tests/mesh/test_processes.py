@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from mesh.children import MESH, TIMEOUT, Child, Children
+from ports import free_port
 from timing import until
 
 from dafka import Consumer, Producer, Store, Tower
@@ -71,23 +72,6 @@ def consumed(consumer: Child) -> list[int]:
     records = [line.split() for line in consumer.lines if line.startswith("record")]
     assert all(sequence == value for _, _, sequence, value in records)
     return [int(sequence) for _, _, sequence, _ in records]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, below the range that the system hands out by itself."""
-    import random
-    import socket
-
-    found: list[int] = []
-    while len(found) < count:
-        port = random.SystemRandom().randrange(15000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        found.append(port)
-    return found
 
 
 def test_a_store_killed_and_restarted_has_all_it_acknowledged_and_gets_the_rest(children, tmp_path):
@@ -177,8 +161,7 @@ def test_a_consumer_killed_and_restarted_where_it_was_misses_and_repeats_nothing
 
 
 def test_nodes_that_come_after_a_tower_was_killed_and_restarted_find_the_others(children, tmp_path):
-    ports = free_ports(2)
-    pair = f"tcp://127.0.0.1:{ports[0]}", f"tcp://127.0.0.1:{ports[1]}"
+    pair = f"tcp://127.0.0.1:{free_port()}", f"tcp://127.0.0.1:{free_port()}"
     tower = children.tower(*pair)
     store = children.store(tmp_path / "storedb", [pair])
     first = children.node("producer", [pair], "hello", count=50)

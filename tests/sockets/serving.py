@@ -11,7 +11,7 @@ from typing import Any
 import gevent
 import gevent.event
 import zmq
-from loopback import LOOPBACK
+from ports import LOOPBACK
 from timing import until
 
 from dafka.hub.hub import get_hub

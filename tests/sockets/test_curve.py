@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import zmq
-from loopback import LOOPBACK
+from ports import LOOPBACK
 from sockets.serving import Recorder, in_hub, router
 from timing import each_time, no_long_turn, until
 from zmq.utils import z85

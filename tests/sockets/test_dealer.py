@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 import zmq
-from loopback import LOOPBACK, lasting_port
+from ports import LOOPBACK, free_port
 from sockets.serving import Recorder, dealer, in_hub, router, server
 from timing import until
 from zmtp.vectors import GREETING_31, NULL, SIGNATURE, command, message, ready
@@ -60,7 +60,7 @@ def test_it_connects_to_our_router():
 
 
 def test_it_connects_as_soon_as_somebody_listens_and_again_after_each_disconnect():
-    endpoint = f"tcp://{LOOPBACK}:{lasting_port()}"
+    endpoint = f"tcp://{LOOPBACK}:{free_port()}"
     recorder = Recorder()
     with dealer(endpoint, recorder, identity=b"me") as made:
         for number in range(1, 4):

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import zmq
-from loopback import LOOPBACK, lasting_port
+from ports import LOOPBACK, free_port
 from sockets.bystanders import alive, echo, is_closed
 from sockets.serving import Recorder, client, in_hub, plain, router
 from timing import until
@@ -188,7 +188,7 @@ def test_of_clients_that_are_killed_whole_messages_arrive_in_order():
 
 
 def test_a_client_reconnects_to_a_router_that_comes_back():
-    port = lasting_port()
+    port = free_port()
     with in_hub_closing(lambda: Router(get_hub(), listening.bind(LOOPBACK, port), handler=echo())) as served:
         endpoint = served.endpoint
         dealer = zmq.Context.instance().socket(zmq.DEALER)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import zmq
-from loopback import LOOPBACK, lasting_port
+from ports import LOOPBACK, free_port
 from sockets.serving import Recorder, in_hub, publisher, server, until
 from zmtp.vectors import GREETING_30, GREETING_31, NULL, SIGNATURE, command, message, ready
 
@@ -143,7 +143,7 @@ def test_thousands_of_subscriptions_and_changes_meanwhile():
 
 
 def test_it_connects_as_soon_as_somebody_listens_and_again_after_each_disconnect():
-    endpoint = f"tcp://{LOOPBACK}:{lasting_port()}"
+    endpoint = f"tcp://{LOOPBACK}:{free_port()}"
     recorder = Recorder()
     with subscriber(recorder, endpoint) as made:
         in_hub(made.subscribe, b"")

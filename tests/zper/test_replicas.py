@@ -7,7 +7,7 @@ import time
 import gevent
 import pytest
 import zmq
-from loopback import LOOPBACK, lasting_port
+from ports import LOOPBACK, free_port
 from zper.clients import Clients, fetch, raw, write
 from zper.servers import Server
 
@@ -20,7 +20,7 @@ from dafka.zper import ZperOptions, limits
 
 def free_address():
     """Where nobody else listens, now or later."""
-    return f"tcp://{LOOPBACK}:{lasting_port()}"
+    return f"tcp://{LOOPBACK}:{free_port()}"
 
 
 def node(path=None, *replicas, sync=0, **options):

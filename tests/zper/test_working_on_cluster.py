@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 import zmq
-from loopback import LOOPBACK, lasting_port
+from ports import LOOPBACK, free_port
 from zper.clients import INVALID_COMMAND, OK, identity, raw
 
 from dafka import Broker
@@ -25,7 +25,7 @@ def three(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "LOST_AFTER", 0.5)
     with ExitStack() as stack:
         brokers = []
-        second = f"tcp://{LOOPBACK}:{lasting_port()}"  # so that the first can name it
+        second = f"tcp://{LOOPBACK}:{free_port()}"  # so that the first can name it
         for number, quorum in enumerate([[1], [0], [0]]):
             ports = [one.zper.controller_address for one in brokers]
             named = tuple(second if one == 1 else ports[one] for one in quorum)

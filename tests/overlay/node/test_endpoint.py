@@ -6,8 +6,8 @@ import select
 import threading
 
 import pytest
-from loopback import LOOPBACK, lasting_port
 from overlay.node.endpoints import WAIT, heard, until, values_until
+from ports import LOOPBACK, free_port
 
 from dafka.hub.hub import get_hub
 from dafka.overlay import (
@@ -200,7 +200,7 @@ def test_who_was_left_hears_that_its_peer_is_lost(two):
 
 
 def test_a_lost_connection_is_made_again(make):
-    address = f"{LOOPBACK}:{lasting_port()}"
+    address = f"{LOOPBACK}:{free_port()}"
     listener, connector = make(address), make()
     assert connector.peer(address, retry=0.1, timeout=WAIT)
     listener.close()
@@ -209,7 +209,7 @@ def test_a_lost_connection_is_made_again(make):
 
 
 def test_an_address_without_an_endpoint_is_tried_until_there_is_one(make):
-    address = f"{LOOPBACK}:{lasting_port()}"
+    address = f"{LOOPBACK}:{free_port()}"
     connector = make()
     statuses = connector.statuses()
     assert not connector.peer(address, retry=0)

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from loopback import LOOPBACK, lasting_port
+from ports import LOOPBACK, free_port
 from timing import SECONDS, until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import serve
@@ -145,7 +145,7 @@ def test_what_is_no_url_is_refused(wrong):
 
 
 def test_a_server_that_is_not_there_or_something_else_is_named(endpoint):
-    port = lasting_port()
+    port = free_port()
     with (
         socket.create_server((LOOPBACK, port)),
         pytest.raises(WebSocketError, match=r"no answer within 0\.2 s"),
@@ -165,7 +165,7 @@ def test_a_server_that_is_not_there_or_something_else_is_named(endpoint):
 
 
 def test_a_lost_connection_is_replaced_and_nothing_new_is_lost():
-    address = f"{LOOPBACK}:{lasting_port()}"
+    address = f"{LOOPBACK}:{free_port()}"
     with Endpoint(websocket=address) as endpoint, Client(url(endpoint), "/") as client:
         endpoint.close()
         until(lambda: not client.is_connected)

@@ -9,9 +9,9 @@ import time
 from contextlib import ExitStack, closing, contextmanager
 
 import pytest
-from loopback import LOOPBACK
 from overlay.websocket.certificates import client_context, server_context
 from overlay.websocket.test_connections import REQUEST, frame
+from ports import LOOPBACK
 from timing import SECONDS, until
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Opcode

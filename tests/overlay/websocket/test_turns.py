@@ -7,9 +7,9 @@ import threading
 from contextlib import ExitStack, closing
 
 import pytest
-from loopback import LOOPBACK
 from overlay.websocket.test_connections import REQUEST, frame
 from overlay.websocket.test_server import PATIENCE, count, metrics, raw, subscribed
+from ports import LOOPBACK
 from timing import each_time, short_turns, until
 from websockets.frames import Opcode
 

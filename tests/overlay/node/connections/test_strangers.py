@@ -8,7 +8,7 @@ import struct
 from contextlib import ExitStack, closing, suppress
 
 import pytest
-from loopback import LOOPBACK
+from ports import LOOPBACK
 from timing import SECONDS, until
 
 from dafka.hub.hub import get_hub
