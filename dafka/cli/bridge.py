@@ -11,6 +11,7 @@ from kafka.errors import KafkaError
 from dafka.cli.metrics import Metrics, metrics_options
 from dafka.cli.options import ended_by_signal, wait_for_signal
 from dafka.cli.overlay.joining import Joining, joining_options
+from dafka.cli.where import login_options
 from dafka.overlay.bridge.bridge import Bridge
 from dafka.overlay.bridge.rules import ToKafka, ToOverlay
 from dafka.protocol.errors import DafkaError
@@ -80,12 +81,14 @@ class Rule(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     "--take/--no-take", default=True, show_default=True, help="Whether topics of other sites come here."
 )
 @click.option("--name", help="Of the groups that hold the checkpoints.  [default: --site, or overlay]")
+@login_options
 @metrics_options
 @joining_options
 def bridge(
     bootstrap_server: str,
     to_kafka: tuple[ToKafka, ...],
     to_overlay: tuple[ToOverlay, ...],
+    login: dict[str, Any],
     joining: Joining,
     metrics: Metrics,
     **options: Any,
@@ -101,7 +104,9 @@ def bridge(
     rules: list[ToKafka | ToOverlay] = [*to_kafka, *to_overlay]
     with ended_by_signal(), joining.endpoint() as endpoint:
         try:
-            opened = Bridge(endpoint, bootstrap_server, rules=rules, timeout=joining.timeout, **options)
+            opened = Bridge(
+                endpoint, bootstrap_server, rules=rules, timeout=joining.timeout, **login, **options
+            )
         except KafkaError as error:
             raise click.ClickException(str(error)) from error
         with opened as running:

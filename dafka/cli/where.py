@@ -24,20 +24,9 @@ Command = Callable[..., Any]
 FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 
 
-def where(command: Command) -> Command:
-    """The options of where they are; the command gets ``connect(**more)``, which opens a connection there.
+def login_options(command: Command) -> Command:
+    """How a broker is spoken to; the command gets ``login``, arguments of :func:`dafka.broker.connect`."""
 
-    ``more``: further options of the broker on a folder that is opened for it.
-    """
-
-    @click.option(
-        "--data",
-        type=click.Path(file_okay=False),
-        callback=lambda ctx, param, folder: folder if folder is None else check_folder(ctx, param, folder),
-        metavar="DIR",
-        help="The folder of a broker that does not run.",
-    )
-    @click.option("--bootstrap-server", metavar="HOST:PORT", help="A broker that runs.")
     @click.option(
         "--security-protocol",
         type=click.Choice(["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]),
@@ -52,10 +41,8 @@ def where(command: Command) -> Command:
         "--sasl-password-file", type=FILE, metavar="FILE", help="The password of who logs in; -: from here."
     )
     @wraps(command)
-    def with_where(
+    def with_login(
         *,
-        data: str | None,
-        bootstrap_server: str | None,
         security_protocol: str,
         ssl_cafile: str | None,
         sasl_mechanism: str,
@@ -63,10 +50,6 @@ def where(command: Command) -> Command:
         sasl_password_file: str | None,
         **options: Any,
     ) -> Any:
-        if (data is None) is (bootstrap_server is None):
-            raise click.UsageError(
-                "give --data, the folder of a broker that does not run, or --bootstrap-server"
-            )
         sasl = None
         if security_protocol.startswith("SASL_"):
             if sasl_username is None or sasl_password_file is None:
@@ -76,6 +59,35 @@ def where(command: Command) -> Command:
                 mechanism=sasl_mechanism,
                 options={f"sasl_plain_{name}": value for name, value in given.items()},
             )
+        login = {"security_protocol": security_protocol, "tls": ClientTls(cafile=ssl_cafile), "sasl": sasl}
+        return command(login=login, **options)
+
+    return with_login
+
+
+def where(command: Command) -> Command:
+    """The options of where they are; the command gets ``connect(**more)``, which opens a connection there.
+
+    ``more``: further options of the broker on a folder that is opened for it.
+    """
+
+    @click.option(
+        "--data",
+        type=click.Path(file_okay=False),
+        callback=lambda ctx, param, folder: folder if folder is None else check_folder(ctx, param, folder),
+        metavar="DIR",
+        help="The folder of a broker that does not run.",
+    )
+    @click.option("--bootstrap-server", metavar="HOST:PORT", help="A broker that runs.")
+    @login_options
+    @wraps(command)
+    def with_where(
+        *, data: str | None, bootstrap_server: str | None, login: dict[str, Any], **options: Any
+    ) -> Any:
+        if (data is None) is (bootstrap_server is None):
+            raise click.UsageError(
+                "give --data, the folder of a broker that does not run, or --bootstrap-server"
+            )
 
         @contextmanager
         def connect(**more: Any) -> Iterator[Connection]:
@@ -83,13 +95,7 @@ def where(command: Command) -> Command:
             from dafka.broker.broker import Broker
 
             if bootstrap_server is not None:
-                connection = dafka.broker.connect(
-                    bootstrap_server,
-                    PATIENCE,
-                    security_protocol=security_protocol,
-                    tls=ClientTls(cafile=ssl_cafile),
-                    sasl=sasl,
-                )
+                connection = dafka.broker.connect(bootstrap_server, PATIENCE, **login)
                 try:
                     yield connection
                 finally:

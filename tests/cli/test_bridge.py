@@ -8,12 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from cli.tools import refused, running
+from cli.tools import refused, run, running
 from overlay.bridge import kafka
+from security.certificates import Authority
 
 from compat.kafka import KafkaProducer
 from dafka import Broker
 from dafka.overlay import Endpoint, Event
+from dafka.security import ServerTls
 
 RECORDS = 6000
 KILLS = 4
@@ -93,6 +95,31 @@ def test_rules_of_the_command_line(tmp_path: Path) -> None:
         assert ("from", str(zeek.id).encode()) in record.headers
         kafka.write(broker, "alerts", [b"fire"])
         assert alerts.get(150)[:2] == ("/alerts/none", "fire")
+
+
+def test_a_bridge_logs_in_at_a_broker_that_wants_to_know_who_asks(tmp_path: Path) -> None:
+    with ExitStack() as opened:
+        authority = Authority(tmp_path)
+        tls = ServerTls(**authority.sign("server")._asdict())
+        secured = Broker(listen="SASL_SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0", tls=tls)
+        listeners = opened.enter_context(secured).listeners
+        (tmp_path / "right").write_text("right\n")
+        (tmp_path / "wrong").write_text("wrong\n")
+        right = ["--password-file", str(tmp_path / "right"), "--bootstrap-server", listeners["PLAINTEXT"]]
+        assert run("user", "add", "bridge", *right).returncode == 0
+        login = ["--bootstrap-server", listeners["SASL_SSL"], "--security-protocol", "SASL_SSL"]
+        login += ["--ssl-cafile", authority.cafile, "--sasl-username", "bridge"]
+        login += ["--to-kafka", "/zeek/ 'zeek.{name}'"]
+        wrong = ["--sasl-password-file", str(tmp_path / "wrong"), "--timeout", "2", "--listen", ANY]
+        failed = run("bridge", *login, *wrong)
+        assert failed.returncode and "SaslAuthenticationFailedError" in failed.stderr
+        assert "Traceback" not in failed.stderr
+        bridge = Bridge(opened, *login, "--sasl-password-file", str(tmp_path / "right"))
+        zeek = opened.enter_context(Endpoint())
+        assert zeek.peer(bridge.address, timeout=200)
+        zeek.publish("/zeek/event", Event("ping", ("k",)))
+        (record,) = kafka.read(listeners["PLAINTEXT"], "zeek.ping", 1)
+        assert record.value == b'{"event":"ping","args":["k"]}'
 
 
 @pytest.mark.parametrize(

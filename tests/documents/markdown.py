@@ -12,6 +12,10 @@ A comment in front of a code block says how the block is run, where that is not 
     <!-- run after the block above -->  in the same process, behind it
     <!-- run until: TEXT -->            and then Ctrl-C, because it does not end by itself
     <!-- run instead: COMMAND -->       something smaller
+    <!-- step -->                       of a walk-through: behind the steps before it, in the same folder
+    <!-- step that stays until: TEXT --> and goes on in the background when it has printed that
+    <!-- step in Java -->               with Kafka's own tools, where they can be had
+    <!-- step in Spark -->              in the session of tests/spark
     <!-- kept as app.py -->             not run, but there for the other blocks of the document
     <!-- before: CODE -->               run in front of the block; what a reader has of his own
 

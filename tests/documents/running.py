@@ -72,21 +72,21 @@ class _Run:
             broker = stack.enter_context(TestBroker(listen="127.0.0.1:0"))
             self._broker = broker.bootstrap_servers
         else:
-            self._broker = f"127.0.0.1:{_free_port()}"
+            self._broker = f"127.0.0.1:{free_port()}"
         if block.told("run with a tower") is not None:
             tower = stack.enter_context(Tower())
             self._names = dict(zip(TOWER, tower.addresses, strict=True))
         else:
-            self._names = {name: f"tcp://127.0.0.1:{_free_port()}" for name in TOWER}
+            self._names = {name: f"tcp://127.0.0.1:{free_port()}" for name in TOWER}
         for name in OVERLAY.findall(block.text):
-            self._names.setdefault(name, f"127.0.0.1:{_free_port()}")
+            self._names.setdefault(name, f"127.0.0.1:{free_port()}")
         if block.document == ZPER_DOCUMENT:
             self._names = dict(zip(ZPER.values(), self._zper(stack), strict=True))
 
     def _zper(self, stack: ExitStack) -> list[str]:
         """The addresses of ZPER's servers, in the order of ZPER."""
         if self._block.told("run with ZPER") is None:
-            return [f"tcp://127.0.0.1:{_free_port()}" for _ in ZPER]
+            return [f"tcp://127.0.0.1:{free_port()}" for _ in ZPER]
         broker = stack.enter_context(TestBroker(listen=self._broker, zper=ZperOptions()))
         return [broker.zper.addresses[role] for role in ZPER]
 
@@ -210,7 +210,7 @@ def _behind(block: Block) -> str:
     return code
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port

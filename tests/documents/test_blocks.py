@@ -14,13 +14,14 @@ NOT_RUN = 15  # blocks; a further one is a decision
 
 DIRECTIVES = re.compile(
     r"not run: |run as a test$|run with a (broker|tower)$|run with (Spark|JeroMQ|ZPER)$|"
-    r"run after the block above$|run until: |run instead: |kept as |before:"
+    r"run after the block above$|run until: |run instead: |kept as |before:|"
+    r"step( that stays until: .*| in (Java|Spark))?$"
 )
 LANGUAGES = {"python", "sh", "console", "diff", "java", "text"}
 
 
 def is_run(block: Block) -> bool:
-    elsewhere = ("not run", "kept as", "run with Spark", "run with JeroMQ")
+    elsewhere = ("not run", "kept as", "run with Spark", "run with JeroMQ", "step")
     return block.language != "text" and all(block.told(one) is None for one in elsewhere)
 
 

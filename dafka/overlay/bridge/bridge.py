@@ -48,6 +48,7 @@ class Bridge:
         name: Of the groups ``dafka-bridge.NAME.*`` that hold the checkpoints; by default the site, or
             ``overlay``. Bridges on one broker need different ones.
         timeout: Seconds to wait for the broker; None: for ever.
+        login: ``security_protocol``, ``tls`` and ``sasl``, as for :func:`dafka.broker.connect`.
 
     What was carried is carried again after a kill if it was not in the last checkpoint, about a second ago;
     nothing is left out. Raises :class:`~dafka.overlay.bridge.rules.InvalidRule` and what
@@ -65,6 +66,7 @@ class Bridge:
         take: bool = True,
         name: str | None = None,
         timeout: float | None = None,
+        **login: Any,
     ) -> None:
         rules, patterns = list(rules), [share] if isinstance(share, str) else list(share)
         if patterns and site is None:
@@ -74,7 +76,7 @@ class Bridge:
         if site is not None:
             check_site(site)
         self._endpoint = endpoint
-        self._connection = connect(bootstrap_servers, timeout)
+        self._connection = connect(bootstrap_servers, timeout, **login)
         self._hub = self._connection.hub
         try:
             self._hub.run(self._open, rules, site, patterns, take, name or site or "overlay")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka.net.sasl.scram import ScramClient
+from kafka.net.sasl.scram import ScramClient, xor_bytes
 
 from dafka.security import credentials
 from dafka.security.sasl.scram import ScramExchange
@@ -32,6 +32,52 @@ def converse(mechanism: str, name: str, password: str):
 @pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS)
 def test_both_sides_prove_that_they_know_the_password(mechanism):
     assert converse(mechanism, "alice", "right").name == "alice"
+
+
+class WithNonce(ScramClient):
+    """Its last message has ``change(own part, whole nonce)`` for a nonce, and a proof for that."""
+
+    def __init__(self, mechanism, change):
+        super().__init__("alice", "right", mechanism)
+        self._change = change
+
+    def process_server_first_message(self, server_first_message):
+        own = self.nonce
+        super().process_server_first_message(server_first_message)
+        whole = self.nonce
+        self.nonce = self._change(own, whole)
+        self.auth_message = self.auth_message[: -len(whole)] + self.nonce
+        signature = self.hmac(self.stored_key, self.auth_message)
+        self.client_proof = xor_bytes(self.client_key, signature)
+        self.server_signature = self.hmac(self.server_key, self.auth_message)
+
+
+def last_step(mechanism, change):
+    client, exchange = WithNonce(mechanism, change), ScramExchange(mechanism, credential_of(mechanism))
+    client.process_server_first_message(exchange.respond(client.first_message()).reply)
+    step = exchange.respond(client.final_message())
+    client.process_server_final_message(step.reply)
+    return step.identity
+
+
+@pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS)
+def test_librdkafka_before_2_6_has_its_part_of_the_nonce_twice(mechanism):
+    assert last_step(mechanism, lambda own, whole: own + whole).name == "alice"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda own, whole: own,
+        lambda own, whole: b"",
+        lambda own, whole: whole + b"x",
+        lambda own, whole: whole[:-1],
+    ],
+    ids=["the client's", "none", "longer", "shorter"],
+)
+def test_a_nonce_without_the_servers_is_refused(change):
+    with pytest.raises(AuthenticationError):
+        last_step("SCRAM-SHA-256", change)
 
 
 @pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS)
