@@ -62,7 +62,7 @@ ACLS_KEPT = 200_000
 ACL_OCTETS = 1024
 """The longest name, principal or host of such an entry."""
 
-ACL_ROUND = 1000
+ACL_ROUND = 250
 """Entries that one commit changes."""
 
 ACL_DECISIONS = 20_000

@@ -8,7 +8,6 @@ look again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Any
@@ -53,8 +52,9 @@ class AclTable(AclInterface):
         self._super_users = frozenset(options.super_users)
         self._otherwise = EVERYTHING if options.allow_everyone_if_no_acl_found else 0
         table = log.table(ACLS, shapes.RowShape(shapes.any_key, _is_acl))
-        self._known = dict.fromkeys(_read(value) for _, value in Pace().over(table.items()))
-        self._rules = Rules(Pace().over(self._known))
+        # Plain tuples, which equal their Acl: collections of garbage pass over them.
+        self._known = dict.fromkeys(tuple(value) for _, value in Pace().over(table.items()))
+        self._rules = Rules(map(_read, Pace().over(self._known)))
         self._decisions: dict[_Decision, int] = {}
         self._any: dict[tuple[str, tuple[str, ...], Operation, ResourceType], bool] = {}
         self._changing = BoundedSemaphore(1)
@@ -104,34 +104,40 @@ class AclTable(AclInterface):
         return self._taken(wanted)
 
     def _taken(self, wanted: AclFilter) -> list[Acl]:
-        return [acl for acl in Pace().over(list(self._known)) if wanted.takes(acl) and acl in self._known]
+        rows = Pace().over(list(self._known))
+        return [acl for acl in map(_read, rows) if wanted.takes(acl) and acl in self._known]
 
     def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
         return run_to_completion(self._hub, self._create, acls)
 
     def _create(self, acls: Sequence[Acl]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
         with self._changing:
-            found: dict[Acl, Outcome] = {}
-            new: list[Acl] = []
-            for acl in Pace().over(acls):
-                if acl in found:
-                    continue
-                detail = why_none(acl) or _too_long(acl)
-                if detail:
-                    found[acl] = Outcome(InvalidRequestError, detail)
-                elif acl in self._known:
-                    found[acl] = Outcome(None)
-                elif len(self._known) + len(new) >= limits.ACLS_KEPT:
-                    detail = f"there are {limits.ACLS_KEPT} entries of access control lists already"
-                    found[acl] = Outcome(PolicyViolationError, detail)
-                else:
-                    found[acl] = Outcome(None)
-                    new.append(acl)
-            for some in in_pieces(new, limits.ACL_ROUND):
-                failed = self._write(some, True)
-                if failed is not None:
-                    found.update(dict.fromkeys(some, failed))
-            return [found[acl] for acl in acls]
+            pace = Pace()
+            for some in in_pieces(acls, limits.ACL_ROUND):
+                outcomes += self._create_some(some)
+                pace.rest()
+        return outcomes
+
+    def _create_some(self, acls: Sequence[Acl]) -> list[Outcome]:
+        found: dict[Acl, Outcome] = {}
+        new: list[Acl] = []
+        for acl in acls:
+            detail = why_none(acl) or _too_long(acl)
+            if detail:
+                found[acl] = Outcome(InvalidRequestError, detail)
+            elif acl in self._known or acl in found:
+                found[acl] = Outcome(None)
+            elif len(self._known) + len(new) >= limits.ACLS_KEPT:
+                detail = f"there are {limits.ACLS_KEPT} entries of access control lists already"
+                found[acl] = Outcome(PolicyViolationError, detail)
+            else:
+                found[acl] = Outcome(None)
+                new.append(acl)
+        failed = self._write(new, True) if new else None
+        if failed is not None:
+            found.update(dict.fromkeys(new, failed))
+        return [found[acl] for acl in acls]
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
         return run_to_completion(self._hub, self._delete, filters)
@@ -159,10 +165,10 @@ class AclTable(AclInterface):
             return Outcome(KafkaStorageError, str(error))
         for acl in some:
             if add:
-                self._known[acl] = None
+                self._known[tuple(_row(acl))] = None
                 self._rules.add(acl)
             else:
-                self._known.pop(acl, None)
+                del self._known[acl]
                 self._rules.remove(acl)
         self.version += 1
         self._decisions.clear()
@@ -171,6 +177,8 @@ class AclTable(AclInterface):
 
 
 def _too_long(acl: Acl) -> str:
+    if 4 * (len(acl.name) + len(acl.principal) + len(acl.host)) <= limits.ACL_OCTETS:
+        return ""
     for what, text in (("name", acl.name), ("principal", acl.principal), ("host", acl.host)):
         if len(text.encode(errors="replace")) > limits.ACL_OCTETS:
             return f"a {what} has {limits.ACL_OCTETS} octets at most"
@@ -178,35 +186,41 @@ def _too_long(acl: Acl) -> str:
 
 
 def _key(acl: Acl) -> str:
-    return sha256(json.dumps(_row(acl)).encode()).hexdigest()
+    kind, name, pattern, principal, host, operation, permission = acl
+    text = (
+        f"{kind:d} {pattern:d} {operation:d} {permission:d} {len(name)} {len(host)} {name} {host} {principal}"
+    )
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def _row(acl: Acl) -> list[Any]:
     return [field if type(field) is str else int(field) for field in acl]
 
 
+_MEMBERS = [{int(one): one for one in kind} for kind in (ResourceType, PatternType, Operation, Permission)]
+_TYPES = [int, str, int, str, str, int, int]
+
+
 def _read(row: Sequence[Any]) -> Acl:
+    """The inverse of :func:`_row`. Raises KeyError."""
     kind, name, pattern, principal, host, operation, permission = row
+    kinds, patterns, operations, permissions = _MEMBERS
     return Acl(
-        ResourceType(kind),
+        kinds[kind],  # type: ignore[arg-type]
         name,
-        PatternType(pattern),
+        patterns[pattern],  # type: ignore[arg-type]
         principal,
         host,
-        Operation(operation),
-        Permission(permission),
+        operations[operation],  # type: ignore[arg-type]
+        permissions[permission],  # type: ignore[arg-type]
     )
 
 
-_NUMBER = shapes.natural
-_FIELDS = shapes.row_of(_NUMBER, shapes.text, _NUMBER, shapes.text, shapes.text, _NUMBER, _NUMBER)
-
-
 def _is_acl(key: str, value: Any) -> object:
-    if not _FIELDS(value):
+    if type(value) is not list or list(map(type, value)) != _TYPES:
         return False
     try:
         acl = _read(value)
-    except ValueError:
+    except KeyError:
         return False
     return key == _key(acl) and not (why_none(acl) or _too_long(acl))

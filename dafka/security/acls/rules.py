@@ -35,47 +35,48 @@ _ALL = 1 << Operation.ALL
 _DESCRIBES = sum(1 << one for one in (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER))
 _DESCRIBES_CONFIGS = 1 << Operation.ALTER_CONFIGS
 
-_Pattern = tuple[ResourceType, PatternType, str]
+_DENIED = 16  # the bit from which on a set has what is denied; below is what is allowed
+_ALLOWED = (1 << _DENIED) - 1
+
+_Pattern = tuple[int, int, str]  # a resource type, a pattern type and a name
 _Whom = tuple[str, str]  # a principal and a host
-_Sets = list[int]  # the operations that are denied, and those that are allowed
 
 
 class Rules:
-    """Access control lists, each of them once."""
+    """Access control lists, each of them once.
+
+    Plain numbers and texts in tuples and dictionaries: collections of garbage pass over them.
+    """
 
     def __init__(self, acls: Iterable[Acl] = ()) -> None:
-        self._patterns: dict[_Pattern, dict[_Whom, _Sets]] = {}
-        self._of: dict[tuple[ResourceType, str, str], dict[_Pattern, _Sets]] = {}
-        self._lengths: dict[ResourceType, Counter[int]] = {one: Counter() for one in ResourceType}
+        self._patterns: dict[_Pattern, dict[_Whom, int]] = {}
+        self._of: dict[tuple[int, str, str], dict[_Pattern, None]] = {}
+        self._lengths: dict[int, Counter[int]] = {int(one): Counter() for one in ResourceType}
         for acl in acls:
             self.add(acl)
 
     def add(self, acl: Acl) -> None:
         """Add an entry; one that is there already changes nothing."""
-        pattern = acl.resource_type, acl.pattern, acl.name
-        whom = acl.principal, acl.host
+        kind, pattern, whom = int(acl.resource_type), _pattern(acl), (acl.principal, acl.host)
         entries = self._patterns.get(pattern)
         if entries is None:
             entries = self._patterns[pattern] = {}
             if acl.pattern is PatternType.PREFIXED:
-                self._lengths[acl.resource_type][len(acl.name)] += 1
-        sets = entries.setdefault(whom, [0, 0])
-        sets[acl.permission is Permission.ALLOW] |= 1 << acl.operation
-        self._of.setdefault((acl.resource_type, *whom), {})[pattern] = sets
+                self._lengths[kind][len(acl.name)] += 1
+        entries[whom] = entries.get(whom, 0) | _bit(acl)
+        self._of.setdefault((kind, *whom), {})[pattern] = None
 
     def remove(self, acl: Acl) -> None:
         """Remove an entry, if it is there."""
-        pattern = acl.resource_type, acl.pattern, acl.name
-        whom = acl.principal, acl.host
+        kind, pattern, whom = int(acl.resource_type), _pattern(acl), (acl.principal, acl.host)
         entries = self._patterns.get(pattern, {})
-        sets = entries.get(whom)
-        if sets is None:
+        if whom not in entries:
             return
-        sets[acl.permission is Permission.ALLOW] &= ~(1 << acl.operation)
-        if any(sets):
+        entries[whom] &= ~_bit(acl)
+        if entries[whom]:
             return
         del entries[whom]
-        key = acl.resource_type, acl.principal, acl.host
+        key = kind, *whom
         mine = self._of[key]
         del mine[pattern]
         if not mine:
@@ -83,7 +84,7 @@ class Rules:
         if not entries:
             del self._patterns[pattern]
             if acl.pattern is PatternType.PREFIXED:
-                lengths = self._lengths[acl.resource_type]
+                lengths = self._lengths[kind]
                 lengths[len(acl.name)] -= 1
                 if not lengths[len(acl.name)]:
                     del lengths[len(acl.name)]
@@ -95,7 +96,7 @@ class Rules:
 
         ``otherwise``: what everybody may do to a resource to which no entry applies.
         """
-        denied = allowed = 0
+        found = 0
         whom = [(one, host) for one in (principal, EVERYBODY) for host in (*hosts, WILDCARD)]
         some = False
         for pattern in self._applying(kind, name):
@@ -104,11 +105,8 @@ class Rules:
                 continue
             some = True
             for one in whom:
-                sets = entries.get(one)
-                if sets is not None:
-                    denied |= sets[0]
-                    allowed |= sets[1]
-        return _implied(allowed) & ~_expanded(denied) if some else otherwise
+                found |= entries.get(one, 0)
+        return _implied(found & _ALLOWED) & ~_expanded(found >> _DENIED) if some else otherwise
 
     def _applying(self, kind: ResourceType, name: str) -> Iterator[_Pattern]:
         yield kind, PatternType.LITERAL, name
@@ -136,20 +134,21 @@ class Rules:
         allowed: list[_Pattern] = []
         for one in (principal, EVERYBODY):
             for host in (*hosts, WILDCARD):
-                for pattern, sets in over(list(self._of.get((kind, one, host), {}).items())):
-                    if sets[0] & bits:
+                for pattern in over(list(self._of.get((kind, one, host), ()))):
+                    sets = self._patterns.get(pattern, {}).get((one, host), 0)
+                    if sets >> _DENIED & bits:
                         denied.add(pattern)
-                    if sets[1] & bits:
+                    if sets & bits:
                         allowed.append(pattern)
         every = kind, PatternType.LITERAL, WILDCARD
         if every in denied:
             return False
-        lengths = {len(name) for _, pattern, name in denied if pattern is PatternType.PREFIXED}
+        lengths = {len(name) for _, pattern, name in denied if pattern == PatternType.PREFIXED}
         for pattern in over(allowed):
             name = pattern[2]
             if pattern == every:
                 return True
-            literal = pattern[1] is PatternType.LITERAL
+            literal = pattern[1] == PatternType.LITERAL
             if (literal and pattern in denied) or any(
                 (kind, PatternType.PREFIXED, name[:length]) in denied
                 for length in lengths
@@ -158,6 +157,15 @@ class Rules:
                 continue
             return True
         return False
+
+
+def _pattern(acl: Acl) -> _Pattern:
+    return int(acl.resource_type), int(acl.pattern), acl.name
+
+
+def _bit(acl: Acl) -> int:
+    shift = _DENIED if acl.permission is Permission.DENY else 0
+    return 1 << acl.operation + shift
 
 
 def hosts_of(address: str) -> tuple[str, ...]:
