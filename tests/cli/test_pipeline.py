@@ -128,7 +128,7 @@ def test_a_signal_ends_the_wait_for_a_broker_without_a_word(nobody, ending):
     assert (process.returncode, output, errors) == (128 + ending, "", "")
 
 
-# -- to their end, each in a process ------------------------------------------------------------
+# -- to their end, in the session of all tests, or in a process ---------------------------------
 
 EVENTS = 60
 SECONDS = 1500
@@ -136,9 +136,7 @@ SECONDS = 1500
 FAST_START = ["--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
 
 
-def in_processes(test):
-    """Marks of a test that starts a pipeline: it takes its time; one worker of pytest -n runs them all."""
-    return pytest.mark.xdist_group("spark")(pytest.mark.timeout(2 * SECONDS)(test))
+takes_its_time = pytest.mark.timeout(2 * SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +198,28 @@ def pipeline(*arguments):
     return started(*DAFKA, "pipeline", *arguments, *FAST_START)
 
 
+@pytest.fixture
+def in_session(spark, monkeypatch):
+    """Runs a pipeline to its end in the session that all tests share; returns what it says."""
+    from dafka.spark.pipelines import running
+
+    def session(*_):
+        # In the thread that the work is done in. It is Java's current one where it was made, nowhere else.
+        type(spark)._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+        return spark
+
+    monkeypatch.setattr(running, "session", session)
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)  # others go on with it
+    monkeypatch.setattr(running, "_without_traces_of_the_end", lambda spark: None)
+
+    def run_to_the_end(*arguments):
+        done = run(*arguments)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    return run_to_the_end
+
+
 def source(broker):
     return ["--bootstrap-servers", broker.bootstrap_servers, "--topics", "events"]
 
@@ -224,30 +244,26 @@ def archive(broker, tmp_path_factory):
         return folder, to_the_end(process)
 
 
-@in_processes
+@takes_its_time
+@pytest.mark.xdist_group("spark")  # whose tests share the archive
 def test_spark_submit_runs_a_program(archive):
     folder, said = archive
     assert said == f"{EVENTS} records written to {folder}\n"
 
 
-@in_processes
-def test_what_was_archived_is_replayed(broker, archive):
+def test_what_was_archived_is_replayed(broker, archive, in_session):
     folder, _ = archive
-    with pipeline(
-        "replay", folder, "--bootstrap-servers", broker.bootstrap_servers, "--topic", "again"
-    ) as process:
-        assert to_the_end(process) == f"{EVENTS} records written\n"
+    to = ["--bootstrap-servers", broker.bootstrap_servers, "--topic", "again"]
+    assert in_session("replay", folder, *to) == f"{EVENTS} records written\n"
     assert content(records(broker, "again")) == content(records(broker, "events"))
 
 
-@in_processes
-def test_events_are_aggregated(broker, tmp_path):
+def test_events_are_aggregated(broker, tmp_path, in_session):
     arguments = [
         *("--schema", "at timestamp, n long", "--time", "at", "--window", "1 hour", "--sum", "n"),
         *("--to-topic", "hours", "--checkpoint", str(tmp_path / "checkpoint"), "--watermark", "0 seconds"),
     ]
-    with pipeline("aggregate", *source(broker), *arguments) as process:
-        assert to_the_end(process) == f"{EVENTS} events read\n"
+    assert in_session("aggregate", *source(broker), *arguments) == f"{EVENTS} events read\n"
     found = [json.loads(record.value) for record in records(broker, "hours")]
     # The window of the last hour is complete when there is a later event.
     assert sorted((one["start"][11:13], one["count"], one["sum_n"]) for one in found) == [
@@ -255,7 +271,7 @@ def test_events_are_aggregated(broker, tmp_path):
     ]
 
 
-@in_processes
+@takes_its_time
 def test_a_migration_that_goes_on_for_ever_ends_with_a_signal(broker, tmp_path):
     checkpoint = ["--checkpoint", str(tmp_path / "checkpoint"), "--every", "1 second"]
     with Broker(listen="127.0.0.1:0") as other:

@@ -1,9 +1,8 @@
-"""examples/flights_pipeline.py: the whole of it over a few flights, in a process of its own."""
+"""examples/flights_pipeline.py: the whole of it over a few flights, in the session that all tests share."""
 
 from __future__ import annotations
 
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed; scripts/environment spark does that")
 
-from dafka.spark.java import JavaMissingError, find_java
+from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 HEADER = "year,month,day,dep_delay,carrier,flight,origin,hour,minute"
@@ -31,32 +30,17 @@ def sample(path):
     return path
 
 
-@pytest.mark.xdist_group("spark")
-@pytest.mark.timeout(3000)
-def test_both_results_equal_what_is_computed_without_spark(tmp_path):
-    try:
-        find_java()
-    except JavaMissingError as error:
-        pytest.skip(str(error))
-    arguments = [
-        "--folder",
-        tmp_path / "out",
-        "--data",
-        sample(tmp_path / "flights.csv"),
-        "--chart",
-        tmp_path / "c.png",
-    ]
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "flights_pipeline.py", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=2900,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "6,000 flights, 1 late and counted, 6 too late and dropped" in done.stdout
-    assert "Both equal those computed straight from the file." in done.stdout
-    assert [line.split("│")[1].strip() for line in done.stdout.splitlines() if "│" in line][1:] == [
+def test_both_results_equal_what_is_computed_without_spark(spark, tmp_path, monkeypatch, capsys):
+    data = sample(tmp_path / "flights.csv")
+    arguments = ["--folder", tmp_path / "out", "--data", data, "--chart", tmp_path / "c.png"]
+    monkeypatch.setattr(SparkSession, "stop", lambda self: None)  # others go on with it
+    monkeypatch.setattr(sys, "argv", ["flights_pipeline.py", *map(str, arguments)])
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    runpy.run_path(str(ROOT / "examples" / "flights_pipeline.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "6,000 flights, 1 late and counted, 6 too late and dropped" in said
+    assert "Both equal those computed straight from the file." in said
+    assert [line.split("│")[1].strip() for line in said.splitlines() if "│" in line][1:] == [
         "EWR",
         "JFK",
         "LGA",
