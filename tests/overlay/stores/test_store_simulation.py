@@ -150,9 +150,9 @@ def asks_only_its_old_master(patch):
         (forgets_who_was_first, 2),
         (takes_pieces_as_they_come, 1),
         (takes_pieces_before_their_time, 1),
-        (keeps_what_is_in_no_piece, 0),
-        (lets_keys_live_for_ever_at_clones, 0),
-        (asks_only_its_old_master, 0),
+        (keeps_what_is_in_no_piece, 1),
+        (lets_keys_live_for_ever_at_clones, 1),
+        (asks_only_its_old_master, 1),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
