@@ -8,6 +8,7 @@ thousand records at most and goes on only when it hears a head.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 from mesh.peer import Peer
@@ -22,6 +23,8 @@ from dafka.roles.limits import Limits
 PARTITION = b"A" * 32
 CONSUMER = b"C" * 32
 TOPIC = b"hello"
+# A peer beacons only while a test has it take part, and counts as silent only where a test says so.
+PATIENT: dict[str, Any] = {"beacon_timeout": 100.0, "beacon_interval": 0.1}
 
 
 def c_producer(tower: Tower) -> Peer:
@@ -44,9 +47,6 @@ def take(consumer: Consumer, count: int) -> list[int]:
     return taken
 
 
-PATIENT = {"beacon_timeout": 100.0, "beacon_interval": 0.1}
-
-
 def leave_the_silent(consumer: Consumer) -> None:
     """Have the time be over for peers that have not beaconed lately."""
     role = consumer._node._endpoint._beaconing._role
@@ -62,7 +62,7 @@ def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_slow_consumer_has_no_room_for_waits_and_is_not_fetched(little_room: None) -> None:
-    with Tower() as tower, c_producer(tower) as peer, Consumer(["hello"], tower=tower) as consumer:
+    with Tower() as tower, c_producer(tower) as peer, Consumer(["hello"], tower=tower, **PATIENT) as consumer:
         peer.meet(b"Mhello", b"Hhello")
         publish(peer, 0, 5000)
         until(lambda: consumer.metrics()["inbox_records"] == 50)
@@ -74,7 +74,7 @@ def test_what_a_slow_consumer_has_no_room_for_waits_and_is_not_fetched(little_ro
 def test_large_records_take_no_more_memory_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ROOM_BYTES", 100_000)
     monkeypatch.setattr(limits, "LANE_BYTES", 50_000)
-    with Tower() as tower, c_producer(tower) as peer, Consumer(["hello"], tower=tower) as consumer:
+    with Tower() as tower, c_producer(tower) as peer, Consumer(["hello"], tower=tower, **PATIENT) as consumer:
         peer.meet(b"Mhello", b"Hhello")
         publish(peer, 0, 200, size=20_000)
         until(lambda: consumer.metrics()["inbox_bytes"] >= 100_000)
@@ -87,8 +87,8 @@ def test_a_slow_consumer_holds_up_no_other_one_of_its_process(little_room: None)
     with (
         Tower() as tower,
         c_producer(tower) as peer,
-        Consumer(["hello"], tower=tower) as slow,
-        Consumer(["hello"], tower=tower) as quick,
+        Consumer(["hello"], tower=tower, **PATIENT) as slow,
+        Consumer(["hello"], tower=tower, **PATIENT) as quick,
     ):
         until(lambda: (peer.pump(0.01), slow.metrics()["endpoint_peers"])[1] == 1)
         peer.meet(b"Mhello", b"Hhello")
@@ -119,7 +119,7 @@ def test_a_store_whose_log_is_slow_leaves_records_to_back_pressure(tmp_path, mon
     role = store_role.StoreRole
     few = Limits(uncommitted_records=20)
     monkeypatch.setattr(store_node, "StoreRole", lambda *arguments: role(*arguments, limits=few))
-    with Tower() as tower, c_producer(tower) as peer, Store(tmp_path, tower=tower) as store:
+    with Tower() as tower, c_producer(tower) as peer, Store(tmp_path, tower=tower, **PATIENT) as store:
         peer.meet(b"M", b"H")
         publish(peer, 0, 3000)
         until(lambda: store.heads() == {(TOPIC, PARTITION.decode()): 2999})
@@ -132,7 +132,7 @@ def test_a_store_does_not_say_where_a_partition_ends_while_its_records_wait_for_
     role, other, asks, numbers = store_role.StoreRole, b"B" * 32, b"1" * 32, b"2" * 32
     few = Limits(uncommitted_records=20)
     monkeypatch.setattr(store_node, "StoreRole", lambda *arguments: role(*arguments, limits=few))
-    with Tower() as tower, c_producer(tower) as peer, Store(tmp_path, tower=tower) as store:
+    with Tower() as tower, c_producer(tower) as peer, Store(tmp_path, tower=tower, **PATIENT) as store:
         node, stalled = store._node, []
         append = node.writer.append
         node.writer.append = lambda *arguments, **more: stalled.append(partial(append, *arguments, **more))
@@ -162,7 +162,11 @@ def test_a_store_does_not_say_where_a_partition_ends_while_its_records_wait_for_
 def test_what_waits_for_a_consumer_is_not_taken_when_the_next_producer_numbers_it_again(
     little_room: None,
 ) -> None:
-    with Tower() as tower, Peer(tower.addresses) as peer, Consumer(["hello"], tower=tower) as consumer:
+    with (
+        Tower() as tower,
+        Peer(tower.addresses) as peer,
+        Consumer(["hello"], tower=tower, **PATIENT) as consumer,
+    ):
         peer.meet(b"Mhello", b"Hhello", b"C")
         peer.be_heard(consumer._node._endpoint)  # or it would not hear the END
         publish(peer, 0, 200)
@@ -192,7 +196,7 @@ def test_what_a_c_producer_answers_is_not_taken_while_a_store_may_answer() -> No
         Tower() as tower,
         c_producer(tower) as producer,
         Peer(tower.addresses) as store,
-        Consumer(["hello"], tower=tower, address=CONSUMER.decode()) as consumer,
+        Consumer(["hello"], tower=tower, address=CONSUMER.decode(), **PATIENT) as consumer,
     ):
         both = (b"Mhello", b"Hhello", b"D" + CONSUMER)
         producer.meet(*both)
@@ -213,7 +217,7 @@ def test_when_nobody_else_answers_a_c_producer_is_heard() -> None:
     with (
         Tower() as tower,
         c_producer(tower) as producer,
-        Consumer(["hello"], tower=tower, address=CONSUMER.decode()) as consumer,
+        Consumer(["hello"], tower=tower, address=CONSUMER.decode(), **PATIENT) as consumer,
     ):
         producer.meet(b"Mhello", b"Hhello", b"D" + CONSUMER)
         publish(producer, 0, 1)

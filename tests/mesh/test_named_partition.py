@@ -26,6 +26,7 @@ from dafka.protocol.commands import Ack, Claim, DirectHead
 from dafka.protocol.runs import topic_of
 
 ADDRESS = "AB" * 16
+PATIENT = {"end_timeout": 100.0}  # stores may be slow to say where a partition ends
 
 
 def taken(consumer: Consumer, count: int) -> list[tuple[int, bytes | None]]:
@@ -42,7 +43,7 @@ def test_three_producers_one_after_another_write_one_partition(batch, tmp_path):
         for run in range(3):
             with (
                 Store(tmp_path / "db", tower=tower) as store,
-                Producer("pose", tower=tower, address=ADDRESS, batch=batch) as producer,
+                Producer("pose", tower=tower, address=ADDRESS, batch=batch, **PATIENT) as producer,
             ):
                 assert [producer.send(b"%d" % number) for number in range(3)] == [
                     3 * run + number for number in range(3)
@@ -102,11 +103,11 @@ def test_settings_that_cannot_be_are_named(wrong):
 @pytest.mark.parametrize("batch", [False, True])
 def test_a_producer_of_another_kind_does_not_go_on_with_a_partition(batch, tmp_path):
     with Tower() as tower, Store(tmp_path / "db", tower=tower):
-        with Producer("pose", tower=tower, address=ADDRESS, batch=batch) as producer:
+        with Producer("pose", tower=tower, address=ADDRESS, batch=batch, **PATIENT) as producer:
             producer.send(b"a")
             producer.flush(100)
         with (
-            Producer("pose", tower=tower, address=ADDRESS, batch=not batch) as producer,
+            Producer("pose", tower=tower, address=ADDRESS, batch=not batch, **PATIENT) as producer,
             pytest.raises(MessageKindError, match=ADDRESS),
         ):
             producer.send(b"b")
@@ -115,7 +116,7 @@ def test_a_producer_of_another_kind_does_not_go_on_with_a_partition(batch, tmp_p
 TWIN = """
     import sys
     from dafka import Producer
-    producer = Producer("pose", tower=(sys.argv[1], sys.argv[2]), address=sys.argv[3])
+    producer = Producer("pose", tower=(sys.argv[1], sys.argv[2]), address=sys.argv[3], end_timeout=100)
     try:
         print("sent", producer.send(b"x"), flush=True)
     except Exception as error:
@@ -127,7 +128,7 @@ def test_a_second_process_with_the_address_of_a_living_producer_is_refused(tmp_p
     with (
         Tower() as tower,
         Store(tmp_path / "db", tower=tower),
-        Producer("pose", tower=tower, address=ADDRESS) as producer,
+        Producer("pose", tower=tower, address=ADDRESS, **PATIENT) as producer,
     ):
         producer.send(b"a")
         twin = subprocess.run(
@@ -149,7 +150,7 @@ def test_two_that_met_too_late_are_both_told(tmp_path):
         Store(tmp_path / "db", tower=tower),
         Peer(tower.addresses) as peer,
     ):
-        producer = Producer("pose", tower=tower, address=ADDRESS)
+        producer = Producer("pose", tower=tower, address=ADDRESS, **PATIENT)
         producer.send(b"a")
         producer.flush(100)
         peer.meet(b"C" + ADDRESS.encode())
@@ -167,11 +168,11 @@ def test_two_that_met_too_late_are_both_told(tmp_path):
 
 def test_the_address_of_a_brokers_leader_is_taken(tmp_path):
     with Broker(tmp_path) as broker:
-        client = connect(broker.bootstrap_servers, 5.0)
+        client = connect(broker.bootstrap_servers, 100.0)
         client.call("create_topics", {"t": TopicSpec(1)})
         address = client.call("metadata", ["t"]).topics["t"].partitions[0].address
         with (
-            Producer("t", tower=broker.tower, address=address) as producer,
+            Producer("t", tower=broker.tower, address=address, **PATIENT) as producer,
             pytest.raises(AddressInUseError, match=address),
         ):
             producer.send(b"x")
@@ -181,12 +182,12 @@ def test_a_store_that_was_away_with_other_records_is_named_and_not_believed(tmp_
     with Tower() as tower:
         with (
             Store(tmp_path / "most", tower=tower),
-            Producer("pose", tower=tower, address=ADDRESS) as producer,
+            Producer("pose", tower=tower, address=ADDRESS, **PATIENT) as producer,
         ):
             for _ in range(3):
                 producer.send(b"first")
             producer.flush(100)
-        producer = Producer("pose", tower=tower, address=ADDRESS)
+        producer = Producer("pose", tower=tower, address=ADDRESS, **PATIENT)
         with Store(tmp_path / "empty", tower=tower):
             until(lambda: not producer._node.asking)
         for number in range(5):
@@ -205,7 +206,7 @@ def test_a_store_that_knows_no_claim_is_asked_as_c_nodes_ask(tmp_path):
     with (
         Tower() as tower,
         Peer(tower.addresses) as peer,
-        Producer("pose", tower=tower, address=ADDRESS) as producer,
+        Producer("pose", tower=tower, address=ADDRESS, **PATIENT) as producer,
     ):
         peer._subscriber.subscribe(b"W" + store)
         peer.meet(b"C" + ADDRESS.encode())

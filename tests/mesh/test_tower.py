@@ -15,7 +15,7 @@ from dafka.mesh import tower as tower_module
 from dafka.mesh.tower import TowerBindError, first_interface, reachable
 from dafka.protocol.beacons import WELCOME, NodeBeacon, TowerBeacon, decode_beacon, encode_beacon
 
-ADDRESS = b"AB" * 16
+ADDRESS, LAST = b"AB" * 16, b"EF" * 16
 
 
 class Node:
@@ -31,7 +31,7 @@ class Node:
         self.heard.connect(subscribe_from)
 
     def receive(self) -> list[bytes]:
-        assert self.heard.poll(20_000)
+        assert self.heard.poll(100_000)
         return self.heard.recv_multipart()
 
     def meet(self) -> None:
@@ -39,8 +39,9 @@ class Node:
         assert self.receive() == [WELCOME]
         while not self.heard.poll(50):
             self.say(NodeBeacon(b"CD" * 16, b"127.0.0.1", 1))
-        while self.heard.poll(200):
-            self.heard.recv_multipart()
+        self.say(NodeBeacon(LAST, b"127.0.0.1", 1))
+        while decode_beacon(self.receive()).address != LAST:
+            pass
 
     def say(self, beacon: NodeBeacon) -> None:
         self.out.send_multipart(encode_beacon(beacon))
