@@ -78,7 +78,7 @@ def test_nobody_who_can_say_is_an_error_and_a_store_that_comes_later_ends_it(tmp
         with Store(tmp_path / "db", tower=tower):
             while True:
                 try:
-                    assert producer.send(b"a", timeout=10) == 0
+                    assert producer.send(b"a", timeout=100) == 0
                     break
                 except PartitionEndError:
                     continue

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import zmq
+from ports import free_port
 from zper.clients import identity
 
 from dafka import Broker
@@ -32,7 +33,7 @@ def test_a_server_without_an_address_is_not_there():
 
 def test_an_address_that_is_taken_is_named_and_nothing_stays_behind(tmp_path):
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.bind(("127.0.0.1", free_port()))
         taken.listen()
         port = taken.getsockname()[1]
         for _ in range(2):

@@ -76,7 +76,7 @@ def test_what_a_kafka_producer_writes_a_zeromq_program_reads(broker, reader, com
 def test_what_several_kinds_of_clients_write_all_read_in_one_order(broker, clients, reader):
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
         for number in range(50):
-            producer.send("events", b"kafka %d" % number).get(timeout=10)
+            producer.send("events", b"kafka %d" % number).get(timeout=100)
             write(clients, broker, "events", [b"zper %d" % number], [b"a", b"b", b"%d" % number])
     expected = b"".join(
         raw(b"kafka %d" % number) + raw(b"zper %d" % number) + raw(b"a", b"b", b"%d" % number)
@@ -103,13 +103,13 @@ def test_aborted_records_have_no_octets(broker, reader):
         producer.init_transactions()
         for commit in (True, False, True):
             producer.begin_transaction()
-            producer.send("events", b"%d" % commit).get(timeout=10)
+            producer.send("events", b"%d" % commit).get(timeout=100)
             if commit:
                 producer.commit_transaction()
             else:
                 producer.abort_transaction()
         producer.begin_transaction()
-        producer.send("events", b"open").get(timeout=10)
+        producer.send("events", b"open").get(timeout=100)
         assert fetch(reader, 0, 100) == [OK, raw(b"1") + raw(b"1")]
         producer.commit_transaction()
     assert fetch(reader, 0, 100) == [OK, raw(b"1") + raw(b"1") + raw(b"open")]

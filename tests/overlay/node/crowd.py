@@ -18,7 +18,7 @@ class _Member:
         self.core = Core(os.urandom(16), time.time_ns() // 1000, prefixes, versions=(1, version))
         self.is_up = False
         self._octets = bytearray()
-        self.socket = socket.create_connection(where, timeout=20)
+        self.socket = socket.create_connection(where, timeout=100)
         self.carry(self.core.connected(time.monotonic(), 1, connector=True))
 
     def read(self):

@@ -41,7 +41,7 @@ def test_they_come_in_order_one_by_one_or_all_at_once():
 def test_what_is_no_value_is_counted_and_left_out():
     one = subscriber()
     put(one, b"\xff", 1, b"\xff", b"", 2, b"\xff")
-    assert [one.get(timeout=1).value, one.get(timeout=1).value] == [1, 2]
+    assert [one.get(timeout=100).value, one.get(timeout=100).value] == [1, 2]
     with pytest.raises(Empty):
         one.get(timeout=0)
     assert one.malformed == 4

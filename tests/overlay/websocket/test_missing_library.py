@@ -20,7 +20,7 @@ with Endpoint(listen="127.0.0.1:0") as endpoint:
 
 def test_an_error_says_what_to_install():
     command = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
     line = "MissingLibrary the WebSocket API needs websockets: pip install 'dafka[websocket]'"
     assert done.stdout.splitlines() == [line, line]
     assert done.stderr == ""

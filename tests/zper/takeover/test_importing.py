@@ -40,7 +40,7 @@ def import_(broker: TestBroker, folder: Path) -> Imported:
 
 
 def read(broker: TestBroker) -> bytes:
-    with Reader("events", broker.zper.reader_address, timeout=10) as reader:
+    with Reader("events", broker.zper.reader_address, timeout=100) as reader:
         octets, position = b"", reader.earliest()
         assert position == BASE
         while fetched := reader.fetch(position + len(octets)):
@@ -51,7 +51,7 @@ def read(broker: TestBroker) -> bytes:
 def test_all_octets_are_at_the_positions_that_they_had(broker: TestBroker, folder: Path):
     assert import_(broker, folder) == Imported("events", 1002, BASE, BASE + len(WHOLE), 0)
     assert read(broker) == WHOLE
-    with Reader("events", broker.zper.reader_address, timeout=10) as reader:
+    with Reader("events", broker.zper.reader_address, timeout=100) as reader:
         messages = list(reader)
     assert messages == list(frames.iterate(WHOLE, BASE))
     assert [message.frames for message in messages] == [*MESSAGES, [b"x" * 255], [b"last"]]
@@ -110,7 +110,7 @@ def test_a_torn_end_is_left_out_and_said(broker: TestBroker, folder: Path):
 
 def test_a_topic_with_other_messages_is_not_touched(broker: TestBroker, folder: Path):
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
-        producer.send("events", b"kafka").get(timeout=10)
+        producer.send("events", b"kafka").get(timeout=100)
     with pytest.raises(ImportRefusedError, match="topic events cannot be imported: it exists"):
         import_(broker, folder)
     assert broker.values("events") == [b"kafka"]
