@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+from collections.abc import Iterator
 
 import gevent
 import pytest
@@ -11,6 +13,15 @@ from greenlet import gettrace
 from dafka.hub.hub import get_hub
 from dafka.hub.running_time import is_measured, running_time
 from dafka.hub.worker import Worker
+
+
+@pytest.fixture(autouse=True)
+def _no_collections() -> Iterator[None]:
+    """They take long in a process of tests, and are in the time of whoever runs then."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def work(seconds: float) -> float:
