@@ -10,7 +10,7 @@ from clients.adapters.java import FLAGS
 from documents.markdown import ROOT, Block, blocks
 from documents.walking import Walk
 from kafka import KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, TopicAuthorizationFailedError
 from security.certificates import Authority
 
 from dafka import Consumer, Producer
@@ -117,6 +117,17 @@ def test_python_is_not_let_in_with_a_wrong(walk: Walk, wrong: str, tmp_path) -> 
         walk.said(
             f"authentication of user {options.get('sasl_plain_username', 'alice')!r} by SCRAM-SHA-256 failed"
         )
+
+
+def test_who_has_an_account_and_no_rights_may_nothing_and_it_is_in_the_audit_log(walk: Walk) -> None:
+    bob = login(walk, sasl_plain_username="bob", bootstrap_timeout_ms=30_000)
+    producer = KafkaProducer(**bob, max_block_ms=30_000)
+    try:
+        with pytest.raises(TopicAuthorizationFailedError):
+            producer.send("orders", b"forged").get(30)
+    finally:
+        producer.close(0)
+    walk.said("User:bob")
 
 
 def test_c_and_java_are_not_let_in_with_a_wrong_password(walk: Walk) -> None:

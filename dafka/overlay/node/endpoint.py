@@ -103,8 +103,10 @@ class Endpoint:
         """Serve WebSocket clients on an address (``/v1/messages/json``); port 0 is any free one. The port.
 
         ``options`` are ``ssl_context`` for wss, by default that of the endpoint's ``tls``; ``origins`` of web
-        pages from elsewhere that may connect, None for all; ``capacity``, messages that wait for each client,
-        and ``overflow``, what happens beyond, as in :meth:`subscribe` but by default ``disconnect``.
+        pages from elsewhere that may connect, None for all; ``tokens`` that clients show, a list of them, a
+        :class:`pathlib.Path` of a file, or :class:`dafka.security.OAuthTokens`; ``capacity``, messages that
+        wait for each client, and ``overflow``, what happens beyond, as in :meth:`subscribe` but by default
+        ``disconnect``.
 
         Raises OSError, and :class:`~dafka.overlay.websocket.errors.MissingLibrary` where the package
         websockets is not installed.

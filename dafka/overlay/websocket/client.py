@@ -36,6 +36,7 @@ from dafka.overlay.websocket.forms.messages import (
 )
 from dafka.overlay.websocket.frames import Ended, Event, Opened, Text
 from dafka.overlay.websocket.stream import Stream, tls_of
+from dafka.overlay.websocket.tokens import checked
 from dafka.overlay.wire.zeek import Batch, IdentifierUpdate, LogCreate, LogWrite, to_value
 from dafka.overlay.wire.zeek import Event as ZeekEvent
 from dafka.sockets.outbox import Queued
@@ -57,10 +58,10 @@ class Client:
     """Publishes values, and gets those whose topics begin with one of ``prefixes``. Any thread may use it.
 
     ``url`` is that of the server, ``ws://127.0.0.1:9997`` or with its path; for ``wss://`` an ``ssl_context``
-    says whom to trust, by default whom the system trusts. ``timeout``: seconds for a connection to be made;
-    the first one is waited for. ``reconnect``: whether lost connections are replaced. What is on its way when
-    a connection is lost may be lost with it. ``capacity``: messages that wait to be got; the server is not
-    read while it is reached.
+    says whom to trust, by default whom the system trusts. ``token``: for a server that wants to see one.
+    ``timeout``: seconds for a connection to be made; the first one is waited for. ``reconnect``: whether lost
+    connections are replaced. What is on its way when a connection is lost may be lost with it. ``capacity``:
+    messages that wait to be got; the server is not read while it is reached.
 
     Raises ValueError for what is no URL, :class:`~dafka.overlay.websocket.errors.WebSocketError` if there is
     no connection within ``timeout``.
@@ -74,6 +75,7 @@ class Client:
         reconnect: bool = True,
         capacity: int = 1024,
         ssl_context: ssl.SSLContext | None = None,
+        token: str | None = None,
     ) -> None:
         uri = uri_of(url)
         if not uri.path:
@@ -88,6 +90,7 @@ class Client:
         self.connections = 0
         """How many there have been."""
         self._host, self._port = uri.host, uri.port
+        self._token = None if token is None else checked(token)
         self._context = ssl_context
         if uri.secure and ssl_context is None:
             self._context = ssl.create_default_context()
@@ -288,7 +291,7 @@ class _Open:
     """One connection."""
 
     def __init__(self, client: Client, host: str, port: int, context: ssl.SSLContext | None) -> None:
-        self.connection = ClientConnection(client.url)
+        self.connection = ClientConnection(client.url, client._token)
         socket = dialling.connect(host, port, Security("plain"))
         hub = get_hub()
         self.stream = Stream(socket, Queued(hub.turns), self._failed, tls_of(context, host))

@@ -12,12 +12,18 @@ from dafka.overlay.websocket.frames import Ended, Event, Frames, Opened, output_
 
 
 class ClientConnection:
-    """A connection to ``url``, such as ``ws://127.0.0.1:9997/v1/messages/json``. Raises ValueError."""
+    """A connection to ``url``, such as ``ws://127.0.0.1:9997/v1/messages/json``, maybe with a token.
 
-    def __init__(self, url: str) -> None:
+    Raises ValueError.
+    """
+
+    def __init__(self, url: str, token: str | None = None) -> None:
         uri = uri_of(url)
         self._protocol = ClientProtocol(uri, max_size=limits.FROM_SERVER_OCTETS, logger=protocol_log)
-        self._protocol.send_request(self._protocol.connect())
+        request = self._protocol.connect()
+        if token is not None:
+            request.headers["Authorization"] = f"Bearer {token}"
+        self._protocol.send_request(request)
         self._frames = Frames(self._protocol)
         self._opened = self._ended = False
 

@@ -17,6 +17,7 @@ from dafka.overlay.websocket import limits
 from dafka.overlay.websocket.fan_out import FanOut
 from dafka.overlay.websocket.forms.messages import Ack
 from dafka.overlay.websocket.session import Session
+from dafka.overlay.websocket.tokens import Tokens, check_of
 from dafka.sockets import listening
 from dafka.sockets.budget import Budget
 from dafka.sockets.greetings import Greetings
@@ -28,7 +29,8 @@ class Server:
     """Serves ``/v1/messages/json`` at an address. Raises OSError. Hub side.
 
     ``ssl_context``: for wss. ``origins``: as those of
-    :class:`~dafka.overlay.websocket.server_connection.ServerConnection`. ``capacity`` and ``overflow``: as
+    :class:`~dafka.overlay.websocket.server_connection.ServerConnection`. ``tokens``: who may connect, see
+    :mod:`~dafka.overlay.websocket.tokens`; None: everybody. ``capacity`` and ``overflow``: as
     those of :meth:`dafka.overlay.Endpoint.subscribe`, for each client.
     """
 
@@ -40,12 +42,14 @@ class Server:
         *,
         ssl_context: ssl.SSLContext | None = None,
         origins: Collection[str] | None = (),
+        tokens: Tokens | None = None,
         capacity: int = limits.CAPACITY,
         overflow: str = "disconnect",
     ) -> None:
         self.carrier = carrier
         self.ssl_context = ssl_context
         self.origins = origins
+        self.admits = None if tokens is None else check_of(tokens)
         self.capacity = capacity
         self.overflow = overflow
         self.ack = Ack(str(EndpointId(carrier.me)), version("dafka"))

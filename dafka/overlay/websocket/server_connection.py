@@ -18,6 +18,7 @@ from websockets.server import ServerProtocol
 
 from dafka.overlay.websocket import limits
 from dafka.overlay.websocket.frames import Event, Frames, Opened, output_of, protocol_log
+from dafka.overlay.websocket.tokens import Check, bearer
 
 PATH = "/v1/messages/json"
 _WRONG_PATH = f'caf::sec::invalid_argument("invalid path; try {PATH}")'
@@ -28,9 +29,11 @@ class ServerConnection:
 
     ``origins`` are those of web pages that may connect, such as ``https://example.org``; None stands for all.
     Pages from the host that is connected to may if it is an address or localhost: a name could be anybody's.
+    ``admits``: whether a client with this token may; None: everybody may.
     """
 
-    def __init__(self, origins: Collection[str] | None = ()) -> None:
+    def __init__(self, origins: Collection[str] | None = (), admits: Check | None = None) -> None:
+        self._admits = admits
         self._protocol = ServerProtocol(max_size=limits.MESSAGE_OCTETS, logger=protocol_log)
         self._frames = Frames(self._protocol)
         self._origins = origins
@@ -106,12 +109,17 @@ class ServerConnection:
             self._refuse(HTTPStatus.BAD_REQUEST, _WRONG_PATH)
         elif not self._is_from_here(request):
             self._refuse(HTTPStatus.FORBIDDEN, "pages of this origin may not connect to this server")
+        elif self._admits is not None and not self._admits(_token_of(request)):
+            self._refuse(HTTPStatus.UNAUTHORIZED, "this server wants a valid token: Authorization: Bearer")
         else:
             self._protocol.send_response(self._protocol.accept(request))
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
         self._request = None
-        self._protocol.send_response(self._protocol.reject(status, text))
+        response = self._protocol.reject(status, text)
+        if status is HTTPStatus.UNAUTHORIZED:
+            response.headers["WWW-Authenticate"] = "Bearer"
+        self._protocol.send_response(response)
 
     def _is_from_here(self, request: Request) -> bool:
         try:
@@ -125,6 +133,13 @@ class ServerConnection:
         except ValueError:
             return False
         return page is not None and page == here and _is_nobodys(page)
+
+
+def _token_of(request: Request) -> str:
+    try:
+        return bearer(request.headers.get("Authorization"))
+    except MultipleValuesError:
+        return ""
 
 
 def _is_nobodys(host: str) -> bool:

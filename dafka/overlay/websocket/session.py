@@ -34,6 +34,8 @@ from dafka.overlay.websocket.forms.messages import (
 from dafka.overlay.websocket.frames import Ended, Event, Text, text_frame
 from dafka.overlay.websocket.server_connection import ServerConnection
 from dafka.overlay.websocket.stream import Stream, tls_of
+from dafka.overlay.websocket.tokens import Check
+from dafka.security.audit import audit
 from dafka.sockets.budget import Budget
 from dafka.sockets.outbox import Queued
 from dafka.sockets.reasons import Reasons
@@ -49,6 +51,7 @@ class Shared(Protocol):
     fan_out: FanOut
     ssl_context: ssl.SSLContext | None
     origins: Collection[str] | None
+    admits: Check | None
     ack: Ack
     capacity: int
     overflow: str
@@ -69,7 +72,7 @@ class Session:
         self.began = time.monotonic()
         self._shared = shared
         self._address = address
-        self._connection = ServerConnection(shared.origins)
+        self._connection = ServerConnection(shared.origins, None if shared.admits is None else self._admits)
         self._stream = Stream(socket, shared.queued, self.abort, tls_of(shared.ssl_context))
         self._audience: _Audience | None = None
         self._green: gevent.Greenlet | None = None
@@ -163,6 +166,17 @@ class Session:
             shared.budget.charge(self, connection.held, anew=done)
             if not stream.has_room():  # who floods must read the answers
                 stream.wait_for_room()
+
+    def _admits(self, token: str) -> bool:
+        """Whether a client with this token may connect; who may not is answered later."""
+        assert self._shared.admits is not None
+        if self._shared.admits(token):
+            return True
+        detail = f"{self} was refused: {'its token is not valid' if token else 'it has no token'}"
+        audit.warning("%s", detail)
+        self._shared.reasons.report("token", detail)
+        gevent.sleep(limits.REFUSED_SECONDS)
+        return False
 
     def _handle(self, events: list[Event], left: int) -> bool:
         """Whether a message was complete."""
