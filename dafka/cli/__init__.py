@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,6 +70,16 @@ class _Group(LazyGroup):
             raise SystemExit(128 + signal.SIGINT) from None
         except (DafkaError, ValueError, OSError) as error:
             raise click.ClickException(str(error)) from error
+        except Exception as error:
+            if not _is_kafkas(error):
+                raise
+            raise click.ClickException(str(error)) from error
+
+
+def _is_kafkas(error: Exception) -> bool:
+    """Whether it is an error that a broker answers, or one of reaching it."""
+    errors = sys.modules.get("kafka.errors")  # loaded by the commands that use brokers
+    return errors is not None and isinstance(error, errors.KafkaError)
 
 
 @contextmanager

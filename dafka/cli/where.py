@@ -91,11 +91,18 @@ def where(command: Command) -> Command:
 
         @contextmanager
         def connect(**more: Any) -> Iterator[Connection]:
+            from kafka.errors import KafkaTimeoutError
+
             import dafka.broker
             from dafka.broker.broker import Broker
 
             if bootstrap_server is not None:
-                connection = dafka.broker.connect(bootstrap_server, PATIENCE, **login)
+                try:
+                    connection = dafka.broker.connect(bootstrap_server, PATIENCE, **login)
+                except KafkaTimeoutError as error:
+                    raise click.ClickException(
+                        f"no broker answers within {PATIENCE:g} s: {error.__cause__ or error}"
+                    ) from error
                 try:
                     yield connection
                 finally:

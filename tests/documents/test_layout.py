@@ -48,7 +48,6 @@ ELSEWHERE = {
     "dafka/broker/remote/access.py": "tests/cli/test_user.py",
     "dafka/broker/remote/authenticating.py": "tests/broker/server/test_authentication.py",
     "dafka/broker/remote/quotas.py": "tests/cli/test_quota.py",
-    "dafka/cli/where.py": "tests/cli/test_user.py",
     "dafka/mesh/libzmq.py": "tests/mesh/test_transport.py",
     "dafka/mesh/store_node.py": "tests/mesh/test_lanes.py",
     "dafka/mesh/zmtp.py": "tests/mesh/test_transport.py",
