@@ -137,6 +137,22 @@ def test_a_certificate_is_for_a_host(authority):
         assert remote(broker, ClientTls(cafile=authority.cafile, check_hostname=False))
 
 
+def test_a_brokers_certificate_that_has_expired_is_not_accepted(authority):
+    signed = authority.sign("old", expired=True)
+    with (
+        Broker(listen="SSL://127.0.0.1:0", tls=ServerTls(**signed._asdict())) as broker,
+        pytest.raises(KafkaConnectionError, match="is not accepted: certificate has expired"),
+    ):
+        remote(broker, ClientTls(cafile=authority.cafile))
+
+
+def test_a_clients_certificate_that_has_expired_is_refused_and_counted(strict, authority):
+    expired = authority.sign("client", expired=True)
+    with pytest.raises(KafkaConnectionError):
+        remote(strict, ClientTls(cafile=authority.cafile, **expired._asdict()))
+    until(lambda: strict.discarded.get("tls", 0) >= 1)
+
+
 def test_a_client_shows_its_certificate_where_it_has_to(strict, authority, tmp_path):
     with pytest.raises(KafkaConnectionError):
         remote(strict, ClientTls(cafile=authority.cafile))
