@@ -16,7 +16,13 @@ from dafka.hub.pool import BATCHES
 from dafka.hub.turns import Pace, in_pieces
 from dafka.log.repeating import bounded_logger
 from dafka.overlay.bridge.checkpoints import Checkpoints
-from dafka.overlay.bridge.limits import FETCH_SECONDS, LONGEST_RETRY, PRODUCE_RECORDS, TOPICS_SECONDS
+from dafka.overlay.bridge.limits import (
+    FETCH_SECONDS,
+    LONGEST_RETRY,
+    PRODUCE_RECORDS,
+    RECORDS_AT_ONCE,
+    TOPICS_SECONDS,
+)
 from dafka.overlay.bridge.reading import Read, Reading, topics_of
 from dafka.overlay.bridge.rules import NewRecord, NotCarried, Record, ToKafka, ToOverlay
 from dafka.overlay.bridge.writing import FIRST_PAUSE, Writing
@@ -70,13 +76,19 @@ class IntoKafka:
             self._subscriber.remove_topic(topic)
 
     def _records(self, messages: Iterable[Message]) -> Iterable[NewRecord]:
-        for message in Pace().over(messages, 1):
-            topic = message.topic.encode("utf-8", "surrogateescape")
-            for rule, prefix in self._rules:
-                if not topic.startswith(prefix):
-                    continue
+        pace = Pace()
+        topic, rules = "", list[ToKafka]()
+        for message in pace.over(messages, RECORDS_AT_ONCE):
+            if message.topic != topic or not rules:  # most are on the same topic as the one before
+                topic = message.topic
+                octets = topic.encode("utf-8", "surrogateescape")
+                rules = [rule for rule, prefix in self._rules if octets.startswith(prefix)]
+            for rule in rules:
                 try:
-                    yield from rule.records(message.topic, message.value, str(message.sender))
+                    for number, record in enumerate(rule.records(topic, message.value, message.sender), 1):
+                        yield record
+                        if not number % RECORDS_AT_ONCE:
+                            pace.rest()
                 except NotCarried as error:
                     self._discarded[error.cause] += 1
                     log.error("not written: %s", error)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from dafka.overlay.errors import InvalidValue
@@ -21,12 +23,16 @@ NANOSECONDS = 1_000_000_000
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
 )  # json.dumps would make one for each value
+_DECODER = json.JSONDecoder()
 _LARGEST_COUNT = 2**64 - 1
 _LARGEST, _LEAST = 2**63 - 1, -(2**63)
 
 
 def to_json(value: Value) -> Any:
     """What :func:`json.dumps` writes for a value."""
+    form = _FORMS.get(type(value))  # what there is most of
+    if form is not None:
+        return form(value)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, (Timestamp, Timespan)):
@@ -57,11 +63,20 @@ def real(value: float) -> float | str:
 
 def clean(text: str) -> str:
     r"""A string that is Unicode: octets that are not stand as ``\xff``, as in Zeek's logs."""
+    if type(text) is str and text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return str(text)
+
+
+def _array(values: tuple[Value, ...]) -> list[Any]:
+    return [to_json(one) for one in values]
+
+
+_FORMS: dict[type, Callable[[Any], Any]] = {str: clean, int: int, Count: int, float: real, tuple: _array}
 
 
 def dumps(value: Any) -> bytes:
@@ -92,6 +107,8 @@ def from_json(parsed: Any, depth: int = 0) -> Value:
 def loads(octets: bytes) -> Any:
     """What is written in JSON. Raises :class:`InvalidValue`."""
     try:
-        return json.loads(octets)
+        with suppress(ValueError):
+            return _DECODER.decode(octets.decode())
+        return json.loads(octets)  # which knows other encodings, and says what is wrong
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"no JSON: {error}") from error

@@ -38,6 +38,9 @@ TOPICS_SECONDS = 1.0
 FETCH_SECONDS = 0.5
 """How long a fetch waits for records, and how soon a partition that was just found is fetched."""
 
+RECORDS_AT_ONCE = 16
+"""Made of messages between two looks at the clock."""
+
 PRODUCE_RECORDS = 2000
 """Messages of the overlay that are written to the broker at once."""
 
@@ -46,6 +49,9 @@ LONGEST_RETRY = 5.0
 
 TOPIC_CHARACTERS = 249
 """Of the name of a Kafka topic."""
+
+MOST_TOPICS = 1000
+"""Names of topics that a template keeps ready."""
 
 MOST_STREAMS = 10_000
 """Log streams of Zeek whose fields are remembered."""

@@ -94,26 +94,41 @@ class ToKafka:
         self._key = None if key is None else Template(key, FROM_OVERLAY)
         self._headers = [(name, Template(text, FROM_OVERLAY)) for name, text in (headers or {}).items()]
         self._objects = Objects()
+        self._mark = "", (ORIGIN, b"")
 
     def records(self, topic: str, value: Value, sender: object = None) -> Iterator[NewRecord]:
         """The records of a message: one, or those of a batch. Raises :class:`NotCarried`."""
-        mark = (ORIGIN, topic.encode("utf-8", "surrogateescape"))
+        if self._mark[0] != topic:
+            self._mark = topic, (ORIGIN, topic.encode("utf-8", "surrogateescape"))
+        mark = self._mark[1]
         try:
             for one in self._objects_of(value):
-                fields = {"topic": topic, "sender": sender, "value": one.content}
-                fields |= {"kind": one.kind, "name": one.name, "stream": one.stream}
+                kind, name, stream, content = one
+                fields = {
+                    "topic": topic,
+                    "sender": sender,
+                    "value": content,
+                    "kind": kind,
+                    "name": name,
+                    "stream": stream,
+                }
                 key = None if self._key is None else self._key.render_optional(fields)
-                headers = [(name, template.render_optional(fields)) for name, template in self._headers]
                 yield NewRecord(
                     self._topic.render_topic(fields),
                     None if key is None else key.encode(),
-                    self._octets(value, one.content),
-                    (mark, *[(name, text.encode()) for name, text in headers if text is not None]),
+                    self._octets(value, content),
+                    (mark, *self._headers_of(fields)) if self._headers else (mark,),
                 )
         except TemplateError as error:
             raise NotCarried("template", str(error)) from error
         except (MalformedMessage, InvalidValue, RecursionError) as error:
             raise NotCarried("value", f"message on {topic!r}: {error}") from error
+
+    def _headers_of(self, fields: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
+        for name, template in self._headers:
+            text = template.render_optional(fields)
+            if text is not None:
+                yield name, text.encode()
 
     def _objects_of(self, value: Value) -> Iterable[Object]:
         if self.form == "json":
@@ -156,19 +171,28 @@ class ToOverlay:
 
     def message(self, record: Record) -> tuple[str, Value] | None:
         """Topic and value of a record; None if it is not to be published. Raises :class:`NotCarried`."""
-        headers = dict(record.headers)
-        if ORIGIN in headers or record.value is None:  # it came from there, or only deletes a key
+        name, partition, offset, timestamp, key, octets, pairs = record
+        headers = dict(pairs)
+        if ORIGIN in headers or octets is None:  # it came from there, or only deletes a key
             return None
-        where = f"record {record.offset} of {record.topic}-{record.partition}"
         try:
-            value, parsed = self._value(record.value)
-            fields = {**record._asdict(), "header": headers, "value": parsed}
-            del fields["headers"]
+            value, parsed = self._value(octets)
+            if self._topic.constant is not None:
+                return self._topic.constant, value
+            fields = {
+                "topic": name,
+                "partition": partition,
+                "offset": offset,
+                "timestamp": timestamp,
+                "key": key,
+                "header": headers,
+                "value": parsed,
+            }
             return self._topic.render(fields), value
         except TemplateError as error:
-            raise NotCarried("template", f"{where}: {error}") from error
+            raise NotCarried("template", f"record {offset} of {name}-{partition}: {error}") from error
         except (InvalidValue, MalformedMessage) as error:
-            raise NotCarried("value", f"{where}: {error}") from error
+            raise NotCarried("value", f"record {offset} of {name}-{partition}: {error}") from error
 
     def _value(self, octets: bytes) -> tuple[Value, Any]:
         if self.form == "binary":

@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Mapping
 from string import Formatter
 from typing import Any, NamedTuple
 
-from dafka.overlay.bridge.limits import TOPIC_CHARACTERS
+from dafka.overlay.bridge.limits import MOST_TOPICS, TOPIC_CHARACTERS
 from dafka.protocol.errors import DafkaError
 
 Fields = Mapping[str, Any]
 
 _NAME = re.compile(r"(\w+)((?:\[[^\[\]]+\])*)")
 _INDEX = re.compile(r"\[([^\[\]]+)\]")
+_SHORT = frozenset(("topic", "kind", "name", "stream"))  # fields that are texts, few of them different
 _ILLEGAL = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -50,6 +51,12 @@ class Template:
                 self._parts.append(literal)
             if name is not None:
                 self._parts.append(_field(text, name, default, conversion, known))
+        fields = [part for part in self._parts if isinstance(part, _Field)]
+        self.constant = None if fields else "".join(part for part in self._parts if isinstance(part, str))
+        """The text, if the template has no fields."""
+        self._short = {field.name for field in fields if not field.path and field.name in _SHORT}
+        self._is_short = len(self._short) == len({field.name for field in fields})
+        self._topics: dict[tuple[Any, ...], str] = {}
 
     def __repr__(self) -> str:
         return f"Template({self.text!r})"
@@ -73,6 +80,18 @@ class Template:
     def render_topic(self, fields: Fields) -> str:
         """The text as a name of a Kafka topic: dots for the slashes between the parts of an overlay topic,
         and underscores for what else is not allowed in it. Raises :class:`TemplateError`."""
+        if not self._is_short:
+            return self._render_topic(fields)
+        known = tuple([fields.get(name) for name in self._short])
+        topic = self._topics.get(known)
+        if topic is None:
+            topic = self._render_topic(fields)
+            if len(self._topics) >= MOST_TOPICS:
+                self._topics.clear()
+            self._topics[known] = topic
+        return topic
+
+    def _render_topic(self, fields: Fields) -> str:
         topic = _ILLEGAL.sub("_", self.render(fields, _dotted))
         if topic.strip(".") == "" or len(topic) > TOPIC_CHARACTERS:
             raise TemplateError(f"template {self.text!r} makes {topic[:300]!r}, which is no name of a topic")

@@ -78,11 +78,11 @@ def to_value(message: ZeekMessage) -> Value:
 
 def from_value(value: Value, depth: int = 0) -> ZeekMessage:
     """The message that a value stands for. Raises :class:`MalformedMessage` if it stands for none."""
-    match value:
-        case (1, int(kind), tuple(content), *_):
-            pass
-        case _:
-            raise MalformedMessage("zeek-message", "no vector of format 1, type and content")
+    if not isinstance(value, tuple) or len(value) < 3 or value[0] != 1:
+        raise MalformedMessage("zeek-message", "no vector of format 1, type and content")
+    kind, content = value[1], value[2]
+    if not isinstance(kind, int) or not isinstance(content, tuple):
+        raise MalformedMessage("zeek-message", "no vector of format 1, type and content")
     if kind == BATCH and depth < MOST_NESTED:
         return Batch(tuple([from_value(element, depth + 1) for element in content]))
     for wanted, kinds, make in _SHAPES:
