@@ -54,6 +54,24 @@ def test_values_are_there_after_reopening_each_time_fresh(folder: Path) -> None:
         assert offsets.get("group/other", 0) == 0
 
 
+def test_values_that_are_left_on_disk_are_read_each_time_and_not_kept(folder: Path) -> None:
+    with Log(folder) as log:
+        log.write([], {("rows", "a"): b"1", ("rows", "b"): b"2"})
+    with Log(folder) as log:
+        table = log.table("rows")
+        table.leave_on_disk()
+        reads: list[str] = []
+        load = table._load
+        table._load = lambda name, key, shape: (reads.append(key), load(name, key, shape))[1]
+        assert (table.get("a"), table.get("a"), table.get("none", 5)) == (b"1", b"1", 5)
+        log.write([], {("rows", "a"): b"3", ("rows", "b"): None, ("rows", "c"): b"4"})
+        assert [(key, table.get(key)) for key in table] == [("a", b"3"), ("c", b"4")]
+        assert reads == ["a", "a", "a", "c"]
+        assert set(table._stored.values()) == {None}
+    with Log(folder) as log:
+        assert dict(log.table("rows").items()) == {"a": b"3", "c": b"4"}
+
+
 def test_items_are_those_with_the_prefix_in_order(folder: Path) -> None:
     with Log(folder) as log:
         table = log.table("offsets")

@@ -35,6 +35,24 @@ REFRESH_SECONDS = 3600.0
 TOPICS_SECONDS = 1.0
 """Between two looks for new topics and partitions."""
 
+SETTINGS_SECONDS = 10.0
+"""Between two looks at the settings of the topics that are shared."""
+
+SETTINGS_AGAIN_SECONDS = 120.0
+"""After which all of them are told again, for a message may have been lost."""
+
+MOST_SETTINGS = 100
+"""Of a topic, that other sites are told."""
+
+SETTING_CHARACTERS = 10_000
+"""Of the value of one."""
+
+SETTINGS_TOPICS = 200
+"""Topics whose settings are in one message."""
+
+MOST_SET_TOPICS = 100_000
+"""Topics of a site whose settings are remembered until the topics are made."""
+
 FETCH_SECONDS = 0.5
 """How long a fetch waits for records, and how soon a partition that was just found is fetched."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import gevent
 from kafka.errors import (
+    InvalidConfigurationError,
     KafkaError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
@@ -25,6 +26,8 @@ class Writing:
 
     def __init__(self, broker: BrokerInterface) -> None:
         self._broker = broker
+        self.settings: dict[str, Mapping[str, str]] = {}
+        """What topics are made with."""
         self._partitions: dict[str, int] = {}  # of topics, as far as known
 
     def partitions(self, topic: str, least: int = -1) -> int:
@@ -37,7 +40,11 @@ class Writing:
             return known
         described = self._broker.metadata([topic]).topics[topic]
         if described.error is UnknownTopicOrPartitionError:
-            outcome = self._broker.create_topics({topic: TopicSpec(least)})[topic]
+            settings = self.settings.get(topic, {})
+            outcome = self._broker.create_topics({topic: TopicSpec(least, settings)})[topic]
+            if outcome.error is not None and issubclass(outcome.error, InvalidConfigurationError):
+                log.error("topic %s is made without its settings: %s", topic, outcome.detail)
+                outcome = self._broker.create_topics({topic: TopicSpec(least)})[topic]
             if outcome.error is not None and outcome.error is not TopicAlreadyExistsError:
                 raise outcome.error(f"making topic {topic}: {outcome.detail}")
             described = self._broker.metadata([topic]).topics[topic]

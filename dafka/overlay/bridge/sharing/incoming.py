@@ -109,6 +109,10 @@ class Incoming:
         """Whether it is of this link: what came along an earlier one will come again."""
         return ticket[0] == self._link
 
+    def is_from(self, peer: bytes, link: int) -> bool:
+        """Whether a message beside the channel is of this link."""
+        return peer == self.peer and link == self._link
+
     def tick(self, now: float) -> list[Step]:
         """To be called ten times a second."""
         if self.peer is None:

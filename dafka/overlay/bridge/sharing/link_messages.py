@@ -11,6 +11,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from dafka.overlay.bridge.limits import MOST_SETTINGS, SETTING_CHARACTERS
 from dafka.overlay.channels import messages as channel
 from dafka.overlay.channels.messages import FromConsumer, FromProducer
 from dafka.overlay.values import Count, Table, Value
@@ -66,7 +67,14 @@ class OfLink(NamedTuple):
     message: FromProducer | FromConsumer
 
 
-LinkMessage = Hello | Attach | OfLink
+class TopicSettings(NamedTuple):
+    """Beside a link's channel: settings of topics that are shared, all that go along with each."""
+
+    link: int
+    topics: Mapping[str, Mapping[str, str]]
+
+
+LinkMessage = Hello | Attach | OfLink | TopicSettings
 
 
 def to_value(message: LinkMessage) -> Value:
@@ -94,6 +102,9 @@ def to_value(message: LinkMessage) -> Value:
             return "cumulative_ack", Count(link), Count(sequence)
         case OfLink(link, channel.Nack(sequences)):
             return "nack", Count(link), tuple(map(Count, sequences))
+        case TopicSettings(link, settings):
+            tables = [(topic, Table(list(own.items()))) for topic, own in settings.items()]
+            return "settings", Count(link), Table(tables)
     raise AssertionError(message)
 
 
@@ -118,7 +129,21 @@ def from_value(value: Value) -> LinkMessage:
             type(one) is Count for one in sequences
         ):
             return OfLink(link, channel.Nack(tuple([int(one) for one in sequences])))  # type: ignore[arg-type]
+        case ("settings", Count(link), Table() as settings):
+            return TopicSettings(int(link), {_text(topic): _settings(own) for topic, own in settings.entries})
     raise MalformedMessage("bridge-message", f"{value!s:.100}")
+
+
+def _text(value: Value) -> str:
+    if type(value) is not str or len(value) > SETTING_CHARACTERS:
+        raise MalformedMessage("bridge-message", f"{value!s:.100} where a name or a setting has to be")
+    return value
+
+
+def _settings(value: Value) -> dict[str, str]:
+    if not isinstance(value, Table) or len(value) > MOST_SETTINGS:
+        raise MalformedMessage("bridge-message", f"{value!s:.100} where settings have to be")
+    return {_text(name): _text(setting) for name, setting in value.entries}
 
 
 def _positions(topics: Table) -> dict[TopicPartition, int]:

@@ -14,9 +14,17 @@ from dafka.broker.interface.broker import BrokerInterface, TopicPartition
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
 from dafka.hub.pool import BATCHES
+from dafka.hub.turns import in_pieces
 from dafka.log.repeating import bounded_logger
 from dafka.overlay.bridge.checkpoints import Checkpoints
-from dafka.overlay.bridge.limits import FETCH_SECONDS, MOST_SITES
+from dafka.overlay.bridge.limits import (
+    FETCH_SECONDS,
+    MOST_SET_TOPICS,
+    MOST_SITES,
+    SETTINGS_AGAIN_SECONDS,
+    SETTINGS_SECONDS,
+    SETTINGS_TOPICS,
+)
 from dafka.overlay.bridge.reading import Reading, topics_of
 from dafka.overlay.bridge.sharing import site_names
 from dafka.overlay.bridge.sharing.copies import copies
@@ -27,10 +35,12 @@ from dafka.overlay.bridge.sharing.link_messages import (
     Batches,
     Hello,
     OfLink,
+    TopicSettings,
     from_value,
     to_value,
 )
 from dafka.overlay.bridge.sharing.outgoing import Outgoing
+from dafka.overlay.bridge.sharing.settings import Settings, settings_of, take_over
 from dafka.overlay.bridge.writing import Writing
 from dafka.overlay.channels.messages import CumulativeAck, FromConsumer, FromProducer, Nack, RetransmitFailed
 from dafka.overlay.node.endpoint import Endpoint
@@ -67,6 +77,7 @@ class Sites:
         self._known: set[str] = {topic.partition(".")[0] for topic, _ in checkpoints.positions}
         self._incoming: dict[str, _Source] = {}
         self._outgoing: dict[bytes, _Sink] = {}
+        self._settings_due = 0.0
 
     @property
     def names(self) -> list[str]:
@@ -98,6 +109,10 @@ class Sites:
                 for source in self._incoming.values():
                     if source.link.peer == bytes(message.sender):
                         source.carry(source.link.receive(time.monotonic(), source.link.peer, number, content))
+            case TopicSettings(number, topics):
+                for source in self._incoming.values():
+                    if source.link.is_from(bytes(message.sender), number):
+                        source.set_up(topics)
             case OfLink(number, CumulativeAck() | Nack() as content):
                 self._answered(bytes(message.sender), number, content)
 
@@ -122,6 +137,10 @@ class Sites:
             return
         for sink in self._outgoing.values():
             sink.link.share(self._topics)
+        now = time.monotonic()
+        if self._outgoing and now >= self._settings_due:
+            self._settings_due = now + SETTINGS_SECONDS
+            self._look_at_settings(now)
 
     def close(self) -> None:
         """End all links. What was not written by others will be asked for again."""
@@ -129,6 +148,17 @@ class Sites:
             self._end(peer)
         for source in self._incoming.values():
             source.close()
+
+    def _look_at_settings(self, now: float) -> None:
+        try:
+            found: dict[str, Settings] = {}
+            for some in in_pieces(self._topics, SETTINGS_TOPICS):
+                found |= settings_of(self._broker, some)
+        except KafkaError as error:
+            log.error("looking at the settings of topics: %s", error)
+            return
+        for sink in self._outgoing.values():
+            sink.tell_settings(now, found)
 
     def _shared(self, topics: Iterable[str]) -> list[str]:
         return site_names.shared(topics, self._patterns, self._known)
@@ -179,6 +209,7 @@ class Sites:
                 self._hub, self._broker, self._endpoint, peer, Outgoing(attach), self._partitions
             )
             sink.link.share(self._topics)
+            self._settings_due = 0.0
         sink.tell(sink.link.repeat())
 
     def _answered(self, peer: bytes, link: int, message: FromConsumer) -> None:
@@ -218,6 +249,8 @@ class _Sink:
         self._partitions = partitions
         self._reading = Reading(broker)
         self._room = Changes()
+        self._told: dict[str, Settings] = {}
+        self._told_all = 0.0
         self._thread = hub.keep(self._run)
 
     def tell(self, messages: Iterable[FromProducer]) -> None:
@@ -226,6 +259,16 @@ class _Sink:
             self._endpoint.publish_to(self._peer, LINKS, to_value(OfLink(self.link.link, message)))
         if self.link.has_room:
             self._room.tell()
+
+    def tell_settings(self, now: float, settings: Mapping[str, Settings]) -> None:
+        """Tell those that are different from what was told before."""
+        if now - self._told_all >= SETTINGS_AGAIN_SECONDS:
+            self._told, self._told_all = {}, now
+        news = {topic: own for topic, own in settings.items() if self._told.get(topic) != own}
+        self._told |= news
+        for some in in_pieces(news, SETTINGS_TOPICS):
+            told = TopicSettings(self.link.link, {topic: news[topic] for topic in some})
+            self._endpoint.publish_to(self._peer, LINKS, to_value(told))
 
     def close(self) -> None:
         self._thread.kill(block=False)
@@ -264,7 +307,9 @@ class _Source:
         self._endpoint = endpoint
         self._checkpoints = checkpoints
         self._writing = Writing(broker)
+        self._broker = broker
         self._queue: deque[Write] = deque()
+        self._unset: dict[str, Settings] = {}  # settings that are to be taken over
         self._more = Changes()
         self._thread = hub.keep(self._run)
 
@@ -275,6 +320,16 @@ class _Source:
             else:
                 self._queue.append(step)
                 self._more.tell()
+
+    def set_up(self, topics: Mapping[str, Settings]) -> None:
+        """The settings of the other site's topics."""
+        for topic, settings in topics.items():
+            name = site_names.name_here(self.link.site, topic)
+            if len(self._writing.settings) >= MOST_SET_TOPICS and name not in self._writing.settings:
+                return
+            if site_names.may_take(self._me, self.link.site, topic):
+                self._writing.settings[name] = self._unset[name] = settings
+        self._more.tell()
 
     def close(self) -> None:
         self._thread.kill()
@@ -291,10 +346,20 @@ class _Source:
 
     def _run(self) -> None:
         while True:
-            while not self._queue:
+            while not (self._queue or self._unset):
                 self._more.wait()
+            if self._unset:
+                self._set_up(*self._unset.popitem())
             some = [self._queue.popleft() for _ in range(len(self._queue))]
             self._write([one for one in some if self.link.is_current(one.ticket)])
+
+    def _set_up(self, topic: str, settings: Settings) -> None:
+        """A topic that is not there yet is made with its settings, see :class:`Writing`."""
+        try:
+            if take_over(self._broker, topic, settings):
+                log.info("topic %s has the settings of its source now", topic)
+        except KafkaError as error:
+            log.error("%s", error)
 
     def _write(self, some: Sequence[Write]) -> None:
         batches: dict[TopicPartition, list[bytes]] = {}

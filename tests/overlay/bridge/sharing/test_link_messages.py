@@ -10,6 +10,7 @@ from dafka.overlay.bridge.sharing.link_messages import (
     Hello,
     LinkMessage,
     OfLink,
+    TopicSettings,
     from_value,
     to_value,
 )
@@ -29,6 +30,7 @@ MESSAGES: list[LinkMessage] = [
     OfLink(1, Heartbeat(3)),
     OfLink(1, CumulativeAck(3)),
     OfLink(1, Nack((3, 4))),
+    TopicSettings(1, {"a.b": {"cleanup.policy": "compact", "retention.ms": "-1"}, "c": {}}),
 ]
 
 
@@ -48,6 +50,11 @@ NONSENSE: list[Value] = [
     ("nack", Count(1), (1,)),
     ("nack", Count(1), ()),
     ("cumulative_ack", 1, Count(2)),
+    ("settings", Count(1), ()),
+    ("settings", Count(1), Table({"t": None})),
+    ("settings", Count(1), Table({"t": Table({"retention.ms": 5})})),
+    ("settings", Count(1), Table({"t": Table({"retention.ms": "5" * 20_000})})),
+    ("settings", Count(1), Table({"t": Table({str(number): "" for number in range(200)})})),
 ]
 
 
