@@ -9,7 +9,6 @@ from typing import Any
 import gevent
 from kafka.errors import KafkaError
 
-from dafka.broker.connecting import connect
 from dafka.hub.completion import run_to_completion
 from dafka.log.repeating import bounded_logger
 from dafka.overlay.bridge.carrying import IntoKafka, IntoOverlay
@@ -19,6 +18,7 @@ from dafka.overlay.bridge.rules import InvalidRule, ToKafka, ToOverlay
 from dafka.overlay.bridge.sharing.link_messages import PREFIX, SITES, Hello, to_value
 from dafka.overlay.bridge.sharing.site_names import check_site
 from dafka.overlay.bridge.sharing.sites import Sites
+from dafka.overlay.bridge.standing import Standing
 from dafka.overlay.limits import TICK_SECONDS
 from dafka.overlay.node.endpoint import Endpoint
 from dafka.overlay.node.errors import Closed, Overloaded
@@ -76,7 +76,7 @@ class Bridge:
         if site is not None:
             check_site(site)
         self._endpoint = endpoint
-        self._connection = connect(bootstrap_servers, timeout, **login)
+        self._connection = Standing(bootstrap_servers, timeout, login)
         self._hub = self._connection.hub
         try:
             self._hub.run(self._open, rules, site, patterns, take, name or site or "overlay")

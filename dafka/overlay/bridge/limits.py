@@ -62,6 +62,9 @@ RECORDS_AT_ONCE = 16
 PRODUCE_RECORDS = 2000
 """Messages of the overlay that are written to the broker at once."""
 
+LOOK_SECONDS = 0.2
+"""Between two looks for a broker of this process that was stopped."""
+
 LONGEST_RETRY = 5.0
 """Seconds between two attempts at a broker that refuses or does not answer."""
 

@@ -214,6 +214,28 @@ def test_a_bridge_goes_on_where_it_was(opened: ExitStack, site: Callable[..., Si
         assert [record.value for record in kafka.read(paris.broker, "berlin.t", 3)] == [b"1", b"2", b"3"]
 
 
+def test_a_bridge_goes_on_when_the_broker_of_the_process_is_started_again(tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "broker").start()
+    address = broker.bootstrap_servers
+    with Endpoint("127.0.0.1:0") as sender, Endpoint(peers=[sender.address]) as endpoint:
+        rules = [ToKafka("/t", "t"), ToOverlay("back", "/back")]
+        try:
+            with Bridge(endpoint, address, rules=rules), sender.subscribe("/back") as back:
+                wants(endpoint, "/t", sender)
+                sender.publish("/t", 1)
+                kafka.read(address, "t", 1)
+                broker.stop()
+                sender.publish("/t", 2)
+                broker.start()
+                assert broker.bootstrap_servers == address
+                sender.publish("/t", 3)
+                assert {record.value for record in kafka.read(address, "t", 3)} == {b"1", b"2", b"3"}
+                kafka.write(address, "back", [b"4"])
+                assert back.get(timeout=kafka.SECONDS).value == 4
+        finally:
+            broker.stop()
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     with Endpoint() as endpoint:
         with pytest.raises(InvalidRule, match="site"):
