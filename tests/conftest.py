@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,13 +43,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What uses Spark's session goes to one worker of pytest -n, and may take its time."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist looks at the marks, after the shuffling
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
+    """What uses Spark's session goes to one worker of pytest -n, and may take its time.
+
+    Tests that may take longer than others begin first: at the end all workers have something to do.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
             item.add_marker(pytest.mark.timeout(2000))
+    result = yield
+    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
+    return result
 
 
 def pytest_collection_finish() -> None:

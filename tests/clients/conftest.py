@@ -19,6 +19,12 @@ LONG = "DAFKA_TEST_APACHE_KAFKA"
 MakeTopic = Callable[..., str]
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """One worker of pytest -n has the broker, and a process of Java with it."""
+    if "server" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.xdist_group("clients"))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" in metafunc.fixturenames:
         metafunc.parametrize(
