@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -19,7 +20,7 @@ Inner = TypeVar("Inner", overlay.Subscriber, overlay.StatusSubscriber)
 S = TypeVar("S", bound="Receiver[Any]")
 
 
-class Receiver(Generic[Inner]):
+class Receiver(ABC, Generic[Inner]):
     """What both kinds of subscribers do. Any thread may call it."""
 
     def __init__(self, internal_subscriber: Inner) -> None:
@@ -82,8 +83,9 @@ class Receiver(Generic[Inner]):
         except Closed as error:
             raise RuntimeError("subscriber queue closed") from error
 
+    @abstractmethod
     def _shown(self, message: Any) -> Any:
-        raise NotImplementedError
+        """A message as the bindings show it."""
 
     @property
     def _open(self) -> Inner:
