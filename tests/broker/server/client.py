@@ -28,9 +28,10 @@ class Addressed(Protocol):
 class WireClient:
     """One connection. Responses are read strictly: no octet may be missing or left over."""
 
-    def __init__(self, broker: Addressed) -> None:
+    def __init__(self, broker: Addressed, source: str = "") -> None:
+        """``source`` is the address that it connects from."""
         host, port = broker.bootstrap_servers.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), TIMEOUT)
+        self.socket = socket.create_connection((host, int(port)), TIMEOUT, (source, 0) if source else None)
         self._correlations = count(1)
 
     def __enter__(self) -> WireClient:

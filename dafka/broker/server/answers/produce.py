@@ -41,11 +41,11 @@ def produce(
     """
     names = topic_names(broker, [one for one, _ in request.topics if isinstance(one, UUID)])
     may_write: set[str] | None = None
-    in_transaction = True
+    whole: Produced | None = None
     if rights is not None:
         topics = {names.get(one, "") if isinstance(one, UUID) else one for one, _ in request.topics}
         may_write = rights.allowed("Produce", Operation.WRITE, ResourceType.TOPIC, topics)
-        in_transaction = _may_write_in_transaction(rights, request.transactional_id)
+        whole = _check_transaction(rights, request)
     batches: dict[tuple[str, int], Sequence[bytes]] = {}
     refused: dict[tuple[str | UUID, int], Produced] = {}
     asked: dict[str | UUID, list[tuple[int, tuple[str, int] | None]]] = {}
@@ -59,8 +59,8 @@ def produce(
                 refused[topic, number] = Produced(UnsupportedVersionError)
             elif name is None:
                 refused[topic, number] = Produced(UnknownTopicIdError)
-            elif not in_transaction and (request.transactional_id or any(map(_is_transactional, records))):
-                refused[topic, number] = Produced(TransactionalIdAuthorizationFailedError)
+            elif whole is not None:
+                refused[topic, number] = whole
             elif may_write is not None and name not in may_write:
                 refused[topic, number] = Produced(TopicAuthorizationFailedError)
             elif (name, number) in batches:
@@ -87,11 +87,24 @@ def produce(
     }
 
 
-def _may_write_in_transaction(rights: Rights, transactional_id: str | None) -> bool:
-    """Whether the client may write in the transaction that it names; without a name in none."""
-    if transactional_id is None:
-        return False
-    return rights.may("Produce", Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+def _check_transaction(rights: Rights, request: ProduceRequest) -> Produced | None:
+    """What is answered for every partition if a batch is of a transaction in which the client may not write.
+
+    Without a transactional id there is none in which it may.
+    """
+    name = request.transactional_id
+    if name is not None and rights.may(
+        "Produce", Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name, quiet=True
+    ):
+        return None
+    pace = Pace()
+    for _, partitions in request.topics:
+        for _, records in pace.over(partitions):
+            if any(map(_is_transactional, records)):
+                if name is not None:  # now it counts
+                    rights.may("Produce", Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+                return Produced(TransactionalIdAuthorizationFailedError)
+    return None
 
 
 def _is_transactional(batch: bytes) -> bool:

@@ -73,7 +73,7 @@ _ALTER_CONFIGS = tuple(
 
 NEEDS: Mapping[str, tuple[Need, ...]] = {
     "Produce": (
-        _WRITE_TRANSACTION._replace(effect=_EACH, when="there is a transactional id"),
+        _WRITE_TRANSACTION._replace(when="a batch is of a transaction"),
         Need(Operation.WRITE, _TOPIC, _EACH),
     ),
     "Fetch": (_READ_TOPIC,),
@@ -115,7 +115,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         _WRITE_TRANSACTION._replace(when="there is a transactional id"),
         Need(Operation.IDEMPOTENT_WRITE, _CLUSTER, _WHOLE, when="there is none; or WRITE on any topic"),
     ),
-    "OffsetForLeaderEpoch": (_DESCRIBE_TOPIC,),
+    "OffsetForLeaderEpoch": (_DESCRIBE_TOPIC._replace(instead=Operation.CLUSTER_ACTION),),
     "AddPartitionsToTxn": (_WRITE_TRANSACTION, Need(Operation.WRITE, _TOPIC, _EACH)),
     "AddOffsetsToTxn": (_WRITE_TRANSACTION, _READ_GROUP),
     "EndTxn": (_WRITE_TRANSACTION,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionError
@@ -131,15 +132,20 @@ def delete_topics(asked: Asked) -> Any:
     request = asked.request
     refused: list[Any] = []
 
-    def refuse(name: str | None, topic_id: Any) -> None:
-        code, words = error_code(delete.error), error_message(delete.error)
+    def refuse(name: str | None, topic_id: Any, error: Error = delete.error) -> None:
+        code, words = error_code(error), error_message(error)
         refused.append(_Removed(name=name, topic_id=topic_id, error_code=code, error_message=words))
+
+    def refuse_named(names: Iterable[str]) -> None:
+        seen = asked.allowed(describe, names)
+        found = asked.broker.metadata(seen, False).topics if seen else {}
+        for name in names:
+            is_missing = name in seen and found[name].error is UnknownTopicOrPartitionError
+            refuse(name, NO_UUID, UnknownTopicOrPartitionError if is_missing else delete.error)
 
     if asked.version < 6 or not request.topics:
         allowed = asked.allowed(delete, request.topic_names)
-        for name in request.topic_names:
-            if name not in allowed:
-                refuse(name, NO_UUID)
+        refuse_named([name for name in request.topic_names if name not in allowed])
         request.topic_names = [name for name in request.topic_names if name in allowed]
         request.topics = []
     else:
@@ -148,9 +154,9 @@ def delete_topics(asked: Asked) -> Any:
         names = {name for _, name in named if name is not None}
         allowed, seen = asked.allowed(delete, names), asked.allowed(describe, names)
         for one, name in named:
-            if name is not None and name not in allowed:
-                by_name = one.name is not None
-                refuse(name if by_name or name in seen else None, NO_UUID if by_name else one.topic_id)
+            if name is not None and one.name is None and name not in allowed:
+                refuse(name if name in seen else None, one.topic_id)
+        refuse_named([one.name for one in request.topics if one.name is not None and one.name not in allowed])
         request.topics = [one for one, name in named if name is None or name in allowed]
         if not request.topics:
             request.topic_names = []
