@@ -21,7 +21,7 @@ def test_the_first_entries_are_made_in_the_folder_and_the_next_ones_over_the_wir
     with running("broker", "--listen", "127.0.0.1:0", "--authorizer", *data) as daemon:
         wire = ["--bootstrap-server", daemon.stderr.readline().split(" ")[1]]
         more = ["--consumer", "--topic", "t", "--group", "g", "--resource-pattern-type", "prefixed"]
-        assert run("acl", "add", "--allow-principal", "User:bob", *more, *wire).returncode == 0
+        assert acl("add", "--allow-principal", "User:bob", *more, *wire).exit_code == 0
         denied = [
             "--deny-principal",
             "User:bob",
@@ -30,19 +30,19 @@ def test_the_first_entries_are_made_in_the_folder_and_the_next_ones_over_the_wir
             "--operation",
             "IdempotentWrite",
         ]
-        assert run("acl", "add", *denied, "--cluster", *wire).returncode == 0
-        assert run("acl", "list", "--principal", "User:bob", *wire).stdout.splitlines() == [
+        assert acl("add", *denied, "--cluster", *wire).exit_code == 0
+        assert acl("list", "--principal", "User:bob", *wire).output.splitlines() == [
             "User:bob\tALLOW\tDESCRIBE\tTOPIC\tPREFIXED\tt\t*",
             "User:bob\tALLOW\tREAD\tGROUP\tPREFIXED\tg\t*",
             "User:bob\tALLOW\tREAD\tTOPIC\tPREFIXED\tt\t*",
             "User:bob\tDENY\tIDEMPOTENT_WRITE\tCLUSTER\tLITERAL\tkafka-cluster\t127.0.0.9",
         ]
         matching = ["--topic", "tea", "--resource-pattern-type", "match"]
-        assert len(run("acl", "list", *matching, *wire).stdout.splitlines()) == 2
-        removed = run("acl", "remove", "--operation", "Read", *matching, *wire)
-        assert removed.stdout == "User:bob\tALLOW\tREAD\tTOPIC\tPREFIXED\tt\t*\n"
-        assert run("acl", "remove", *who, "--operation", "Alter", "--cluster", *wire).returncode == 0
-    assert len(run("acl", "list", *data).stdout.splitlines()) == 4
+        assert len(acl("list", *matching, *wire).output.splitlines()) == 2
+        removed = acl("remove", "--operation", "Read", *matching, *wire)
+        assert removed.output == "User:bob\tALLOW\tREAD\tTOPIC\tPREFIXED\tt\t*\n"
+        assert acl("remove", *who, "--operation", "Alter", "--cluster", *wire).exit_code == 0
+    assert len(acl("list", *data).output.splitlines()) == 4
 
 
 def test_a_producer_needs_what_kafka_acls_gives_it(tmp_path):
