@@ -1,6 +1,6 @@
 """A consumer group: two members share four partitions and read every record once.
 
-    python examples/group.py
+python examples/group.py
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -1,6 +1,6 @@
 """asyncio: aiokafka's clients, and a broker in the same process that listens for them.
 
-    python examples/in_asyncio.py       # needs pip install aiokafka
+python examples/in_asyncio.py       # needs pip install aiokafka
 """
 
 import asyncio
@@ -16,7 +16,7 @@ async def main() -> None:
         async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
             for number in range(10):
                 await producer.send_and_wait("ticks", b"tick %d" % number)
-        print("read:", *await asyncio.wait_for(reading, 20), sep="\n")
+        print("read:", *await asyncio.wait_for(reading, 60), sep="\n")
 
 
 async def read(servers: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Dafka's own nodes in three processes, without a broker: a store, a producer and a consumer.
 
-    python examples/native.py      # the consumer starts when the producer is gone, and reads from the store
+python examples/native.py      # the consumer starts when the producer is gone, and reads from the store
 """
 
 import multiprocessing

@@ -1,6 +1,6 @@
 """A query of Apache Spark over a topic of a broker in this process: mean delay by airline.
 
-    python examples/spark_query.py      # needs pip install 'dafka[spark]' and Java 17 or newer
+python examples/spark_query.py      # needs pip install 'dafka[spark]' and Java 17 or newer
 """
 
 from pyspark.sql import functions as f

@@ -1,7 +1,7 @@
 """The swap: a program for kafka-python whose broker is in its own process. Only the import was changed.
 
-    DAFKA_EMBEDDED=./data python examples/swap.py       # data in that folder; again: five records more
-    python examples/swap.py HOST:PORT                   # the same on Apache Kafka, or a broker that listens
+DAFKA_EMBEDDED=./data python examples/swap.py       # data in that folder; again: five records more
+python examples/swap.py HOST:PORT                   # the same on Apache Kafka, or a broker that listens
 """
 
 import sys
@@ -18,7 +18,7 @@ consumer = KafkaConsumer(
     "flights",
     bootstrap_servers=SERVERS,
     auto_offset_reset="earliest",
-    consumer_timeout_ms=1000,  # without it the loop waits for more records
+    consumer_timeout_ms=3000,  # without it the loop waits for more records
 )
 for record in consumer:
     print(record.partition, record.offset, record.key, record.value)

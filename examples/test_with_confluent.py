@@ -1,6 +1,6 @@
 """A test of a program that uses confluent-kafka, with the broker of the pytest plugin, which listens.
 
-    pytest examples/test_with_confluent.py
+pytest examples/test_with_confluent.py
 """
 
 from confluent_kafka import Consumer, Producer
@@ -13,9 +13,9 @@ def confirm_orders(servers, count):
     producer = Producer({"bootstrap.servers": servers})
     consumer.subscribe(["orders"])
     for _ in range(count):
-        order = consumer.poll(10)
+        order = consumer.poll(60)
         producer.produce("confirmations", key=order.key(), value=b"confirmed: " + order.value())
-    producer.flush(10)
+    producer.flush(60)
     consumer.close()  # commits what it has read
 
 

@@ -1,6 +1,6 @@
 """Consume, transform, produce, each record exactly once: results and offsets are one transaction.
 
-    python examples/transactions.py
+python examples/transactions.py
 """
 
 from compat.kafka import KafkaConsumer, KafkaProducer
@@ -19,7 +19,7 @@ with Broker() as broker:
     producer.init_transactions()  # aborts what an earlier process with this id has left open
     done = 0
     while done < 100:
-        polled = numbers.poll(timeout_ms=1000)
+        polled = numbers.poll(timeout_ms=10_000)
         producer.begin_transaction()
         for record in (record for records in polled.values() for record in records):
             producer.send("squares", b"%d" % int(record.value) ** 2)
@@ -31,5 +31,6 @@ with Broker() as broker:
         )
         producer.commit_transaction()  # both are there, or neither
 
-    squares = KafkaConsumer("squares", consumer_timeout_ms=500, **reading)
-    print("sum of the squares:", sum(int(record.value) for record in squares))
+    squares = KafkaConsumer("squares", **reading)
+    first = (next(squares) for _ in range(100))
+    print("sum of the squares:", sum(int(record.value) for record in first))

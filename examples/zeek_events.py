@@ -35,5 +35,5 @@ if __name__ == "__main__":
         verdict = {"event": "block", "args": ["10.0.0.7"]}
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
         producer.send("verdicts", json.dumps(verdict).encode(), key=b"10.0.0.7").get()
-        message = verdicts.get(timeout=30)
+        message = verdicts.get(timeout=100)
         print(message.topic, message.value[2])

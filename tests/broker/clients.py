@@ -27,7 +27,7 @@ class Client:
     """A broker's interface for tests. Everything else of it is called through :meth:`call`."""
 
     def __init__(self, broker: Broker) -> None:
-        self.connection = connect(broker.bootstrap_servers, 1.0)
+        self.connection = connect(broker.bootstrap_servers, 100.0)
         self.core: Any = self.connection.broker
 
     def call(self, method: str, *args: Any, **kwargs: Any) -> Any:

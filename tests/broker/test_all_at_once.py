@@ -88,8 +88,8 @@ class World:
             self.broker.stop()
             self.start()
 
-    def run(self, lives: list[Callable[[], None]]) -> None:
-        """Have everybody live until the time is over."""
+    def run(self, lives: list[Callable[[], None]], enough: Callable[[], bool]) -> None:
+        """Have everybody live until the time is over, and enough has happened."""
 
         def again_and_again(live: Callable[[], None]) -> None:
             while not self.ended:
@@ -102,6 +102,9 @@ class World:
         greens.append(gevent.spawn(self.restart_now_and_then))
         self.failing = True
         gevent.sleep(SECONDS)
+        with gevent.Timeout(100):
+            while not enough():
+                gevent.sleep(0.05)
         self.ended = True
         gevent.joinall(greens, timeout=200, raise_error=True)
         assert all(green.ready() for green in greens), "somebody waits for ever"
@@ -257,7 +260,11 @@ def test_acknowledged_records_stay_and_aborted_ones_are_never_seen(tmp_path, see
         world.start()
         assert world.core.create_topics({"t": TopicSpec(PARTITIONS)})["t"].error is None
         lives = [members.live] * 4 + [one.live for one in (*transactions, *topics)]
-        world.run([*lives, transactions[0].check])
+
+        def enough() -> bool:
+            return any(members.acknowledged.values()) and any(one.committed for one in transactions)
+
+        world.run([*lives, transactions[0].check], enough)
         world.up.clear()
         world.broker.stop()
         world.start()

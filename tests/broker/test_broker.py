@@ -119,7 +119,7 @@ def test_a_broker_that_cannot_start_leaves_the_mesh_and_its_folder(tmp_path):
         for _ in range(2):  # not locked by the first attempt
             with pytest.raises(DamagedError, match="transactions"):
                 Broker(tmp_path, tower=tower).start()
-        assert len(Endpoint._open) == endpoints
+        assert len(Endpoint._open) <= endpoints  # those of earlier tests may go meanwhile
 
 
 def test_durability_power_is_passed_to_the_log(tmp_path):

@@ -58,10 +58,10 @@ def test_a_broker_that_starts_later_is_waited_for(tmp_path):
     address = broker.bootstrap_servers
     broker.stop()  # it comes back under the same port
     found = []
-    thread = threading.Thread(target=lambda: found.append(connect(address, 10)))
+    thread = threading.Thread(target=lambda: found.append(connect(address, 100)))
     thread.start()
     with broker.start():
-        thread.join(10)
+        thread.join(100)
         assert broker.bootstrap_servers == address
         assert found[0].call("metadata", ()).cluster_id
 

@@ -184,7 +184,7 @@ APP = """
             for word in sys.argv[1:]:
                 producer.send("t", word.encode())
         consumer = KafkaConsumer("t", bootstrap_servers=servers, auto_offset_reset="earliest",
-                                 consumer_timeout_ms=300)
+                                 consumer_timeout_ms=3000)
         print(__name__, sibling.NAME, sys.argv, [record.value for record in consumer])
 
     if __name__ == "__main__":

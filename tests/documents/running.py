@@ -7,7 +7,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -18,12 +17,13 @@ from pathlib import Path
 
 import pytest
 from documents.markdown import ROOT, Block, blocks
+from ports import free_port
 
 from dafka import Tower
 from dafka.testing import TestBroker
 from dafka.zper import ZperOptions
 
-SECONDS = 100.0
+SECONDS = 250.0
 BROKER = re.compile(r"\b(127\.0\.0\.1|localhost|kafka\.example):9092\b")
 OVERLAY = re.compile(r"\b127\.0\.0\.1:999\d\b")
 TOWER = ("tcp://127.0.0.1:5556", "tcp://127.0.0.1:5557")
@@ -208,9 +208,3 @@ def _behind(block: Block) -> str:
         known = [one for one in blocks(block.document) if one.language == block.language]
         code = _behind(known[known.index(block) - 1]) + "\n" + code
     return code
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port

@@ -13,12 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
 from scripts.apache import jars
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = str(ROOT / "scripts" / "apache_kafka")
-SECONDS = 100.0
+SECONDS = 250.0
 UNAVAILABLE = 77
 JAR = b"not really a jar"
 
@@ -37,8 +38,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 @pytest.fixture
 def unreachable(tmp_path: Path) -> dict[str, str]:
     """The environment of a machine that has no jars and nothing to fetch them from."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     return {
         "HOME": str(tmp_path),
         "DAFKA_CACHE": str(tmp_path / "cache"),

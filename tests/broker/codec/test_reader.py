@@ -118,7 +118,7 @@ def test_threads_count_the_items_of_their_requests_separately(monkeypatch: pytes
     def slow(*args: Any) -> Any:
         if threading.current_thread() is other:
             begun.set()
-            assert go_on.wait(10)
+            assert go_on.wait(100)
         return text(*args)
 
     def read_slowly() -> None:
@@ -127,10 +127,10 @@ def test_threads_count_the_items_of_their_requests_separately(monkeypatch: pytes
     monkeypatch.setattr(reader, "_text", slow)
     other = threading.Thread(target=read_slowly)
     other.start()
-    assert begun.wait(10)
+    assert begun.wait(100)
     answers.append(len(read(MetadataRequest, 4, metadata("b")).topics))
     go_on.set()
-    other.join(10)
+    other.join(100)
     assert answers == [1, 1]
 
 

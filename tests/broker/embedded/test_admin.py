@@ -317,12 +317,12 @@ def test_a_waiting_fetch_goes_on_over_a_deletion(broker, client):
 
     def fetch_while_deleting():
         wanted = {("t", 0): FetchFrom(1, 1000)}
-        waiting = hub.spawn(lambda: client.core.fetch(wanted, max_wait=10, min_bytes=1, max_bytes=1000))
+        waiting = hub.spawn(lambda: client.core.fetch(wanted, max_wait=100, min_bytes=1, max_bytes=1000))
         while not client.core._record_calls._fetches:
             __import__("gevent").sleep(0.001)
         client.core.delete_records({("t", 0): 1})
         client.core.produce({("t", 0): [batch(b"1")]})
-        return waiting.get(timeout=10)
+        return waiting.get(timeout=100)
 
     fetched = hub.run(fetch_while_deleting)["t", 0]
     assert (fetched.error, fetched.log_start_offset, len(fetched.batches)) == (None, 1, 1)

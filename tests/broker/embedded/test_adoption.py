@@ -6,11 +6,14 @@ import logging
 
 import gevent
 import pytest
+from logs import logged
 
 from dafka.broker.embedded.adoption import Adoption
 from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.hub.hub import get_hub
 from dafka.log import LogClosedError, LogError, LogWriteError
+
+LOGGER = "dafka.broker.embedded.adoption"
 
 
 class Registered:
@@ -90,9 +93,9 @@ def test_a_stopped_broker_leaves_them_to_the_next_start(adoption, topics, lifecy
 
 def test_a_failure_is_logged_and_the_next_commit_tries_again(adoption, topics, caplog):
     topics.error = LogWriteError("/data", "disk full")
-    with caplog.at_level(logging.ERROR, "dafka.broker.embedded.adoption"):
+    with caplog.at_level(logging.ERROR, LOGGER):
         commit(adoption, {"a"})
-    assert caplog.messages == ["native partitions could not be registered: disk full"]
+    assert logged(caplog, LOGGER) == ["native partitions could not be registered: disk full"]
     topics.error = None
     commit(adoption, {"a"})
     assert topics.adopted == [{"a"}, {"a"}]
@@ -101,4 +104,4 @@ def test_a_failure_is_logged_and_the_next_commit_tries_again(adoption, topics, c
 def test_a_log_that_is_closed_meanwhile_is_no_failure(adoption, topics, caplog):
     topics.error = LogClosedError("/data", "closed")
     commit(adoption, {"a"})
-    assert caplog.messages == []
+    assert logged(caplog, LOGGER) == []

@@ -78,7 +78,7 @@ def test_stop_wakes_fetches_and_commits_accepted_batches(tmp_path):
             client.core.produce({("t", 0): [batch(b"%d" % number)]}, acks=0)
         gevent.sleep(0)
         client.core.close()
-        return waiting.get(timeout=5)
+        return waiting.get(timeout=100)
 
     assert hub.run(accept_and_stop)
     broker.stop()

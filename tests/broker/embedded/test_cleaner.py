@@ -138,7 +138,7 @@ def test_the_brokers_limits_apply_to_topics_without_limits_of_their_own(tmp_path
 
 
 def test_old_records_are_deleted_at_the_next_check():
-    with Broker(retention_ms=300, retention_check_interval=0.05) as broker:
+    with Broker(retention_ms=2000, retention_check_interval=0.05) as broker:
         client = Client(broker)
         create(client)
         client.produce("t", b"x", timestamp=int(time.time() * 1000))

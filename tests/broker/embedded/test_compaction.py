@@ -87,7 +87,7 @@ def test_every_reader_passes_over_a_gap_that_compaction_leaves(broker, client, t
     until(lambda: stored.index.at_offset(10) != stored.index.at_offset(1))
     values = [b"1", b"49", b"2", LARGE]
     with KafkaConsumer(
-        bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest", consumer_timeout_ms=10_000
+        bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest", consumer_timeout_ms=100_000
     ) as consumer:
         consumer.assign([TopicPartition("t", 0)])
         assert [record.value for record in islice(consumer, 4)] == values

@@ -55,13 +55,13 @@ def test_a_native_partition_of_a_deleted_topic_loses_its_records_and_goes_on(bro
     with Producer("t", tower=broker.tower) as producer:
         for _ in range(30):
             producer.send(LARGE)
-        producer.flush(10)
+        producer.flush(100)
         until(lambda: len(client.call("metadata", ["t"]).topics["t"].partitions) == 2)
         client.call("delete_topics", ["t"])
         (stored,) = [one for one in client.core.log.partitions() if one.topic == b"t"]
         until(lambda: stored.first_offset == 30)
         producer.send(b"more")
-        producer.flush(10)
+        producer.flush(100)
         number = until(
             lambda: [one.number for one in client.call("metadata", ["t"]).topics["t"].partitions][1:]
         )

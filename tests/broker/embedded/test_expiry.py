@@ -118,7 +118,7 @@ def test_searches_repeat_until_they_are_closed():
 
     hub = get_hub()
     expiry = hub.run(Expiry, hub, [Search("something", forget, 0.001)])
-    assert hub.run(found.wait, 10)
+    assert hub.run(found.wait, 100)
     hub.run(expiry.close)
     hub.run(expiry._green.join)
     count = len(again)

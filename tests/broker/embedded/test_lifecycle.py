@@ -6,11 +6,14 @@ import logging
 
 import pytest
 from kafka.errors import KafkaStorageError
+from logs import logged
 
 from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.hub.hub import get_hub
 from dafka.log import LogWriteError
+
+LOGGER = "dafka.broker.embedded.lifecycle"
 
 FAILURE = LogWriteError("/data", "disk full")
 
@@ -32,9 +35,9 @@ def test_a_broker_runs_until_it_is_stopped(lifecycle: Lifecycle) -> None:
 def test_a_failure_of_the_log_is_logged_and_is_a_storage_error_for_the_client(
     lifecycle: Lifecycle, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.ERROR, "dafka.broker.embedded.lifecycle"):
+    with caplog.at_level(logging.ERROR, LOGGER):
         assert lifecycle.storage_error("creating", "t", FAILURE) is KafkaStorageError
-    assert caplog.messages == ["creating 't' failed: disk full"]
+    assert logged(caplog, LOGGER) == ["creating 't' failed: disk full"]
 
 
 def test_a_failure_because_the_broker_has_stopped_is_not_the_logs(
@@ -43,4 +46,4 @@ def test_a_failure_because_the_broker_has_stopped_is_not_the_logs(
     lifecycle.stop()
     with pytest.raises(BrokerStoppedError):
         lifecycle.storage_error("creating", "t", FAILURE)
-    assert caplog.messages == []
+    assert logged(caplog, LOGGER) == []

@@ -193,11 +193,11 @@ def test_calls_whose_batches_are_being_compressed_end_when_the_broker_stops(clie
 
     def stop_meanwhile():
         greens = [gevent.spawn(client.core.produce, {("t", 0): [content]}) for _ in range(3)]
-        with gevent.Timeout(10):
+        with gevent.Timeout(100):
             while client.core._topics.partition("t", 0) not in client.core._record_calls._lines:
                 gevent.sleep(0)
         client.core.close()
-        gevent.joinall(greens, timeout=10)
+        gevent.joinall(greens, timeout=100)
         return [green.exception for green in greens]
 
     ends = client.connection.hub.run(stop_meanwhile)
@@ -217,7 +217,7 @@ def test_a_killed_call_for_very_many_partitions_blocks_none_of_them(client):
             gevent.sleep(0)
         assert partitions[-1] not in lines  # it is still joining them
         many.kill()
-        with gevent.Timeout(10):
+        with gevent.Timeout(100):
             return client.core.produce({("t", 0): [content]})["t", 0]
 
     assert client.connection.hub.run(produce_after_an_end).error is None

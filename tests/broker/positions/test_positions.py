@@ -275,7 +275,7 @@ def test_messages_of_native_producers_have_one_frame(tmp_path: Path) -> None:
         with NativeProducer("t", tower=tower) as producer:
             for number in range(20):
                 producer.send(b"%d" % number)
-            producer.flush(10)
+            producer.flush(100)
             until(lambda: len(client.partitions("t")) == 2)
             octets = Octets(client, partition=1)
             until(lambda: octets.end == 10 * 3 + 10 * 4)
@@ -295,7 +295,7 @@ def test_messages_of_native_producers_that_are_deleted_were_measured_before(tmp_
             with NativeProducer("t", tower=tower) as producer:
                 for number in range(20):
                     producer.send(b"x" * number)
-                producer.flush(10)
+                producer.flush(100)
             until(lambda: len(client.partitions("t")) == 2)
             Octets(client, partition=1)
             until(lambda: client.fetch("t", partition=1).high_watermark == 20)

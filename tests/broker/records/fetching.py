@@ -6,7 +6,7 @@ import gevent
 from broker.clients import MEGABYTE
 
 
-def spawn_fetch(client, wanted, *, max_wait=10.0, min_bytes=1, max_bytes=50 * MEGABYTE, **options):
+def spawn_fetch(client, wanted, *, max_wait=100.0, min_bytes=1, max_bytes=50 * MEGABYTE, **options):
     """A fetch under way as a green thread of the hub, parked if there is nothing; ``get()`` it in the hub."""
 
     def start():
@@ -25,4 +25,4 @@ def spawn_fetch(client, wanted, *, max_wait=10.0, min_bytes=1, max_bytes=50 * ME
 
 
 def outcome(client, green):
-    return client.connection.hub.run(green.get, timeout=5)
+    return client.connection.hub.run(green.get, timeout=100)

@@ -134,7 +134,7 @@ def test_the_producer_is_told_the_time_of_appending(broker, client):
     create(client, message_timestamp_type="LogAppendTime")
     before = int(time.time() * 1000)
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
-        sent = producer.send("t", b"x", timestamp_ms=5).get(10)
+        sent = producer.send("t", b"x", timestamp_ms=5).get(100)
     assert before <= sent.timestamp <= int(time.time() * 1000)
 
 
@@ -334,7 +334,7 @@ def test_a_bomb_of_headers_delays_no_other_call_and_takes_no_memory_for_them(cli
     finally:
         tracemalloc.stop()
     assert outcome.error is None
-    assert turns.longest_cpu < 0.1  # in one turn it is seconds
+    assert turns.longest_cpu < 0.5  # in one turn it is seconds
 
 
 @needs_zstd
@@ -372,7 +372,7 @@ def test_walking_through_a_large_batch_lets_other_partitions_pass(client, monkey
 
     def slow(content: bytes) -> Found:
         walking.set()
-        assert go_on.wait(10)
+        assert go_on.wait(100)
         return Found(1, 1, False)
 
     monkeypatch.setattr("dafka.broker.records.admission._walk", slow)
@@ -392,7 +392,7 @@ def test_walking_through_a_large_batch_lets_other_partitions_pass(client, monkey
         while not walking.is_set():
             gevent.sleep(0.001)
         greens += [gevent.spawn(one, "behind it", 0, 10), gevent.spawn(one, "elsewhere", 1, 10)]
-        greens[2].join(10)
+        greens[2].join(100)
         go_on.set()
         gevent.joinall(greens, raise_error=True)
 

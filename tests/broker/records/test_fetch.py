@@ -285,7 +285,7 @@ def test_a_fetch_that_is_ended_while_its_wait_begins_or_ends_is_kept_by_no_parti
         fetch = gevent.spawn(client.core.fetch, wanted, max_wait=wait, min_bytes=1, max_bytes=MEGABYTE)
         first, last = partitions[0], partitions[-1]
         watched, free = (first, last) if phase == "begins" else (last, first)
-        with gevent.Timeout(10):
+        with gevent.Timeout(100):
             while free.watchers or not watched.watchers:
                 gevent.sleep(0)
         fetch.kill()

@@ -74,7 +74,7 @@ def test_skipped_native_messages_leave_an_empty_batch(tmp_path):
         client = Client(broker)
         with Producer("n", tower=broker.tower) as producer:
             producer.send(LARGE)
-            producer.flush(10)
+            producer.flush(100)
             until(lambda: len(client.partitions("n")) == 2)
     harm_last(tmp_path)
     with Broker(tmp_path, on_damage="skip") as broker:

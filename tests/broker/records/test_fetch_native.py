@@ -19,7 +19,7 @@ def test_messages_of_a_native_producer_are_served_as_batches(broker, client):
     with Producer("n", tower=broker.tower) as producer:
         for number in range(2500):
             producer.send(b"%d" % number)
-        producer.flush(10)
+        producer.flush(100)
         address = producer.address
     until(lambda: len(client.partitions("n")) == 2)
     assert client.partitions("n")[1] == (address, False)
@@ -37,7 +37,7 @@ def test_messages_of_a_native_producer_are_served_as_batches(broker, client):
 def test_a_native_record_that_looks_like_a_batch_is_a_value_like_any_other(broker, client):
     with Producer("n", tower=broker.tower) as producer:
         producer.send(b"raw")
-        producer.flush(10)
+        producer.flush(100)
     until(lambda: len(client.partitions("n")) == 2)
     # Ours refuses to send this; a node of another library does not.
     core = client.core
@@ -53,7 +53,7 @@ def test_empty_native_messages_do_not_make_a_fetch_without_bounds(broker, client
         for _ in range(5):
             for _ in range(100):
                 producer.send(b"")
-            producer.flush(10)
+            producer.flush(100)
     until(lambda: len(client.partitions("n")) == 2)
     seen: list[int] = []
     while len(seen) < 500:
@@ -72,7 +72,7 @@ def test_native_messages_take_no_more_than_the_limits_as_batches(broker, client)
         for number in range(2000):
             producer.send(b"%d" % number)
             if number % 100 == 0:
-                producer.flush(10)
+                producer.flush(100)
     until(lambda: len(client.partitions("n")) == 2)
     position = 0
     for limit in range(1, 5000, 700):
@@ -91,7 +91,7 @@ def test_native_messages_take_no_more_than_the_limits_as_batches(broker, client)
 def test_a_fetch_that_waits_is_woken_by_a_native_producer(broker, client):
     with Producer("n", tower=broker.tower) as producer:
         producer.send(b"first")
-        producer.flush(10)
+        producer.flush(100)
         until(lambda: len(client.partitions("n")) == 2)
         green = spawn_fetch(client, {("n", 1): FetchFrom(1, MEGABYTE)})
         producer.send(b"second")

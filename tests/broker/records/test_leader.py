@@ -33,7 +33,7 @@ def append(client: Client, partition: Partition, *contents: bytes) -> Request:
 
 
 def answer(client: Client, request: Request) -> Produced:
-    assert client.connection.hub.run(request.ready.wait, 5)
+    assert client.connection.hub.run(request.ready.wait, 100)
     return request.answers["t", 0]
 
 

@@ -36,7 +36,7 @@ def test_draining_waits_until_all_is_settled(size: int):
         gevent.sleep(0)
         seen.append("one left")
         pending.settle(1)
-        green.join(5)
+        green.join(100)
         return seen
 
     assert get_hub().run(drain) == ["one left", "drained"]

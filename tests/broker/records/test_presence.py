@@ -54,7 +54,7 @@ def test_records_of_native_producers_come_in_from_then_on(broker: Broker):
     client.create("before")
     with Producer("native", tower=broker.tower) as producer:
         producer.send(b"one")
-        producer.flush(10)
+        producer.flush(100)
         until(lambda: client.call("metadata", ["native"], False).topics["native"].partitions)
         numbers = range(len(client.partitions("native")))
         assert [client.values("native", partition=number) for number in numbers][-1] == [b"one"]

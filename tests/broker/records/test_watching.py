@@ -49,13 +49,13 @@ def test_a_wait_ends_with_the_next_change(client, watch):
     assert not hub.run(watch.wait, 0)
 
     def wait() -> gevent.Greenlet:
-        waiting = gevent.spawn(watch.wait, 10)
+        waiting = gevent.spawn(watch.wait, 100)
         gevent.sleep(0)
         return waiting
 
     waiting = hub.run(wait)
     client.produce("t", b"a")
-    assert hub.run(waiting.get, True, 5)
+    assert hub.run(waiting.get, True, 100)
 
 
 def test_deleting_records_or_the_topic_is_a_change(client, watch):
@@ -86,10 +86,10 @@ def test_a_closed_watch_wakes_its_wait_and_leaves_no_partition_watched(client, w
     hub = client.connection.hub
 
     def close() -> bool:
-        waiting = gevent.spawn(watch.wait, 10)
+        waiting = gevent.spawn(watch.wait, 100)
         gevent.sleep(0)
         watch.close()
-        return waiting.get(timeout=5)
+        return waiting.get(timeout=100)
 
     assert hub.run(close)
     assert add(client, watch, ("t", 0)) == [False]

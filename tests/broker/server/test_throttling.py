@@ -170,7 +170,7 @@ def kafka_python(address: str, client_id: str) -> Any:
     producer = KafkaProducer(bootstrap_servers=address, client_id=client_id, linger_ms=0)
     try:
         for _ in range(3):
-            producer.send("topic", LARGE).get(30)
+            producer.send("topic", LARGE).get(100)
     finally:
         producer.close(5)
 
@@ -179,7 +179,7 @@ def librdkafka(address: str, client_id: str) -> None:
     producer = ConfluentProducer({"bootstrap.servers": address, "client.id": client_id, "linger.ms": 0})
     for _ in range(3):
         producer.produce("topic", LARGE)
-        assert producer.flush(30) == 0
+        assert producer.flush(100) == 0
 
 
 def aiokafka(address: str, client_id: str) -> None:

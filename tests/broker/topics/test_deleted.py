@@ -97,13 +97,13 @@ def test_a_native_partition_s_row_goes_with_its_records(tmp_path):
         client = Client(broker)
         with Producer("n", tower=broker.tower) as producer:
             producer.send(b"a")
-            producer.flush(10)
+            producer.flush(100)
             until(lambda: len(client.partitions("n")) == 2)
             client.call("delete_topics", ["n"])
             until(lambda: rows(client) == {})
             assert client.call("metadata", None).topics == {}
             producer.send(b"b")
-            producer.flush(10)
+            producer.flush(100)
             until(lambda: len(client.partitions("n")) == 2)
             assert client.values("n", 1, partition=1) == [b"b"]
         client.call("delete_topics", ["n"])

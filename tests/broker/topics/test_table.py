@@ -21,7 +21,7 @@ def send(broker, topic, *values, address=None):
     with Producer(topic, tower=broker.tower, address=address) as producer:
         for value in values:
             producer.send(value)
-        producer.flush(10)
+        producer.flush(100)
         return producer.address
 
 
@@ -227,7 +227,7 @@ def test_a_native_producer_that_goes_on_brings_its_topic_back_without_the_old_re
         with Broker(tmp_path, tower=tower) as broker:
             client = Client(broker)
             producer.send(b"old")
-            producer.flush(10)
+            producer.flush(100)
             until(lambda: len(client.partitions("n")) == 2)
             client.call("delete_topics", ["n"])
             assert client.call("metadata", None).topics == {}
@@ -235,7 +235,7 @@ def test_a_native_producer_that_goes_on_brings_its_topic_back_without_the_old_re
             client = Client(broker)
             assert client.call("metadata", None).topics == {}
             producer.send(b"new")
-            producer.flush(10)
+            producer.flush(100)
             until(lambda: len(client.partitions("n")) == 2)
             assert client.fetch("n", 0, partition=1).error is errors.OffsetOutOfRangeError
             assert client.fetch("n", 0, partition=1).log_start_offset == 1
