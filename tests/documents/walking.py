@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 from documents.markdown import ROOT, Block
-from documents.running import SECONDS, free_port
+from documents.running import SECONDS
+from ports import free_port
 
 NAMES = ("localhost:9093", "0.0.0.0:9093", "tcp://127.0.0.1:5556", "tcp://127.0.0.1:5557")
 
