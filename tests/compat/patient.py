@@ -32,7 +32,7 @@ class PatientConsumer(KafkaConsumer):
         if not positions:  # there may be nothing to read, or its group has not given it anything yet
             return not self.paused() and self._has_topics()
         ends = self.end_offsets(positions)
-        return any(where is None or where.offset < ends[one] for one, where in positions.items())
+        return any(where is None or where.offset != ends[one] for one, where in positions.items())
 
     def _has_topics(self) -> bool:
         return any(self.partitions_for_topic(topic) for topic in self.subscription() or ())
