@@ -154,6 +154,12 @@ class Connection:
         return bool(ready)
 
     @property
+    def ended(self) -> bool:
+        """Whether a connection has ended since the opening, where that is an error. What has been received
+        while it is False is of the one connection that there was."""
+        return self._monitor is not None and bool(self._monitor.poll(0))
+
+    @property
     def socket(self) -> zmq.Socket[bytes]:
         if self._socket is None:
             raise ValueError("the client is closed")

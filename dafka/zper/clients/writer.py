@@ -24,7 +24,7 @@ class Writer:
 
     * ``Mode.EVERY_WRITE`` (2): it is committed. Up to ``queue`` messages, of QUEUE_OCTETS together, are on
       their way without a response; those of a connection that ends are sent again, so that a message can be
-      stored twice.
+      stored twice, and once behind later ones that ZeroMQ has sent meanwhile.
     * ``Mode.AT_FLUSH`` (1): the same as of 0; :meth:`response` waits for the server's next flush.
     * ``Mode.NO_RESPONSE`` (0): it was handed to the network.
 
@@ -170,11 +170,16 @@ class Writer:
 
     def _take_responses(self) -> None:
         self._until_look = LOOK
+        responses = []
         while (frames := self._connection.try_receive()) is not None:
-            if self._unanswered:
+            responses.append(frames)
+        if self.mode == Mode.AT_FLUSH:
+            self._responses.extend(frames[-1] for frames in responses)
+        elif responses and not self._connection.ended:
+            for _ in range(min(len(responses), len(self._unanswered))):
                 self._octets -= sum(map(len, self._unanswered.popleft()))
-            elif self.mode == Mode.AT_FLUSH:
-                self._responses.append(frames[-1])
+        # Else ZeroMQ may have connected again, and they may be to later messages than those that wait first.
+        # Whoever waits next has all of them sent again.
 
     def _wait(self, deadline: Deadline, what: str, *, to_send: bool) -> None:
         try:

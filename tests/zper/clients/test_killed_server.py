@@ -54,5 +54,6 @@ def test_every_message_is_stored_and_read_at_one_position_whenever_the_server_di
     assert streamed == stored  # each once, in order, at the position where it stays
     numbers = [int(message.frames[1]) for message in stored]
     firsts = list(dict.fromkeys(numbers))
-    assert firsts == list(range(sent))  # some can be stored again, behind the first time
+    # Some can be stored again, or behind later ones that ZeroMQ sends before the writer knows of the end.
+    assert sorted(firsts) == list(range(sent))
     assert len(numbers) - sent <= TIMES * 500

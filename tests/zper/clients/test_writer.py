@@ -79,6 +79,25 @@ def test_in_mode_2_messages_without_a_response_are_sent_again_on_the_next_connec
         assert stored(server) == [[b"%d" % number] for number in range(10)]
 
 
+def test_a_response_of_the_next_connection_answers_no_message_of_the_one_before(server: ModelServer):
+    """ZeroMQ connects again by itself, maybe before the writer has noticed anything."""
+    server.silent = True
+    with Writer("flights", server.writer) as writer:
+        for number in range(10):
+            writer.send(b"%d" % number)
+        wait_until(lambda: server.received == 10)
+        server.stop()
+        server.silent = False
+        server.start()
+        writer.send(b"10")
+        wait_until(lambda: server.received > 10)
+        writer._connection.socket.poll(60_000)  # its response is there
+        writer._take_responses()
+        assert writer.unanswered == 11
+        writer.flush()
+    assert {number for (number,) in stored(server)} == {b"%d" % number for number in range(11)}
+
+
 def test_a_writer_may_be_there_before_the_server(server: ModelServer):
     server.stop()
     with Writer("flights", server.writer) as writer:

@@ -130,8 +130,9 @@ class HostedStore:
         ticks = max(1, math.ceil(timeout / TICK_SECONDS))
         try:
             self._carrier.carry(self._carrier.role.ask(self._carrier.now, self.name, query, ticks))
-            # A clone or proxy gives up by itself, and says more exactly why.
-            found: Answered = answer.get(timeout=max(0.0, ends - time.monotonic()) + 5 * TICK_SECONDS)
+            # A clone or proxy gives up by itself, and says more exactly why: late, where the hub was held up.
+            late = 5 if isinstance(self.role, Master) else 50
+            found: Answered = answer.get(timeout=max(0.0, ends - time.monotonic()) + late * TICK_SECONDS)
         except gevent.Timeout:
             cause = self.failure
             if cause is not None:
