@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import overlay_bridges
 import overlay_codec
 import overlay_links
 import overlay_peers
@@ -24,6 +25,9 @@ _plain_fan = measurement(
 _latency = measurement(overlay_links.round_trips, overlay_links.echo)
 _plain_latency = measurement(overlay_links.round_trips_plain, overlay_links.echo_plain)
 _stores = measurement(overlay_links.put_with_clones, overlay_links.clone_three_times)
+_disk_stores = measurement(overlay_links.put_to_disk_with_clones, overlay_links.clone_three_times)
+_bridge = measurement(overlay_bridges.write_events, overlay_bridges.publish_events)
+_sites = measurement(overlay_bridges.take_records, overlay_bridges.share_records)
 _SOCKETS = "plain sockets, length-prefixed frames"
 _BESIDE = "json, in the form of Broker's WebSocket API"
 
@@ -49,6 +53,15 @@ OVERLAY_LINES = [
     Line("overlay: there and back, p50", microseconds, pick(_latency), pick(_plain_latency), _SOCKETS),
     Line("overlay: there and back, p99", microseconds, pick(_latency, 1), pick(_plain_latency, 1), _SOCKETS),
     Line("overlay: puts with three clones", rate, pick(_stores), None, ""),
+    Line(
+        "overlay: puts to disk with three clones",
+        rate,
+        pick(_disk_stores),
+        pick(_stores),
+        "the same in memory",
+    ),
+    Line("overlay: events into a topic, by a bridge", rate, pick(_bridge), pick(_link), "over a link"),
+    Line("overlay: records to another site, by bridges", rate, pick(_sites), None, ""),
     *[
         Line(f"overlay: words about subscriptions, {count} peers", rate, pick(measurement(program)), None, "")
         for count, program in (

@@ -9,13 +9,14 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from multiprocessing.connection import Connection
 from time import perf_counter
 
 from processes import Figures, percentiles
 
-from dafka.overlay import Empty, Endpoint, Event
+from dafka.overlay import Disk, Empty, Endpoint, Event, Memory
 from dafka.overlay.values import Count, encode
 from dafka.overlay.wire.zeek import to_value
 
@@ -236,10 +237,16 @@ def clone_three_times(link: Connection) -> Figures:
     return ()
 
 
-def put_with_clones(link: Connection) -> Figures:
+def put_to_disk_with_clones(link: Connection) -> Figures:
+    """The same, and the master's disk has them before the clones."""
+    with tempfile.TemporaryDirectory() as folder:
+        return put_with_clones(link, backend=Disk(f"{folder}/bench"))
+
+
+def put_with_clones(link: Connection, *, backend: Disk | Memory = Memory()) -> Figures:  # noqa: B008
     """Puts a second at a master, until three clones have the last one."""
     with Endpoint("127.0.0.1:0") as endpoint:
-        store = endpoint.attach_master("bench")
+        store = endpoint.attach_master("bench", backend)
         link.send(endpoint.address)
         link.recv()
         began = perf_counter()
