@@ -71,6 +71,10 @@ class Walk:
         threading.Thread(target=lambda: printed.extend(process.stdout), daemon=True).start()
         return self.said(until, process)
 
+    def has_said(self, words: str) -> bool:
+        """Whether what stays has printed these words."""
+        return words in "".join(self._printed)
+
     def said(self, words: str, process: subprocess.Popen[str] | None = None) -> str:
         """Wait until what stays has printed these words; all that it has printed."""
         deadline = time.monotonic() + SECONDS

@@ -94,7 +94,7 @@ def test_who_has_produced_too_much_is_told_and_not_read_for_so_long(
     assert 0.5 < told <= 1.5
     assert seconds(wire.ask, ApiVersionsRequest(), 0) >= told - 0.2
     with WireClient(broker) as other:  # the client, not the connection, has used it
-        assert other.ask(produce("topic", batch(LARGE)), 9).throttle_time_ms / 1000 > 5
+        assert other.ask(produce("topic", batch(LARGE)), 9).throttle_time_ms / 1000 > 2
 
 
 def test_who_has_read_too_much_is_told_and_not_read_for_so_long(
@@ -144,8 +144,13 @@ def test_a_client_that_does_not_wait_is_read_no_faster(
     client.create("topic")
     set_quota(broker, {"client-id": "tests"}, **{PRODUCED: 10_000})
     requests = [produce("topic", batch(b"v" * size)) for size in (100_000, *[2000] * 5)]
-    sent = [(request, wire.send(request, 9)) for request in requests]
-    assert seconds(lambda: [wire.receive(request, 9, number) for request, number in sent]) >= 0.7
+
+    def ask_all() -> None:
+        sent = [(request, wire.send(request, 9)) for request in requests]
+        for request, number in sent:
+            wire.receive(request, 9, number)
+
+    assert seconds(ask_all) >= 0.7
 
 
 def test_a_client_that_goes_while_it_is_throttled_is_forgotten(
