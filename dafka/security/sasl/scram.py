@@ -41,9 +41,9 @@ class ScramExchange:
             raise AuthenticationError(refused, self._name) from None
 
     def _take_nonce(self, text: str) -> None:
-        """Take the client's nonce if it ends with the server's, as Kafka does.
+        """Take the client's nonce if it ends with the server's, as Kafka 3.9 does; Kafka 4 wants it equal.
 
-        librdkafka before 2.6 has its own part twice in it. The proof is made with what the client has sent,
+        librdkafka before 2.6.1 has its own part twice in it. The proof is made with what the client has sent,
         and with what it was sent: a nonce of another login fits to neither.
         """
         nonce = next((part[2:] for part in text.split(",") if part.startswith("r=")), "")
