@@ -350,7 +350,7 @@ class _Running:
         """Let the clients of Kafka's and ZPER's protocols in, as far as there are addresses for them."""
         self.doors = with_sasl(self.doors, options.listeners, options.sasl, self.core.accounts)
         for listen, door in zip(options.listeners, self.doors, strict=True):
-            warn_if_open(listen, door.told.host, door.told.port)
+            warn_if_open(listen, door.told.host, door.told.port, options.acls is not None)
         if self.doors:
             self.listener = Listener(
                 hub, self.core, self.doors, Throttles(self.core.quotas), self.core.acls

@@ -106,11 +106,15 @@ def client_host(listen: Listen, bound_host: str) -> str:
     return listen.host
 
 
-def warn_if_open(listen: Listen, host: str, port: int) -> None:
-    """Log what a listener without TLS that is not on loopback exposes; ``host`` and ``port`` are told."""
+def warn_if_open(listen: Listen, host: str, port: int, has_acls: bool = False) -> None:
+    """Log what a listener without TLS that is not on loopback exposes; ``host`` and ``port`` are told.
+
+    ``has_acls``: whether clients may do only what access control lists allow.
+    """
     if not listen.is_open:
         return
-    what = "everybody who reaches it may read, write and delete, and everybody on the way reads it"
+    may = "do what User:ANONYMOUS may" if has_acls else "read, write and delete"
+    what = f"everybody who reaches it may {may}, and everybody on the way reads it"
     if listen.has_sasl:
         what = (
             "everybody on the way reads what is sent, and takes passwords and tokens of PLAIN and OAUTHBEARER"

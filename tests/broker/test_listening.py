@@ -114,3 +114,11 @@ def test_what_an_open_listener_exposes_is_one_warning(listen, words, caplog):
     said = logged(caplog, "dafka.broker.listening")
     assert (len(said), words is None) in ((0, True), (1, False))
     assert words is None or words in said[0]
+
+
+def test_where_access_control_lists_count_everybody_is_anonymous(caplog):
+    (one,) = parse_listeners("192.0.2.1:0", None)
+    with caplog.at_level(logging.WARNING):
+        warn_if_open(one, "192.0.2.1", 9092, has_acls=True)
+    (said,) = logged(caplog, "dafka.broker.listening")
+    assert "may do what User:ANONYMOUS may" in said and "delete" not in said
