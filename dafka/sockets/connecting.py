@@ -8,13 +8,12 @@ the clients of a server that comes back do not all come at once. A silent peer i
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import gevent
-import gevent.socket
 
 from dafka.hub.hub import Hub
-from dafka.sockets import limits, listening
+from dafka.sockets import limits
+from dafka.sockets.dialling import dial
 from dafka.sockets.endpoints import Endpoint
 from dafka.sockets.peer import Pattern, Peer
 from dafka.sockets.shared import Shared
@@ -82,7 +81,7 @@ class Connecting:
 
     def _run_once(self) -> None:
         try:
-            socket, address = self._connect()
+            socket, address = dial(*self._address, limits.CONNECT_SECONDS)
         except OSError:
             return  # nobody listens there yet
         self.peer = peer = Peer(self._shared, self._pattern, self._options, socket, address)
@@ -91,20 +90,3 @@ class Connecting:
         finally:
             self.peer = None
             self.connected += bool(peer.socket_type)
-
-    def _connect(self) -> tuple[Any, Any]:
-        error: OSError | None = None
-        for family, address in listening.resolve(*self._address):
-            socket = gevent.socket.socket(family, gevent.socket.SOCK_STREAM)
-            listening.keep(socket)
-            socket.settimeout(limits.CONNECT_SECONDS)
-            try:
-                socket.connect(address)
-                return socket, address
-            except OSError as failed:
-                error = failed
-                listening.close(socket)
-            except BaseException:
-                listening.close(socket)
-                raise
-        raise error or OSError("no address")

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import tempfile
 import time
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from processes import Figures, percentiles
 
 if TYPE_CHECKING:
     from dafka import Consumer, Producer
+    from dafka.security import KeyFolder
 
 TOPIC = "bench"
 LAST = b"the last one"
@@ -99,31 +102,51 @@ def _consumption(consumer: Consumer) -> float:
     return count / (perf_counter() - began)
 
 
-def send_and_flush(link: Connection, *, count: int, size: int, kind: str = "raw") -> Figures:
-    """Records sent, stored in the other process and acknowledged in a second."""
+def send_and_flush(
+    link: Connection, *, count: int, size: int, kind: str = "raw", secured: bool = False
+) -> Figures:
+    """Records sent, stored in the other process and acknowledged in a second.
+
+    ``secured``: by nodes that know each other by keys (CURVE).
+    """
     from dafka import Producer, Tower
 
     value = bytes(size)
-    with Tower() as tower, Producer(TOPIC, tower=tower, batch=kind == "batch") as producer:
-        link.send(tower.addresses)
+    with ExitStack() as stack:
+        keys = new_keys(stack) if secured else None
+        tower = stack.enter_context(Tower(keys=keys))
+        producer = stack.enter_context(Producer(TOPIC, tower=tower, batch=kind == "batch", keys=keys))
+        link.send((tower.addresses, keys))
         producer.send(value)
         producer.flush(timeout=30)  # the store has found this producer
         send = producer.send
         began = perf_counter()
         for _ in range(count):
             send(value)
-        producer.flush(timeout=60)
+        producer.flush(timeout=120)
         ended = perf_counter()
-    link.send("done")
+        link.send("done")
+        link.recv()  # the store has closed, which reads the keys
     return (count / (ended - began),)
+
+
+def new_keys(stack: ExitStack) -> KeyFolder:
+    """A folder with the keys of one node, until the end of ``stack``."""
+    from dafka.security import KeyFolder, keys
+
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    keys.new_keys(Path(folder), "node")
+    return KeyFolder(folder, "node")
 
 
 def store(link: Connection) -> Figures:
     """A store that runs until the other side is done."""
     from dafka import Store
 
-    with tempfile.TemporaryDirectory() as folder, Store(folder, tower=link.recv()):
+    tower, keys = link.recv()
+    with tempfile.TemporaryDirectory() as folder, Store(folder, tower=tower, keys=keys):
         link.recv()
+    link.send("closed")
     return ()
 
 

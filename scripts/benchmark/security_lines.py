@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import native_nodes
 import secured_nodes
 from line import Figure, Line, measurement, pick, rate
 
@@ -15,9 +16,7 @@ SIZES = {100: "100 B", 10_000: "10 kB"}
 def stored(kind: str, size: int, *, secured: bool) -> Figure:
     records = {"count": MESSAGES[kind, size], "size": size, "kind": kind}
     return pick(
-        measurement(
-            partial(secured_nodes.send_and_flush, **records, secured=secured), secured_nodes.store
-        )
+        measurement(partial(native_nodes.send_and_flush, **records, secured=secured), native_nodes.store)
     )
 
 

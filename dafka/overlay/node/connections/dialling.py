@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gevent.socket
-
 from dafka.overlay.node import limits
 from dafka.overlay.node.connections.tls import Security
 from dafka.sockets import listening
+from dafka.sockets.dialling import dial
 
 
 def connect(host: str, port: int, security: Security) -> Any:
     """A connected socket of the hub, by the first address of the host that answers. Raises OSError."""
-    socket = _connect(host, port)
+    socket, _ = dial(host, port, limits.CONNECT_SECONDS)
     return _secured(socket, security.connect)
 
 
@@ -29,21 +28,3 @@ def _secured(socket: Any, handshake: Callable[[Any], Any]) -> Any:
     except BaseException:
         listening.close(socket)
         raise
-
-
-def _connect(host: str, port: int) -> Any:
-    failed: OSError = OSError(f"{host} has no address")
-    for family, address in listening.resolve(host, port):
-        socket = gevent.socket.socket(family, gevent.socket.SOCK_STREAM)
-        listening.keep(socket)
-        socket.settimeout(limits.CONNECT_SECONDS)
-        try:
-            socket.connect(address)
-            return socket
-        except OSError as error:
-            failed = error
-            listening.close(socket)
-        except BaseException:
-            listening.close(socket)
-            raise
-    raise failed
