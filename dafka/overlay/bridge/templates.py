@@ -105,7 +105,7 @@ class Template:
             if field.default is None:
                 raise TemplateError(f"template {self.text!r}: the message has no {field}")
             return field.default
-        if isinstance(value, bytes):
+        if type(value) is bytes:  # an endpoint's id has a text of its own
             return value.decode("utf-8", "backslashreplace")
         return ("true" if value else "false") if isinstance(value, bool) else str(value)
 

@@ -6,13 +6,16 @@ import pytest
 
 from dafka.overlay.bridge.rules import ORIGIN, InvalidRule, NewRecord, NotCarried, Record, ToKafka, ToOverlay
 from dafka.overlay.bridge.templates import TemplateError
+from dafka.overlay.node.types import EndpointId
 from dafka.overlay.values import Count, Port, Set, Value
 from dafka.overlay.values.decoder import decode
 from dafka.overlay.wire.zeek import Batch, Event, from_value, to_value
 
+SENDER = EndpointId.parse("9c434b6d-ef38-4e27-afb7-2836b484aea5")
+
 
 def written(rule: ToKafka, topic: str, value: Value) -> list[NewRecord]:
-    return list(rule.records(topic, value, "some-sender"))
+    return list(rule.records(topic, value, SENDER))
 
 
 def read(value: bytes | None, topic: str = "alerts", key: bytes | None = None, **headers: bytes) -> Record:
@@ -26,7 +29,7 @@ def test_topic_key_and_headers_are_made_by_templates() -> None:
     (record,) = written(rule, "/z/e", to_value(Event("ping", ("k", 1))))
     assert record.topic == "zeek.ping"
     assert record.key == b"k"
-    assert dict(record.headers) == {ORIGIN: b"/z/e", "from": b"some-sender"}
+    assert dict(record.headers) == {ORIGIN: b"/z/e", "from": b"9c434b6d-ef38-4e27-afb7-2836b484aea5"}
     assert json.loads(record.value) == {"event": "ping", "args": ["k", 1]}
 
 
