@@ -66,7 +66,7 @@ ACL_ROUND = 250
 """Entries that one commit changes."""
 
 ACL_DECISIONS = 20_000
-"""Decisions that are kept until the lists change."""
+"""Decisions that are kept until the lists change; none about a name that may be longer than ACL_OCTETS."""
 
 DENIALS = 100
 """Different refusals that are written to the audit log in a minute, each of them once."""

@@ -34,6 +34,7 @@ from dafka.broker.limits import ACCOUNTS_KEPT
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
 from dafka.log import Log, LogError, shapes
 from dafka.log.repeating import bounded_logger
 from dafka.security import credentials
@@ -105,9 +106,10 @@ class Accounts(AccountInterface):
         found: dict[str, dict[int, int]] = {}
         wanted = None if users is None else dict.fromkeys(users)
         if wanted is None:
-            for (mechanism, user), known in sorted(self._known.items()):
+            pace = Pace()
+            for (mechanism, user), known in pace.over(list(self._known.items())):
                 found.setdefault(user, {})[_MECHANISMS[mechanism]] = known.iterations
-            return {user: DescribedAccount(None, one) for user, one in found.items()}
+            return {user: DescribedAccount(None, one) for user, one in pace.over(found.items())}
         for user in wanted:
             has = {
                 number: self._known[label, user].iterations

@@ -76,7 +76,8 @@ class AclTable(AclInterface):
             if len(self._decisions) >= limits.ACL_DECISIONS:
                 self._decisions.clear()
             found = self._rules.operations(*key, self._otherwise)
-            self._decisions[key] = found
+            if 4 * len(name) <= limits.ACL_OCTETS:  # a client may name megabytes
+                self._decisions[key] = found
         return found
 
     def may_any(

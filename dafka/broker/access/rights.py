@@ -15,6 +15,9 @@ from dafka.security.audit import audit
 SECONDS = 60.0
 """Within this time a refusal that repeats is one line of the audit log."""
 
+NAME_LENGTH = 255
+"""So much of a name is in that line; a client may ask for one of megabytes."""
+
 
 class Denials:
     """The refusals in the audit log: each of them once in a minute, and so many different ones."""
@@ -34,6 +37,7 @@ class Denials:
             self._ends = now + SECONDS
             self._told.clear()
             self._left_out = 0
+        name = name[:NAME_LENGTH]
         line = principal, api, operation, kind, name
         if line in self._told:
             return

@@ -34,6 +34,7 @@ from dafka.broker.quotas.entities import KINDS, InvalidEntityError, entity, is_f
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
 from dafka.log import Log, LogError, shapes
 from dafka.log.repeating import bounded_logger
 
@@ -84,7 +85,8 @@ class QuotaTable(QuotaInterface):
             if match not in list(Match) or (match == Match.EXACT) is (name is None):
                 detail = f"the filter for {kind} has match type {match} and the name {name!r}"
                 return DescribedQuotas(InvalidRequestError, detail=detail)
-        found = {one: dict(has) for one, has in self.quotas.items() if is_found(one, filters, strict)}
+        every = Pace().over(list(self.quotas.items()))
+        found = {one: dict(has) for one, has in every if is_found(one, filters, strict)}
         return DescribedQuotas(None, found)
 
     def alter_quotas(self, altered: Sequence[QuotaChanges], validate_only: bool = False) -> list[Outcome]:

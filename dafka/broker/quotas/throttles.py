@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from dafka.broker.limits import THROTTLES_KEPT
 from dafka.broker.quotas.allowance import BURST_SECONDS, Allowance
-from dafka.broker.quotas.entities import counting
+from dafka.broker.quotas.entities import NAME_OCTETS, counting
 from dafka.broker.quotas.table import REQUESTED, QuotaTable
 
 REQUEST_SECONDS = 1.0
@@ -19,7 +19,7 @@ class Throttles:
     """Of the clients of one broker. Hub side.
 
     At most THROTTLES_KEPT allowances are remembered. The one that has not been used for longest is forgotten
-    first: clients may have as many names as they like.
+    first: clients may have as many names as they like. Of a long name its beginning counts.
     """
 
     def __init__(self, table: QuotaTable, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +40,8 @@ class Throttles:
         found = counting(self._table.quotas, key, user, client_id)
         if found is None:
             return 0.0
-        name = key, *found.shared
+        user_of, client_of = (one and one[:NAME_OCTETS] for one in found.shared)
+        name = key, user_of, client_of
         used = self._used.get(name)
         if used is None:
             if len(self._used) >= THROTTLES_KEPT:

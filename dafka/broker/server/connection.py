@@ -239,6 +239,8 @@ class Connection:
         if not 0 <= size <= limits.REQUEST_MAX_BYTES:
             detail = f"a request of {size} bytes; {limits.REQUEST_MAX_BYTES} are the most"
             raise BadRequestError("size", detail)
+        if self._throttling.seconds_left():
+            self._wait_as_throttled()  # now: for as long it must hold nothing of what all share
         buffer = bytearray(begun)
         held = 0
         try:

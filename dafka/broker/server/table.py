@@ -148,6 +148,7 @@ WIDE = frozenset(
         *("DescribeGroups", "ListGroups", "CreateTopics", "DescribeConfigs", "DescribeLogDirs"),
         *("DescribeProducers", "DescribeTransactions", "ListTransactions", "ListConfigResources"),
         *("DescribeTopicPartitions", "DescribeAcls", "DeleteAcls"),
+        *("DescribeClientQuotas", "DescribeUserScramCredentials"),
     }
 )
 """APIs whose short requests may have long responses: they are answered in a thread outside of the hub."""

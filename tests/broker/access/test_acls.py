@@ -76,6 +76,12 @@ def test_kept_decisions_have_a_bound(ask, monkeypatch):
         assert len(table(ask)._decisions) <= 10
 
 
+def test_decisions_about_very_long_names_are_not_kept(ask):
+    assert not may(ask, "User:a", Operation.READ, "t" * 1_000_000)
+    assert may(ask, "User:admin", Operation.READ, "t" * 1_000_000)
+    assert not table(ask)._decisions
+
+
 def test_what_no_entry_is_about_may_be_open_to_everybody():
     with Broker(acls=ServerAcls(allow_everyone_if_no_acl_found=True)) as broker:
         ask = ask_of(broker)

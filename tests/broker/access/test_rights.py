@@ -46,6 +46,12 @@ def test_a_name_in_the_log_is_one_line_of_some_length(told):
     assert "\n" not in line and len(line) < 400
 
 
+def test_of_a_long_name_only_that_is_remembered():
+    denials = Denials()
+    denials.tell("User:a", "here", "Fetch", "READ", "TOPIC", "x" * 1_000_000)
+    assert [len(line[-1]) for line in denials._told] == [255]
+
+
 def test_rights_are_of_a_principal_at_a_host(told):
     with Broker(acls=ServerAcls()) as broker:
         connection = dafka.broker.connect(broker.bootstrap_servers)

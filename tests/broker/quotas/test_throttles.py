@@ -64,3 +64,10 @@ def test_names_cost_bounded_memory(clock, monkeypatch):
         assert one.use(RATE, "alice", "busy", 1000) == 10.0 * number
         assert one.use(RATE, "alice", f"c{number}", 1) == 0.0
     assert len(one._used) == 3
+
+
+def test_of_a_long_name_the_beginning_counts(clock):
+    one = Throttles(Table({(("user", None), ("client-id", None)): {RATE: 100.0}}), clock)
+    assert [one.use(RATE, "u" * 400, "c" * 30_000 + end, 1000) for end in ("a", "b")] == [0.0, 10.0]
+    ((_, user, client),) = one._used
+    assert (len(user), len(client)) == (255, 255)

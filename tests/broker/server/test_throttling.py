@@ -168,6 +168,22 @@ def test_a_client_that_goes_while_it_is_throttled_is_forgotten(
         time.sleep(0.02)
 
 
+def test_nothing_is_held_for_a_client_while_it_is_throttled(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    """It has begun a long request; what all connections may hold together is for the others."""
+    client.create("topic")
+    set_quota(broker, USER, **{PRODUCED: 1})
+    assert wire.ask(produce("topic", batch(LARGE)), 9).throttle_time_ms > 1e7
+    before = broker.metrics()["listener_bytes_in"]
+    wire.socket.sendall((1_000_000).to_bytes(4, "big") + bytes(100))
+    deadline = time.monotonic() + 30
+    while broker.metrics()["listener_bytes_in"] == before:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert broker.metrics()["listener_held_bytes"] == 0
+
+
 # -- real clients ------------------------------------------------------------------------------------
 
 
