@@ -200,6 +200,10 @@ class Core:
         """The connection of a peer of version 1 takes more."""
         return self._release(peer, *self.flow.drained(peer)) if peer in self.gateway else []
 
+    def has_more(self, peer: bytes) -> bool:
+        """Whether :meth:`drained` is to be called again, if the connection still has room."""
+        return peer in self.gateway and self.flow.has_more(peer)
+
     def publish_to(self, receiver: bytes, topic: bytes, payload: bytes, kind: int = DATA) -> list[Output]:
         """Send to one peer, over as many hops as it takes."""
         return self._carry_routing(self.peer.publish_to(receiver, topic, payload, kind))
@@ -322,7 +326,9 @@ class Core:
         outputs: list[Output] = []
         for neighbour, height, octets in grants:
             if neighbour in self.gateway:
-                outputs.append(Resume(self.peerings.peers[neighbour]))
+                number = self.peerings.peers.get(neighbour)
+                if number is not None:  # None: it is gone, too, and its end is told next
+                    outputs.append(Resume(number))
             else:
                 credit = encode_credit(Credit(height, octets))
                 outputs += self._carry(self.peerings.send(neighbour, credit))

@@ -144,11 +144,19 @@ class Flow:
 
     def congested(self, neighbour: bytes) -> None:
         """The connection of a peer of version 1 takes nothing more for now."""
+        if neighbour not in self._is_plain:
+            return  # it is being left
         self._outlets.setdefault((neighbour, 0), _Outlet(0)).balance = 0
 
     def drained(self, neighbour: bytes) -> tuple[bytes, list[Grant]]:
         """It does again. The octets to send now, and who may send more."""
         return self.credit(neighbour, 0, WINDOW_OCTETS)
+
+    def has_more(self, neighbour: bytes) -> bool:
+        """Whether more waits for a peer of version 1 than :meth:`drained` gave at once. If its connection has
+        still room, it is to be called again: nobody else will."""
+        outlet = self._outlets.get((neighbour, 0))
+        return outlet is not None and bool(outlet.frames)
 
     def credit(self, neighbour: bytes, height: int, octets: int) -> tuple[bytes, list[Grant]]:
         """A neighbour gives credit. The octets to send now, and who may send more."""
@@ -233,6 +241,8 @@ class Flow:
 
     def hold(self, neighbour: bytes, blockers: Iterable[Hashable]) -> bool:
         """A message of version 1 came that these had no room for. Whether its peer was read until now."""
+        if neighbour not in self._is_plain:
+            return False  # it is being left
         inlet = self._inlets.setdefault((neighbour, 0), _Inlet())
         was_read = not inlet.blockers
         inlet.blockers.update(blockers)

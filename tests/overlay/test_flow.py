@@ -187,6 +187,30 @@ def test_a_peer_of_version_1_is_sent_what_its_connection_takes_and_read_while_th
     assert flow.room("subscriber") == [Grant(A, 0, 0)] and flow.paused == []
 
 
+@pytest.mark.parametrize("overflow", ["wait", "drop_oldest"])
+def test_what_waits_for_a_peer_of_version_1_goes_in_several_pieces_if_it_is_much(overflow):
+    flow = linked(overflow, is_plain=True)
+    flow.congested(A)
+    flow.send(A, 0, [bytes(100 + number) for number in range(5000)])
+    waited = flow.waiting
+    sent, _ = flow.drained(A)
+    assert sent and waited > limits.WINDOW_OCTETS
+    while flow.has_more(A):
+        assert flow.drained(A)[0]
+    assert flow.waiting == 0 and not flow.is_full(A, 0)
+    assert flow.send(A, 0, [FRAME]) == FRAME
+
+
+def test_nothing_is_kept_of_a_peer_of_version_1_that_is_left_while_it_still_sends_and_is_full():
+    flow = linked(is_plain=True)
+    flow.link_down(A)
+    flow.congested(A)
+    assert not flow.hold(A, ["subscriber"]) and not flow.has_more(A)
+    assert flow.paused == [] and flow.room("subscriber") == []
+    flow.link_up(A, is_plain=True)
+    assert flow.send(A, 0, [FRAME]) == FRAME
+
+
 def test_a_queue_stays_full_until_half_of_it_is_gone_also_if_more_is_put_in():
     flow = linked()
     while not flow.is_full(A, 0):

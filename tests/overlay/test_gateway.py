@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from overlay.wiring import Wiring, identity
 
-from dafka.overlay.limits import MOST_TOLD, SETTLE_SECONDS
+from dafka.overlay.limits import GOODBYE_SECONDS, MOST_TOLD, SETTLE_SECONDS
 from dafka.overlay.role import StoreRefused
 from dafka.overlay.stores.content import Content
 from dafka.overlay.values import Count, encode
@@ -270,6 +270,21 @@ def test_each_turn_tells_some_leaves_only():
     wiring.tick(1.0)
     assert told() == 10
     assert all(len(wiring[name].filters[identity("a")]) == MOST_TOLD for name in names)
+
+
+def test_peers_that_go_at_once_while_one_of_them_holds_up_the_other():
+    wiring = overlay("a", libbroker="x y", links="x a, y a", x="/t")
+    core = wiring["a"].core
+    core.congested(identity("x"))
+    large = encode((Count(1), Count(1), ("ping", ("x" * 100_000,))))
+    while not core.flow.paused:
+        wiring.carry("y", wiring["y"].publish(b"/t", large))
+    wiring["a"].shut_down(wiring.now)  # and its goodbyes get lost
+    ends = wiring.now + GOODBYE_SECONDS + 1
+    while wiring.now < ends:
+        wiring.now += 0.1
+        wiring["a"].tick(wiring.now)
+    assert core.peerings.peers == {}
 
 
 def test_a_node_of_ours_that_speaks_version_1_only_is_like_one_of_libbroker_but_passes_nothing_on():

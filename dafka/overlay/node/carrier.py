@@ -272,8 +272,12 @@ class Carrier:
         def wait() -> None:
             link.wait_for_room()
             self._congested.discard(link.number)
+            pace = Pace()
             for peer in peers:
                 self.carry(self.role.core.drained(peer))
+                while link.number not in self._congested and self.role.core.has_more(peer):
+                    pace.rest()
+                    self.carry(self.role.core.drained(peer))
 
         for peer in peers:
             self.role.core.congested(peer)

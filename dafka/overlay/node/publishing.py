@@ -25,6 +25,7 @@ class Publishing:
     ) -> None:
         self.pending = Pending(hub, self.drain)
         self._runs: deque[Run] = deque()  # taken, and not published yet
+        self._goes_on = False  # in a later turn
         self._hub = hub
         self._role = role
         self._subscribers = subscribers
@@ -39,8 +40,14 @@ class Publishing:
                 self._runs.appendleft((topic, payloads[most:]))
             self._publish(topic, payloads[:most])
             if self._hub.turns.elapsed > limits.TURN_SECONDS and self.waiting:
-                in_later_turn(self.drain)
+                if not self._goes_on:  # once, however often there is something new meanwhile
+                    self._goes_on = True
+                    in_later_turn(self._go_on)
                 return
+
+    def _go_on(self, _: None) -> None:
+        self._goes_on = False
+        self.drain()
 
     @property
     def waiting(self) -> int:

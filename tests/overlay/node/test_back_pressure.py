@@ -104,6 +104,23 @@ def test_a_link_to_version_1_is_held_up_by_tcp_in_both_directions(make, reader):
     assert [subscriber.get(timeout=WAIT).value[0] for _ in range(count)] == list(range(count))
 
 
+def test_more_than_goes_at_once_waits_for_a_slow_peer_of_version_1_and_nothing_is_lost(make):
+    ours, plain = make("127.0.0.1:0"), make(versions=(1, 1))
+    assert plain.peer(ours.address, timeout=WAIT)
+    subscriber = plain.subscribe("/t", capacity=10)
+    heard(subscriber, ours)
+    count = 0
+    with pytest.raises(Overloaded):
+        while True:
+            ours.publish("/t", (count, VALUE[: 2000 + count % 1000]), timeout=0.3)
+            count += 1
+    last = threading.Thread(target=ours.publish, args=("/t", ("end", "")), kwargs={"timeout": WAIT})
+    last.start()
+    got = [subscriber.get(timeout=WAIT).value[0] for _ in range(count + 1)]
+    last.join()
+    assert got == [*range(count), "end"]
+
+
 @pytest.mark.parametrize("overflow", ["drop_newest", "drop_oldest"])
 def test_a_slow_peer_loses_messages_if_its_publisher_wants_it_so(make, overflow):
     ends = chain(make, 2, overflow=overflow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from overlay.node.crowd import Crowd
@@ -11,8 +12,57 @@ from timing import each_time, short_turns
 
 from dafka.hub.hub import get_hub
 from dafka.overlay import Disk, Endpoint, Memory
+from dafka.overlay.node import limits, publishing
+from dafka.overlay.node.publishing import Publishing
+from dafka.overlay.node.stores import host
 
 PEERS = 120
+
+
+def test_who_publishes_meanwhile_does_not_multiply_what_goes_on_in_later_turns(monkeypatch):
+    posted, later, published = [], [], []
+    monkeypatch.setattr(publishing, "in_later_turn", later.append)
+    hub = SimpleNamespace(post=posted.append, turns=SimpleNamespace(elapsed=1.0))  # each turn is long already
+    core = SimpleNamespace(fan_out=lambda topic: 1, is_blocked=lambda topic: False)
+    role = SimpleNamespace(
+        core=core, me=b"", publish_many=lambda topic, payloads: [(topic, one) for one in payloads]
+    )
+    subscribers = SimpleNamespace(deliver_own=lambda *message: None, full_own=lambda topic: False)
+    publisher = Publishing(hub, role, subscribers, published.extend)
+    expected = []
+    for number in range(10):
+        for topic in (b"/a", b"/b", b"/c"):
+            publisher.pending.put(topic, b"%d" % number, None)
+            expected.append((topic, b"%d" % number))
+        while posted:
+            posted.pop()()
+    assert len(later) == 1
+    while later:
+        later.pop()(None)
+    assert published == expected and publisher.waiting == 0
+
+
+def test_who_writes_meanwhile_does_not_multiply_what_a_store_does_in_later_turns(monkeypatch):
+    later = []
+    with Endpoint() as endpoint:
+        store = endpoint.attach_master("s")
+        hosted = store._hosted
+
+        def write_and_drain():
+            with monkeypatch.context() as patch:
+                patch.setattr(host, "in_later_turn", later.append)
+                patch.setattr(limits, "TURN_SECONDS", float("-inf"))
+                for number in range(10):
+                    for key in range(3):
+                        hosted.queue.append(store._operations.put((number, key), 1, None))
+                    hosted.drain()
+            scheduled = len(later)
+            while later:
+                later.pop()(None)
+            return scheduled
+
+        assert get_hub().run(write_and_drain) == 1
+        assert len(store.keys()) == 30
 
 
 @pytest.mark.parametrize("version", [1, 2])

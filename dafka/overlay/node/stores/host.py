@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections import deque
+from functools import partial
 from itertools import count
 
 import gevent
@@ -63,7 +64,7 @@ class HostedStore:
         self._subscribers: list[StoreEvents] = []
         self._topic = EVENTS + name.encode("utf-8", "surrogateescape")
         self._flow = Flow(self._deliver)
-        self._is_waiting = False  # to drain on
+        self._later: set[float] = set()  # after how many seconds it goes on with draining
         self._drained = Changes()
         carrier.store_listeners.append(self._hear)
         carrier.on_close.append(self.close)
@@ -78,7 +79,6 @@ class HostedStore:
     def drain(self, _: object = None) -> None:
         """Give the role what waits, as much as it takes and as there is time for; the rest later."""
         self.is_told = False  # before it is emptied: whoever appends after that tells again
-        self._is_waiting = False
         queue = self.queue
         while queue and not self.is_closed:
             if self.role.is_full:
@@ -91,13 +91,17 @@ class HostedStore:
         self._drained.tell()
 
     def _drain_later(self, seconds: float) -> None:
-        if self._is_waiting:
+        if seconds in self._later:  # once, however much is written meanwhile
             return
-        self._is_waiting = True
+        self._later.add(seconds)
         if seconds:
-            gevent.spawn_later(seconds, self.drain)
+            gevent.spawn_later(seconds, self._drain_on, seconds)
         else:
-            in_later_turn(self.drain)
+            in_later_turn(partial(self._drain_on, seconds))
+
+    def _drain_on(self, seconds: float, _: None = None) -> None:
+        self._later.discard(seconds)
+        self.drain()
 
     def _write(self, action: Action) -> None:
         try:
