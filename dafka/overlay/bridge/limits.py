@@ -50,8 +50,11 @@ SETTING_CHARACTERS = 10_000
 SETTINGS_TOPICS = 200
 """Topics whose settings are in one message."""
 
-MOST_SET_TOPICS = 100_000
-"""Topics of a site whose settings are remembered until the topics are made."""
+SET_CHARACTERS = 16 << 20
+"""Of the topics of a site and their settings, that are remembered until the topics are made."""
+
+SET_TOPIC_CHARACTERS = 200
+"""Counted for each topic and each setting besides its own characters: what the objects take."""
 
 FETCH_SECONDS = 0.5
 """How long a fetch waits for records, and how soon a partition that was just found is fetched."""

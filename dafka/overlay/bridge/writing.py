@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import gevent
 from kafka.errors import (
@@ -22,12 +23,13 @@ FIRST_PAUSE = 0.05
 
 
 class Writing:
-    """Writes batches to topics, which it makes where they are not there. Hub side."""
+    """Writes batches to topics, which it makes where they are not there, with these settings. Hub side."""
 
-    def __init__(self, broker: BrokerInterface) -> None:
+    def __init__(
+        self, broker: BrokerInterface, settings: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    ) -> None:
         self._broker = broker
-        self.settings: dict[str, Mapping[str, str]] = {}
-        """What topics are made with."""
+        self._settings = settings
         self._partitions: dict[str, int] = {}  # of topics, as far as known
 
     def partitions(self, topic: str, least: int = -1) -> int:
@@ -40,7 +42,7 @@ class Writing:
             return known
         described = self._broker.metadata([topic]).topics[topic]
         if described.error is UnknownTopicOrPartitionError:
-            settings = self.settings.get(topic, {})
+            settings = self._settings.get(topic, {})
             outcome = self._broker.create_topics({topic: TopicSpec(least, settings)})[topic]
             if outcome.error is not None and issubclass(outcome.error, InvalidConfigurationError):
                 log.error("topic %s is made without its settings: %s", topic, outcome.detail)

@@ -18,7 +18,12 @@ from dafka.broker.interface.admin import (
     ResourceType,
 )
 from dafka.broker.interface.broker import BrokerInterface
-from dafka.overlay.bridge.limits import MOST_SETTINGS
+from dafka.overlay.bridge.limits import (
+    MOST_SETTINGS,
+    SET_CHARACTERS,
+    SET_TOPIC_CHARACTERS,
+    SETTING_CHARACTERS,
+)
 
 LEFT = frozenset(
     (
@@ -43,7 +48,11 @@ def settings_of(broker: BrokerInterface, topics: Iterable[str]) -> dict[str, Set
     for resource, described in broker.describe_configs(resources).items():
         if described.error is None:
             own = [one for one in described.entries if one.source == ConfigSource.TOPIC]
-            settings = {one.name: one.value for one in own if one.value is not None and one.name not in LEFT}
+            settings = {
+                one.name: one.value
+                for one in own
+                if one.value is not None and len(one.value) <= SETTING_CHARACTERS and one.name not in LEFT
+            }
             found[resource.name] = dict(sorted(settings.items())[:MOST_SETTINGS])
     return found
 
@@ -72,3 +81,27 @@ def take_over(broker: BrokerInterface, topic: str, wanted: Settings) -> bool:
 
 def _error(kind: type[KafkaError], topic: str, detail: str) -> KafkaError:
     return kind(f"settings of {topic}: {detail}")
+
+
+class Remembered:
+    """The settings of another site's topics, by their names here: ``known``, bounded in characters."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Settings] = {}
+        self._characters = 0
+
+    def put(self, topic: str, settings: Settings) -> bool:
+        """Remember these instead of what the topic had; whether there is room for them."""
+        characters = self._characters + _weight(topic, settings)
+        if topic in self.known:
+            characters -= _weight(topic, self.known[topic])
+        if characters > SET_CHARACTERS:
+            return False
+        self.known[topic] = settings
+        self._characters = characters
+        return True
+
+
+def _weight(topic: str, settings: Settings) -> int:
+    words = sum(len(name) + len(value) for name, value in settings.items())
+    return len(topic) + words + SET_TOPIC_CHARACTERS * (1 + len(settings))

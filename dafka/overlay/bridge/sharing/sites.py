@@ -19,7 +19,6 @@ from dafka.log.repeating import bounded_logger
 from dafka.overlay.bridge.checkpoints import Checkpoints
 from dafka.overlay.bridge.limits import (
     FETCH_SECONDS,
-    MOST_SET_TOPICS,
     MOST_SITES,
     SETTINGS_AGAIN_SECONDS,
     SETTINGS_SECONDS,
@@ -40,7 +39,7 @@ from dafka.overlay.bridge.sharing.link_messages import (
     to_value,
 )
 from dafka.overlay.bridge.sharing.outgoing import Outgoing
-from dafka.overlay.bridge.sharing.settings import Settings, settings_of, take_over
+from dafka.overlay.bridge.sharing.settings import Remembered, Settings, settings_of, take_over
 from dafka.overlay.bridge.writing import Writing
 from dafka.overlay.channels.messages import CumulativeAck, FromConsumer, FromProducer, Nack, RetransmitFailed
 from dafka.overlay.node.endpoint import Endpoint
@@ -306,7 +305,8 @@ class _Source:
         self._me = me
         self._endpoint = endpoint
         self._checkpoints = checkpoints
-        self._writing = Writing(broker)
+        self._remembered = Remembered()
+        self._writing = Writing(broker, self._remembered.known)
         self._broker = broker
         self._queue: deque[Write] = deque()
         self._unset: dict[str, Settings] = {}  # settings that are to be taken over
@@ -325,10 +325,12 @@ class _Source:
         """The settings of the other site's topics."""
         for topic, settings in topics.items():
             name = site_names.name_here(self.link.site, topic)
-            if len(self._writing.settings) >= MOST_SET_TOPICS and name not in self._writing.settings:
-                return
-            if site_names.may_take(self._me, self.link.site, topic):
-                self._writing.settings[name] = self._unset[name] = settings
+            if not site_names.may_take(self._me, self.link.site, topic):
+                continue
+            if self._remembered.put(name, settings):
+                self._unset[name] = settings
+            else:
+                log.warning("site %s: too many settings of topics, some are not taken", self.link.site)
         self._more.tell()
 
     def close(self) -> None:

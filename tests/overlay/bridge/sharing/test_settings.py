@@ -15,8 +15,9 @@ from dafka import Broker
 from dafka.broker.connecting import connect
 from dafka.overlay import Endpoint
 from dafka.overlay.bridge.bridge import Bridge
+from dafka.overlay.bridge.sharing import settings as settings_module
 from dafka.overlay.bridge.sharing import sites
-from dafka.overlay.bridge.sharing.settings import settings_of, take_over
+from dafka.overlay.bridge.sharing.settings import Remembered, settings_of, take_over
 
 OWN = {"cleanup.policy": "compact", "retention.ms": "60000", "min.insync.replicas": "1"}
 TAKEN = {"cleanup.policy": "compact", "retention.ms": "60000"}
@@ -83,3 +84,26 @@ def test_a_shared_topic_has_them_and_follows_its_source(
         wanted = settings_at(berlin, "t")
         assert wanted is not None and wanted["retention.ms"] == "70000"
         kafka.until(lambda: settings_at(paris, "berlin.t") == wanted, "the change of the settings")
+
+
+def test_a_value_longer_than_other_sites_take_is_left_out(
+    brokers: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(brokers[0], "t", OWN)
+    monkeypatch.setattr(settings_module, "SETTING_CHARACTERS", len("60000"))
+    assert settings_at(brokers[0], "t") == {"retention.ms": "60000"}
+
+
+def test_what_is_remembered_of_a_site_is_bounded_in_characters_and_changes_are_not_counted_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings_module, "SET_CHARACTERS", 10_000)
+    remembered = Remembered()
+    for number in range(1000):
+        assert remembered.put("t", {"retention.ms": "1" * (number % 100)})
+    assert not remembered.put("long", {"a": "x" * 10_000})
+    assert not remembered.put("many", {str(number): "" for number in range(100)})
+    taken = sum(remembered.put(f"topic-{number}", {}) for number in range(1000))
+    assert 20 < taken < 50
+    assert set(remembered.known) == {"t", *(f"topic-{number}" for number in range(taken))}
+    assert remembered.put("t", {})  # less than before
