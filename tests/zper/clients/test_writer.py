@@ -66,15 +66,20 @@ def test_a_message_for_which_there_is_no_room_in_time_is_not_sent(server: ModelS
     assert writer.closed
 
 
+def send_ten_in_vain(writer: Writer, server: ModelServer) -> None:
+    """Messages 0 to 9, received by a silent server that is gone then; the next one, at its place, answers."""
+    for number in range(10):
+        writer.send(b"%d" % number)
+    wait_until(lambda: server.received == 10)
+    server.stop()
+    server.silent = False
+    server.start()
+
+
 def test_in_mode_2_messages_without_a_response_are_sent_again_on_the_next_connection(server: ModelServer):
     server.silent = True
     with Writer("flights", server.writer) as writer:
-        for number in range(10):
-            writer.send(b"%d" % number)
-        wait_until(lambda: server.received == 10)
-        server.stop()
-        server.silent = False
-        server.start()
+        send_ten_in_vain(writer, server)
         writer.flush()
         assert stored(server) == [[b"%d" % number] for number in range(10)]
 
@@ -83,12 +88,7 @@ def test_a_response_of_the_next_connection_answers_no_message_of_the_one_before(
     """ZeroMQ connects again by itself, maybe before the writer has noticed anything."""
     server.silent = True
     with Writer("flights", server.writer) as writer:
-        for number in range(10):
-            writer.send(b"%d" % number)
-        wait_until(lambda: server.received == 10)
-        server.stop()
-        server.silent = False
-        server.start()
+        send_ten_in_vain(writer, server)
         writer.send(b"10")
         wait_until(lambda: server.received > 10)
         writer._connection.socket.poll(60_000)  # its response is there

@@ -14,7 +14,7 @@ from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResp
 
 from dafka.broker.codec.errors import error_code
 from dafka.broker.codec.limits import INLINE_ITEMS
-from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, TopicPartition
+from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
 from dafka.broker.server.answers.naming import by_topic, topic_names, version_of
 from dafka.broker.server.context import Context
 from dafka.hub.worker import REQUESTS
@@ -149,6 +149,17 @@ def _stable(
     return {key: position for one in keys for key, position in _stable(broker, group, [one]).items()}
 
 
+def no_offset(partition_class: Any, number: int, error: Error) -> Any:
+    """A partition of an OffsetFetch response that has an error in place of an offset."""
+    return partition_class(
+        partition_index=number,
+        committed_offset=-1,
+        committed_leader_epoch=-1,
+        metadata="",
+        error_code=error_code(error),
+    )
+
+
 def _with_ids(broker: BrokerInterface, topics: list[Any], asked: Any, names: dict[Any, str]) -> list[Any]:
     """The topics with their ids, and with errors for unknown ids of the request."""
     if asked is None:
@@ -165,14 +176,7 @@ def _with_ids(broker: BrokerInterface, topics: list[Any], asked: Any, names: dic
         topic_class(
             topic_id=topic.topic_id,
             partitions=[
-                partition_class(
-                    partition_index=number,
-                    committed_offset=-1,
-                    committed_leader_epoch=-1,
-                    metadata="",
-                    error_code=UnknownTopicIdError.errno,
-                )
-                for number in topic.partition_indexes
+                no_offset(partition_class, number, UnknownTopicIdError) for number in topic.partition_indexes
             ],
         )
         for topic in unknown

@@ -11,7 +11,7 @@ from kafka.protocol.metadata.find_coordinator import CoordinatorType, FindCoordi
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import Error
-from dafka.broker.server.answers.group_offsets import BY_ID
+from dafka.broker.server.answers.group_offsets import BY_ID, no_offset
 from dafka.broker.server.answers.naming import topic_names
 from dafka.broker.server.rights.asked import Asked, Items
 from dafka.security.acls.terms import ResourceType
@@ -244,16 +244,7 @@ def _no_offset(topic: Any, error: Error, parent: Any) -> Any:
     )
     made = topic_class(
         name=topic.name,
-        partitions=[
-            partition_class(
-                partition_index=number,
-                committed_offset=-1,
-                committed_leader_epoch=-1,
-                metadata="",
-                error_code=error_code(error),
-            )
-            for number in topic.partition_indexes
-        ],
+        partitions=[no_offset(partition_class, number, error) for number in topic.partition_indexes],
     )
     if parent is _OfGroup:
         made.topic_id = topic.topic_id
