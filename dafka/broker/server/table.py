@@ -34,6 +34,8 @@ AnswerByHand = Callable[[memoryview, int, int], bytes]
 PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 
+MESSAGES = "dafka.broker.codec.messages."
+
 FEATURES = {"metadata.version": (7, 30)}
 """The announced features of the cluster: the lowest supported level, and the current one."""
 
@@ -41,9 +43,10 @@ FEATURES = {"metadata.version": (7, 30)}
 class Api:
     """One API, announced with the versions ``first`` to ``last``.
 
-    ``home`` is the module of kafka.protocol with its classes (None: its messages are handled as bytes),
-    ``answer`` the function of :mod:`.answers` that answers it. Both are imported at their first use: most
-    brokers get requests for few APIs, and creating the classes of all APIs took a fifth of their start.
+    ``home`` is the module with its classes: below kafka.protocol, or by its whole name a folder of
+    :mod:`dafka.broker.codec.messages` (None: its messages are handled as bytes). ``answer`` is the function
+    of :mod:`.answers` that answers it. Both are imported at their first use: most brokers get requests for
+    few APIs, and creating the classes of all APIs took a fifth of their start.
     """
 
     def __init__(
@@ -82,7 +85,9 @@ class Api:
         return getattr(import_module(f"dafka.broker.server.answers.{module}"), function)
 
     def _class(self, kind: str) -> Any:
-        return getattr(import_module(f"kafka.protocol.{self.home}"), self.name + kind)
+        assert self.home is not None
+        home = self.home if self.home.startswith(MESSAGES) else f"kafka.protocol.{self.home}"
+        return getattr(import_module(home), self.name + kind)
 
 
 _APIS = [
