@@ -171,21 +171,58 @@ def test_filters_and_entities_of_quotas_are_checked(wire: WireClient, version: i
     assert alter("user", remove=False) == FINE
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
-def test_features_stay_at_their_levels(wire: WireClient, version: int) -> None:
+UP, DOWN, FORCED = 1, 2, 3
+REFUSED_LEVELS = [
+    ("nonsense", 1, UP),
+    ("metadata.version", 29, UP),
+    ("metadata.version", 29, DOWN),
+    ("metadata.version", 29, FORCED),
+    ("metadata.version", 6, DOWN),
+    ("metadata.version", 31, UP),
+    ("eligible.leader.replicas.version", 2, UP),
+    ("eligible.leader.replicas.version", -1, UP),
+    ("eligible.leader.replicas.version", 0, UP),
+    ("eligible.leader.replicas.version", 0, 7),
+]
+
+
+def features(wire: WireClient) -> dict[str, int]:
     request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
-    features = {one.name: one.max_version_level for one in wire.ask(request, 4).finalized_features}
+    return {one.name: one.max_version_level for one in wire.ask(request, 4).finalized_features}
 
-    def update(name: str, level: int) -> int:
-        part = UpdateFeaturesRequest.FeatureUpdateKey(
-            feature=name, max_version_level=level, allow_downgrade=False, upgrade_type=1
-        )
-        request = UpdateFeaturesRequest(timeout_ms=10_000, feature_updates=[part], validate_only=True)
-        return int(wire.ask(request, version).error_code)
 
-    assert update("metadata.version", features["metadata.version"]) == FINE
-    assert update("nonsense", 1) == INVALID_UPDATE
-    assert update("metadata.version", features["metadata.version"] + 100) == INVALID_UPDATE
+def update(wire: WireClient, version: int, name: str, level: int, type_: int = UP) -> int:
+    part = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature=name, max_version_level=level, allow_downgrade=type_ != UP, upgrade_type=type_
+    )
+    request = UpdateFeaturesRequest(timeout_ms=10_000, feature_updates=[part], validate_only=False)
+    response = wire.ask(request, version)
+    assert [one.feature for one in response.results or ()] in ([], [name])
+    return int(response.error_code)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_levels_of_features_that_cannot_be_had_are_refused(wire: WireClient, version: int) -> None:
+    before = features(wire)
+    assert before["metadata.version"] == 30
+    assert update(wire, version, "metadata.version", 30) == FINE
+    for wanted in REFUSED_LEVELS:
+        if version or wanted[2] == UP:  # version 0 cannot say more
+            assert update(wire, version, *wanted) == INVALID_UPDATE, wanted
+    assert features(wire) == before
+
+
+def test_levels_of_features_go_down_and_up(wire: WireClient) -> None:
+    name = "eligible.leader.replicas.version"
+    before = features(wire)
+    assert before[name] == 1
+    assert update(wire, 0, name, 0, DOWN) == INVALID_UPDATE
+    for type_ in (DOWN, FORCED):
+        assert update(wire, 2, name, 0, type_) == FINE
+        assert name not in features(wire)
+        assert update(wire, 2, name, 1, type_) == INVALID_UPDATE
+        assert update(wire, 0, name, 1) == FINE
+    assert features(wire) == before
 
 
 def test_there_are_no_users(wire: WireClient) -> None:

@@ -21,6 +21,7 @@ NO_TEST = {
     "compat/kafka/consumer/_membership.py": "an interface",
     "dafka/broker/interface/access.py": VALUES,
     "dafka/broker/interface/admin.py": VALUES,
+    "dafka/broker/interface/features.py": VALUES,
     "dafka/broker/interface/front_end.py": "an interface",
     "dafka/broker/interface/groups.py": VALUES,
     "dafka/broker/interface/outcome.py": "a plain value",

@@ -25,6 +25,7 @@ from dafka.broker.embedded.admin import AdminCalls
 from dafka.broker.embedded.adoption import Adoption
 from dafka.broker.embedded.cleaner import LogCleaner
 from dafka.broker.embedded.expiry import Expiry, Search
+from dafka.broker.embedded.features import FeatureTable
 from dafka.broker.embedded.identity import NODE_ID, identity
 from dafka.broker.embedded.lifecycle import Lifecycle
 from dafka.broker.embedded.orphaned import forget_orphaned
@@ -117,6 +118,12 @@ def _quotas(broker: EmbeddedBroker) -> QuotaTable:
     return broker.quotas
 
 
+@Part
+def _features(broker: EmbeddedBroker) -> FeatureTable:
+    broker._lifecycle.check()
+    return broker._features
+
+
 class EmbeddedBroker(BrokerInterface):
     """A broker on the folder ``path``, running from construction on.
 
@@ -158,6 +165,7 @@ class EmbeddedBroker(BrokerInterface):
             acls = options.acls
             self.acls = None if acls is None else AclTable(hub, self.log, self._writer, acls)
             self.quotas = QuotaTable(hub, self.log, self._writer)
+            self._features = FeatureTable(hub, self.log, self._writer, NODE_ID)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             times = GroupTimes(self.log, self._writer)
             self._groups = Coordinator(hub, self._offsets, times, self._lifecycle.stopped_error)
@@ -392,3 +400,6 @@ class EmbeddedBroker(BrokerInterface):
 
     describe_quotas = _quotas.answers(QuotaTable.describe_quotas)
     alter_quotas = _quotas.answers(QuotaTable.alter_quotas)
+
+    features = _features.answers(FeatureTable.features)
+    update_features = _features.answers(FeatureTable.update_features)

@@ -18,6 +18,7 @@ from typing import Any
 
 from dafka.broker.interface.access import AccessInterface
 from dafka.broker.interface.admin import AdminInterface
+from dafka.broker.interface.features import FeatureInterface
 from dafka.broker.interface.groups import (
     CommittedOffset,
     Error,
@@ -100,6 +101,7 @@ class BrokerInterface(
     AdminInterface,
     AccessInterface,
     QuotaInterface,
+    FeatureInterface,
 ):
     """A broker: everything that one can be asked, each part in a module of its own."""
 

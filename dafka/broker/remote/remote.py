@@ -23,6 +23,7 @@ from dafka.broker.interface.part import Part
 from dafka.broker.remote.access import RemoteAccess
 from dafka.broker.remote.admin import RemoteAdmin
 from dafka.broker.remote.cluster import Cluster
+from dafka.broker.remote.features import RemoteFeatures
 from dafka.broker.remote.groups import RemoteGroups
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT
 from dafka.broker.remote.quotas import RemoteQuotas
@@ -68,6 +69,11 @@ def _quotas(broker: Remote) -> RemoteQuotas:
     return broker._quotas
 
 
+@Part
+def _features(broker: Remote) -> RemoteFeatures:
+    return broker._features
+
+
 class Remote(BrokerInterface):
     """The brokers behind ``addresses``, pairs of host and port that are tried until one answers.
 
@@ -100,6 +106,7 @@ class Remote(BrokerInterface):
         self._admin = RemoteAdmin(self.cluster)
         self._access = RemoteAccess(self.cluster)
         self._quotas = RemoteQuotas(self.cluster)
+        self._features = RemoteFeatures(self.cluster)
 
     def __repr__(self) -> str:
         return "<Remote " + ",".join(f"{host}:{port}" for host, port in self.addresses) + ">"
@@ -186,3 +193,6 @@ class Remote(BrokerInterface):
 
     describe_quotas = _quotas.answers(RemoteQuotas.describe_quotas)
     alter_quotas = _quotas.answers(RemoteQuotas.alter_quotas)
+
+    features = _features.answers(RemoteFeatures.features)
+    update_features = _features.answers(RemoteFeatures.update_features)

@@ -11,9 +11,7 @@ Produce and Fetch have no ``answer``, because their batches never become objects
 and :mod:`.answers.fetch`. APIs without a ``home`` have no classes in kafka-python; their answers read and
 write bytes.
 
-``metadata.version`` is announced as the only feature (KIP-584), at the level of Apache Kafka 4.3, for tools
-that derive the version of a cluster from it. Other features, such as ``transaction.version``, are promises to
-clients that this broker does not keep.
+The features (KIP-584) have a table of their own: :mod:`dafka.broker.embedded.features`.
 """
 
 from __future__ import annotations
@@ -35,9 +33,6 @@ PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 
 MESSAGES = "dafka.broker.codec.messages."
-
-FEATURES = {"metadata.version": (7, 30)}
-"""The announced features of the cluster: the lowest supported level, and the current one."""
 
 
 class Api:

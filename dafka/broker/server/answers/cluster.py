@@ -14,12 +14,13 @@ from kafka.protocol.admin.cluster import (
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import BrokerInterface, Error
-from dafka.broker.server.answers.naming import NO_UUID
+from dafka.broker.interface.features import FeatureUpdate, UpgradeType
+from dafka.broker.server.answers.naming import NO_UUID, version_of
 from dafka.broker.server.answers.operations import CLUSTER_OPERATIONS
 from dafka.broker.server.context import Context
-from dafka.broker.server.table import FEATURES
 
 _QUORUM = "__cluster_metadata"
+_FAILED = "The update failed for all features since the following feature had an error:"
 
 _Quorum = DescribeQuorumResponse.TopicData
 
@@ -86,20 +87,26 @@ def describe_quorum(broker: BrokerInterface, request: Any, context: Context) -> 
 
 
 def update_features(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Every feature stays at its level."""
-    detail = ""
-    for update in request.feature_updates:
-        level = FEATURES.get(update.feature)
-        if level is None or update.max_version_level != level[1]:
-            detail = f"{update.feature} cannot be set to {update.max_version_level}"
-    error: Error | None = InvalidUpdateVersionError if detail else None
+    """Version 0 cannot say that a downgrade is meant: as in Kafka its levels only go up."""
+    upgrades_only = version_of(request) == 0
+    error, detail = broker.update_features(
+        {
+            update.feature: FeatureUpdate(
+                update.max_version_level, UpgradeType.UPGRADE if upgrades_only else update.upgrade_type
+            )
+            for update in request.feature_updates
+        },
+        validate_only=bool(request.validate_only),
+    )
+    if error is InvalidUpdateVersionError:
+        detail = f"{_FAILED} {detail}"
     result = UpdateFeaturesResponse.UpdatableFeatureResult
     return UpdateFeaturesResponse(
         throttle_time_ms=0,
         error_code=error_code(error),
         error_message=error_message(error, detail),
         results=[
-            result(feature=update.feature, error_code=0, error_message=None)
+            result(feature=update.feature, error_code=0, error_message="NONE")
             for update in request.feature_updates
             if error is None
         ],

@@ -12,6 +12,7 @@ from kafka.errors import (
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
 from kafka.protocol.metadata import ApiVersionsRequest
 
+from dafka.broker.embedded.features import SUPPORTED
 from dafka.broker.server.table import BY_KEY
 
 
@@ -33,8 +34,11 @@ def test_the_version_derived_from_the_features_is_kafka_4(wire: WireClient, vers
     request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
     answer = wire.ask(request, version)
     finalized = {one.name: one.max_version_level for one in answer.finalized_features}
-    assert finalized == {"metadata.version": 30}  # and no transaction.version, which is a promise to clients
-    assert {one.name for one in answer.supported_features} == finalized.keys()
+    assert finalized == {name: one.initial for name, one in SUPPORTED.items() if one.initial}
+    assert {one.name: (one.min_version, one.max_version) for one in answer.supported_features} == {
+        name: (one.lowest, one.highest) for name, one in SUPPORTED.items()
+    }
+    assert finalized["metadata.version"] == 30
     assert answer.finalized_features_epoch >= 0
     announced = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
     assert infer_broker_version_from_api_versions(announced) >= (4, 0)
