@@ -29,6 +29,12 @@ COMMIT_OFFSETS = 500
 GROUP_MAX_SIZE = 10_000
 """group.max.size: members of one group, those that have only been given an id included."""
 
+MEMBER_TOPICS = 10_000
+"""Topics that a member of a consumer, share or streams group subscribes to; beyond, it is refused."""
+
+GROUP_SUBSCRIPTIONS = 1_000_000
+"""Topics that all members of such a group subscribe to, counted for each member."""
+
 GROUPS_KEPT = 100_000
 """Groups that have members, or had some lately; beyond, no further group begins."""
 

@@ -12,6 +12,7 @@ protocol, which are listed in :mod:`dafka.broker.transactions.coordinator`.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ from dafka.broker.embedded.truncated import forget_truncated
 from dafka.broker.groups.coordinator import Coordinator
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.groups.offsets_expiry import OffsetExpiry
+from dafka.broker.groups.registry import Groups
 from dafka.broker.groups.times import GroupTimes
 from dafka.broker.interface.broker import BrokerInterface, Fetched, FetchFrom, TopicPartition
 from dafka.broker.interface.part import Part
@@ -168,7 +170,8 @@ class EmbeddedBroker(BrokerInterface):
             self._features = FeatureTable(hub, self.log, self._writer, NODE_ID)
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             times = GroupTimes(self.log, self._writer)
-            self._groups = Coordinator(hub, self._offsets, times, self._lifecycle.stopped_error)
+            groups = Groups(hub, times, time.monotonic)
+            self._groups = Coordinator(hub, self._offsets, groups, self._lifecycle.stopped_error)
             self._adoption = Adoption(hub, self._topics, self._lifecycle)
             self._writer.on_commit(self._adoption.committed)
             self._topics.adopt(self.log.partitions())

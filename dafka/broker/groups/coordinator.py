@@ -1,20 +1,18 @@
-"""The group coordinator: all groups of a broker, and the clock and green threads that run them.
+"""The group coordinator: the classic protocol, and what concerns groups of every type.
 
-The state machines themselves (:mod:`dafka.broker.groups.group`) have neither. A call that has to wait parks
-as a green thread until its answer comes. Each group is ticked when its next timeout is due
-(:mod:`dafka.hub.deadlines`). A heartbeat only postpones a timeout, so most heartbeats leave the deadlines as
-they are.
+The state machines themselves (:mod:`dafka.broker.groups.group` and others) have neither clock nor threads. A
+call that has to wait parks as a green thread until its answer comes. Each group is ticked when its next
+timeout is due (:mod:`dafka.broker.groups.registry`). A heartbeat only postpones a timeout, so most heartbeats
+leave the deadlines as they are.
 
 The empty name is no group that members could join, but offsets may be committed for it, as in Kafka.
 
-Groups live in memory; only committed offsets survive a restart. After a restart the members are unknown and
+Members live in memory; committed offsets survive a restart. After a restart the members are unknown and
 join again, as with Kafka when a coordinator moves.
 """
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -25,24 +23,26 @@ from kafka.errors import (
     GroupIdNotFoundError,
     GroupSubscribedToTopicError,
     IllegalGenerationError,
+    InconsistentGroupProtocolError,
     InvalidGroupIdError,
     InvalidSessionTimeoutError,
     NonEmptyGroupError,
     UnknownMemberIdError,
 )
-from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
 
 from dafka.broker.groups.generation import at_once
 from dafka.broker.groups.group import Group, State
 from dafka.broker.groups.members import Reply
 from dafka.broker.groups.offsets import GroupOffsets, check_offsets
-from dafka.broker.groups.times import GroupTimes
+from dafka.broker.groups.registry import Groups
+from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import (
     NO_MEMBER,
     CommittedOffset,
     Error,
     GroupDescription,
     GroupInterface,
+    GroupType,
     Joined,
     JoinRequest,
     LeavingMember,
@@ -50,15 +50,11 @@ from dafka.broker.interface.groups import (
     Synced,
     TopicPartition,
 )
-from dafka.broker.limits import COMMIT_OFFSETS, GROUPS_KEPT, SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MIN
-from dafka.hub.deadlines import Deadlines
+from dafka.broker.limits import COMMIT_OFFSETS, SESSION_TIMEOUT_MAX, SESSION_TIMEOUT_MIN
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace, in_pieces
 
-log = logging.getLogger(__name__)
-
 ANSWERED_AT_ONCE = 100  # members
-FAILED_PAUSE = 1.0  # seconds until a group is ticked again after an unexpected error
 
 T = TypeVar("T")
 
@@ -70,24 +66,20 @@ class Coordinator(GroupInterface):
         self,
         hub: Hub,
         offsets: GroupOffsets,
-        times: GroupTimes,
+        groups: Groups,
         stopped: Callable[[], Exception],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``stopped()`` makes the exception that ends waiting calls after :meth:`close`."""
         self._hub = hub
         self._offsets = offsets
-        self._times = times
+        self._groups = groups
         self._stopped = stopped
-        self._clock = clock
-        self._groups: dict[str, Group] = {}
         self._deleting: set[str] = set()  # groups whose offsets are being deleted, in several rounds
         self._waiting: set[gevent.event.AsyncResult] = set()
-        self._deadlines = Deadlines(hub, self._tick, clock)
 
     def close(self) -> None:
         """End all waiting calls."""
-        self._deadlines.close()
+        self._groups.close()
         for answer in list(self._waiting):
             answer.set_exception(self._stopped())
 
@@ -101,16 +93,22 @@ class Coordinator(GroupInterface):
         if group in self._deleting:
             return Joined(CoordinatorLoadInProgressError, member_id=request.member_id)
         found = self._groups.get(group)
-        if found is None:
+        if isinstance(found, Group):
+            known = found
+        elif found is not None and found.occupied:
+            return Joined(InconsistentGroupProtocolError, member_id=request.member_id)
+        else:
             if request.member_id != NO_MEMBER:
                 return Joined(UnknownMemberIdError, member_id=request.member_id)
-            if len(self._groups) >= GROUPS_KEPT:
+            try:
+                self._groups.check_room()
+            except CoordinatorNotAvailableError:
                 return Joined(CoordinatorNotAvailableError, member_id=request.member_id)
-            found = self._groups[group] = Group(self._clock(), self._deliver)
-        known = found
+            known = Group(self._groups.clock(), self._deliver)
+            self._groups.put(group, known)
 
         def join(reply: Callable[[Joined], object]) -> None:
-            known.join(self._clock(), request, reply)
+            known.join(self._groups.clock(), request, reply)
 
         return self._answered(group, known, join)
 
@@ -125,14 +123,13 @@ class Coordinator(GroupInterface):
         protocol: str | None = None,
         assignments: Mapping[str, bytes] | None = None,
     ) -> Synced:
-        found = self._groups.get(group)
-        if found is None:
+        known = self._classic(group)
+        if known is None:
             return Synced(_unknown(group))
-        known = found
 
         def sync(reply: Callable[[Synced], object]) -> None:
             given = assignments or {}
-            now = self._clock()
+            now = self._groups.clock()
             known.sync(now, generation, member_id, instance_id, protocol_type, protocol, given, reply)
 
         return self._answered(group, known, sync)
@@ -146,13 +143,13 @@ class Coordinator(GroupInterface):
         *,
         max_wait: float = 0.0,
     ) -> Error | None:
-        found = self._groups.get(group)
+        found = self._classic(group)
         if found is None:
             return _unknown(group)
         answer = gevent.event.AsyncResult()
         reply = answer.set if max_wait > 0 else None
-        error = found.heartbeat(self._clock(), generation, member_id, instance_id, reply)
-        self._schedule(group, found)
+        error = found.heartbeat(self._groups.clock(), generation, member_id, instance_id, reply)
+        self._groups.changed(group, found)
         if error is not None or reply is None:
             return error
         self._waiting.add(answer)
@@ -161,16 +158,20 @@ class Coordinator(GroupInterface):
             return answer.get_nowait() if answer.ready() else None
         finally:
             self._waiting.discard(answer)
-            found.heartbeat_over(self._clock(), member_id, reply)
-            self._schedule(group, found)
+            found.heartbeat_over(self._groups.clock(), member_id, reply)
+            self._groups.changed(group, found)
 
     def leave_group(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
-        found = self._groups.get(group)
+        found = self._classic(group)
         if found is None:
             return [_unknown(group) for _ in members]
-        answers = found.leave(self._clock(), members)
-        self._schedule(group, found)
+        answers = found.leave(self._groups.clock(), members)
+        self._groups.changed(group, found)
         return answers
+
+    def _classic(self, name: str) -> Group | None:
+        found = self._groups.get(name) if isinstance(name, str) else None
+        return found if isinstance(found, Group) else None
 
     def _answered(self, name: str, group: Group, call: Callable[[Callable[[T], object]], None]) -> T:
         """Wait for the answer that ``call(reply)`` gives, at once or later."""
@@ -178,7 +179,7 @@ class Coordinator(GroupInterface):
         self._waiting.add(answer)
         try:
             call(answer.set)
-            self._schedule(name, group)
+            self._groups.changed(name, group)
             return answer.get()  # type: ignore[no-any-return]
         finally:
             self._waiting.discard(answer)
@@ -190,26 +191,6 @@ class Coordinator(GroupInterface):
         else:
             self._hub.spawn(at_once, Pace().over(replies), count)
 
-    # -- time ---------------------------------------------------------------------------------------
-
-    def _schedule(self, name: str, group: Group) -> None:
-        """Schedule the next tick of a group that may have changed; forget it if it is dead."""
-        self._times.note(name, bool(group.members))
-        if group.state is State.DEAD:
-            if self._groups.get(name) is group:
-                del self._groups[name]
-            return
-        self._deadlines.set((name, group), group.wake_at)
-
-    def _tick(self, named: tuple[str, Group]) -> None:
-        name, group = named
-        try:
-            group.tick(self._clock())
-        except Exception:  # the members of the group wait for its next tick
-            log.exception("the timeouts of group %r failed unexpectedly; trying again", name)
-            group.wake_at = self._clock() + FAILED_PAUSE
-        self._schedule(name, group)
-
     # -- describing and deleting -----------------------------------------------------------------------
 
     def knows(self, group: str) -> bool:
@@ -217,30 +198,39 @@ class Coordinator(GroupInterface):
         return group in self._groups
 
     def subscribed(self, group: str) -> frozenset[str] | None:
-        """The topics that the members of a stable consumer group read; None if they are unknown."""
+        """The topics that the members of a group read; None if offsets in no topic may expire."""
         found = self._groups.get(group)
-        return None if found is None or found.state is not State.STABLE else _subscribed(found)
+        return None if found is None or not found.expires_unread() else found.subscribed()
 
     def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
         return {name: self._describe(name) for name in Pace().over(groups, every=1)}
 
     def _describe(self, name: str) -> GroupDescription:
         group = self._groups.get(name)
-        if group is not None:
+        if isinstance(group, Group):
             return group.describe()
-        state = State.EMPTY if self._offsets.has_group(name) else State.DEAD
-        return GroupDescription(None, state.value)
+        simple = group is None and self._offsets.has_group(name)
+        return GroupDescription(None, (State.EMPTY if simple else State.DEAD).value)
 
-    def list_groups(self, states: Iterable[str] = ()) -> list[ListedGroup]:
-        wanted = {state.lower() for state in states}
+    def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
+        wanted_states = {state.lower() for state in states}
+        wanted_types = {one.lower() for one in types}
         pace = Pace()
         found: dict[str, ListedGroup] = {}
-        for name, group in pace.over(list(self._groups.items())):
-            found[name] = ListedGroup(name, group.protocol_type or "", group.state.value)
+        for name, group in pace.over(self._groups.all()):
+            if isinstance(group, Kept):
+                found[name] = ListedGroup(name, group.protocol, State.EMPTY.value, GroupType(group.type))
+            else:
+                found[name] = ListedGroup(name, group.listed_protocol, group.state_name, group.type)
         for name in pace.over(self._offsets.groups()):
             if name not in found:
                 found[name] = ListedGroup(name, "", State.EMPTY.value)
-        return [one for one in pace.over(found.values()) if not wanted or one.state.lower() in wanted]
+        return [
+            one
+            for one in pace.over(found.values())
+            if (not wanted_states or one.state.lower() in wanted_states)
+            and (not wanted_types or one.type.value in wanted_types)
+        ]
 
     def delete_groups(self, groups: Iterable[str]) -> dict[str, Error | None]:
         return {name: self._delete(name) for name in groups}
@@ -254,10 +244,10 @@ class Coordinator(GroupInterface):
         if group is None and not self._offsets.has_group(name):
             return GroupIdNotFoundError
         if group is not None:
-            if group.members:
+            if group.occupied:
                 return NonEmptyGroupError
             group.die()
-            self._schedule(name, group)
+            self._groups.changed(name, group)
         # Until the last round nobody joins it or commits for it; clients try again.
         self._deleting.add(name)
         try:
@@ -300,8 +290,8 @@ class Coordinator(GroupInterface):
         found = self._groups.get(group)
         if found is None:
             return IllegalGenerationError if generation >= 0 else None
-        error = found.check_commit(self._clock(), generation, member_id, instance_id)
-        self._schedule(group, found)
+        error = found.check_commit(self._groups.clock(), generation, member_id, instance_id)
+        self._groups.changed(group, found)
         return error
 
     def fetch_offsets(
@@ -325,7 +315,7 @@ class Coordinator(GroupInterface):
         for some in in_pieces(wanted, COMMIT_OFFSETS):
             # Members may have joined since the last round.
             found = self._groups.get(group)
-            read = _subscribed(found) if found is not None else frozenset()
+            read = found.subscribed() if found is not None else frozenset()
             rest = [key for key in some if read is not None and key[0] not in read]
             answers.update(dict.fromkeys(some, GroupSubscribedToTopicError))
             answers.update(self._offsets.delete(group, rest))
@@ -335,17 +325,3 @@ class Coordinator(GroupInterface):
 def _unknown(group: object) -> Error:
     """The error of a member's call to a group that does not exist."""
     return UnknownMemberIdError if isinstance(group, str) and group else InvalidGroupIdError
-
-
-def _subscribed(group: Group) -> frozenset[str] | None:
-    """The topics that the members of a consumer group read; None if they are unknown."""
-    if group.members and group.protocol_type != ConsumerProtocolType:
-        return None
-    topics: set[str] = set()
-    for member in group.members.values():
-        for _, metadata in member.request.protocols:
-            try:
-                topics.update(ConsumerProtocolSubscription.decode(metadata).topics)
-            except Exception:
-                return None
-    return frozenset(topics)

@@ -54,6 +54,7 @@ from dafka.broker.interface.groups import (
     NO_MEMBER,
     Error,
     GroupDescription,
+    GroupType,
     Joined,
     JoinRequest,
     LeavingMember,
@@ -97,6 +98,34 @@ class Group:
     def leader(self) -> str | None:
         """The id of the member that computes the assignment."""
         return self.members.leader
+
+    # -- as one of all groups: see dafka.broker.groups.registry ---------------------------------------
+
+    type = GroupType.CLASSIC
+    kept = None
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def listed_protocol(self) -> str:
+        return self.protocol_type or ""
+
+    @property
+    def occupied(self) -> bool:
+        return bool(self.members)
+
+    @property
+    def dead(self) -> bool:
+        return self.state is State.DEAD
+
+    def subscribed(self) -> frozenset[str] | None:
+        """The topics that the members of a consumer group read; None if they are unknown."""
+        return self.members.topics(self.protocol_type)
+
+    def expires_unread(self) -> bool:
+        return self.state is State.STABLE
 
     # -- joining ----------------------------------------------------------------------------------
 

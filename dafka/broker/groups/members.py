@@ -11,6 +11,7 @@ from math import inf
 from typing import Any
 
 from kafka.errors import FencedInstanceIdError, UnknownMemberIdError
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
 
 from dafka.broker.interface.groups import Error, Joined, JoinRequest, Synced
 
@@ -164,6 +165,19 @@ class Members(Mapping[str, Member]):
             next(name for name, _ in member.request.protocols if name in common) for member in self.values()
         )
         return votes.most_common(1)[0][0]
+
+    def topics(self, protocol_type: str | None) -> frozenset[str] | None:
+        """The topics that the members of a consumer group read; None if they are unknown."""
+        if self and protocol_type != ConsumerProtocolType:
+            return None
+        topics: set[str] = set()
+        for member in self.values():
+            for _, metadata in member.request.protocols:
+                try:
+                    topics.update(ConsumerProtocolSubscription.decode(metadata).topics)
+                except Exception:
+                    return None
+        return frozenset(topics)
 
     @property
     def rebalance_timeout(self) -> float:

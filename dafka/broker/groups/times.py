@@ -3,13 +3,17 @@
 The row of a group holds milliseconds since 1970, or OCCUPIED while the group has members. A group whose row
 says OCCUPIED when the broker starts has lost its members with the broker; its time begins when the row is
 next read. A group whose consumers only commit and never join has no row.
+
+The row of a group that is not of the classic protocol has its type and its epoch besides.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
+from dafka.broker.interface.groups import GroupType
 from dafka.commit.writer import Writer
 from dafka.log import Log, LogClosedError, shapes
 from dafka.log.repeating import bounded_logger
@@ -19,25 +23,64 @@ log = bounded_logger(__name__)
 GROUPS = "groups"
 OCCUPIED = -1
 
+_types = frozenset(one.value for one in GroupType)
+_ROW = shapes.either(
+    shapes.number,
+    shapes.row_of(shapes.number, lambda value: shapes.text(value) and value in _types, shapes.natural),
+)
+
+
+class Kept(NamedTuple):
+    """What is known of a group after a restart: its type, by its word, and its epoch."""
+
+    type: str
+    epoch: int
+
+    @property
+    def protocol(self) -> str:
+        """The protocol type in lists of groups."""
+        return self.type
+
 
 class GroupTimes:
     """The times at which the groups of one broker lost their last member. Hub side."""
 
     def __init__(self, log: Log, writer: Writer, clock: Callable[[], float] = time.time) -> None:
-        self._table = log.table(GROUPS, shapes.rows(shapes.any_key, shapes.number))
+        self._table = log.table(GROUPS, shapes.rows(shapes.any_key, _ROW))
         self._writer = writer
         self._clock = clock
         self._occupied: set[str] = set()
+        self._kept: dict[str, Kept] = {
+            group: Kept(row[1], row[2]) for group, row in self._table.items() if isinstance(row, list)
+        }
 
-    def note(self, group: str, occupied: bool) -> None:
-        """Record whether a group has members, if that has changed; does not wait for the commit."""
-        if occupied is (group in self._occupied):
+    def note(self, group: str, occupied: bool, kept: Kept | None = None) -> None:
+        """Record whether a group has members, and what else is kept of it, if that has changed.
+
+        Does not wait for the commit.
+        """
+        same = occupied is (group in self._occupied)
+        if same and kept == self._kept.get(group):
             return
+        if kept is None:
+            self._kept.pop(group, None)
+        else:
+            self._kept[group] = kept
         if occupied:
             self._occupied.add(group)
+            at = OCCUPIED
         else:
             self._occupied.discard(group)
-        self._put(group, OCCUPIED if occupied else int(self._clock() * 1000))
+            at = int(self._clock() * 1000)
+        self._put(group, at)
+
+    def kept(self, group: str) -> Kept | None:
+        """The type and the epoch of a group that is not of the classic protocol."""
+        return self._kept.get(group)
+
+    def all_kept(self) -> list[tuple[str, Kept]]:
+        """All groups that are not of the classic protocol."""
+        return list(self._kept.items())
 
     def is_occupied(self, group: str) -> bool:
         """Whether the group has members."""
@@ -45,7 +88,8 @@ class GroupTimes:
 
     def emptied(self, group: str) -> int | None:
         """When a group without members lost its last one, in ms; None if it never had any."""
-        at: int | None = self._table.get(group)
+        row = self._table.get(group)
+        at: int | None = row[0] if isinstance(row, list) else row
         if at == OCCUPIED:
             at = int(self._clock() * 1000)
             self._put(group, at)
@@ -59,12 +103,18 @@ class GroupTimes:
         """Delete the rows of these groups, but for those that have members; waits as a green thread."""
         rows = {(GROUPS, group): None for group in groups if group not in self._occupied}
         if rows:
+            for group in groups:
+                if group not in self._occupied:
+                    self._kept.pop(group, None)
             self._writer.put_and_wait(rows)
 
     def _put(self, group: str, at: int) -> None:
+        kept = self._kept.get(group)
+        row = at if kept is None else [at, *kept]
+
         def done(error: Exception | None) -> None:
             # The row still has an older time, or OCCUPIED, which emptied() replaces when it is next read.
             if error is not None and not isinstance(error, LogClosedError):
                 log.warning("the time at which group %r lost its members was not written: %s", group, error)
 
-        self._writer.put({(GROUPS, group): at}, done)
+        self._writer.put({(GROUPS, group): row}, done)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from kafka.errors import BrokerResponseError
@@ -22,6 +23,15 @@ Error = type[BrokerResponseError]
 
 NO_GENERATION = -1
 NO_MEMBER = ""
+
+
+class GroupType(str, Enum):
+    """The protocol of a group, by Kafka's words. A group id has one type at a time."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
 
 
 class CommittedOffset(NamedTuple):
@@ -120,6 +130,7 @@ class ListedGroup(NamedTuple):
     group: str
     protocol_type: str
     state: str
+    type: GroupType = GroupType.CLASSIC
 
 
 class GroupInterface(ABC):
@@ -179,11 +190,11 @@ class GroupInterface(ABC):
 
     @abstractmethod
     def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
-        """Groups with their members."""
+        """Groups of the classic protocol with their members; one of another type is "Dead" here."""
 
     @abstractmethod
-    def list_groups(self, states: Iterable[str] = ()) -> list[ListedGroup]:
-        """All groups, or those in these states (in any case of letters)."""
+    def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
+        """All groups, or those in these states and of these types (in any case of letters)."""
 
     @abstractmethod
     def delete_groups(self, groups: Iterable[str]) -> dict[str, Error | None]:

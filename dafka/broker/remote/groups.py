@@ -40,6 +40,7 @@ from dafka.broker.interface.groups import (
     Error,
     GroupDescription,
     GroupInterface,
+    GroupType,
     Joined,
     JoinedMember,
     JoinRequest,
@@ -227,18 +228,26 @@ class RemoteGroups(GroupInterface):
             error_of(found.error_code), found.group_state, found.protocol_type, found.protocol_data, members
         )
 
-    def list_groups(self, states: Iterable[str] = ()) -> list[ListedGroup]:
+    def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ListedGroup]:
         """All groups; each broker is asked for those it coordinates. Raises KafkaError."""
         wanted = {state.lower() for state in states}
+        kinds = {one.lower() for one in types}
+        lowest = 5 if kinds else 4 if wanted else 0
         request = ListGroupsRequest(states_filter=[], types_filter=[])
         groups: dict[str, ListedGroup] = {}
         for node in self._cluster.nodes:
-            response = self._cluster.ask(node, request, lowest=4 if wanted else 0)
+            response = self._cluster.ask(node, request, lowest=lowest)
             if response.error_code:
                 raise for_code(response.error_code)(f"listing the groups of broker {node.node_id}")
             for one in response.groups:
-                groups[one.group_id] = ListedGroup(one.group_id, one.protocol_type, one.group_state or "")
-        return [one for one in groups.values() if not wanted or one.state.lower() in wanted]
+                groups[one.group_id] = ListedGroup(
+                    one.group_id, one.protocol_type, one.group_state or "", _type(one.group_type)
+                )
+        return [
+            one
+            for one in groups.values()
+            if (not wanted or one.state.lower() in wanted) and (not kinds or one.type.value in kinds)
+        ]
 
     def delete_groups(self, groups: Iterable[str]) -> dict[str, Error | None]:
         answers: dict[str, Error | None] = {}
@@ -340,6 +349,12 @@ class RemoteGroups(GroupInterface):
             topic.partitions.append(topic_class.OffsetDeleteRequestPartition(partition_index=number))
         request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
         return ask_by_partition(self._cluster, group, request, wanted)
+
+
+def _type(word: str | None) -> GroupType:
+    """The type of a group; older brokers and unknown words mean the classic one."""
+    known = (word or "").lower()
+    return GroupType(known) if known in {one.value for one in GroupType} else GroupType.CLASSIC
 
 
 def _ms(seconds: float) -> int:

@@ -70,6 +70,8 @@ class TopicTable:
         self._by_id: dict[UUID, Topic] = {}
         self._by_names: dict[tuple[bytes, bytes], Partition] = {}
         self.deleted = DeletedPartitions(log, writer)
+        self.version = 0
+        """A number that grows whenever a topic is created or deleted, or gets partitions."""
         self._changing = BoundedSemaphore(1)
         log.table(NATIVES, NATIVE_ROWS)
         for name, row in log.table(TOPICS, TOPIC_ROWS).items():
@@ -228,6 +230,7 @@ class TopicTable:
             if self._topics.get(topic.name) is not topic:
                 return False
             begins, topic.deleted = not topic.deleted, True  # from here on nothing more is appended or read
+            self.version += 1
             try:
                 if begins and len(topic.partitions) > DELETED_ROWS:
                     self._writer.put_and_wait({(TOPICS, topic.name): {**topic.row(), DELETED: True}})
@@ -327,6 +330,7 @@ class TopicTable:
         for partition in Pace().over(topic.partitions):
             self._by_names[topic.octets, partition.address] = partition
         self._topics[topic.name] = self._by_id[topic.topic_id] = topic
+        self.version += 1
         return topic
 
 

@@ -77,7 +77,7 @@ def test_a_lone_member_does_not_wait_for_others(client):
 
 def test_at_the_limit_of_groups_new_ones_are_refused_and_known_ones_continue(client, monkeypatch):
     (leader,) = stable(client, 1)
-    monkeypatch.setattr("dafka.broker.groups.coordinator.GROUPS_KEPT", 1)
+    monkeypatch.setattr("dafka.broker.groups.registry.GROUPS_KEPT", 1)
     assert client.call("join_group", "h", request()).error is errors.CoordinatorNotAvailableError
     assert client.call("heartbeat", "g", leader.generation, leader.member_id) is None
     assert client.call("join_group", "g", request(leader.member_id)).error is None

@@ -43,7 +43,7 @@ class Retention:
         self.client = Client(broker)
         core = self.client.core
         self.clock = clock
-        times = core._groups._times
+        times = core._groups._groups._times
         times._clock = core._offsets._clock = clock
         self.expiry = OffsetExpiry(core._offsets, core._groups, times, WEEK, clock)
 
@@ -260,8 +260,8 @@ def test_groups_without_members_and_offsets_leave_no_row(retention):
     assert retention.look() == 0
     assert list(rows) == ["g"]
     coordinator = retention.client.core._groups
-    coordinator._clock = coordinator._deadlines._clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
-    coordinator._deadlines.check()
+    coordinator._groups.clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
+    coordinator._groups.check()
     until(lambda: not coordinator.knows("g"))
     assert retention.look() == 0
     assert list(rows) == []
@@ -271,14 +271,16 @@ def test_groups_without_members_and_offsets_leave_no_row_with_an_infinite_retent
     retention.leave(retention.join("t"))
     retention.commit("h")
     core = retention.client.core
-    core._groups._clock = core._groups._deadlines._clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
-    core._groups._deadlines.check()
+    core._groups._groups.clock = lambda: time.monotonic() + EMPTY_SECONDS + 60
+    core._groups._groups.check()
     until(lambda: not core._groups.knows("g"))
-    retention.expiry = OffsetExpiry(core._offsets, core._groups, core._groups._times, inf, retention.clock)
+    retention.expiry = OffsetExpiry(
+        core._offsets, core._groups, core._groups._groups._times, inf, retention.clock
+    )
     assert retention.later(100 * WEEK) == 0
     assert list(core.log.table(GROUPS)) == []
     assert retention.committed("h") == {"t": 5}
-    assert "committed offsets" in {search.what for search in core._searches(core._groups._times, inf)}
+    assert "committed offsets" in {search.what for search in core._searches(core._groups._groups._times, inf)}
 
 
 def test_at_the_limit_of_offsets_new_ones_are_refused_and_known_ones_are_updated(retention, monkeypatch):

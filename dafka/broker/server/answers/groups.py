@@ -26,8 +26,6 @@ from dafka.broker.server.answers.naming import version_of
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
 
-CLASSIC = "classic"  # the type of all groups of this broker; those of KIP-848 have "consumer"
-
 _UNSUPPORTED = struct.pack(">h", error_code(UnsupportedVersionError))
 _NOT_THROTTLED = bytes(4)
 _NO_OPERATIONS = struct.pack(">i", -(2**31))
@@ -154,8 +152,7 @@ def describe_groups(broker: BrokerInterface, request: Any, context: Context) -> 
 
 
 def list_groups(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    types = {one.lower() for one in request.types_filter or ()}
-    groups = broker.list_groups(request.states_filter or ()) if not types or CLASSIC in types else []
+    groups = broker.list_groups(request.states_filter or (), request.types_filter or ())
     return ListGroupsResponse(
         throttle_time_ms=0,
         error_code=0,
@@ -164,7 +161,7 @@ def list_groups(broker: BrokerInterface, request: Any, context: Context) -> Any:
                 group_id=one.group,
                 protocol_type=one.protocol_type,
                 group_state=one.state,
-                group_type=CLASSIC,
+                group_type=one.type.value,
             )
             for one in groups
         ],

@@ -1,0 +1,53 @@
+"""Partitions of members, and what an assignor is given and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+Assignment = Mapping[UUID, frozenset[int]]
+"""Partitions by topic id. No topic is there without partitions."""
+
+Target = dict[str, Assignment]
+"""What each member of a group is to have, by member id."""
+
+NOTHING: Assignment = {}
+
+
+class Subscriber(NamedTuple):
+    """A member as an assignor sees it. ``target`` is what it was to have until now."""
+
+    member_id: str
+    instance_id: str | None
+    topics: frozenset[UUID]
+    target: Assignment
+
+
+class Spec(NamedTuple):
+    """What a target assignment is computed from: the group of an epoch, and its topics' partitions.
+
+    It does not change with the group, so that the assignor may run beside the hub.
+    """
+
+    epoch: int
+    members: Sequence[Subscriber]
+    partitions: Mapping[UUID, int]
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members read the same topics."""
+        return all(one.topics == self.members[0].topics for one in self.members)
+
+
+Assignor = Callable[[Spec], Target]
+
+
+def size(assignment: Assignment) -> int:
+    """The number of partitions."""
+    return sum(map(len, assignment.values()))
+
+
+def without_nothing(assignment: Mapping[UUID, frozenset[int]]) -> Assignment:
+    """The assignment without topics of which no partition is left."""
+    return {topic: numbers for topic, numbers in assignment.items() if numbers}

@@ -1,0 +1,299 @@
+"""What the newer groups have in common: members with epochs, heartbeats, and assignments by the broker.
+
+Theory of operation
+-------------------
+A member sends heartbeats, and nothing else. With the first one (member epoch 0) it joins, with the last one
+(-1) it leaves, and without one for its session timeout it is removed. The group has an *epoch*, which is
+raised when a member comes or goes, reads other topics, or when these get partitions, are created or deleted.
+From the group of an epoch an assignor computes the *target* of each member, which has that epoch as the
+*assignment epoch*. A member is led to its target with the answers to its heartbeats, and has the assignment
+epoch as its *member epoch* when it has arrived; nobody waits for anybody else on the way there.
+
+    Empty ──join──> Assigning ──target computed──> Reconciling ──all members at its epoch──> Stable
+                        ^                               │                                      │
+                        └───────────── the epoch is raised ────────────────────────────────────┘
+
+A heartbeat with another epoch than the member's is refused, and the member has to join again without any
+partition. The one before is taken from a member whose last answer may have been lost.
+
+What is refused is raised as an exception of ``kafka.errors``, whose words go to the client. Time is what the
+caller says it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Collection, Mapping
+from math import inf
+from typing import ClassVar, Generic, TypeVar
+from uuid import UUID
+
+from kafka.errors import (
+    FencedMemberEpochError,
+    GroupMaxSizeReachedError,
+    InvalidRequestError,
+    UnknownMemberIdError,
+)
+
+from dafka.broker.groups.modern.assignment import NOTHING, Assignment, Spec, Subscriber, Target
+from dafka.broker.groups.modern.topics import KnownTopic, Topics
+from dafka.broker.groups.times import Kept
+from dafka.broker.interface.groups import Error, GroupType
+from dafka.broker.limits import EMPTY_SECONDS, GROUP_SUBSCRIPTIONS, MEMBER_TOPICS
+
+JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH = 0, -1, -2
+"""The member epochs that have a meaning of their own."""
+
+
+class ModernMember:
+    """A member. ``topics`` are the names that it subscribes to, whether they exist or not."""
+
+    def __init__(self, member_id: str) -> None:
+        self.member_id = member_id
+        self.instance_id: str | None = None
+        self.rack: str | None = None
+        self.client_id = ""
+        self.client_host = ""
+        self.epoch = JOIN_EPOCH
+        self.previous_epoch = JOIN_EPOCH
+        self.topics: frozenset[str] = frozenset()
+        self.expires = inf
+
+    @property
+    def deadline(self) -> float:
+        """When it is to be removed, unless something comes from it before."""
+        return self.expires
+
+    def advance(self, epoch: int) -> None:
+        """Give it a new epoch."""
+        if epoch != self.epoch:
+            self.previous_epoch, self.epoch = self.epoch, epoch
+
+
+M = TypeVar("M", bound=ModernMember)
+
+
+class ModernGroup(ABC, Generic[M]):
+    """A group; ``wake_at`` is the latest time for the next :meth:`tick`.
+
+    ``epoch`` is where it begins: 0, or behind the epochs that a group of that id had before a restart.
+    """
+
+    type: ClassVar[GroupType]
+
+    def __init__(self, now: float, topics: Topics, epoch: int = 0) -> None:
+        self.epoch = self.assignment_epoch = epoch
+        self.members: dict[str, M] = {}
+        self.target: Target = {}
+        self.wake_at = inf
+        self._topics = topics
+        self._readers: Counter[str] = Counter()  # members by the name of a topic that they subscribe to
+        self._known: dict[str, KnownTopic] = {}  # those of the topics that exist
+        self._version = -1  # of the topics, when they were looked up
+        self._subscriptions = 0  # of all members
+        self._gone = self._deleted = False
+        self._forget_at = inf
+        self._emptied(now)
+
+    # -- as one of all groups: see dafka.broker.groups.registry ---------------------------------------
+
+    @property
+    def state_name(self) -> str:
+        """Kafka's word for its state."""
+        if self.dead:
+            return "Dead"
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.assignment_epoch:
+            return "Assigning"
+        return "Stable" if all(map(self.is_reconciled, self.members.values())) else "Reconciling"
+
+    @property
+    def listed_protocol(self) -> str:
+        """The protocol type that lists of groups have for it."""
+        return self.type.value
+
+    @property
+    def occupied(self) -> bool:
+        """Whether it has members."""
+        return bool(self.members)
+
+    @property
+    def dead(self) -> bool:
+        """Whether it is to be forgotten: it was deleted, or empty for long."""
+        return self._gone or self._deleted
+
+    @property
+    def kept(self) -> Kept | None:
+        """Its type and epoch."""
+        return None if self._deleted else Kept(self.type.value, self.epoch)
+
+    def die(self) -> None:
+        """Mark the group as deleted; it has to be empty."""
+        self._deleted = True
+
+    def subscribed(self) -> frozenset[str] | None:
+        """The topics that its members subscribe to."""
+        return frozenset(self._readers)
+
+    def expires_unread(self) -> bool:
+        """Whether offsets in other topics may expire while it has members."""
+        return True
+
+    @abstractmethod
+    def check_commit(
+        self, now: float, generation: int, member_id: str, instance_id: str | None
+    ) -> Error | None:
+        """The error of an offset commit, None if it is allowed."""
+
+    # -- members --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def is_reconciled(self, member: M) -> bool:
+        """Whether the member has all of its target, and nothing else."""
+
+    def member(self, member_id: str) -> M:
+        """The member of that id. Raises UnknownMemberIdError."""
+        found = self.members.get(member_id)
+        if found is None:
+            raise UnknownMemberIdError(f"Member {member_id} is not a member of the group.")
+        return found
+
+    def check_size(self, member_id: str, most: int) -> None:
+        """Raise GroupMaxSizeReachedError if ``member_id`` would be one member too many."""
+        if member_id not in self.members and len(self.members) >= most:
+            raise GroupMaxSizeReachedError(f"The group has reached its maximum capacity of {most} members.")
+
+    def check_epoch(self, member: M, epoch: int, lost_answer: bool = True) -> None:
+        """Raise FencedMemberEpochError if a heartbeat with this epoch must not count.
+
+        ``lost_answer``: whether it may be one whose predecessor was not answered.
+        """
+        if epoch == member.epoch or (lost_answer and epoch == member.previous_epoch < member.epoch):
+            return
+        word = "greater" if epoch > member.epoch else "smaller"
+        raise FencedMemberEpochError(
+            f"The group member has a {word} member epoch ({epoch}) than the one known by the group "
+            f"coordinator ({member.epoch}). The member must abandon all its partitions and rejoin."
+        )
+
+    def touch(self, now: float, member: M, session: float) -> None:
+        """Something has come from the member: it lives for a session timeout longer."""
+        member.expires = now + session
+        self.wake_at = min(self.wake_at, member.expires)
+
+    def add(self, member: M) -> None:
+        """Add a new member; its subscription and the new epoch are the caller's."""
+        self.members[member.member_id] = member
+        self._forget_at = inf
+
+    def remove(self, now: float, member: M) -> None:
+        """Remove a member, and raise the epoch."""
+        del self.members[member.member_id]
+        self.target.pop(member.member_id, None)
+        self.subscribe(member, frozenset())
+        self.raise_epoch()
+        if not self.members:
+            self.assignment_epoch = self.epoch
+            self._emptied(now)
+
+    def tick(self, now: float) -> None:
+        """Remove the members whose time has come."""
+        for member in [one for one in self.members.values() if one.deadline <= now]:
+            self.remove(now, member)
+        self._gone = not self.members and self._forget_at <= now
+        deadlines = min((one.deadline for one in self.members.values()), default=inf)
+        self.wake_at = min(deadlines, inf if self._gone else self._forget_at)
+
+    def _emptied(self, now: float) -> None:
+        self._forget_at = now + EMPTY_SECONDS
+        self.wake_at = min(self.wake_at, self._forget_at)
+
+    # -- topics ---------------------------------------------------------------------------------
+
+    def subscribe(self, member: M, topics: Collection[str]) -> bool:
+        """Replace what a member subscribes to; whether that is something else.
+
+        Raises InvalidRequestError if it is more than a member or a group may have, and then changes nothing.
+        """
+        wanted, had = frozenset(topics), member.topics
+        if wanted == had:
+            return False
+        total = self._subscriptions - len(had) + len(wanted)
+        if len(wanted) > MEMBER_TOPICS or (total > GROUP_SUBSCRIPTIONS and len(wanted) > len(had)):
+            raise InvalidRequestError(
+                f"a member subscribes to {MEMBER_TOPICS} topics at most, and all members of a group together "
+                f"{GROUP_SUBSCRIPTIONS} times"
+            )
+        self._subscriptions = total
+        member.topics = wanted
+        for name in wanted - had:
+            self._readers[name] += 1
+            if self._readers[name] == 1:
+                self._look_up(name)
+        for name in had - wanted:
+            self._readers[name] -= 1
+            if not self._readers[name]:
+                del self._readers[name]
+                self._known.pop(name, None)
+        return True
+
+    def _look_up(self, name: str) -> None:
+        found = self._topics.find(name)
+        if found is not None:
+            self._known[name] = found
+
+    def topics_changed(self) -> bool:
+        """Whether topics of the group were created or deleted, or have other partitions, since last asked."""
+        version = self._topics.version
+        if version == self._version:
+            return False
+        self._version, before = version, self._known
+        self._known = {}
+        for name in self._readers:
+            self._look_up(name)
+        return before != self._known
+
+    def partitions(self) -> Mapping[UUID, int]:
+        """How many partitions each topic has that exists and is subscribed to."""
+        return {topic.topic_id: topic.partitions for topic in self._known.values()}
+
+    # -- the target -----------------------------------------------------------------------------
+
+    def raise_epoch(self) -> None:
+        """The group has changed, so that it needs a new target."""
+        self.epoch += 1
+
+    @property
+    def needs_target(self) -> bool:
+        """Whether the target is that of an older group."""
+        return self.epoch > self.assignment_epoch and bool(self.members)
+
+    def spec(self) -> Spec:
+        """What the target of this epoch is to be computed from."""
+        ids = {name: topic.topic_id for name, topic in self._known.items()}
+        sets: dict[frozenset[str], frozenset[UUID]] = {}  # most members read the same topics
+        members = []
+        for member in self.members.values():
+            topics = sets.get(member.topics)
+            if topics is None:
+                topics = frozenset(ids[name] for name in member.topics if name in ids)
+                sets[member.topics] = topics
+            target = self.target.get(member.member_id, NOTHING)
+            members.append(Subscriber(member.member_id, member.instance_id, topics, target))
+        return Spec(self.epoch, members, self.partitions())
+
+    def install(self, epoch: int, target: Target) -> None:
+        """Take over a target that was computed for the group of ``epoch``.
+
+        Members that have come since have no part in it; the share of those that have gone is nobody's until
+        the next target.
+        """
+        if epoch > self.assignment_epoch:
+            self.assignment_epoch = epoch
+            self.target = {name: share for name, share in target.items() if name in self.members}
+
+    def target_of(self, member: M) -> Assignment:
+        """What the member is to have."""
+        return self.target.get(member.member_id, NOTHING)

@@ -1,0 +1,47 @@
+"""The topics of a broker as groups see them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from dafka.broker.topics.table import TopicTable
+
+
+class KnownTopic(NamedTuple):
+    """A topic that exists. It is another one, with another id, after it was deleted and created again."""
+
+    topic_id: UUID
+    partitions: int
+
+
+class Topics(Protocol):
+    """Where a group looks up its topics."""
+
+    @property
+    def version(self) -> int:
+        """A number that grows with each change."""
+
+    def find(self, name: str) -> KnownTopic | None:
+        """The topic of that name."""
+
+
+class TableTopics:
+    """The topics of a broker's table."""
+
+    def __init__(self, table: TopicTable) -> None:
+        self._table = table
+
+    @property
+    def version(self) -> int:
+        """A number that grows with each change."""
+        return self._table.version
+
+    def find(self, name: str) -> KnownTopic | None:
+        """The topic of that name."""
+        topic = self._table.get(name)
+        return None if topic is None else KnownTopic(topic.topic_id, len(topic.partitions))
+
+    def names(self) -> list[str]:
+        """The names of all topics."""
+        return [topic.name for topic in self._table]

@@ -1,0 +1,168 @@
+"""All groups of a broker by id, and the clock that ticks them.
+
+There is one namespace of ids: whatever its protocol, a group has its id alone. A group of the classic
+protocol lives in memory. Of the others the broker keeps type and epoch (:mod:`dafka.broker.groups.times`),
+so that a group is of the same type after a restart, and its epoch does not go back; its members are unknown
+then, and join again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
+
+from kafka.errors import CoordinatorNotAvailableError, GroupIdNotFoundError
+
+from dafka.broker.groups.times import GroupTimes, Kept
+from dafka.broker.interface.groups import Error, GroupType
+from dafka.broker.limits import GROUPS_KEPT
+from dafka.hub.deadlines import Deadlines
+from dafka.hub.hub import Hub
+
+log = logging.getLogger(__name__)
+
+FAILED_PAUSE = 1.0  # seconds until a group is ticked again after an unexpected error
+
+
+class AnyGroup(Protocol):
+    """What groups of all types have in common: state machines without threads and without a clock."""
+
+    wake_at: float
+    """The latest time for the next :meth:`tick`; an earlier one is harmless."""
+
+    @property
+    def type(self) -> GroupType:
+        """Which protocol its members speak."""
+
+    @property
+    def state_name(self) -> str:
+        """Its state, by Kafka's word."""
+
+    @property
+    def listed_protocol(self) -> str:
+        """The protocol type that lists of groups have for it."""
+
+    @property
+    def occupied(self) -> bool:
+        """Whether it has members."""
+
+    @property
+    def dead(self) -> bool:
+        """Whether it is to be forgotten."""
+
+    @property
+    def kept(self) -> Kept | None:
+        """What is to be known of it after a restart."""
+
+    def tick(self, now: float) -> None:
+        """Apply the timeouts that are due."""
+
+    def die(self) -> None:
+        """Mark it as deleted; it has to be empty."""
+
+    def subscribed(self) -> frozenset[str] | None:
+        """The topics that its members read; None if they are unknown."""
+
+    def expires_unread(self) -> bool:
+        """Whether offsets in topics that no member reads may expire while it has members."""
+
+    def check_commit(
+        self, now: float, generation: int, member_id: str, instance_id: str | None
+    ) -> Error | None:
+        """The error of an offset commit, None if it is allowed."""
+
+
+G = TypeVar("G", bound=AnyGroup)
+
+
+class Groups:
+    """The groups of one broker. Hub side."""
+
+    def __init__(self, hub: Hub, times: GroupTimes, clock: Callable[[], float]) -> None:
+        self._times = times
+        self.clock = clock
+        """The clock of all groups, in seconds."""
+        self._groups: dict[str, AnyGroup] = {}
+        self._made: dict[GroupType, Callable[[int], AnyGroup]] = {}
+        self._deadlines = Deadlines(hub, self._tick, lambda: self.clock())
+
+    def revive(self, kind: GroupType, make: Callable[[int], AnyGroup]) -> None:
+        """Let ``make(epoch)`` make the groups of that type that are known from before a restart."""
+        self._made[kind] = make
+
+    def close(self) -> None:
+        """Tick no group any more."""
+        self._deadlines.close()
+
+    def check(self) -> None:
+        """Read the clock again, after a test has set it forward."""
+        self._deadlines.check()
+
+    # -- looking up -----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the group has members, or had some recently."""
+        return name in self._groups
+
+    def get(self, name: str) -> AnyGroup | None:
+        """The group of that id."""
+        found = self._groups.get(name)
+        if found is None:
+            kept = self._times.kept(name)
+            make = None if kept is None else self._made.get(GroupType(kept.type))
+            if kept is not None and make is not None:
+                found = self._groups[name] = make(kept.epoch)
+                self.changed(name, found)
+        return found
+
+    def of(self, name: str, kind: type[G]) -> G:
+        """The group of that id and class. Raises GroupIdNotFoundError."""
+        found = self.get(name)
+        if found is None:
+            raise GroupIdNotFoundError(f"Group {name} not found.")
+        if not isinstance(found, kind):
+            raise GroupIdNotFoundError(f"Group {name} is not a {kind.__name__}.")
+        return found
+
+    def all(self) -> Iterator[tuple[str, AnyGroup | Kept]]:
+        """All groups that have members, had some recently, or have a type other than classic."""
+        yield from list(self._groups.items())
+        for name, kept in self._times.all_kept():
+            if name not in self._groups:
+                yield name, kept
+
+    # -- changing -------------------------------------------------------------------------------
+
+    def check_room(self) -> None:
+        """Raise CoordinatorNotAvailableError if there are too many groups for another one."""
+        if len(self._groups) >= GROUPS_KEPT:
+            raise CoordinatorNotAvailableError(f"{GROUPS_KEPT} groups have members")
+
+    def put(self, name: str, group: AnyGroup) -> None:
+        """Add a group, or replace one that has changed its type or is empty."""
+        self._groups[name] = group
+
+    def changed(self, name: str, group: AnyGroup) -> None:
+        """Schedule the next tick of a group that may have changed; forget it if it is dead."""
+        if self._groups.get(name) is not group:
+            return
+        self._times.note(name, group.occupied, group.kept)
+        if group.dead:
+            del self._groups[name]
+            return
+        self._deadlines.set((name, group), group.wake_at)
+
+    def _tick(self, named: tuple[str, AnyGroup]) -> None:
+        name, group = named
+        if self._groups.get(name) is not group:
+            return  # another one has taken its place
+        try:
+            group.tick(self.clock())
+        except Exception:  # the members of the group wait for its next tick
+            log.exception("the timeouts of group %r failed unexpectedly; trying again", name)
+            group.wake_at = self.clock() + FAILED_PAUSE
+        self.changed(name, group)

@@ -1,0 +1,174 @@
+"""What groups of the newer protocols share: members, epochs, sessions, topics and targets."""
+
+from __future__ import annotations
+
+import pytest
+from broker.groups.modern.known_topics import FakeTopics
+from kafka.errors import (
+    FencedMemberEpochError,
+    GroupMaxSizeReachedError,
+    InvalidRequestError,
+    UnknownMemberIdError,
+)
+
+from dafka.broker.groups.modern.group import ModernGroup, ModernMember
+from dafka.broker.groups.times import Kept
+from dafka.broker.interface.groups import GroupType
+from dafka.broker.limits import EMPTY_SECONDS
+
+
+class AnyModern(ModernGroup[ModernMember]):
+    type = GroupType.SHARE
+
+    def is_reconciled(self, member):
+        return member.epoch == self.assignment_epoch
+
+    def check_commit(self, now, generation, member_id, instance_id):
+        return None
+
+    def enter(self, name: str, *topics: str, at: float = 0.0, session: float = 10.0) -> ModernMember:
+        member = ModernMember(name)
+        self.add(member)
+        self.subscribe(member, topics)
+        self.raise_epoch()
+        self.touch(at, member, session)
+        return member
+
+
+@pytest.fixture
+def topics():
+    return FakeTopics(a=3, b=2)
+
+
+@pytest.fixture
+def group(topics):
+    return AnyModern(0.0, topics)
+
+
+def test_the_state_follows_from_members_and_epochs(group):
+    assert group.state_name == "Empty"
+    member = group.enter("m", "a")
+    assert group.state_name == "Assigning" and group.needs_target
+    group.install(group.epoch, {"m": {}})
+    assert group.state_name == "Reconciling" and not group.needs_target
+    member.advance(group.assignment_epoch)
+    assert group.state_name == "Stable"
+    group.remove(1.0, member)
+    assert group.state_name == "Empty" and not group.needs_target
+
+
+def test_an_unknown_member_is_refused(group):
+    with pytest.raises(UnknownMemberIdError):
+        group.member("m")
+
+
+def test_a_member_too_many_is_refused_and_a_known_one_is_not(group):
+    group.enter("m")
+    group.check_size("m", 1)
+    with pytest.raises(GroupMaxSizeReachedError):
+        group.check_size("n", 1)
+
+
+def test_the_epoch_before_the_last_answer_counts_as_long_as_that_may_be_lost(group):
+    member = group.enter("m")
+    member.advance(4)
+    member.advance(7)
+    group.check_epoch(member, 7)
+    group.check_epoch(member, 4)
+    for epoch, lost in ((4, False), (8, True), (5, True), (3, True)):
+        with pytest.raises(FencedMemberEpochError):
+            group.check_epoch(member, epoch, lost)
+
+
+def test_a_silent_member_is_removed_and_the_epoch_is_raised(group):
+    group.enter("m", "a")
+    group.enter("n", "a", at=5.0)
+    epoch = group.epoch
+    assert group.wake_at == 10.0
+    group.tick(10.0)
+    assert set(group.members) == {"n"} and group.epoch == epoch + 1
+    assert group.wake_at == 15.0
+
+
+def test_an_empty_group_is_forgotten_and_what_is_kept_of_it_stays(group):
+    group.remove(1.0, group.enter("m", "a"))
+    group.tick(EMPTY_SECONDS)
+    assert not group.dead
+    group.tick(1.0 + EMPTY_SECONDS)
+    assert group.dead and group.kept == Kept("share", group.epoch)
+
+
+def test_nothing_is_kept_of_a_deleted_group(group):
+    group.die()
+    assert group.dead and group.kept is None and group.state_name == "Dead"
+
+
+def test_a_revived_group_goes_on_with_its_epoch(topics):
+    group = AnyModern(0.0, topics, 41)
+    assert (group.epoch, group.assignment_epoch, group.state_name) == (41, 41, "Empty")
+    group.enter("m", "a")
+    assert group.needs_target and group.epoch == 42
+
+
+def test_changes_of_subscribed_topics_are_noticed_once(group, topics):
+    group.enter("m", "a", "later")
+    assert not group.topics_changed()
+    for change in (
+        lambda: topics.extend("a", 4),
+        lambda: topics.create("later", 1),
+        lambda: topics.delete("a"),
+        lambda: topics.create("a", 4),  # another topic of that name
+    ):
+        change()
+        assert group.topics_changed()
+        assert not group.topics_changed()
+    topics.create("c", 1)
+    assert not group.topics_changed()
+
+
+def test_partitions_are_those_of_topics_that_exist_and_somebody_reads(group, topics):
+    m, n = group.enter("m", "a", "none"), group.enter("n", "a", "b")
+    a, b = topics.known["a"].topic_id, topics.known["b"].topic_id
+    assert group.partitions() == {a: 3, b: 2}
+    group.remove(1.0, n)
+    assert group.partitions() == {a: 3}
+    assert not group.subscribe(m, ["none", "a"])
+    assert group.subscribe(m, ["b"])
+    assert group.partitions() == {b: 2}
+    assert group.subscribed() == {"b"}
+
+
+def test_a_spec_has_the_members_with_the_ids_of_their_topics(group, topics):
+    group.enter("m", "a", "none")
+    group.enter("n", "a", "b")
+    group.install(group.epoch, {"m": {topics.known["a"].topic_id: frozenset({1})}, "n": {}})
+    spec = group.spec()
+    m, n = spec.members
+    assert m.topics == {topics.known["a"].topic_id} and m.target == {topics.known["a"].topic_id: {1}}
+    assert n.topics == {one.topic_id for one in topics.known.values()}
+    assert not spec.is_homogeneous and spec.epoch == group.epoch
+
+
+def test_a_target_of_an_older_epoch_is_not_installed_and_those_who_left_have_no_part(group):
+    group.enter("m", "a")
+    first = group.epoch
+    n = group.enter("n", "a")
+    group.install(group.epoch, {"m": {}, "n": {}})
+    group.install(first, {})
+    assert set(group.target) == {"m", "n"}
+    group.raise_epoch()
+    late = group.epoch
+    group.remove(1.0, n)
+    group.install(late, {"m": {}, "n": {}})
+    assert set(group.target) == {"m"} and group.assignment_epoch == late and group.needs_target
+
+
+def test_subscriptions_are_bounded(group, monkeypatch):
+    monkeypatch.setattr("dafka.broker.groups.modern.group.MEMBER_TOPICS", 2)
+    monkeypatch.setattr("dafka.broker.groups.modern.group.GROUP_SUBSCRIPTIONS", 3)
+    m, n = group.enter("m", "a", "b"), group.enter("n", "a")
+    for member, wanted in ((m, ["a", "b", "c"]), (n, ["a", "b"])):
+        with pytest.raises(InvalidRequestError):
+            group.subscribe(member, wanted)
+    assert n.topics == {"a"}
+    assert group.subscribe(m, ["a"]) and group.subscribe(n, ["a", "b"])

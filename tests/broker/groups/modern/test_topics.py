@@ -1,0 +1,28 @@
+"""The topics of a broker as groups see them."""
+
+from __future__ import annotations
+
+from dafka.broker.groups.modern.topics import KnownTopic, TableTopics
+from dafka.broker.interface.topics import TopicSpec
+
+
+def test_topics_are_found_as_they_are_created_extended_and_deleted(client):
+    core = client.core
+    topics = TableTopics(core._topics)
+    seen = [topics.version]
+
+    def grown() -> bool:
+        seen.append(topics.version)
+        return seen[-1] > seen[-2]
+
+    assert topics.find("t") is None
+    client.call("create_topics", {"t": TopicSpec(2)})
+    assert grown() and topics.names() == ["t"]
+    first = topics.find("t")
+    assert first == KnownTopic(core._topics.get("t").topic_id, 2)
+    client.call("create_partitions", {"t": 3})
+    assert grown() and topics.find("t") == KnownTopic(first.topic_id, 3)
+    client.call("delete_topics", ["t"])
+    assert grown() and topics.find("t") is None and topics.names() == []
+    client.call("create_topics", {"t": TopicSpec(2)})
+    assert grown() and topics.find("t").topic_id != first.topic_id
