@@ -1,0 +1,443 @@
+"""The state of a share partition: which records of a partition a share group still has to deliver.
+
+Theory of operation. The records of a share group are between a *start* offset and an *end* offset. All below
+the start are done with, and nobody has looked at those from the end on. Each record in between is *available*,
+*acquired* by one member until its lock expires, *acknowledged*, or *archived* (rejected, or delivered as
+often as the limit says, or not a record: a gap, a marker, an aborted record). The start moves over what is
+acknowledged and archived. KIP-932, "In-flight records".
+
+    available --acquire--> acquired --accept--> acknowledged
+        ^                   |  |  |
+        |   release, expiry |  |  +--reject, gap--> archived
+        +-------------------+  +--release or expiry after the last delivery--> archived
+
+An acquisition counts as a delivery. A record that was delivered again and again may be the cause: from half
+of the limit on fewer of them are delivered at once, and on their last delivery each of them alone, so that one
+bad record does not take its neighbours with it (as in Apache Kafka 4.2).
+
+No I/O and no clock: times go in as seconds of any clock. :meth:`SharePartition.expire` is called at
+:attr:`SharePartition.wake_at`, at the latest with the next call of a client.
+
+What has to be stored is noted as ranges of offsets (:attr:`SharePartition.changed`), and taken by
+:mod:`dafka.broker.share.states`. An acquisition alone is not stored: whoever starts again finds the record
+available.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from itertools import groupby
+from math import inf
+from typing import NamedTuple
+
+from dafka.broker.share.limits import RUNS
+from dafka.broker.share.runs import RecordState, Run, Runs
+
+AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
+ACKNOWLEDGED, ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+
+
+class AcknowledgeType(IntEnum):
+    """What a member says about a record. GAP: there is no record with this offset."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+class Acknowledged(NamedTuple):
+    """One type for the offsets ``first`` to ``last``, or one for each."""
+
+    first: int
+    last: int
+    types: Sequence[int]
+
+
+class LogBatch(NamedTuple):
+    """A record batch that was read from the log. ``deliver``: whether its records are for members, which
+    those of markers and of aborted transactions are not."""
+
+    first: int
+    last: int
+    deliver: bool = True
+
+
+class Acquired(NamedTuple):
+    """Records that a member has acquired now, delivered for the ``count``-th time."""
+
+    first: int
+    last: int
+    count: int
+
+
+class Terms(NamedTuple):
+    """What a group allows: ``lock`` in seconds, deliveries of a record, records in flight, and renewals."""
+
+    lock: float = 30.0
+    deliveries: int = 5
+    in_flight: int = 2000
+    renew: bool = True
+
+
+class InvalidRecordStateError(Exception):
+    """An acknowledgement of records that the member has not acquired, or whose lock has expired."""
+
+
+class RenewalError(Exception):
+    """Locks of this group cannot be renewed."""
+
+
+class SharePartition:
+    """The records of one partition for one share group, from the offset ``start`` on."""
+
+    def __init__(self, start: int) -> None:
+        self._runs = Runs(start)
+        self._in_flight = 0  # offsets that are available or acquired
+        self._seek = start  # no offset below is available
+        self._locks: list[tuple[float, int, int]] = []  # a heap: a run of these offsets was locked until
+        self.changed: list[tuple[int, int]] = []  # ranges of offsets to be stored
+
+    @property
+    def start(self) -> int:
+        """The first offset that is not done with."""
+        return self._runs.start
+
+    @property
+    def end(self) -> int:
+        """The first offset that nobody has looked at."""
+        return self._runs.end
+
+    @property
+    def in_flight(self) -> int:
+        """Offsets between start and end that are available or acquired."""
+        return self._in_flight
+
+    @property
+    def finished(self) -> int:
+        """Offsets between start and end that are not."""
+        return self.end - self.start - self._in_flight
+
+    @property
+    def runs(self) -> Iterator[Run]:
+        """The runs of offsets in the same state, in their order; they belong to this object."""
+        return iter(self._runs)
+
+    def within(self, first: int, last: int) -> Iterator[Run]:
+        """Copies of the runs with offsets from ``first`` to ``last``, with these offsets only."""
+        for run in self._runs.within(first, last):
+            yield Run(max(run.first, first), min(run.last, last), run.state, run.count, run.member, run.until)
+
+    @property
+    def wake_at(self) -> float:
+        """When the next lock expires, or earlier."""
+        return self._locks[0][0] if self._locks else inf
+
+    # -- delivering ------------------------------------------------------------------------------------
+
+    def next_offset(self, terms: Terms) -> int | None:
+        """The offset from which to read for :meth:`acquire`; None if nothing can be acquired now."""
+        available = self._first_available()
+        if available is not None:
+            return available
+        full = self._in_flight >= terms.in_flight or len(self._runs) >= RUNS
+        return None if full else self.end
+
+    def acquire(
+        self,
+        now: float,
+        member: str,
+        read_from: int,
+        batches: Iterable[LogBatch],
+        terms: Terms,
+        *,
+        records: int,
+        strict: bool = False,
+        batch_size: int = 0,
+    ) -> list[Acquired]:
+        """Give a member what is available of the batches that were read from an offset on.
+
+        As soon as there are ``records`` no further batch is begun; with ``strict`` there are no more than
+        that. Acquired records are listed in parts of ``batch_size``, or somewhat more: they end where batches
+        end.
+        """
+        taking = _Taking(member, now + terms.lock, terms, records, strict, max(batch_size, 1))
+        at = min(read_from, self.end)
+        for batch in batches:
+            if taking.is_over:
+                break
+            if batch.last < at:
+                continue
+            if batch.first > at:
+                self._archive(at, batch.first - 1)
+            first = max(batch.first, at, self.start)
+            if batch.deliver:
+                taking.new_batch = True
+                self._take(first, batch.last, taking)
+            else:
+                self._archive(first, batch.last)
+            at = batch.last + 1
+        self._advance()
+        return taking.acquired
+
+    def _take(self, first: int, last: int, taking: _Taking) -> None:
+        """Acquire what is available from ``first`` to ``last``, which are in one batch."""
+        known = [(run.first, run.last, run.count) for run in self._known(first, last)]
+        for run_first, run_last, count in known:
+            size = taking.size_of(run_last - run_first + 1, count)
+            if size <= 0:
+                return
+            self._lock(run_first, run_first + size - 1, count + 1, taking)
+            if taking.is_over:
+                return
+        first = max(first, self.end)
+        room = taking.terms.in_flight - self._in_flight
+        if first > last or room <= 0 or len(self._runs) >= RUNS:
+            taking.is_full = taking.is_full or first <= last
+            return
+        wanted = last - first + 1
+        size = taking.size_of(wanted, 0)
+        if taking.strict:
+            size = min(size, room)
+        taking.is_full = size < wanted  # the end is within this batch
+        self._in_flight += size
+        self._runs.append(Run(first, first + size - 1, AVAILABLE, 0))
+        self._lock(first, first + size - 1, 1, taking)
+
+    def _known(self, first: int, last: int) -> Iterator[Run]:
+        """The available offsets of runs, from ``first`` to ``last``."""
+        for run in self._runs.within(first, min(last, self.end - 1)):
+            if run.state is AVAILABLE:
+                yield Run(max(run.first, first), min(run.last, last), AVAILABLE, run.count)
+
+    def _lock(self, first: int, last: int, count: int, taking: _Taking) -> None:
+        for run in self._runs.cut(first, last):
+            run.change(ACQUIRED, count, taking.member, taking.until)
+        self._runs.join(first, last)
+        self._locked(taking.until, first, last)
+        taking.add(first, last, count)
+
+    def _locked(self, until: float, first: int, last: int) -> None:
+        heapq.heappush(self._locks, (until, first, last))
+        if len(self._locks) > 2 * len(self._runs) + 64:  # of renewed and acknowledged ones
+            self._locks = [(run.until, run.first, run.last) for run in self._runs if run.state is ACQUIRED]
+            heapq.heapify(self._locks)
+
+    def _archive(self, first: int, last: int) -> None:
+        """There are no records for members at these offsets."""
+        first = max(first, self.start)
+        for available in list(self._known(first, last)):
+            self._change(available.first, available.last, ARCHIVED)
+        if last >= self.end:
+            begin = self.end
+            self._runs.append(Run(begin, last, ARCHIVED, 0))
+            self.changed.append((begin, last))
+
+    def _first_available(self) -> int | None:
+        if self._in_flight:
+            for run in self._runs.within(max(self._seek, self.start), self.end):
+                if run.state is AVAILABLE:
+                    self._seek = run.first
+                    return run.first
+        self._seek = self.end
+        return None
+
+    # -- acknowledging ---------------------------------------------------------------------------------
+
+    def acknowledge(self, now: float, member: str, batches: Sequence[Acknowledged], terms: Terms) -> None:
+        """Carry out what a member says of records that it has acquired: all of it, or nothing.
+
+        ``batches`` are in the order of their offsets and do not overlap. What is below the start is ignored:
+        it was removed from the log. Raises InvalidRecordStateError and RenewalError.
+        """
+        self.expire(now, terms)
+        for batch in batches:
+            if batch.last < self.start:
+                continue
+            if batch.last >= self.end:
+                raise InvalidRecordStateError(f"nobody has acquired the record of offset {batch.last}")
+            for run in self._runs.within(batch.first, batch.last):
+                if run.state is not ACQUIRED or run.member != member:
+                    raise InvalidRecordStateError(
+                        f"the member has not acquired the record of offset {max(run.first, batch.first)}"
+                    )
+            if not terms.renew and AcknowledgeType.RENEW in batch.types:
+                raise RenewalError("Renewing acquisition locks is not enabled for the group.")
+        for batch in batches:
+            for first, last, type_ in _by_type(batch):
+                self._settle(now, max(first, self.start), last, type_, terms)
+        self._advance()
+
+    def _settle(self, now: float, first: int, last: int, type_: int, terms: Terms) -> None:
+        if first > last:
+            return
+        if type_ == AcknowledgeType.ACCEPT:
+            self._change(first, last, ACKNOWLEDGED)
+        elif type_ == AcknowledgeType.RELEASE:
+            self._give_back(first, last, terms)
+        elif type_ == AcknowledgeType.RENEW:
+            until = now + terms.lock
+            for run in self._runs.cut(first, last):
+                run.until = until
+            self._runs.join(first, last)
+            self._locked(until, first, last)
+        else:
+            self._change(first, last, ARCHIVED)
+
+    def release(self, now: float, member: str, terms: Terms) -> bool:
+        """A member has gone: what it has acquired is available again; whether there was anything."""
+        self.expire(now, terms)
+        held = [(run.first, run.last) for run in self._runs if run.state is ACQUIRED and run.member == member]
+        for first, last in held:
+            self._give_back(first, last, terms)
+        self._advance()
+        return bool(held)
+
+    def expire(self, now: float, terms: Terms) -> bool:
+        """Take back what members have held for too long; whether there was anything."""
+        expired = False
+        while self._locks and self._locks[0][0] <= now:
+            _, first, last = heapq.heappop(self._locks)
+            late = [
+                (max(run.first, first), min(run.last, last))
+                for run in self._runs.within(first, last)
+                if run.state is ACQUIRED and run.until <= now
+            ]
+            for one in late:
+                self._give_back(*one, terms)
+            expired = expired or bool(late)
+        if expired:
+            self._advance()
+        return expired
+
+    def _give_back(self, first: int, last: int, terms: Terms) -> None:
+        """Make acquired records available, unless they were delivered often enough."""
+        counts = [
+            (max(run.first, first), min(run.last, last), run.count) for run in self._runs.within(first, last)
+        ]
+        for run_first, run_last, count in counts:
+            self._change(run_first, run_last, AVAILABLE if count < terms.deliveries else ARCHIVED)
+
+    def _change(self, first: int, last: int, state: RecordState) -> None:
+        for run in self._runs.cut(first, last):
+            if state.is_final:
+                self._in_flight -= 0 if run.state.is_final else len(run)
+            else:
+                self._seek = min(self._seek, run.first)
+            run.change(state, run.count)
+        self._runs.join(first, last)
+        self.changed.append((first, last))
+
+    def _advance(self) -> None:
+        """Move the start over what is done with."""
+        done = self.start
+        for run in self._runs:
+            if not run.state.is_final:
+                break
+            done = run.last + 1
+        if done > self.start:
+            self._runs.move_start(done)
+            self.changed.append((done, done - 1))
+
+    # -- the log has changed -----------------------------------------------------------------------------
+
+    def trim(self, log_start: int) -> bool:
+        """The log begins at this offset: records below are gone; whether there were any."""
+        if log_start <= self.start:
+            return False
+        gone = self._runs.within(self.start, log_start - 1)
+        self._in_flight -= sum(
+            min(run.last, log_start - 1) - run.first + 1 for run in gone if not run.state.is_final
+        )
+        self._runs.move_start(log_start)
+        self.changed.append((log_start, log_start - 1))
+        self._advance()
+        return True
+
+    def truncate(self, log_end: int) -> None:
+        """The log was found to end before this offset: what was in flight behind it was lost with the log."""
+        if log_end >= self.end:
+            return
+        if log_end < self.start:
+            self.restore(log_end, ())
+        else:
+            self._runs.move_end(log_end)
+            self._count()
+        self.changed.append((self.start, self.end - 1))
+
+    def restore(self, start: int, runs: Iterable[tuple[int, int, RecordState, int]]) -> None:
+        """Begin with what was stored: (first, last, state, count), in order; what lies between is available."""
+        self._runs = Runs(start)
+        for first, last, state, count in runs:
+            if first > self.end:
+                self._runs.append(Run(self.end, first - 1, AVAILABLE, 0))
+            if last >= self.end:
+                self._runs.append(Run(self.end, last, AVAILABLE if state is ACQUIRED else state, count))
+        self._locks.clear()
+        self._count()
+        self._advance()
+
+    def _count(self) -> None:
+        self._in_flight = sum(len(run) for run in self._runs if not run.state.is_final)
+        self._seek = self.start
+
+
+class _Taking:
+    """One acquisition: what it may take, and what it has taken."""
+
+    def __init__(
+        self, member: str, until: float, terms: Terms, records: int, strict: bool, batch_size: int
+    ) -> None:
+        self.member = member
+        self.until = until
+        self.terms = terms
+        self.strict = strict
+        self.is_full = False  # there is no room for further records, or none are to be taken with these
+        self.new_batch = True
+        self.acquired: list[Acquired] = []
+        self._records = records
+        self._batch_size = batch_size
+        self._taken = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_full or self._taken >= self._records
+
+    def size_of(self, size: int, count: int) -> int:
+        """How many to take of a run of this size that was delivered ``count`` times."""
+        limit = self.terms.deliveries
+        slow = max(2, (limit + 1) // 2)
+        if limit > 2 and count == limit - 1:  # their last delivery
+            self.is_full = True
+            return 0 if self._taken else 1
+        if limit > 2 and count >= slow:
+            self.is_full = True
+            size = max(size >> (count - slow + 1), 1)
+        return min(size, self._records - self._taken) if self.strict else size
+
+    def add(self, first: int, last: int, count: int) -> None:
+        self._taken += last - first + 1
+        if self.acquired:
+            before = self.acquired[-1]
+            follows = before.last + 1 == first and before.count == count
+            if follows and not (self.new_batch and before.last - before.first + 1 >= self._batch_size):
+                self.acquired[-1] = before._replace(last=last)
+                self.new_batch = False
+                return
+        self.acquired.append(Acquired(first, last, count))
+        self.new_batch = False
+
+
+def _by_type(batch: Acknowledged) -> Iterator[tuple[int, int, int]]:
+    """(first, last, type) of the offsets that follow each other and have one type."""
+    if len(batch.types) == 1:
+        yield batch.first, batch.last, batch.types[0]
+        return
+    at = batch.first
+    for type_, same in groupby(batch.types):
+        size = sum(1 for _ in same)
+        yield at, at + size - 1, type_
+        at += size

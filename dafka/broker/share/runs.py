@@ -1,0 +1,158 @@
+"""Runs of offsets that are in the same state: how the offsets in flight of a share partition are kept.
+
+The runs follow each other without a gap. A run is split where a part of it changes, and runs that have become
+alike are joined again, so that what they cost goes by how often the state changes along the offsets, not by
+how many offsets there are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from enum import IntEnum
+from operator import attrgetter
+
+_first = attrgetter("first")
+
+
+class RecordState(IntEnum):
+    """The state of a record in flight, with Kafka's numbers of the stored ones."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVED = 4
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is never delivered again."""
+        return self >= RecordState.ACKNOWLEDGED
+
+
+class Run:
+    """The offsets ``first`` to ``last``, their state, and how often they were delivered.
+
+    ``member`` has acquired them until the time ``until``.
+    """
+
+    __slots__ = ("count", "first", "last", "member", "state", "until")
+
+    def __init__(
+        self, first: int, last: int, state: RecordState, count: int, member: str = "", until: float = 0.0
+    ) -> None:
+        self.first = first
+        self.last = last
+        self.state = state
+        self.count = count
+        self.member = member
+        self.until = until
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def __repr__(self) -> str:
+        return f"Run({self.first}-{self.last} {self.state.name} {self.count} {self.member!r})"
+
+    def is_like(self, other: Run) -> bool:
+        """Whether the two can be one run, if one follows the other."""
+        return (
+            self.state is other.state
+            and self.count == other.count
+            and self.member == other.member
+            and self.until == other.until
+        )
+
+    def change(self, state: RecordState, count: int, member: str = "", until: float = 0.0) -> None:
+        """Another state for all its offsets."""
+        self.state, self.count, self.member, self.until = state, count, member, until
+
+
+class Runs:
+    """Runs from the offset ``start`` up to ``end``, which is behind the last one."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.end = start
+        self._runs: list[Run] = []
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def append(self, run: Run) -> None:
+        """Add a run that begins at the end."""
+        assert run.first == self.end <= run.last
+        self.end = run.last + 1
+        if self._runs and self._runs[-1].is_like(run):
+            self._runs[-1].last = run.last
+        else:
+            self._runs.append(run)
+
+    def within(self, first: int, last: int) -> Iterator[Run]:
+        """The runs with offsets from ``first`` to ``last``; none of them may be changed meanwhile."""
+        for position in range(self._position(first), len(self._runs)):
+            run = self._runs[position]
+            if run.first > last:
+                return
+            if run.last >= first:
+                yield run
+
+    def cut(self, first: int, last: int) -> list[Run]:
+        """Runs of exactly the offsets ``first`` to ``last``, as far as they exist: others are split there.
+
+        They may be changed until the next call; :meth:`join` is called afterwards.
+        """
+        first, last = max(first, self.start), min(last, self.end - 1)
+        if first > last:
+            return []
+        begin = self._split(first)
+        end = self._split(last + 1)
+        return self._runs[begin:end]
+
+    def join(self, first: int, last: int) -> None:
+        """Join runs that are alike, from before ``first`` to behind ``last``."""
+        begin = max(self._position(first) - 1, 0)
+        end = min(self._position(last) + 2, len(self._runs))
+        joined: list[Run] = []
+        for run in self._runs[begin:end]:
+            if joined and joined[-1].is_like(run):
+                joined[-1].last = run.last
+            else:
+                joined.append(run)
+        if len(joined) < end - begin:
+            self._runs[begin:end] = joined
+
+    def move_start(self, start: int) -> None:
+        """Forget everything below ``start``; if that is behind the end, the end moves as well."""
+        if start <= self.start:
+            return
+        if start >= self.end:
+            self._runs.clear()
+            self.end = start
+        else:
+            del self._runs[: self._split(start)]
+        self.start = start
+
+    def move_end(self, end: int) -> None:
+        """Forget everything from ``end`` on, which is not below the start."""
+        if end < self.end:
+            del self._runs[self._split(end) :]
+            self.end = end
+
+    def _position(self, offset: int) -> int:
+        """The position of the run with this offset, or of the nearest one."""
+        return max(bisect_right(self._runs, offset, key=_first) - 1, 0)
+
+    def _split(self, offset: int) -> int:
+        """The position of the run that begins at ``offset``, from now on; behind all runs for the end."""
+        if offset >= self.end:
+            return len(self._runs)
+        position = self._position(offset)
+        run = self._runs[position]
+        if run.first == offset:
+            return position
+        self._runs.insert(position + 1, Run(offset, run.last, run.state, run.count, run.member, run.until))
+        run.last = offset - 1
+        return position + 1

@@ -1,0 +1,115 @@
+"""What is stored of a share partition, in bytes: a snapshot of it, or what has changed since.
+
+Both are a header with the state epoch and the start offset, and runs of offsets with state and number of
+deliveries. A snapshot has all runs; a change has those that take the place of what was there. Runs that are
+acquired are stored as if that had not happened: whoever reads them has lost the locks.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from dafka.broker.share.partition import SharePartition
+from dafka.broker.share.runs import RecordState, Run, Runs
+
+NO_START = -1
+"""The start offset of a share partition that nobody has read yet."""
+
+_HEADER = struct.Struct(">?iq")
+_RUN = struct.Struct(">qqbh")
+_MOST = 2**15 - 1
+
+StoredRun = tuple[int, int, RecordState, int]
+"""First and last offset, state, number of deliveries."""
+
+
+class Stored(NamedTuple):
+    """A share partition as it is stored; ``start`` may be NO_START."""
+
+    state_epoch: int
+    start: int
+    runs: list[StoredRun]
+
+
+def is_stored(value: object) -> bool:
+    """Whether a value can be a snapshot or a change."""
+    if type(value) is not bytes or len(value) < _HEADER.size or (len(value) - _HEADER.size) % _RUN.size:
+        return False
+    _, epoch, start = _HEADER.unpack_from(value)
+    if epoch < 0 or start < NO_START:
+        return False
+    at = 0
+    for first, last, state, count in _RUN.iter_unpack(memoryview(value)[_HEADER.size :]):
+        if not at <= first <= last or state not in _STATES or count < 0:
+            return False
+        at = last + 1
+    return True
+
+
+_STATES = frozenset(map(int, RecordState)) - {RecordState.ACQUIRED}
+
+
+def snapshot(state_epoch: int, partition: SharePartition | None) -> bytes:
+    """Everything about a share partition; None: nobody has read it yet."""
+    if partition is None:
+        return _HEADER.pack(True, state_epoch, NO_START)
+    return _HEADER.pack(True, state_epoch, partition.start) + _packed(partition.runs)
+
+
+def change(state_epoch: int, partition: SharePartition, ranges: Iterable[tuple[int, int]]) -> bytes:
+    """What is in these ranges of offsets now."""
+    packed = bytearray(_HEADER.pack(False, state_epoch, partition.start))
+    at = partition.start
+    for first, last in sorted(ranges):
+        first = max(first, at)
+        if first <= last:
+            packed += _packed(partition.within(first, last))
+            at = last + 1
+    return bytes(packed)
+
+
+def restored(values: Iterable[bytes]) -> Stored | None:
+    """What a snapshot and the changes after it say; changes before the first snapshot do not count."""
+    found: Stored | None = None
+    runs: Runs | None = None
+    for value in values:
+        is_snapshot, epoch, start = _HEADER.unpack_from(value)
+        # A start goes back only where the log has lost everything that was in flight.
+        if is_snapshot or (runs is not None and 0 <= start < runs.start):
+            runs = Runs(max(start, 0))
+        if runs is None:
+            continue
+        found = Stored(epoch, start, [])
+        for first, last, state, count in _RUN.iter_unpack(memoryview(value)[_HEADER.size :]):
+            _overlay(runs, first, last, RecordState(state), count)
+        runs.move_start(start)
+    if found is None or runs is None:
+        return None
+    return found._replace(runs=[(run.first, run.last, run.state, run.count) for run in runs])
+
+
+def _overlay(runs: Runs, first: int, last: int, state: RecordState, count: int) -> None:
+    first = max(first, runs.start)
+    for run in runs.cut(first, last):
+        run.change(state, count)
+    if first > runs.end:
+        runs.append(Run(runs.end, first - 1, RecordState.AVAILABLE, 0))
+    if last >= runs.end:
+        runs.append(Run(runs.end, last, state, count))
+    runs.join(first, last)
+
+
+def _packed(runs: Iterable[Run]) -> bytes:
+    """Runs as they are stored, joined where they are alike then."""
+    kept: list[tuple[int, int, RecordState, int]] = []
+    for run in runs:
+        state, count = run.state, min(run.count, _MOST)
+        if state is RecordState.ACQUIRED:
+            state, count = RecordState.AVAILABLE, count - 1
+        if kept and kept[-1][2:] == (state, count):
+            kept[-1] = (kept[-1][0], run.last, state, count)
+        else:
+            kept.append((run.first, run.last, state, count))
+    return b"".join(_RUN.pack(*one) for one in kept)

@@ -1,0 +1,347 @@
+"""Random histories of a share partition beside a model that knows each offset by itself.
+
+Members acquire, acknowledge in every way, renew, lag behind their locks, die and come back. The log has
+markers, aborted records, gaps left by compaction and batches of all sizes; it grows, is trimmed, and the
+broker restarts from what was stored by then. After each step the state machine has to say of every offset
+what the model says. In the end members that live drain the partition, and everything in it has to be done with.
+
+    scripts/share_groups --seeds 10000      # or --seed 123 for one of them
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+import histories
+
+from dafka.broker.share import stored
+from dafka.broker.share.partition import (
+    Acknowledged,
+    AcknowledgeType,
+    InvalidRecordStateError,
+    LogBatch,
+    SharePartition,
+    Terms,
+)
+from dafka.broker.share.runs import RecordState
+
+AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
+ACKNOWLEDGED, ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+STEPS = 120
+BATCHES_READ = 4
+
+
+class Model:
+    """What is known of one offset."""
+
+    def __init__(self) -> None:
+        self.state = AVAILABLE
+        self.count = 0
+        self.member = ""
+        self.until = 0.0
+
+
+class World:
+    """One history. Raises AssertionError as soon as something does not hold."""
+
+    def __init__(self, seed: int, machine: type[SharePartition] = SharePartition) -> None:
+        self.random = random.Random(seed)
+        pick = self.random
+        self.machine = machine
+        self.now = 0.0
+        self.terms = Terms(
+            lock=pick.choice((5.0, 30.0)),
+            deliveries=pick.choice((2, 3, 5, 8)),
+            in_flight=pick.choice((5, 20, 1000)),
+        )
+        self.log: list[LogBatch] = []
+        self.log_start = self.log_end = 0
+        self.start = pick.choice((0, 0, 7))
+        self.partition = machine(self.start)
+        self.model: dict[int, Model] = {}
+        self.end = self.start
+        self.members = [f"m{number}" for number in range(pick.randrange(1, 6))]
+        self.rows: list[bytes] = [stored.snapshot(0, self.partition)]
+        self.delivered: dict[int, int] = {}
+        self.finished: set[int] = set()  # accepted or rejected, and stored
+        self.calm = False  # no crashes and no restarts any more
+
+    # -- the log -------------------------------------------------------------------------------------
+
+    def grow(self) -> None:
+        for _ in range(self.random.randrange(1, 4)):
+            first = self.log_end
+            if self.random.random() < 0.15:
+                first += self.random.randrange(1, 6)  # compaction has left nothing there
+            deliver = self.random.random() < 0.8
+            size = self.random.choice((1, 1, 2, 5, 12)) if deliver else self.random.choice((1, 4))
+            self.log.append(LogBatch(first, first + size - 1, deliver))
+            self.log_end = first + size
+
+    def trim(self) -> None:
+        if not self.log:
+            return
+        self.log_start = self.random.choice(self.log).first
+        self.log = [batch for batch in self.log if batch.first >= self.log_start]
+        self.partition.trim(self.log_start)
+        for offset in [offset for offset in self.model if offset < self.log_start]:
+            del self.model[offset]
+        self.start, self.end = max(self.start, self.log_start), max(self.end, self.log_start)
+        self._advance()
+
+    def deliverable(self) -> Iterator[int]:
+        for batch in self.log:
+            if batch.deliver:
+                yield from range(batch.first, batch.last + 1)
+
+    # -- members -------------------------------------------------------------------------------------
+
+    def acquire(self) -> None:
+        member = self.random.choice(self.members)
+        self._expire()
+        self.partition.expire(self.now, self.terms)
+        read_from = self.partition.next_offset(self.terms)
+        if read_from is None:
+            return
+        assert self.start <= read_from <= self.end
+        batches = [batch for batch in self.log if batch.last >= read_from][:BATCHES_READ]
+        records, strict = self.random.choice((1, 3, 10, 500)), self.random.random() < 0.5
+        end = self.end
+        acquired = self.partition.acquire(
+            self.now,
+            member,
+            read_from,
+            batches,
+            self.terms,
+            records=records,
+            strict=strict,
+            batch_size=self.random.choice((1, 5, 500)),
+        )
+        self._learn(read_from, batches, acquired)
+        before = sum(1 for o, one in self.model.items() if o < end and not one.state.is_final)
+        records_there = set(self.deliverable())
+        offsets = [offset for first, last, _ in acquired for offset in range(first, last + 1)]
+        assert offsets == sorted(set(offsets))
+        assert not strict or len(offsets) <= records
+        new = 0
+        for first, last, count in acquired:
+            for offset in range(first, last + 1):
+                assert offset in records_there, f"{offset} is no record"
+                assert offset not in self.finished, f"{offset} was finished"
+                one = self.model[offset]
+                assert one.state is AVAILABLE, f"{offset} is {one.state.name} and was acquired again"
+                new += offset >= end
+                one.state, one.member, one.until = ACQUIRED, member, self.now + self.terms.lock
+                one.count += 1
+                assert one.count == count <= max(self.terms.deliveries, 1)
+                last_delivery = one.count == self.terms.deliveries > 2
+                assert not last_delivery or len(offsets) == 1, "the last delivery is not alone"
+        assert not strict or before + new <= max(self.terms.in_flight, before), "too many are in flight"
+        assert not new or before < self.terms.in_flight, "there was no room"
+        self._advance()
+
+    def _learn(self, read_from: int, batches: list[LogBatch], acquired: Any) -> None:
+        """The offsets that the machine has seen to be no records, and the new ones that it has taken."""
+        records = set(self.deliverable())
+        end = self.partition.end
+        seen = max((last for _, last, _ in acquired), default=-1)
+        for offset in range(self.end, end):
+            one = self.model[offset] = Model()
+            if offset not in records:
+                one.state = ARCHIVED
+        self.end = max(self.end, end)
+        # Up to where it has looked, what is no record any more is archived.
+        looked = max(seen, *(b.last for b in batches if not b.deliver), -1) if batches else -1
+        for offset in range(read_from, min(looked + 1, self.end)):
+            one_of = self.model.get(offset)
+            if one_of is not None and one_of.state is AVAILABLE and offset not in records:
+                run = next(iter(self.partition.within(offset, offset)), None)
+                if run is None or run.state is ARCHIVED:
+                    one_of.state = ARCHIVED
+
+    def acknowledge(self) -> None:
+        member = self.random.choice(self.members)
+        held = [o for o, one in self.model.items() if one.state is ACQUIRED and one.member == member]
+        if not held:
+            return
+        begin = self.random.choice(sorted(held))
+        size = self.random.choice((1, 2, 5, 40))
+        offsets = [o for o in range(begin, begin + size) if o in held]
+        ranges: list[tuple[int, int]] = []
+        for offset in offsets:
+            if ranges and ranges[-1][1] + 1 == offset:
+                ranges[-1] = (ranges[-1][0], offset)
+            else:
+                ranges.append((offset, offset))
+        choices = [1, 1, 1, 2, 3, 0, 4] if not self.calm else [1]
+        batches = []
+        for first, last in ranges:
+            if self.random.random() < 0.5:
+                types = [self.random.choice(choices)]
+            else:
+                types = [self.random.choice(choices) for _ in range(first, last + 1)]
+            batches.append(Acknowledged(first, last, types))
+        self._expire()
+        late = any(self.model[o].state is not ACQUIRED for o in offsets if o in self.model)
+        try:
+            self.partition.acknowledge(self.now, member, batches, self.terms)
+        except InvalidRecordStateError:
+            assert late, "an acknowledgement in time was refused"
+            self._advance()
+            return
+        assert not late, "an acknowledgement that came too late was taken"
+        for first, last, types in batches:
+            for offset in range(first, last + 1):
+                type_ = types[0] if len(types) == 1 else types[offset - first]
+                one = self.model[offset]
+                if type_ == AcknowledgeType.RENEW:
+                    one.until = self.now + self.terms.lock
+                elif type_ == AcknowledgeType.RELEASE:
+                    self._give_back(one)
+                else:
+                    one.state = ACKNOWLEDGED if type_ == AcknowledgeType.ACCEPT else ARCHIVED
+                    one.member = ""
+        if self.random.random() < 0.9 or self.calm:
+            self.store()
+        self._advance()
+
+    def acknowledge_others(self) -> None:
+        """A member that has not acquired a record, or no longer, changes nothing."""
+        if not self.model:
+            return
+        self._expire()
+        offset = self.random.choice(list(self.model))
+        one = self.model[offset]
+        member = self.random.choice([*self.members, "stranger"])
+        if one.state is ACQUIRED and one.member == member:
+            return
+        try:
+            batches = [Acknowledged(offset, offset, [self.random.choice((0, 1, 2, 3, 4))])]
+            self.partition.acknowledge(self.now, member, batches, self.terms)
+        except InvalidRecordStateError:
+            self._advance()
+            return
+        raise AssertionError(f"{member} has acknowledged {offset}, which it does not hold")
+
+    def leave(self) -> None:
+        member = self.random.choice(self.members)
+        self._expire()
+        for one in self.model.values():
+            if one.state is ACQUIRED and one.member == member:
+                self._give_back(one)
+        self.partition.release(self.now, member, self.terms)
+        self._advance()
+
+    def _give_back(self, one: Model) -> None:
+        one.state = AVAILABLE if one.count < self.terms.deliveries else ARCHIVED
+        one.member = ""
+
+    def wait(self) -> None:
+        self.now += self.random.choice((0.5, 2.0, 6.0, 31.0))
+        assert self.partition.wake_at <= min(
+            (one.until for one in self.model.values() if one.state is ACQUIRED), default=inf
+        )
+        self._expire()
+        self.partition.expire(self.now, self.terms)
+        self._advance()
+
+    def _expire(self) -> None:
+        for one in self.model.values():
+            if one.state is ACQUIRED and one.until <= self.now:
+                self._give_back(one)
+
+    def _advance(self) -> None:
+        while self.start in self.model and self.model[self.start].state.is_final:
+            del self.model[self.start]
+            self.start += 1
+
+    # -- storing ---------------------------------------------------------------------------------------
+
+    def store(self) -> None:
+        """A round has been committed: what was acknowledged is acknowledged for good."""
+        partition = self.partition
+        ranges, partition.changed = partition.changed, []
+        if len(self.rows) > 6:
+            self.rows = [stored.snapshot(0, partition)]
+        else:
+            self.rows.append(stored.change(0, partition, ranges))
+        assert all(map(stored.is_stored, self.rows))
+        self.finished.update(o for o, one in self.model.items() if one.state.is_final)
+
+    def restart(self) -> None:
+        found = stored.restored(self.rows)
+        assert found is not None
+        partition = self.machine(found.start)
+        partition.restore(found.start, found.runs)
+        partition.trim(self.log_start)
+        partition.truncate(self.log_end)
+        self.partition = partition
+        self.start, self.end = partition.start, partition.end
+        self.model = {}
+        for run in partition.runs:
+            assert run.state is not ACQUIRED
+            for offset in range(run.first, run.last + 1):
+                one = self.model[offset] = Model()
+                one.state, one.count = run.state, run.count
+        for offset in self.finished:
+            assert offset not in self.model or self.model[offset].state.is_final, f"{offset} was lost"
+            assert offset < self.end, f"{offset} was lost"
+
+    # -- a history -------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        actions = [self.grow, self.acquire, self.acquire, self.acquire, self.acknowledge, self.acknowledge]
+        actions += [self.acknowledge_others, self.leave, self.wait]
+        for _ in range(STEPS):
+            if self.random.random() < 0.01:
+                self.trim()
+            elif self.random.random() < 0.01:
+                self.restart()
+            else:
+                self.random.choice(actions)()
+            self.check()
+        self.drain()
+
+    def drain(self) -> None:
+        """With members that take and acknowledge everything, the partition becomes empty."""
+        self.calm = True
+        self.restart()
+        for _ in range(20 * (self.log_end + 10)):
+            if self.start >= self.log_end:
+                break
+            self.acquire()
+            self.acknowledge()
+            self.now += 0.01 if self.random.random() < 0.9 else 31.0
+            self._expire()
+            self.partition.expire(self.now, self.terms)
+            self._advance()
+            self.check()
+        assert self.start >= self.log_end, f"records from {self.start} on were never finished"
+
+    def check(self) -> None:
+        partition = self.partition
+        assert (partition.start, partition.end) == (self.start, self.end)
+        at = partition.start
+        for run in partition.runs:
+            assert run.first == at <= run.last
+            at = run.last + 1
+            for offset in range(run.first, run.last + 1):
+                one = self.model[offset]
+                said = (run.state, run.count, run.member)
+                assert said == (one.state, one.count, one.member), f"{offset}: {said}, {vars(one)}"
+                assert run.state is not ACQUIRED or run.until == one.until
+        assert at == partition.end
+        assert partition.in_flight == sum(1 for one in self.model.values() if not one.state.is_final)
+        first = next((o for o in sorted(self.model) if self.model[o].state is AVAILABLE), None)
+        assert first is None or partition.next_offset(self.terms) == first
+
+
+def play(seed: int) -> None:
+    World(seed).run()
+
+
+if __name__ == "__main__":
+    histories.main("scripts/share_groups", "Random histories of share partitions.", play, 10_000)
