@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-RUNS = 20_000
+RUNS = 10_000
 """Runs of offsets of one share partition that are in different states. Beyond, nothing further is acquired
 until older records are acknowledged."""
 
@@ -17,3 +17,9 @@ DELTAS = 100
 
 ROW_RUNS = 256
 """A snapshot of at most so many runs replaces the changes at once."""
+
+EXPIRED_AT_ONCE = 1000
+"""Runs of offsets whose locks expire in one turn."""
+
+ACQUIRED_AT_ONCE = 500
+"""Runs of offsets that a member acquires of one partition in one turn."""

@@ -1,10 +1,10 @@
 """The state of a share partition: which records of a partition a share group still has to deliver.
 
 Theory of operation. The records of a share group are between a *start* offset and an *end* offset. All below
-the start are done with, and nobody has looked at those from the end on. Each record in between is *available*,
-*acquired* by one member until its lock expires, *acknowledged*, or *archived* (rejected, or delivered as
-often as the limit says, or not a record: a gap, a marker, an aborted record). The start moves over what is
-acknowledged and archived. KIP-932, "In-flight records".
+the start are done with, and nobody has looked at those from the end on. Each record in between is
+*available*, *acquired* by one member until its lock expires, *acknowledged*, or *archived* (rejected, or
+delivered as often as the limit says, or not a record: a gap, a marker, an aborted record). The start moves
+over what is acknowledged and archived. KIP-932, "In-flight records".
 
     available --acquire--> acquired --accept--> acknowledged
         ^                   |  |  |
@@ -12,11 +12,11 @@ acknowledged and archived. KIP-932, "In-flight records".
         +-------------------+  +--release or expiry after the last delivery--> archived
 
 An acquisition counts as a delivery. A record that was delivered again and again may be the cause: from half
-of the limit on fewer of them are delivered at once, and on their last delivery each of them alone, so that one
-bad record does not take its neighbours with it (as in Apache Kafka 4.2).
+of the limit on fewer of them are delivered at once, and on their last delivery each of them alone, so that
+one bad record does not take its neighbours with it (as in Apache Kafka 4.3).
 
 No I/O and no clock: times go in as seconds of any clock. :meth:`SharePartition.expire` is called at
-:attr:`SharePartition.wake_at`, at the latest with the next call of a client.
+:attr:`SharePartition.wake_at`.
 
 What has to be stored is noted as ranges of offsets (:attr:`SharePartition.changed`), and taken by
 :mod:`dafka.broker.share.states`. An acquisition alone is not stored: whoever starts again finds the record
@@ -28,15 +28,18 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from itertools import groupby
+from itertools import groupby, islice
 from math import inf
 from typing import NamedTuple
 
-from dafka.broker.share.limits import RUNS
+from dafka.broker.share.limits import ACQUIRED_AT_ONCE, EXPIRED_AT_ONCE, RUNS
 from dafka.broker.share.runs import RecordState, Run, Runs
 
 AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
 ACKNOWLEDGED, ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
+
+
+_ALL = 2**63
 
 
 class AcknowledgeType(IntEnum):
@@ -67,11 +70,11 @@ class LogBatch(NamedTuple):
 
 
 class Acquired(NamedTuple):
-    """Records that a member has acquired now, delivered for the ``count``-th time."""
+    """Records that a member has acquired now, delivered ``deliveries`` times by now."""
 
     first: int
     last: int
-    count: int
+    deliveries: int
 
 
 class Terms(NamedTuple):
@@ -164,7 +167,9 @@ class SharePartition:
         that. Acquired records are listed in parts of ``batch_size``, or somewhat more: they end where batches
         end.
         """
-        taking = _Taking(member, now + terms.lock, terms, records, strict, max(batch_size, 1))
+        taking = _Taking(
+            member, now + terms.lock, terms, records, strict, batch_size if batch_size > 0 else _ALL
+        )
         at = min(read_from, self.end)
         for batch in batches:
             if taking.is_over:
@@ -185,7 +190,10 @@ class SharePartition:
 
     def _take(self, first: int, last: int, taking: _Taking) -> None:
         """Acquire what is available from ``first`` to ``last``, which are in one batch."""
-        known = [(run.first, run.last, run.count) for run in self._known(first, last)]
+        # A part of many is as good: what is left is there for the next acquisition.
+        known = [
+            (run.first, run.last, run.count) for run in islice(self._known(first, last), ACQUIRED_AT_ONCE)
+        ]
         for run_first, run_last, count in known:
             size = taking.size_of(run_last - run_first + 1, count)
             if size <= 0:
@@ -230,7 +238,7 @@ class SharePartition:
         """There are no records for members at these offsets."""
         first = max(first, self.start)
         for available in list(self._known(first, last)):
-            self._change(available.first, available.last, ARCHIVED)
+            self._finish(available.first, available.last, ARCHIVED)
         if last >= self.end:
             begin = self.end
             self._runs.append(Run(begin, last, ARCHIVED, 0))
@@ -253,14 +261,13 @@ class SharePartition:
         ``batches`` are in the order of their offsets and do not overlap. What is below the start is ignored:
         it was removed from the log. Raises InvalidRecordStateError and RenewalError.
         """
-        self.expire(now, terms)
         for batch in batches:
             if batch.last < self.start:
                 continue
             if batch.last >= self.end:
                 raise InvalidRecordStateError(f"nobody has acquired the record of offset {batch.last}")
             for run in self._runs.within(batch.first, batch.last):
-                if run.state is not ACQUIRED or run.member != member:
+                if run.state is not ACQUIRED or run.member != member or run.until <= now:
                     raise InvalidRecordStateError(
                         f"the member has not acquired the record of offset {max(run.first, batch.first)}"
                     )
@@ -275,9 +282,10 @@ class SharePartition:
         if first > last:
             return
         if type_ == AcknowledgeType.ACCEPT:
-            self._change(first, last, ACKNOWLEDGED)
+            self._finish(first, last, ACKNOWLEDGED)
         elif type_ == AcknowledgeType.RELEASE:
-            self._give_back(first, last, terms)
+            self._take_back(self._runs.cut(first, last), terms)
+            self._runs.join(first, last)
         elif type_ == AcknowledgeType.RENEW:
             until = now + terms.lock
             for run in self._runs.cut(first, last):
@@ -285,48 +293,47 @@ class SharePartition:
             self._runs.join(first, last)
             self._locked(until, first, last)
         else:
-            self._change(first, last, ARCHIVED)
+            self._finish(first, last, ARCHIVED)
 
-    def release(self, now: float, member: str, terms: Terms) -> bool:
+    def release(self, member: str, terms: Terms) -> bool:
         """A member has gone: what it has acquired is available again; whether there was anything."""
-        self.expire(now, terms)
-        held = [(run.first, run.last) for run in self._runs if run.state is ACQUIRED and run.member == member]
-        for first, last in held:
-            self._give_back(first, last, terms)
+        held = [run for run in self._runs if run.state is ACQUIRED and run.member == member]
+        self._take_back(held, terms)
+        if held:
+            self._runs.join(held[0].first, held[-1].last)
         self._advance()
         return bool(held)
 
     def expire(self, now: float, terms: Terms) -> bool:
-        """Take back what members have held for too long; whether there was anything."""
-        expired = False
-        while self._locks and self._locks[0][0] <= now:
+        """Take back what members have held for too long, some of it at a time; whether there was anything."""
+        late: list[Run] = []
+        while self._locks and self._locks[0][0] <= now and len(late) < EXPIRED_AT_ONCE:
             _, first, last = heapq.heappop(self._locks)
-            late = [
-                (max(run.first, first), min(run.last, last))
-                for run in self._runs.within(first, last)
-                if run.state is ACQUIRED and run.until <= now
+            found = [
+                run for run in self._runs.within(first, last) if run.state is ACQUIRED and run.until <= now
             ]
-            for one in late:
-                self._give_back(*one, terms)
-            expired = expired or bool(late)
-        if expired:
+            self._take_back(found, terms)
+            late += found
+        if late:
+            self._runs.join(min(run.first for run in late), max(run.last for run in late))
             self._advance()
-        return expired
+        return bool(late)
 
-    def _give_back(self, first: int, last: int, terms: Terms) -> None:
-        """Make acquired records available, unless they were delivered often enough."""
-        counts = [
-            (max(run.first, first), min(run.last, last), run.count) for run in self._runs.within(first, last)
-        ]
-        for run_first, run_last, count in counts:
-            self._change(run_first, run_last, AVAILABLE if count < terms.deliveries else ARCHIVED)
-
-    def _change(self, first: int, last: int, state: RecordState) -> None:
-        for run in self._runs.cut(first, last):
-            if state.is_final:
-                self._in_flight -= 0 if run.state.is_final else len(run)
-            else:
+    def _take_back(self, runs: list[Run], terms: Terms) -> None:
+        """Make runs that are acquired available, unless they were delivered often enough."""
+        for run in runs:
+            if run.count < terms.deliveries:
+                run.change(AVAILABLE, run.count)
                 self._seek = min(self._seek, run.first)
+            else:
+                run.change(ARCHIVED, run.count)
+                self._in_flight -= len(run)
+            self.changed.append((run.first, run.last))
+
+    def _finish(self, first: int, last: int, state: RecordState) -> None:
+        """These records are never delivered again."""
+        for run in self._runs.cut(first, last):
+            self._in_flight -= 0 if run.state.is_final else len(run)
             run.change(state, run.count)
         self._runs.join(first, last)
         self.changed.append((first, last))
@@ -369,7 +376,7 @@ class SharePartition:
         self.changed.append((self.start, self.end - 1))
 
     def restore(self, start: int, runs: Iterable[tuple[int, int, RecordState, int]]) -> None:
-        """Begin with what was stored: (first, last, state, count), in order; what lies between is available."""
+        """Begin with what was stored: (first, last, state, count), in order; the rest is available."""
         self._runs = Runs(start)
         for first, last, state, count in runs:
             if first > self.end:
@@ -404,7 +411,7 @@ class _Taking:
 
     @property
     def is_over(self) -> bool:
-        return self.is_full or self._taken >= self._records
+        return self.is_full or self._taken >= self._records or len(self.acquired) >= ACQUIRED_AT_ONCE
 
     def size_of(self, size: int, count: int) -> int:
         """How many to take of a run of this size that was delivered ``count`` times."""
@@ -422,7 +429,7 @@ class _Taking:
         self._taken += last - first + 1
         if self.acquired:
             before = self.acquired[-1]
-            follows = before.last + 1 == first and before.count == count
+            follows = before.last + 1 == first and before.deliveries == count
             if follows and not (self.new_batch and before.last - before.first + 1 >= self._batch_size):
                 self.acquired[-1] = before._replace(last=last)
                 self.new_batch = False

@@ -1,0 +1,82 @@
+"""The histories find what is wrong with a share partition: each of these mutations breaks some of them."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from broker.share import share_histories
+
+from dafka.broker.share import partition
+
+SEEDS = 150
+
+MUTATIONS = {
+    "whoever asks may acknowledge": (" or run.member != member or", " or"),
+    "any record may be acknowledged": (
+        "run.state is not ACQUIRED or run.member != member or run.until <= now",
+        "False",
+    ),
+    "a lock is valid after its time": (" or run.until <= now:", ":"),
+    "a lock ends before its time": (
+        "if run.state is ACQUIRED and run.until <= now\n",
+        "if run.state is ACQUIRED\n",
+    ),
+    "a renewed lock is forgotten": ("            self._locked(until, first, last)", ""),
+    "renewing changes nothing": ("run.until = until\n", "pass\n"),
+    "one delivery too many": ("run.count < terms.deliveries", "run.count <= terms.deliveries"),
+    "a delivery is not counted": (
+        "run_first + size - 1, count + 1, taking",
+        "run_first + size - 1, count, taking",
+    ),
+    "markers are delivered": ("if batch.deliver:", "if True:"),
+    "gaps are delivered": ("if batch.first > at:", "if False:"),
+    "an acknowledgement is not stored": (
+        "self._runs.join(first, last)\n        self.changed.append((first, last))",
+        "self._runs.join(first, last)",
+    ),
+    "what is given back is not found": (
+        "self._seek = min(self._seek, run.first)\n            else:\n                run.change(ARCHIVED",
+        "pass\n            else:\n                run.change(ARCHIVED",
+    ),
+    "the start moves too far": (
+        "if not run.state.is_final:\n                break",
+        "if False:\n                break",
+    ),
+    "the start does not move": ("if done > self.start:", "if False:"),
+    "there is no limit of records in flight": ("size = min(size, room)", "pass"),
+    "there is always room": (" or room <= 0 or", " or"),
+    "a record is not alone on its last delivery": ("return 0 if self._taken else 1", "pass"),
+    "what retention removes stays in flight": ("if not run.state.is_final\n        )", "if False\n        )"),
+    "a member that leaves keeps its records": (
+        "self._take_back(held, terms)",
+        "pass",
+    ),
+    "what is refused was carried out in part": (
+        "if run.state is not ACQUIRED or run.member != member or",
+        "self._settle(now, run.first, run.last, 1, terms)\n"
+        "                if run.state is not ACQUIRED or run.member != member or",
+    ),
+}
+
+
+def mutant(old: str, new: str) -> type[partition.SharePartition]:
+    source = inspect.getsource(partition)
+    assert source.count(old) == 1, old
+    names: dict[str, object] = {"__name__": "mutant"}
+    exec(compile(source.replace(old, new), "mutant", "exec"), names)
+    names["InvalidRecordStateError"] = partition.InvalidRecordStateError
+    found = names["SharePartition"]
+    assert isinstance(found, type)
+    return found
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_the_histories_find(name: str) -> None:
+    machine = mutant(*MUTATIONS[name])
+    for seed in range(SEEDS):
+        try:
+            share_histories.World(seed, machine).run()
+        except Exception:
+            return
+    pytest.fail(f"{SEEDS} histories did not notice it")

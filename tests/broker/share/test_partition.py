@@ -1,0 +1,214 @@
+"""What a share partition gives to whom, and what becomes of it."""
+
+from __future__ import annotations
+
+import pytest
+from broker.share import share_histories
+
+from dafka.broker.share.partition import (
+    Acknowledged,
+    AcknowledgeType,
+    Acquired,
+    InvalidRecordStateError,
+    LogBatch,
+    RenewalError,
+    SharePartition,
+    Terms,
+)
+
+ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT
+RENEW, GAP = AcknowledgeType.RENEW, AcknowledgeType.GAP
+TERMS = Terms(lock=30.0, deliveries=5, in_flight=100)
+TENS = [LogBatch(first, first + 9) for first in range(0, 100, 10)]
+
+
+def take(
+    partition: SharePartition,
+    member: str = "a",
+    records: int = 10,
+    now: float = 0.0,
+    terms: Terms = TERMS,
+    log: list[LogBatch] = TENS,
+    **options: object,
+) -> list[Acquired]:
+    partition.expire(now, terms)
+    begin = partition.next_offset(terms)
+    if begin is None:
+        return []
+    batches = [batch for batch in log if batch.last >= begin]
+    return partition.acquire(now, member, begin, batches, terms, records=records, **options)  # type: ignore[arg-type]
+
+
+def say(partition: SharePartition, first: int, last: int, *types: int, **options: object) -> None:
+    now, member = options.get("now", 0.0), options.get("member", "a")
+    terms = options.get("terms", TERMS)
+    partition.acknowledge(now, member, [Acknowledged(first, last, types)], terms)  # type: ignore[arg-type]
+
+
+def test_members_get_different_records() -> None:
+    partition = SharePartition(0)
+    assert take(partition, "a") == [Acquired(0, 9, 1)]
+    assert take(partition, "b") == [Acquired(10, 19, 1)]
+
+
+def test_a_batch_is_taken_as_a_whole_unless_the_limit_is_strict() -> None:
+    assert take(SharePartition(0), records=3) == [Acquired(0, 9, 1)]
+    partition = SharePartition(0)
+    assert take(partition, records=3, strict=True) == [Acquired(0, 2, 1)]
+    assert take(partition, records=12, strict=True) == [Acquired(3, 14, 1)]
+
+
+def test_acquired_records_are_listed_in_parts_that_end_where_batches_end() -> None:
+    assert take(SharePartition(0), records=30, batch_size=15) == [Acquired(0, 19, 1), Acquired(20, 29, 1)]
+
+
+def test_accepted_and_rejected_records_are_done_with() -> None:
+    partition = SharePartition(0)
+    take(partition)
+    say(partition, 0, 9, ACCEPT, ACCEPT, REJECT, ACCEPT, GAP, ACCEPT, ACCEPT, RELEASE, ACCEPT, ACCEPT)
+    assert (partition.start, partition.end, partition.in_flight, partition.finished) == (7, 10, 1, 2)
+    assert take(partition, "b", strict=True)[0] == Acquired(7, 7, 2)
+
+
+def test_released_records_come_again_before_others() -> None:
+    partition = SharePartition(0)
+    take(partition)
+    say(partition, 2, 3, RELEASE)
+    assert take(partition, "b", records=2) == [Acquired(2, 3, 2)]
+
+
+def test_only_who_has_acquired_a_record_can_acknowledge_it_and_only_once() -> None:
+    partition = SharePartition(0)
+    take(partition, "a")
+    for first, last, member in ((0, 0, "b"), (9, 10, "a"), (50, 50, "a")):
+        with pytest.raises(InvalidRecordStateError):
+            say(partition, first, last, ACCEPT, member=member)
+    say(partition, 5, 5, ACCEPT)
+    with pytest.raises(InvalidRecordStateError):
+        say(partition, 4, 6, ACCEPT)
+    assert partition.in_flight == 9  # 4 and 6 are as they were
+
+
+def test_a_lock_that_expires_gives_the_record_to_another() -> None:
+    partition = SharePartition(0)
+    take(partition, "a", now=0.0)
+    assert partition.wake_at == 30.0
+    assert take(partition, "b", now=29.9, records=1, log=TENS[:1]) == []
+    assert take(partition, "b", now=30.0, log=TENS[:1]) == [Acquired(0, 9, 2)]
+    with pytest.raises(InvalidRecordStateError):
+        say(partition, 0, 9, ACCEPT, now=30.0)
+
+
+def test_a_renewed_lock_holds_from_then_on() -> None:
+    partition = SharePartition(0)
+    take(partition)
+    say(partition, 0, 4, RENEW, now=20.0)
+    partition.expire(30.0, TERMS)
+    say(partition, 0, 4, ACCEPT, now=49.0)
+    assert partition.start == 5
+    with pytest.raises(InvalidRecordStateError):
+        say(partition, 5, 9, ACCEPT, now=49.0)
+
+
+def test_renewing_can_be_forbidden() -> None:
+    partition = SharePartition(0)
+    take(partition)
+    with pytest.raises(RenewalError):
+        say(partition, 0, 9, RENEW, terms=TERMS._replace(renew=False))
+
+
+def test_a_record_is_archived_after_its_last_delivery() -> None:
+    partition, terms = SharePartition(0), TERMS._replace(deliveries=2)
+    for count in (1, 2):
+        assert take(partition, records=1, strict=True, terms=terms) == [Acquired(0, 0, count)]
+        say(partition, 0, 0, RELEASE, terms=terms)
+    assert partition.start == 1
+
+
+def test_records_that_fail_are_delivered_in_ever_smaller_parts() -> None:
+    partition = SharePartition(0)
+    sizes = []
+    for _ in range(4):
+        ((first, last, _),) = take(partition, log=TENS[:1])
+        sizes.append(last - first + 1)
+        say(partition, first, last, RELEASE)
+    assert sizes == [10, 10, 10, 5]
+    assert take(partition, log=TENS[:1]) == [Acquired(0, 0, 5)]
+
+
+def test_who_leaves_gives_everything_back() -> None:
+    partition = SharePartition(0)
+    take(partition, "a")
+    take(partition, "b")
+    assert partition.release("a", TERMS)
+    assert not partition.release("a", TERMS)
+    assert take(partition, "c", records=1) == [Acquired(0, 9, 2)]
+
+
+def test_nothing_more_is_acquired_when_as_many_records_are_in_flight_as_may_be() -> None:
+    partition, terms = SharePartition(0), TERMS._replace(in_flight=15)
+    take(partition, records=50, terms=terms)
+    assert partition.in_flight == 20  # a batch is not torn
+    assert partition.next_offset(terms) is None
+    say(partition, 3, 9, ACCEPT)
+    assert partition.next_offset(terms) == 20
+    partition = SharePartition(0)
+    assert take(partition, records=50, strict=True, terms=terms) == [Acquired(0, 14, 1)]
+
+
+def test_what_is_no_record_is_passed_over() -> None:
+    log = [LogBatch(2, 3), LogBatch(6, 6, deliver=False), LogBatch(7, 8)]
+    partition = SharePartition(0)
+    assert take(partition, log=log) == [Acquired(2, 3, 1), Acquired(7, 8, 1)]
+    assert (partition.start, partition.end, partition.in_flight) == (2, 9, 4)
+
+
+def test_compaction_and_retention_take_records_out() -> None:
+    partition = SharePartition(0)
+    take(partition, records=30)
+    say(partition, 0, 29, RELEASE)
+    assert take(partition, records=1, log=[LogBatch(5, 9), LogBatch(30, 39)]) == [Acquired(5, 9, 2)]
+    partition.trim(20)
+    assert (partition.start, partition.in_flight) == (20, 10)
+    say(partition, 5, 9, ACCEPT)  # it is gone: nothing to say
+    partition.trim(70)
+    assert (partition.start, partition.end, partition.in_flight) == (70, 70, 0)
+
+
+def test_a_log_that_lost_its_end_takes_what_was_in_flight_along() -> None:
+    for end, expected in ((5, (0, 5, 5)), (40, (0, 30, 30))):
+        partition = SharePartition(0)
+        take(partition, records=30)
+        partition.truncate(end)
+        assert (partition.start, partition.end, partition.in_flight) == expected
+    partition = SharePartition(50)
+    partition.truncate(20)
+    assert (partition.start, partition.end) == (20, 20)
+
+
+def test_runs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dafka.broker.share.partition.RUNS", 50)
+    partition, terms = SharePartition(0), Terms(in_flight=10**9)
+    log = [LogBatch(0, 10**6)]
+    for number in range(50):
+        assert take(partition, f"m{number}", records=1, strict=True, terms=terms, log=log)
+    assert partition.next_offset(terms) is None
+
+
+def test_expiring_is_done_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dafka.broker.share.partition.EXPIRED_AT_ONCE", 3)
+    partition = SharePartition(0)
+    for number in range(8):
+        take(partition, f"m{number}", records=1, strict=True)
+    parts = 0
+    while partition.wake_at <= 30.0:
+        assert partition.expire(30.0, TERMS)
+        parts += 1
+    assert parts == 3
+    with pytest.raises(InvalidRecordStateError):
+        say(partition, 7, 7, ACCEPT, member="m7", now=30.0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_random_history(seed: int) -> None:
+    share_histories.play(seed)
