@@ -338,6 +338,8 @@ class _Running:
     def mesh(self) -> EndpointOptions:
         """Where the broker joins the mesh: at the tower it was given, or at one of its own from now on."""
         tower = self._given_tower
+        if self._keys is not None:
+            self._keys.check_store()
         if tower is None:
             from dafka.mesh.tower import Tower  # brings ZeroMQ along
 

@@ -23,7 +23,7 @@ from gevent.lock import BoundedSemaphore
 
 from dafka.hub.hub import Hub
 from dafka.mesh import curve, limits
-from dafka.mesh.address import InvalidAddressError, new_address
+from dafka.mesh.address import InvalidAddressError
 from dafka.mesh.counting import Discards
 from dafka.mesh.links import Links
 from dafka.mesh.options import EndpointOptions
@@ -69,7 +69,7 @@ class Beaconing:
         self.heard = False
         """Whether a tower has said anything: it greets who connects, and tells a node its own beacon."""
         self._role = PeersRole(
-            new_address(),
+            options.new_address(),
             options.host,
             port,
             interval=options.beacon_interval,

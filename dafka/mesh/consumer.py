@@ -17,7 +17,7 @@ from typing import Any
 
 from dafka.hub.hub import Hub, Waiter, get_hub
 from dafka.mesh import limits
-from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, new_address, topic_name
+from dafka.mesh.address import TowerLike, address_name, check_address, check_topic, topic_name
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
 from dafka.mesh.record import BatchError, Record, batch_records, is_batch, raw_records
 from dafka.mesh.watch import Watch
@@ -65,8 +65,8 @@ class Consumer:
         starts = {
             check_address(partition): _check_sequence(number) for partition, number in (start or {}).items()
         }
-        octets = check_address(address) if address is not None else new_address()
         options = node_options(self, tower, mesh)
+        octets = options.own_address(address) if address is not None else options.new_address()
         self._tower = tower  # one that nobody else has runs as long as this node
         self.address = octets.decode()
         self._records: Iterator[Record] = iter(())

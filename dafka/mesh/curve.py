@@ -11,12 +11,14 @@ from weakref import WeakKeyDictionary
 
 import gevent.event
 import zmq
+from zmq.utils import z85
 
 from dafka.hub.hub import Hub
 from dafka.mesh import limits
 from dafka.mesh.sockets import Socket
 
 if TYPE_CHECKING:
+    from dafka.mesh.speakers import Speakers
     from dafka.security.keys import Allowed, Keys, ServerKeys
     from dafka.zmtp.mechanisms import Check, Mechanism
 
@@ -39,21 +41,22 @@ def of_server(hub: Hub, socket: Socket, keys: ServerKeys) -> None:
 
 
 class Mechanisms:
-    """The two sides of a connection of our own ZMTP."""
+    """The two sides of a connection of our own ZMTP. Who accepts proves the key of its node."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: Keys, speakers: Speakers) -> None:
         from dafka.zmtp.curve import CurveClient, CurveServer
 
         self._keys = keys
+        self._knows = speakers.knows
         self._client, self._server = CurveClient, CurveServer
 
     def client(self, check: Check) -> Mechanism:
         """Of who connects."""
-        return self._client(check, self._keys.server.pair.public, self._keys.own)
+        return self._client(check, self._keys.server.pair.public, self._keys.own, self._knows)
 
     def server(self, check: Check) -> Mechanism:
         """Of who accepts."""
-        return self._server(check, *self._keys.server)
+        return self._server(check, *self._keys.server, self._keys.own)
 
 
 class Doorkeeper:
@@ -96,11 +99,18 @@ class Doorkeeper:
             self._socket.send_messages([_answer_to(question, self._domains) for question in questions])
 
 
+def key_of(frame: zmq.Frame) -> bytes:
+    """The key of whoever a socket of :func:`of_server` has a message from."""
+    return z85.decode(str(frame.get("User-Id")))
+
+
 def _answer_to(question: list[bytes], domains: dict[bytes, Allowed]) -> list[bytes]:
     """Envelope, empty frame, version, request, domain, address, identity, mechanism, credentials."""
     at = question.index(b"")
     request, domain, mechanism = question[at + 2], question[at + 3], question[at + 6]
     allows = domains.get(domain)
     welcome = mechanism == b"CURVE" and allows is not None and allows(question[at + 7])
-    verdict = (b"200", b"welcome") if welcome else (b"400", b"not on the list")
-    return [*question[: at + 1], _VERSION, request, *verdict, b"", b""]
+    if not welcome:
+        return [*question[: at + 1], _VERSION, request, b"400", b"not on the list", b"", b""]
+    user = z85.encode(question[at + 7])  # comes with each of its messages
+    return [*question[: at + 1], _VERSION, request, b"200", b"welcome", user, b""]

@@ -10,7 +10,7 @@ from typing import Any
 
 from dafka.hub.hub import Hub, Waiter, get_hub
 from dafka.mesh import limits
-from dafka.mesh.address import TowerLike, new_address
+from dafka.mesh.address import TowerLike
 from dafka.mesh.endpoint import Endpoint, EndpointOptions, Node, node_options
 from dafka.protocol.commands import Command, GetHeads
 from dafka.protocol.runs import Run
@@ -27,8 +27,8 @@ class Observer:
 
     def __init__(self, prefixes: Iterable[bytes], *, tower: TowerLike = None, **mesh: Any) -> None:
         self._hub = get_hub()
-        self.address = new_address()
         options = node_options(self, tower, mesh)
+        self.address = options.new_address()
         self._node = self._hub.run(_ObserverNode, self._hub, options, self.address, list(prefixes))
 
     def ask_heads(self, topic: bytes = b"") -> None:

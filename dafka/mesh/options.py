@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from dafka.mesh import limits
-from dafka.mesh.address import TowerLike, tower_addresses
+from dafka.mesh.address import TowerLike, check_address, new_address, tower_addresses
 from dafka.protocol.framing import Framing
 from dafka.security.keys import KeyFolder
 
@@ -45,6 +45,22 @@ class EndpointOptions(NamedTuple):
         if self.advertise:
             return self.advertise.encode()
         return b"" if self.bind in ("*", "0.0.0.0") else self.bind.encode()
+
+
+    def new_address(self) -> bytes:
+        """An address for a node or a producer; with keys it belongs to the node's key.
+
+        Raises :class:`~dafka.security.KeyFolderError`.
+        """
+        return new_address() if self.keys is None else self.keys.address().encode()
+
+    def own_address(self, address: str) -> bytes:
+        """One given by a user. Raises :class:`InvalidAddressError`, and with keys KeyFolderError for one that
+        does not belong to the node's key."""
+        octets = check_address(address)
+        if self.keys is not None:
+            self.keys.check_address(address)
+        return octets
 
 
 def node_options(node: object, tower: TowerLike, settings: Mapping[str, Any]) -> EndpointOptions:

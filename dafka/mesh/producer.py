@@ -18,7 +18,7 @@ from gevent import monkey
 
 from dafka.hub.hub import get_hub
 from dafka.mesh import limits
-from dafka.mesh.address import TowerLike, check_address, check_topic, new_address, topic_name
+from dafka.mesh.address import TowerLike, check_topic, topic_name
 from dafka.mesh.batch_producer import BatchProducerNode
 from dafka.mesh.endpoint import node_options
 from dafka.mesh.producer_node import (
@@ -120,7 +120,7 @@ class Producer:
         _check_batching(batch, compression, linger)
         options = node_options(self, tower, mesh)
         self._tower = tower  # one that nobody else has runs as long as this node
-        name = check_address(address) if address is not None else new_address()
+        name = options.own_address(address) if address is not None else options.new_address()
         self.topic = topic_name(octets)
         self.address = name.decode()
         self._hub = get_hub()
@@ -129,7 +129,7 @@ class Producer:
         claim = None
         if address is not None:
             _claim(self)
-            claim = PartitionClaim(octets, name, new_address(), min_stores=min_stores)
+            claim = PartitionClaim(octets, name, options.new_address(), min_stores=min_stores)
         finding = Finding(end_timeout, end_unknown == "begin")
         role = ProducerRole(
             octets,

@@ -70,6 +70,8 @@ class Store:
         self._hub = get_hub()
         octets = None if address is None else check_address(address)
         options = node_options(self, tower, mesh)
+        if options.keys is not None:
+            options.keys.check_store()
         self._tower = tower  # one that nobody else has runs as long as this node
         self.path = os.fspath(path)
 

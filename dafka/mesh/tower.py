@@ -22,6 +22,7 @@ from dafka.hub.turns import next_turn
 from dafka.mesh import curve, limits
 from dafka.mesh.counting import Discards
 from dafka.mesh.sockets import Socket
+from dafka.mesh.speakers import CAUSE, Speakers
 from dafka.protocol.beacons import WELCOME, NodeBeacon, decode_beacon, encode_beacon
 from dafka.protocol.errors import DafkaError, MalformedMessage
 from dafka.roles.tower import TowerRole
@@ -96,6 +97,7 @@ class _TowerNode:
     def __init__(self, publish_to: str, subscribe_from: str, keys: ServerKeys | None) -> None:
         self._hub = hub = get_hub()
         self._keys = keys
+        self._speakers = None if keys is None else Speakers(keys.allows)
         self.discarded = Discards()
         self._counts: Counter[str] = Counter(beacons_in=0, beacons_out=0)
         self._closed = False
@@ -198,6 +200,11 @@ class _TowerNode:
         except zmq.ZMQError:
             peer = ""  # inproc and ipc have none
         self._counts["beacons_in"] += 1
+        if self._speakers is not None:
+            key = curve.key_of(frames[0])
+            if not self._speakers.may_beacon(key, beacon.address):
+                self.discarded.add(CAUSE)
+                return
         answer = self._role.receive(beacon, peer)
         if answer is None:
             self.discarded.add("beacon-host")

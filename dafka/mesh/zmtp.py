@@ -17,6 +17,7 @@ from dafka.mesh import limits
 from dafka.mesh.curve import Mechanisms
 from dafka.mesh.options import EndpointOptions
 from dafka.mesh.run_octets import octets_of
+from dafka.mesh.speakers import CAUSE, Speakers
 from dafka.mesh.transport import Deliver, EndpointBindError, Note, Sink
 from dafka.mesh.zmtp_lane import ZmtpLane
 from dafka.protocol.commands import Command
@@ -47,7 +48,8 @@ class ZmtpTransport:
 
     def __init__(self, hub: Hub, options: EndpointOptions, sink: Sink, keys: Keys | None = None) -> None:
         self._hub = hub
-        mechanisms = None if keys is None else Mechanisms(keys)
+        self._speakers = None if keys is None else Speakers(keys.server.allows)
+        mechanisms = None if keys is None or self._speakers is None else Mechanisms(keys, self._speakers)
         self._client = None if mechanisms is None else mechanisms.client
         self._framing = options.framing
         most = Most(
@@ -64,14 +66,15 @@ class ZmtpTransport:
         )
         socket = _bind(options.bind)
         server = None if mechanisms is None else mechanisms.server
-        self._publisher = Publisher(hub, socket, watcher=sink, most=most, bounds=bounds, mechanism=server)
+        watcher = _Watcher(sink, self._speakers)
+        self._publisher = Publisher(hub, socket, watcher=watcher, most=most, bounds=bounds, mechanism=server)
         self.port = to_bind(self._publisher.endpoint).port
-        handler = _Handler(sink)
+        handler = _Handler(sink, self._speakers)
         self.subscriber = self._subscriber(handler)
         self.answers = self._subscriber(handler)
 
     def lane(self, peers: list[str], note: Note, deliver: Deliver) -> ZmtpLane:
-        return ZmtpLane(self._hub, peers, note, deliver, HEARING, self._client)
+        return ZmtpLane(self._hub, peers, note, deliver, HEARING, self._client, self._speakers)
 
     def send(self, item: Run | Command) -> None:
         self._publisher.send_encoded(*octets_of(item, self._framing))
@@ -106,18 +109,37 @@ class ZmtpTransport:
 class _Handler:
     """Of what always has room."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, speakers: Speakers | None) -> None:
         self._sink = sink
+        self._speakers = speakers
 
     def joined(self, peer: Peer) -> None:
         pass
 
     def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
         assert isinstance(peer.taker, Stretches)
-        self._sink.received(peer.taker.read(messages))
+        inbound = peer.taker.read(messages)
+        if self._speakers is not None:
+            inbound = self._speakers.heard(peer.key, inbound)
+        self._sink.received(inbound)
 
     def left(self, peer: Peer) -> None:
         pass
+
+
+class _Watcher:
+    """Tells of subscriptions, but not of those that would make a store of what is none."""
+
+    def __init__(self, sink: Sink, speakers: Speakers | None) -> None:
+        self._sink = sink
+        self._speakers = speakers
+        self.cancelled = sink.cancelled
+
+    def subscribed(self, peer: Peer, prefix: bytes) -> None:
+        if self._speakers is None or self._speakers.may_subscribe(peer.key, prefix):
+            self._sink.subscribed(prefix)
+        else:
+            self._sink.refused(CAUSE)
 
 
 def _bind(interface: str) -> Any:

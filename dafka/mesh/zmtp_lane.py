@@ -12,6 +12,7 @@ import time
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
 from dafka.mesh import limits
+from dafka.mesh.speakers import Speakers
 from dafka.mesh.transport import Deliver, Note
 from dafka.protocol.runs import RunReader
 from dafka.protocol.stretches import Stretches
@@ -32,9 +33,11 @@ class ZmtpLane:
         deliver: Deliver,
         bounds: Bounds,
         mechanism: MakeMechanism | None = None,
+        speakers: Speakers | None = None,
     ) -> None:
         self._note = note
         self._deliver = deliver
+        self._speakers = speakers
         self._room = Changes()
         self._holding: set[Peer] = set()  # peers whose records wait for room
         self._closed = False
@@ -96,6 +99,8 @@ class ZmtpLane:
     def messages(self, peer: Peer, messages: list[list[bytes]]) -> None:
         assert isinstance(peer.taker, Stretches)
         inbound = peer.taker.read(messages)
+        if self._speakers is not None:
+            inbound = self._speakers.heard(peer.key, inbound)
         self._note(inbound)
         for item in (*inbound.runs, *inbound.commands):
             rest = self._deliver(item)

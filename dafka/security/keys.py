@@ -7,7 +7,8 @@
     keys/allowed/NODE.key                       the list: public keys of the nodes that may come in
 
 The files are certificates as czmq and pyzmq write them, with keys in Z85. A program of ZeroMQ's that only
-connects needs the public key in ``server.key`` and a pair on the list.
+connects needs the public key in ``server.key`` and a pair on the list. What a node may be (:class:`Node`)
+stands in the metadata of its file on the list.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from dafka.security.addresses import address_of, belongs
 from dafka.security.errors import KeyFolderError
 
 if TYPE_CHECKING:  # its cryptography is not always installed
@@ -37,7 +39,19 @@ LOOK_SECONDS = 5.0
 """The interval at which the list of those that may come in is read again."""
 
 _Z85_OCTETS = 40  # of a key in Z85
+_METADATA = re.compile(rb'^[ \t]+(store|plain)[ \t]*=[ \t]*"?yes"?[ \t]*$', re.MULTILINE)
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Node(NamedTuple):
+    """What the list says of a node.
+
+    ``store``: it may be a store: acknowledge, and say what it likes of anybody's partitions. ``plain``: it is
+    a program that cannot prove its key to those who connect to it, such as a C node or one of pyzmq's.
+    """
+
+    store: bool = False
+    plain: bool = False
 
 
 class ServerKeys(NamedTuple):
@@ -65,13 +79,41 @@ class KeyFolder(NamedTuple):
 
     def load(self) -> Keys:
         """The keys of a node. Raises :class:`~dafka.security.errors.KeyFolderError`, which names the file."""
-        folder = Path(self.path)
-        return Keys(self.load_server(), read_pair(folder, self.node or self._only_node(folder)))
+        return Keys(self.load_server(), self._own())
 
     def load_server(self) -> ServerKeys:
         """The keys of what only listens. Raises as :meth:`load`."""
         folder = Path(self.path)
         return ServerKeys(read_pair(folder, SERVER), Allowed(folder / ALLOWED))
+
+    def address(self, name: str | None = None) -> str:
+        """An address of the node's own, for a producer: a new one, or with a ``name`` always the same.
+
+        Others believe a node what it says under addresses of its own. Raises as :meth:`load`.
+        """
+        return address_of(self._own().public, None if name is None else name.encode()).decode()
+
+    def check_address(self, address: str) -> None:
+        """Raise KeyFolderError unless an address is the node's own."""
+        if not belongs(address.encode(), self._own().public):
+            raise KeyFolderError(
+                f"the address {address} is not of the node's own key, so nobody would believe it: "
+                "take keys.address('NAME')"
+            )
+
+    def check_store(self) -> None:
+        """Raise KeyFolderError unless the list says that the node may be a store."""
+        folder = Path(self.path)
+        node = self.node or self._only_node(folder)
+        if not Allowed(folder / ALLOWED).node(self._own().public).store:
+            raise KeyFolderError(
+                f"the list {folder / ALLOWED} does not say that {node} may be a store, so nobody would "
+                f"believe it: dafka keys allow {folder} {node} --store"
+            )
+
+    def _own(self) -> Pair:
+        folder = Path(self.path)
+        return read_pair(folder, self.node or self._only_node(folder))
 
     def context(self) -> zmq.Context[zmq.Socket[bytes]]:
         """A context of pyzmq's, whose sockets connect with the node's keys. Raises as :meth:`load`."""
@@ -106,8 +148,10 @@ class Allowed:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
         self._clock = clock
-        self._keys: dict[str, tuple[tuple[int, int], bytes | None]] = {}  # by file: its state, its key
+        self._read_files: dict[str, tuple[tuple[int, int], _Entry | None]] = {}  # by file, with its state
+        self._nodes: dict[bytes, Node] = {}
         self._known: frozenset[bytes] = frozenset()
+        self._of_plain = _NOBODY
         self._told: set[str] = set()
         self._look_at = 0.0
         self._look()
@@ -122,9 +166,22 @@ class Allowed:
             self._look()
         return self._known
 
+    def node(self, key: bytes) -> Node:
+        """What the node with this key may be; one that is not on the list nothing."""
+        if self._clock() >= self._look_at:
+            self._look()
+        return self._nodes.get(key, _NOBODY)
+
+    @property
+    def of_plain(self) -> Node:
+        """What somebody may be who proves no key: what any of the nodes may that cannot."""
+        if self._clock() >= self._look_at:
+            self._look()
+        return self._of_plain
+
     def _look(self) -> None:
         self._look_at = self._clock() + LOOK_SECONDS
-        before, self._keys = self._keys, {}
+        before, self._read_files = self._read_files, {}
         try:
             with os.scandir(self._folder) as entries:
                 for entry in entries:
@@ -132,16 +189,19 @@ class Allowed:
                         status = entry.stat()
                         state = status.st_mtime_ns, status.st_size
                         known = before.get(entry.name)
-                        key = known[1] if known and known[0] == state else self._read(entry.path)
-                        self._keys[entry.name] = state, key
+                        read = known[1] if known and known[0] == state else self._read(entry.path)
+                        self._read_files[entry.name] = state, read
         except OSError as error:
             self._tell(f"nobody is let in: the list {self._folder} cannot be read: {error.strerror}")
-            self._keys = {}
-        self._known = frozenset(key for _, key in self._keys.values() if key is not None)
+            self._read_files = {}
+        self._nodes = dict(entry for _, entry in self._read_files.values() if entry is not None)
+        self._known = frozenset(self._nodes)
+        plain = [node for node in self._nodes.values() if node.plain]
+        self._of_plain = Node(any(node.store for node in plain), bool(plain))
 
-    def _read(self, path: str) -> bytes | None:
+    def _read(self, path: str) -> _Entry | None:
         try:
-            return read_public(Path(path))
+            return _Entry(read_public(Path(path)), read_node(Path(path)))
         except KeyFolderError as error:
             self._tell(str(error))
             return None
@@ -150,6 +210,14 @@ class Allowed:
         if what not in self._told:
             self._told.add(what)
             log.warning("%s", what)
+
+
+class _Entry(NamedTuple):
+    key: bytes
+    node: Node
+
+
+_NOBODY = Node()
 
 
 def nodes_in(folder: Path) -> Iterator[str]:
@@ -164,8 +232,10 @@ def allowed_in(folder: Path) -> list[str]:
     return sorted(file.name.removesuffix(PUBLIC) for file in (folder / ALLOWED).glob(f"*{PUBLIC}"))
 
 
-def new_keys(folder: Path, node: str) -> None:
+def new_keys(folder: Path, node: str, *, store: bool = False, plain: bool = False) -> None:
     """Make a node's pair, and let it in; in a folder without keys make the servers' pair first.
+
+    ``store``, ``plain``: what it may be (:class:`Node`).
 
     Folders and secret keys are private to the user. Raises KeyFolderError, also if the node has keys already.
     """
@@ -180,10 +250,33 @@ def new_keys(folder: Path, node: str) -> None:
         folder.chmod(0o700)
         if not (folder / f"{SERVER}{SECRET}").exists():
             _make(folder, SERVER)
-        public = _make(folder, node)
-        (folder / ALLOWED / f"{node}{PUBLIC}").write_bytes(public.read_bytes())
+        _make(folder, node)
     except OSError as error:
         raise KeyFolderError(f"{folder}: {error.strerror}") from error
+    allow_node(folder, node, Node(store, plain))
+
+
+def allow_node(folder: Path, name: str, node: Node) -> None:
+    """Put a node whose public key is in the folder on the list, or say anew what it may be.
+
+    Raises KeyFolderError.
+    """
+    if not _NODE.fullmatch(name) or name == SERVER:
+        raise KeyFolderError(f"{name!r:.120} is no name of a node")
+    own = folder / f"{name}{PUBLIC}"
+    read_public(own)
+    listed = folder / ALLOWED / f"{name}{PUBLIC}"
+    says = "".join(f'    {field} = "yes"\n' for field, is_so in node._asdict().items() if is_so)
+    try:
+        said = _METADATA.sub(b"", own.read_bytes())
+        if b"\nmetadata\n" not in said:
+            said += b"\nmetadata\n"
+        said = said.replace(b"\nmetadata\n", b"\nmetadata\n" + says.encode(), 1)
+        new = listed.with_suffix(".new")
+        new.write_bytes(said)
+        new.replace(listed)  # who reads the list meanwhile sees the one or the other
+    except OSError as error:
+        raise KeyFolderError(f"{listed}: {error.strerror}") from error
 
 
 def remove_node(folder: Path, node: str) -> bool:
@@ -217,12 +310,20 @@ def read_public(file: Path) -> bytes:
     return _read(file)[0]
 
 
-def _make(folder: Path, name: str) -> Path:
+def read_node(file: Path) -> Node:
+    """What a file of the list says that the node may be. Raises KeyFolderError."""
+    try:
+        said = set(_METADATA.findall(file.read_bytes()))
+    except OSError as error:
+        raise KeyFolderError(f"the key {file} cannot be read: {error.strerror}") from error
+    return Node(b"store" in said, b"plain" in said)
+
+
+def _make(folder: Path, name: str) -> None:
     from zmq.auth.certs import create_certificates
 
-    public, secret = create_certificates(folder, name)
+    _, secret = create_certificates(folder, name)
     os.chmod(secret, 0o600)
-    return Path(public)
 
 
 def _read(file: Path) -> tuple[bytes, bytes]:

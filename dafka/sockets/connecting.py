@@ -52,6 +52,9 @@ class Connecting:
             if now - peer.began > limits.HANDSHAKE_SECONDS:
                 peer.close("handshake-slow", f"no handshake within {limits.HANDSHAKE_SECONDS:g} s")
             return
+        if not peer.is_welcome():
+            peer.close("key", "its key was taken off the list")
+            return
         silent = peer.silent(now)
         if peer.ttl and silent > peer.ttl:
             peer.close("silent", f"nothing was received for the {peer.ttl:g} s of its last PING")

@@ -39,7 +39,7 @@ from dafka.zmtp.subscriptions import Most, Subscriptions
 class Watcher(Protocol):
     """Who wants to know of subscriptions. It is called in the peer's green thread, which may wait."""
 
-    def subscribed(self, prefix: bytes) -> None:
+    def subscribed(self, peer: Peer, prefix: bytes) -> None:
         """A peer has subscribed, maybe not as the first one."""
 
     def cancelled(self, prefix: bytes) -> None:
@@ -128,7 +128,7 @@ class _Pattern:
             return  # what it had sent before it was closed
         self._subscriptions.add(peer, prefix)
         if self._watcher is not None:
-            self._watcher.subscribed(prefix)
+            self._watcher.subscribed(peer, prefix)
 
     def cancelled(self, peer: Peer, prefix: bytes) -> None:
         if self._subscriptions.cancel(peer, prefix) and self._watcher is not None:

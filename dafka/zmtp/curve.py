@@ -19,6 +19,7 @@ from nacl.exceptions import CryptoError
 from dafka.zmtp.commands import Command, decode_properties, encode_command, encode_properties
 from dafka.zmtp.errors import HandshakeError
 from dafka.zmtp.mechanisms import Check, Properties, expected
+from dafka.zmtp.proofs import PROPERTY, Between, proof_of, proven_by
 from dafka.zmtp.sealing import Sealing, sealing_of
 
 KEY_OCTETS = 32
@@ -53,24 +54,32 @@ def z85_of(key: bytes) -> str:
 
 
 class CurveClient:
-    """The side that connects, with keys of its own, to a server whose public key it knows."""
+    """The side that connects, with keys of its own, to a server whose public key it knows.
+
+    ``knows(key)``: whether a server that proves this key of its own (:mod:`dafka.zmtp.proofs`; empty: that
+    proves none) may be spoken to, and may stay; None: all may. ``peer_key`` is the key proven then.
+    """
 
     name = b"CURVE"
     as_server = False
 
-    def __init__(self, check: Check, server_key: bytes, own: Pair) -> None:
+    def __init__(
+        self, check: Check, server_key: bytes, own: Pair, knows: Callable[[bytes], bool] | None = None
+    ) -> None:
         self.peer: Properties | None = None
-        self.peer_key = server_key
+        self.peer_key = b"" if knows else server_key
         self.sealing: Sealing | None = None
         self._check = check
+        self._server_key = server_key
         self._own = own
+        self._knows = knows
         self._ours = Pair(*crypto_box_keypair())  # of this connection
         self._theirs = b""
         self._sent = 0  # short nonces
 
     def begin(self) -> bytes:
         nonce = self._next_nonce()
-        box = _seal(_SIGNED, b"CurveZMQHELLO---" + nonce, self.peer_key, self._ours.secret)
+        box = _seal(_SIGNED, b"CurveZMQHELLO---" + nonce, self._server_key, self._ours.secret)
         return encode_command(b"HELLO", _VERSION + _HELLO_PADDING + self._ours.public + nonce + box)
 
     def receive(self, command: Command) -> bytes:
@@ -85,9 +94,17 @@ class CurveClient:
         )
         peer = decode_properties(metadata)
         self._check(peer)
+        if self._knows is not None:
+            self.peer_key = self._proven(peer)
+            if not self._knows(self.peer_key):
+                raise HandshakeError("key", f"{_shown(self.peer_key)} is not on the list")
         self.sealing = sealing_of(self._theirs, self._ours.secret, b"C", b"S", self._sent, _number(nonce))
         self.peer = peer
         return b""
+
+    def _proven(self, peer: Properties) -> bytes:
+        between = Between(self._own.public, self._ours.public, self._theirs)
+        return proven_by(peer.get(PROPERTY.lower(), b""), self._own.secret, between)
 
     def _welcomed(self, data: bytes) -> bytes:
         if len(data) != _LONG_NONCE + _MAC + KEY_OCTETS + _COOKIE_OCTETS:
@@ -96,12 +113,12 @@ class CurveClient:
             "WELCOME",
             data[_LONG_NONCE:],
             b"WELCOME-" + data[:_LONG_NONCE],
-            self.peer_key,
+            self._server_key,
             self._ours.secret,
         )
         self._theirs, cookie = opened[:KEY_OCTETS], opened[KEY_OCTETS:]
         vouch_nonce = os.urandom(_LONG_NONCE)
-        vouched = self._ours.public + self.peer_key
+        vouched = self._ours.public + self._server_key
         vouch = vouch_nonce + _seal(vouched, b"VOUCH---" + vouch_nonce, self._theirs, self._own.secret)
         plain = self._own.public + vouch + encode_properties(self._check({}))
         nonce = self._next_nonce()
@@ -113,22 +130,28 @@ class CurveClient:
         return self._sent.to_bytes(_SHORT_NONCE, "big")
 
     def is_welcome(self) -> bool:
-        return True
+        return self.peer is None or self._knows is None or self._knows(self.peer_key)
 
 
 class CurveServer:
-    """The side that accepts. ``allows(key)``: whether a client with this public key may come in, and stay."""
+    """The side that accepts. ``allows(key)``: whether a client with this public key may come in, and stay.
+
+    ``proves``: a pair of this server's alone, which it proves to have (:mod:`dafka.zmtp.proofs`).
+    """
 
     name = b"CURVE"
     as_server = True
 
-    def __init__(self, check: Check, own: Pair, allows: Callable[[bytes], bool]) -> None:
+    def __init__(
+        self, check: Check, own: Pair, allows: Callable[[bytes], bool], proves: Pair | None = None
+    ) -> None:
         self.peer: Properties | None = None
         self.peer_key = b""
         self.sealing: Sealing | None = None
         self._check = check
         self._own = own
         self._allows = allows
+        self._proves = proves
         self._ours = Pair(b"", b"")  # of this connection
         self._theirs = b""
         self._cookie = b""
@@ -184,11 +207,15 @@ class CurveServer:
         if vouched != self._theirs + self._own.public:
             raise HandshakeError("curve", "a vouch for something else")
         if not self._allows(client):
-            raise HandshakeError("key", f"the key {z85_of(client)} is not on the list")
+            raise HandshakeError("key", f"{_shown(client)} is not on the list")
         self.peer_key = client
         peer = decode_properties(plain[KEY_OCTETS + vouch_octets :])
         answer = (1).to_bytes(_SHORT_NONCE, "big")
-        metadata = encode_properties(self._check(peer))
+        properties = dict(self._check(peer))
+        if self._proves is not None:
+            between = Between(client, self._theirs, self._ours.public)
+            properties[PROPERTY] = proof_of(*self._proves, between)
+        metadata = encode_properties(properties)
         box = _seal(metadata, b"CurveZMQREADY---" + answer, self._theirs, self._ours.secret)
         self.sealing = sealing_of(self._theirs, self._ours.secret, b"S", b"C", 1, _number(nonce))
         self.peer = peer
@@ -196,6 +223,10 @@ class CurveServer:
 
     def is_welcome(self) -> bool:
         return self.peer is None or self._allows(self.peer_key)
+
+
+def _shown(key: bytes) -> str:
+    return f"the key {z85_of(key)}" if key else "a node that proves no key"
 
 
 def _number(nonce: bytes) -> int:

@@ -114,8 +114,9 @@ def send_and_flush(
     value = bytes(size)
     with ExitStack() as stack:
         keys = new_keys(stack) if secured else None
+        own = keys and keys._replace(node="sensor")
         tower = stack.enter_context(Tower(keys=keys))
-        producer = stack.enter_context(Producer(TOPIC, tower=tower, batch=kind == "batch", keys=keys))
+        producer = stack.enter_context(Producer(TOPIC, tower=tower, batch=kind == "batch", keys=own))
         link.send((tower.addresses, keys))
         producer.send(value)
         producer.flush(timeout=30)  # the store has found this producer
@@ -131,11 +132,12 @@ def send_and_flush(
 
 
 def new_keys(stack: ExitStack) -> KeyFolder:
-    """A folder with the keys of one node, until the end of ``stack``."""
+    """A folder with the keys of a store, and of the node ``sensor``, until the end of ``stack``."""
     from dafka.security import KeyFolder, keys
 
     folder = stack.enter_context(tempfile.TemporaryDirectory())
-    keys.new_keys(Path(folder), "node")
+    keys.new_keys(Path(folder), "node", store=True)
+    keys.new_keys(Path(folder), "sensor")
     return KeyFolder(folder, "node")
 
 

@@ -25,6 +25,8 @@ def test_nodes_are_made_listed_and_removed(tmp_path: Path):
     assert keys("list", folder) == (0, "one *\ntwo\n")
     assert keys("remove", folder, "two") == (0, "")
     assert keys("list", folder) == (0, "one *\n")
+    assert keys("allow", folder, "two", "--store", "--plain") == (0, "")
+    assert keys("list", folder) == (0, "one *\ntwo store plain\n")
 
 
 def test_what_cannot_be_done_is_one_line(tmp_path: Path):
@@ -32,11 +34,16 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path):
     assert keys("new", tmp_path / "keys", "one") == (1, f"Error: {tmp_path}/keys has keys of one already\n")
     assert keys("remove", tmp_path / "keys", "x") == (1, f"Error: not on the list of {tmp_path}/keys: x\n")
     assert keys("new", tmp_path / "keys", "../x")[0] == 1
+    code, said = keys("allow", tmp_path / "keys", "x")
+    assert code == 1 and f"{tmp_path}/keys/x.key cannot be read" in said
 
 
 def test_daemons_with_keys_are_a_mesh_and_others_are_not_in_it(tmp_path: Path):
     folder = tmp_path / "keys"
     keys("new", folder, "one", "two")
+    unknown = run("store", str(tmp_path / "data"), "--keys", str(folder), "--node", "one")
+    assert unknown.returncode == 1 and f"dafka keys allow {folder} one --store" in unknown.stderr
+    assert keys("allow", folder, "one", "--store") == (0, "")
     with running(
         "tower", "--keys", str(folder), "--sub", "tcp://127.0.0.1:*", "--pub", "tcp://127.0.0.1:*"
     ) as tower:

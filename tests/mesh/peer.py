@@ -17,15 +17,21 @@ from dafka.protocol.beacons import NodeBeacon, TowerBeacon, decode_beacon, encod
 from dafka.protocol.commands import Command
 from dafka.protocol.errors import MalformedMessage
 from dafka.protocol.framing import Framing, decode, encode
+from dafka.security.keys import Keys
 
 ADDRESS = b"FEDCBA9876543210FEDCBA9876543210"
 
 
 class Peer:
-    """``address``: that of its beacon; a C producer's partition has the same."""
+    """``address``: that of its beacon; a C producer's partition has the same. ``keys``: with CURVE, as far as
+    libzmq has it."""
 
     def __init__(
-        self, tower: tuple[str, str], framing: Framing = Framing.LIBDAFKA, address: bytes = ADDRESS
+        self,
+        tower: tuple[str, str],
+        framing: Framing = Framing.LIBDAFKA,
+        address: bytes = ADDRESS,
+        keys: Keys | None = None,
     ) -> None:
         self.framing = framing
         self.address = address
@@ -37,6 +43,15 @@ class Peer:
         self._publisher = self._context.socket(zmq.XPUB)
         self._publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
         self._publisher.setsockopt(zmq.SNDHWM, 1_000_000)
+        if keys is not None:
+            self._publisher.curve_server = True
+            self._publisher.curve_secretkey = keys.server.pair.secret
+            for option, key in (
+                (zmq.CURVE_SERVERKEY, keys.server.pair.public),
+                (zmq.CURVE_PUBLICKEY, keys.own.public),
+                (zmq.CURVE_SECRETKEY, keys.own.secret),
+            ):
+                self._context.setsockopt(option, key)
         self.port = self._publisher.bind_to_random_port("tcp://127.0.0.1")
         self._subscriber = self._context.socket(zmq.SUB)
         self._subscriber.subscribe(b"")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import zmq
+from mesh.recording import Recorder
 from timing import until
 
 from dafka import Broker, Consumer, Producer, Store, Tower
@@ -28,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sockets_limits, "TEND_SECONDS", 0.1)
     made = tmp_path / "keys"
     for node in ("tower", "producer", "store", "consumer", "out"):
-        new_keys(made, node)
+        new_keys(made, node, store=node == "store")
     remove_node(made, "out")
     return made
 
@@ -147,6 +150,50 @@ def test_a_program_of_pyzmqs_joins_with_a_key_of_the_list(folder):
         while not records.poll(50):
             producer.send(b"to all who know us")
         assert b"t" in records.recv_multipart()[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="all of 127.0.0.0/8 is loopback on Linux alone")
+@pytest.mark.parametrize("secured", [True, False], ids=["with keys", "without"])
+def test_what_goes_over_the_wire_of_a_whole_mesh_is_not_to_be_read(folder, tmp_path, secured):
+    """Every connection is led through a recorder: those to the tower, and those between the nodes, which tell
+    others an address where the recorder listens. Without keys everything is found, so it would be."""
+
+    def keys(node: str) -> dict[str, Any]:
+        return {"keys": of(folder, node)} if secured else {}
+
+    recorders: list[Recorder] = []
+    with ExitStack() as stack:
+        tower = stack.enter_context(Tower(**keys("tower")))
+
+        def record(listen: tuple[str, int], to: tuple[str, int]) -> str:
+            recorders.append(Recorder(listen, to))
+            stack.callback(recorders[-1].close)
+            return "tcp://{}:{}".format(*recorders[-1].address)
+
+        ports = [int(address.rpartition(":")[2]) for address in tower.addresses]
+        addresses = tuple(record(("127.0.0.1", 0), ("127.0.0.1", port)) for port in ports)
+
+        def recorded(kind: Any, argument: object, node: str, interval: float, **options: Any) -> Any:
+            """With an endpoint of its own, as the options are its own."""
+            mesh = {"tower": addresses, "advertise": "127.0.0.2", "beacon_interval": interval}
+            made = stack.enter_context(kind(argument, beacon_timeout=3.0, **mesh, **keys(node), **options))
+            [port] = [one.port for one in Endpoint._open.values() if one.options.beacon_interval == interval]
+            record(("127.0.0.2", port), ("127.0.0.1", port))
+            return made
+
+        producer = recorded(Producer, "a-topic", "producer", 0.11)
+        store = recorded(Store, tmp_path / "data", "store", 0.12)
+        consumer = recorded(Consumer, ["a-topic"], "consumer", 0.13, offset_reset="earliest")
+        for number in range(100):
+            producer.send(b"the secret %d" % number)
+        producer.flush(100)
+        found = 0
+        while found < 100:
+            found += len(consumer.poll(60.0))
+        octets = b"".join(recorder.octets for recorder in recorders)
+        assert all(len(recorder.octets) > 500 for recorder in recorders)
+        said = [b"the secret", b"a-topic", producer.address.encode(), store.address.encode(), b"tcp://"]
+        assert [one for one in said if (one in octets) is secured] == []
 
 
 def test_a_broker_is_a_node_of_such_a_mesh(folder, tmp_path):

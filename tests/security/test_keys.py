@@ -11,7 +11,18 @@ import zmq.auth
 from zmq.utils import z85
 
 from dafka.security import KeyFolder, KeyFolderError
-from dafka.security.keys import LOOK_SECONDS, Allowed, allowed_in, new_keys, nodes_in, remove_node
+from dafka.security.addresses import belongs
+from dafka.security.keys import (
+    LOOK_SECONDS,
+    Allowed,
+    Node,
+    allow_node,
+    allowed_in,
+    new_keys,
+    nodes_in,
+    read_node,
+    remove_node,
+)
 
 
 @pytest.fixture
@@ -119,3 +130,53 @@ def test_what_is_wrong_is_named_with_its_file(folder, damage, message):
     damage(folder)
     with pytest.raises(KeyFolderError, match=message):
         KeyFolder(str(folder), "one" if message != "no secret key of a node" else "").load()
+
+
+def test_the_list_says_what_a_node_may_be(folder):
+    new_keys(folder, "archive", store=True)
+    new_keys(folder, "old", plain=True)
+    clock = [0.0]
+    allowed = Allowed(folder / "allowed", lambda: clock[0])
+    key = {name: KeyFolder(str(folder), name).load().own.public for name in ("one", "archive", "old")}
+    assert allowed.node(key["one"]) == Node() and allowed.node(key["archive"]) == Node(store=True)
+    assert allowed.node(key["old"]) == allowed.of_plain == Node(plain=True)
+    assert allowed.node(bytes(32)) == Node()
+    allow_node(folder, "one", Node(store=True, plain=True))
+    remove_node(folder, "archive")
+    clock[0] += LOOK_SECONDS
+    assert allowed.node(key["one"]) == allowed.of_plain == Node(store=True, plain=True)
+    assert allowed.node(key["archive"]) == Node()
+    allow_node(folder, "one", Node())
+    remove_node(folder, "old")
+    clock[0] += LOOK_SECONDS
+    assert allowed.of_plain == Node()
+
+
+def test_what_a_node_may_be_is_read_from_files_of_czmqs_too(folder):
+    listed = folder / "allowed" / "one.key"
+    listed.write_bytes(
+        listed.read_bytes().replace(b"metadata\n", b'metadata\n    name = "x"\n    store = yes\n')
+    )
+    assert read_node(listed) == Node(store=True)
+    own = folder / "one.key"
+    own.write_bytes(own.read_bytes().replace(b"metadata\n", b""))
+    allow_node(folder, "one", Node(plain=True))
+    assert read_node(listed) == Node(plain=True)
+
+
+def test_a_node_that_may_be_no_store_is_told_what_to_do(folder):
+    keys = KeyFolder(str(folder), "one")
+    with pytest.raises(KeyFolderError, match=f"dafka keys allow {folder} one --store"):
+        keys.check_store()
+    allow_node(folder, "one", Node(store=True))
+    keys.check_store()
+
+
+def test_addresses_are_of_the_nodes_own_key(folder):
+    keys = KeyFolder(str(folder), "one")
+    for address in (keys.address(), keys.address("pose")):
+        assert belongs(address.encode(), keys.load().own.public)
+        keys.check_address(address)
+    new_keys(folder, "two")
+    with pytest.raises(KeyFolderError, match="is not of the node's own key"):
+        keys.check_address(KeyFolder(str(folder), "two").address("pose"))

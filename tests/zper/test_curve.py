@@ -18,7 +18,7 @@ from dafka.zper import Reader, Writer, ZperOptions, identity
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "keys"
     for node in ("broker", "client", "out"):
-        new_keys(made, node)
+        new_keys(made, node, store=node == "broker")
     remove_node(made, "out")
     return made
 
