@@ -46,7 +46,6 @@ class EndpointOptions(NamedTuple):
             return self.advertise.encode()
         return b"" if self.bind in ("*", "0.0.0.0") else self.bind.encode()
 
-
     def new_address(self) -> bytes:
         """An address for a node or a producer; with keys it belongs to the node's key.
 

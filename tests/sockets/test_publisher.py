@@ -155,7 +155,7 @@ class Log:
     def __init__(self) -> None:
         self.told: list[tuple[str, bytes]] = []
 
-    def subscribed(self, prefix: bytes) -> None:
+    def subscribed(self, peer: object, prefix: bytes) -> None:
         self.told.append(("subscribed", prefix))
 
     def cancelled(self, prefix: bytes) -> None:
