@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-import subprocess
 import sys
 import textwrap
 
+import forking
 import pytest
 from broker.clients import Client, batch
 from broker.transactions.transactional import Producer as TransactionalProducer
@@ -151,7 +151,7 @@ def test_many_brokers_one_after_the_other_leave_nothing_open():
 
 def run(script: str, code: int = 0) -> str:
     """What a fresh interpreter prints; it must end with ``code`` and say nothing on stderr."""
-    ended = subprocess.run(
+    ended = forking.run(
         # Python 3.12 and newer warn of a fork in a process with threads, which is what is tested here.
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", IMPORTS + textwrap.dedent(script)],
         capture_output=True,

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import forking
 import pytest
 from cli.tools import DAFKA, environment, mesh, run, running, with_time, without_waiting
 from click.testing import CliRunner
@@ -97,12 +98,12 @@ def test_topics_and_values_may_be_any_octets(tmp_path: Path) -> None:
         assert store.stderr is not None
         store.stderr.readline()
         options = {"capture_output": True, "timeout": 200, "env": environment()}
-        produced = subprocess.run(
+        produced = forking.run(
             [*DAFKA, "produce", topic, *mesh(tower)], input=b"\x00\xff\n", check=True, **options
         )
         assert without_waiting(produced.stderr.decode()) == ""
         consume = ["consume", topic, "--from", "earliest", "--count", "1"]
-        consumed = subprocess.run([*DAFKA, *consume, *mesh(tower)], check=True, **options)
+        consumed = forking.run([*DAFKA, *consume, *mesh(tower)], check=True, **options)
         assert consumed.stdout == b"\x00\xff\n"
         listed = with_time("topics", mesh(tower), lambda done: done.stdout)
         assert listed.stderr == ""
@@ -189,7 +190,7 @@ def a_batch_in_a_line() -> bytes:
 
 def test_records_before_a_line_that_is_refused_are_still_stored(tmp_path: Path) -> None:
     with Tower() as tower, Store(tmp_path / "db", tower=tower) as store:
-        done = subprocess.run(
+        done = forking.run(
             [*DAFKA, "produce", "hello", *mesh(tower)],
             input=b"one\ntwo\n" + a_batch_in_a_line() + b"\nlast\n",
             capture_output=True,

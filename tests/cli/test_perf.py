@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forking
 import gevent
 import pytest
 from cli.tools import mesh, run
@@ -68,7 +69,7 @@ def test_perf_producer_waits_for_as_many_stores_as_it_is_told(tmp_path: Path) ->
     with Tower() as tower:
         asked = mesh(tower)
         command = [sys.executable, "-m", "dafka.cli", "perf", "producer", "2000", "100", "--min-stores", "1"]
-        with subprocess.Popen([*command, *asked], stdout=subprocess.PIPE, text=True) as process:
+        with forking.Popen([*command, *asked], stdout=subprocess.PIPE, text=True) as process:
             with Consumer(["$PRODUCER_PERF"], tower=tower, offset_reset="earliest") as consumer:
                 assert [next(consumer).sequence for _ in range(2000)] == list(range(2000))
             with Store(tmp_path / "db", tower=tower) as store:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
+import forking
 from click.testing import CliRunner
 from kafka import KafkaProducer
 
@@ -31,7 +32,7 @@ def environment(**more: str) -> dict[str, str]:
 
 @contextmanager
 def running(*arguments: str, **more: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
+    process = forking.Popen(
         [*DAFKA, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -47,7 +48,7 @@ def running(*arguments: str, **more: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def run(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return forking.run(
         [*DAFKA, *arguments],
         input=stdin,
         capture_output=True,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import forking
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +37,7 @@ class Server:
     def __init__(self, name: str, command: list[str]) -> None:
         self.name = name
         self.errors: list[str] = []
-        self.process = subprocess.Popen(
+        self.process = forking.Popen(
             command,
             env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.PIPE,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import uuid
 
+import forking
 from clients.adapters import CLIENTS, Confluent
 from clients.adapters.client import SECONDS
 from clients.conftest import MakeTopic
@@ -85,7 +86,7 @@ def test_of_a_killed_producer_everything_acknowledged_is_there_once_and_in_order
     servers: str, topic: str
 ) -> None:
     command = [sys.executable, "-c", WRITER, servers, topic]
-    writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    writer = forking.Popen(command, stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
     acknowledged = [int(writer.stdout.readline()) for _ in range(500)]
     writer.send_signal(signal.SIGKILL)

@@ -7,6 +7,7 @@ import sys
 import time
 import uuid
 
+import forking
 import pytest
 from clients.adapters import CLIENTS
 from clients.adapters.client import SECONDS, Client, Transaction, TransactionalClient
@@ -139,7 +140,7 @@ def test_a_transaction_of_a_killed_producer_is_aborted_by_its_successor(
     servers: str, topic: str, transactional_id: str
 ) -> None:
     command = [sys.executable, "-c", UNFINISHED, servers, topic, transactional_id]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = forking.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "written\n"
     process.kill()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import forking
 import kafka
 import pytest
 
@@ -74,7 +75,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[str]:
             yield address
         return
     code = SERVE.format(path=sys.path)
-    with subprocess.Popen(
+    with forking.Popen(
         [sys.executable, "-W", "ignore", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import forking
 import kafka
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
@@ -38,7 +39,7 @@ class Server:
         self._folder = folder
         listen = listen or f"127.0.0.1:{free_port()}"  # which nobody takes while it is away
         path = f"import sys; sys.path[:0] = {sys.path!r}\n"
-        self._process = subprocess.Popen(
+        self._process = forking.Popen(
             [sys.executable, "-W", "ignore", "-c", path + SERVER, folder, listen],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -204,7 +205,7 @@ class OtherProcess:
 
     def __init__(self, servers: str, topic: str, group: str) -> None:
         path = f"import sys; sys.path[:0] = {sys.path!r}\n"
-        self._process = subprocess.Popen(
+        self._process = forking.Popen(
             [sys.executable, "-W", "ignore", "-c", path + MEMBER, servers, topic, group],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

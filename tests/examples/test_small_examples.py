@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
+import forking
 import pytest
 
 from dafka.testing import TestBroker
@@ -20,7 +20,7 @@ LINES = 40
 
 def run(*arguments, folder, **environment):
     """Run an example as its first lines say; its standard output."""
-    done = subprocess.run(
+    done = forking.run(
         [sys.executable, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT), "DAFKA_EMBEDDED": "", **environment},
         cwd=folder,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import textwrap
 import threading
 import time
 
+import forking
 import gevent
 import gevent.event
 import pytest
@@ -179,7 +179,7 @@ def test_a_gevent_caller_waits_without_stopping_its_other_greenlets():
 
 def run_program(source: str) -> str:
     """What a program prints, run in an interpreter of its own; its errors fail the test."""
-    done = subprocess.run(
+    done = forking.run(
         [sys.executable, "-c", textwrap.dedent(source)],
         capture_output=True,
         text=True,

@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
-from log import crash_broker, killed_broker  # noqa: E402 - needs the path
+import forking  # noqa: E402 - needs the path
+from log import crash_broker, killed_broker  # noqa: E402
 from log import killed_writer as writer  # noqa: E402
 from log.expecting import Loss, Survived, expect, expect_undamaged  # noqa: E402
 from log.messages import EVERYTHING  # noqa: E402
@@ -40,7 +41,7 @@ from dafka.protocol.batch_reader import decode_batch  # noqa: E402
 def start(
     folder: Path, seed: int, durability: str, program: str = writer.__file__
 ) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    return forking.Popen(
         [sys.executable, program, str(folder), str(seed), durability],
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))},
         stdout=subprocess.PIPE,

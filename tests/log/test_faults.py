@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import diskcache
+import forking
 import pytest
 from log import killed_writer
 from log.messages import ADDRESS, EVERYTHING, numbered
@@ -205,7 +206,7 @@ log.close()
 
 def test_a_full_disk_refuses_rounds_and_acknowledged_records_stay(folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(
+    ended = forking.run(
         [sys.executable, "-c", FILLING, str(folder)],
         env=environment,
         capture_output=True,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import forking
 import pytest
 from log.messages import ADDRESS
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 def owner(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Another process that has the log open until its standard input ends."""
     program = f"import sys; from dafka.log import Log; log = Log({str(folder)!r}); print('open', flush=True)"
-    child = subprocess.Popen(
+    child = forking.Popen(
         [sys.executable, "-c", program + "; sys.stdin.read(); log.close()"],
         cwd=ROOT,
         stdin=subprocess.PIPE,

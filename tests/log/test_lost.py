@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forking
 import pytest
 from log.messages import (
     ADDRESS,
@@ -42,7 +42,7 @@ def left(folder: Path) -> Path:
         log._storage._cache.disk.store(bytes(FILE_BYTES), False, b"c a key")
         os._exit(0)
     """
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+    forking.run([sys.executable, "-c", program], cwd=ROOT, check=True)
     assert len(files(folder)) == 6
     return folder
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import diskcache
+import forking
 import pytest
 from log.messages import ADDRESS, database
 
@@ -63,7 +64,7 @@ def test_no_log_is_a_program_s_business_after_its_death(folder: Path) -> None:
         log.write([(log.partition(b"hello", b"A"), [b"1"])])
         os._exit(0)
     """
-    subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], check=True)
+    forking.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], check=True)
     assert (folder / "cache.db-wal").stat().st_size
     with Log(folder) as log:
         assert len(log.partitions()) == 1

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import forking
 from timing import until
 
 INTERVAL, TIMEOUT = 0.1, 0.5  # seconds: the beacons of all nodes in these tests
@@ -27,7 +28,7 @@ class Child:
 
     def __init__(self, *command: str, prefix: Sequence[str] = ()) -> None:
         self.lines: list[str] = []
-        self.process = subprocess.Popen(
+        self.process = forking.Popen(
             [*prefix, sys.executable, *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

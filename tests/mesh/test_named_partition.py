@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import textwrap
 import time
 from contextlib import suppress
 
+import forking
 import pytest
 from mesh.peer import Peer
 from timing import until
@@ -131,7 +131,7 @@ def test_a_second_process_with_the_address_of_a_living_producer_is_refused(tmp_p
         Producer("pose", tower=tower, address=ADDRESS, **PATIENT) as producer,
     ):
         producer.send(b"a")
-        twin = subprocess.run(
+        twin = forking.run(
             [sys.executable, "-c", textwrap.dedent(TWIN), *tower.addresses, ADDRESS],
             capture_output=True,
             text=True,

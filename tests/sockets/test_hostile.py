@@ -6,12 +6,12 @@ import logging
 import random
 import socket
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
+import forking
 import pytest
 import zmq
 from ports import LOOPBACK, free_port
@@ -170,7 +170,7 @@ def test_of_clients_that_are_killed_whole_messages_arrive_in_order():
     recorder = Recorder()
     with router(recorder) as served:
         clients = [
-            subprocess.Popen([sys.executable, "-c", SENDING, served.endpoint, f"client-{number}"])
+            forking.Popen([sys.executable, "-c", SENDING, served.endpoint, f"client-{number}"])
             for number in range(4)
         ]
         try:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import forking
+
 PROGRAM = Path(__file__).with_name("served.py")
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +33,7 @@ class Server:
 
     def start(self) -> None:
         options = {**self._options, **{f"{name}_bind": address for name, address in self.addresses.items()}}
-        self._process = subprocess.Popen(
+        self._process = forking.Popen(
             [
                 *(sys.executable, str(PROGRAM), str(self._folder)),
                 *(f"{name}={value}" for name, value in options.items()),

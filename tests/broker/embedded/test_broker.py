@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 
+import forking
 import gevent
 import pytest
 from broker.clients import Client, batch
@@ -105,7 +106,7 @@ KILLED = textwrap.dedent(
 
 def test_every_acknowledged_record_survives_sigkill(tmp_path):
     script = KILLED.format(folder=str(tmp_path / "data"), path=sys.path)
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
+    with forking.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         acknowledged = [int(child.stdout.readline()) for _ in range(150)]
         child.send_signal(signal.SIGKILL)

@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 
+import forking
 import pytest
 from broker.remote.fake_broker import CLOSE, HANG
 from kafka.errors import KafkaConfigurationError, KafkaTimeoutError
@@ -138,7 +139,7 @@ def test_an_ipv6_address():
             print(broker.bootstrap_servers, flush=True)
             sys.stdin.read()
     """
-    with subprocess.Popen(
+    with forking.Popen(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}\n" + textwrap.dedent(script)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -175,7 +176,7 @@ def test_a_forked_child_makes_its_own_connections(fake):
         assert parents.call("metadata", None).topics
         parents.close()
     """
-    ended = subprocess.run(
+    ended = forking.run(
         [
             sys.executable,
             "-W",

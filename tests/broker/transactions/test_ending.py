@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 
+import forking
 import gevent
 import kafka.errors as errors
 import pytest
@@ -249,7 +250,7 @@ def test_after_a_kill_each_transaction_is_complete_or_absent(tmp_path):
     done: set[int] = set()
     begun: set[int] = set()
     for attempt in range(4):
-        child = subprocess.Popen(
+        child = forking.Popen(
             [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path), str(1000 * attempt + 1)],
             stdout=subprocess.PIPE,
             text=True,

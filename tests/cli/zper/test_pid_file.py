@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forking
 import pytest
 
 from dafka.cli.zper.pid_file import PidFile, RunningError, is_held, pid_of, wait_until_released
@@ -49,7 +50,7 @@ def test_a_second_holder_is_refused_with_the_pid_of_the_first(path: Path) -> Non
 
 
 def test_what_a_killed_process_leaves_over_is_not_held_and_is_removed(path: Path) -> None:
-    holder = subprocess.Popen(
+    holder = forking.Popen(
         [sys.executable, "-c", HOLDER, str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

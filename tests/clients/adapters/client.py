@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import forking
 from clients.records import Record, from_line
 
 SECONDS = 100.0  # until a test gives up
@@ -73,7 +74,7 @@ class Member:
         self.records: list[Record] = []
         self.assigned: frozenset[int] | None = None  # None: not yet
         self._errors: list[str] = []
-        self._process = subprocess.Popen(
+        self._process = forking.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

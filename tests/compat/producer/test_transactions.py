@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 
+import forking
 import pytest
 from kafka.errors import (
     CommitFailedError,
@@ -292,7 +293,7 @@ def test_each_record_is_processed_once_although_the_process_is_killed_again_and_
             for number in range(count):
                 producer.send("in", b"%d" % number, partition=number % 2)
     for attempt in range(kills):
-        child = subprocess.Popen(
+        child = forking.Popen(
             [sys.executable, "-c", textwrap.dedent(PROCESSOR), str(tmp_path)],
             stdout=subprocess.PIPE,
             text=True,

@@ -12,6 +12,10 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
+sys.path.append(str(ROOT / "tests"))  # for a run as a program
+
+import forking  # noqa: E402 - needs the path
+
 NODE = Path(__file__).with_name("node.py")
 WAIT = 60.0  # seconds until those who live hear each other again
 
@@ -23,7 +27,7 @@ class Node:
         self.number = number
         self.heard: Counter[str] = Counter()
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self.process = subprocess.Popen(
+        self.process = forking.Popen(
             [sys.executable, str(NODE), str(number), address, *peers],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import forking
 import pytest
 from overlay.simulation.scenario import build, simulate
 
@@ -30,7 +30,7 @@ def test_a_seed_replays_exactly(seed):
     command = [sys.executable, "-m", "tests.overlay.simulation", "--seed", str(seed)]
     # Another process, in which hashes of octets are others.
     environment = {**os.environ, "PYTHONHASHSEED": str(seed + 1)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200)
+    done = forking.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"digest {digest:08x}" in done.stdout
 

@@ -10,6 +10,11 @@ import sys
 import threading
 from pathlib import Path
 
+ROOT = Path(__file__).parents[4]
+sys.path.append(str(ROOT / "tests"))  # for a run as a program
+
+import forking  # noqa: E402 - needs the path
+
 WAIT = 200
 EXPECTED = ["first: first 1, second 2, third 3", "second: first 1, second 2, third 3", "third: 3 keys"]
 
@@ -19,8 +24,8 @@ class Program:
 
     def __init__(self, *arguments: str) -> None:
         command = [sys.executable, str(Path(__file__)), *arguments]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[4]
+        self._process = forking.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
 
     def said(self) -> str:
