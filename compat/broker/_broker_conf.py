@@ -59,14 +59,14 @@ def _flat(settings: dict[str, Setting], begin: str) -> Iterator[tuple[str, Setti
 class _Reader:
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, int]] = []
-        position = 0
+        position, line = 0, 1
         while position < len(text):
             found = _TOKEN.match(text, position)
-            line = text.count("\n", 0, position) + 1 if found is None or found.lastgroup != "skip" else 0
             if found is None:
                 raise ConfigurationError(f"line {line}: a text without an end")
             if found.lastgroup != "skip":
                 self._tokens.append((found[0], line))
+            line += found[0].count("\n")
             position = found.end()
         self._tokens.reverse()
         self._nested = 0

@@ -82,6 +82,13 @@ class Connector:
         if target is not None:
             target.connection = connection
 
+    def is_wanted(self, connection: int) -> bool:
+        """Whether its address is still one to connect to; if not, the connection is forgotten."""
+        if self._target_of(connection) is not None:
+            return True
+        self._places.pop(connection, None)
+        return False
+
     def accepted(self, connection: int, address: str, port: int) -> None:
         """Somebody else has connected to this endpoint."""
         self._places[connection] = NetworkInfo(address, port)

@@ -109,12 +109,12 @@ class Core:
         """Messages of one connection, in order. Those that go the same way are handled together."""
         outputs: list[Output] = []
         peer = self.peerings.hear(now, number)
-        head, first, payloads = b"", None, list[bytes]()
+        head, first, payloads, size = b"", None, list[bytes](), 0
         for message in messages:
             if first is not None:
                 # What makes up the head says where it ends, so a message that begins alike is read alike.
                 if message.startswith(head):
-                    payloads.append(message[len(head) :])
+                    payloads.append(message[size:])
                     continue
                 outputs += self._hear_data(peer, head, first, payloads)
                 first = None
@@ -126,7 +126,8 @@ class Core:
                     continue
                 if isinstance(routed, Routed) and routed.kind == DATA:
                     first, payloads = routed, [routed.payload]
-                    head = message[: len(message) - len(routed.payload)]
+                    size = len(message) - len(routed.payload)
+                    head = message[:size]
                     continue
             outputs += self._carry(self.peerings.received(now, number, message))
         if first is not None:

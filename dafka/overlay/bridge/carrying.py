@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import gevent
 from kafka.errors import KafkaError
@@ -13,17 +13,19 @@ from kafka.partitioner.default import murmur2
 
 from dafka.broker.interface.broker import BrokerInterface, TopicPartition
 from dafka.hub.pool import BATCHES
-from dafka.hub.turns import Pace, in_pieces
+from dafka.hub.turns import Pace
 from dafka.log.repeating import bounded_logger
 from dafka.overlay.bridge.checkpoints import Checkpoints
 from dafka.overlay.bridge.limits import (
     FETCH_SECONDS,
     LONGEST_RETRY,
+    PRODUCE_OCTETS,
     PRODUCE_RECORDS,
     RECORDS_AT_ONCE,
     TOPICS_SECONDS,
 )
 from dafka.overlay.bridge.reading import Read, Reading, topics_of
+from dafka.overlay.bridge.refusals import Refusals
 from dafka.overlay.bridge.rules import NewRecord, NotCarried, Record, ToKafka, ToOverlay
 from dafka.overlay.bridge.writing import FIRST_PAUSE, Writing
 from dafka.overlay.node.endpoint import Endpoint
@@ -49,7 +51,7 @@ class IntoKafka:
         self.records = 0
         """Written since the start."""
         self._rules = [(rule, rule.prefix.encode("utf-8", "surrogateescape")) for rule in rules]
-        self._writing = Writing(broker)
+        self._writing = Writing(broker, Refusals(discarded))
         self._discarded = discarded
         self._keyless = itertools.count()
         self._closing = False
@@ -66,7 +68,7 @@ class IntoKafka:
                 continue
             except Closed:
                 return
-            for some in in_pieces(self._records(messages), PRODUCE_RECORDS):
+            for some in _pieces(self._records(messages)):
                 self._write(some)
 
     def close(self) -> None:
@@ -116,6 +118,20 @@ class IntoKafka:
                 log.error("topic %s: %s", topic, error)
             gevent.sleep(pause)
             pause = min(2 * pause, LONGEST_RETRY)
+
+
+def _pieces(records: Iterable[NewRecord]) -> Iterator[list[NewRecord]]:
+    """What is written at once: bounded in number, and so that a batch fits into any topic."""
+    piece: list[NewRecord] = []
+    octets = 0
+    for record in records:
+        piece.append(record)
+        octets += len(record.value)
+        if len(piece) >= PRODUCE_RECORDS or octets >= PRODUCE_OCTETS:
+            yield piece
+            piece, octets = [], 0
+    if piece:
+        yield piece
 
 
 class IntoOverlay:

@@ -50,6 +50,9 @@ SETTING_CHARACTERS = 10_000
 SETTINGS_TOPICS = 200
 """Topics whose settings are in one message."""
 
+SETTINGS_RETRY_SECONDS = 2.0
+"""Until settings are taken over again that the broker could not take."""
+
 SET_CHARACTERS = 16 << 20
 """Of the topics of a site and their settings, that are remembered until the topics are made."""
 
@@ -64,6 +67,9 @@ RECORDS_AT_ONCE = 16
 
 PRODUCE_RECORDS = 2000
 """Messages of the overlay that are written to the broker at once."""
+
+PRODUCE_OCTETS = 512 * 1024
+"""The same in octets; the record that goes beyond is in it. Topics take a megabyte if nobody says else."""
 
 LOOK_SECONDS = 0.2
 """Between two looks for a broker of this process that was stopped."""

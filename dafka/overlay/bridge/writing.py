@@ -16,6 +16,7 @@ from kafka.errors import (
 from dafka.broker.interface.broker import BrokerInterface, TopicPartition, TopicSpec
 from dafka.log.repeating import bounded_logger
 from dafka.overlay.bridge.limits import LONGEST_RETRY
+from dafka.overlay.bridge.refusals import Refusals
 
 log = bounded_logger(__name__)
 
@@ -26,9 +27,13 @@ class Writing:
     """Writes batches to topics, which it makes where they are not there, with these settings. Hub side."""
 
     def __init__(
-        self, broker: BrokerInterface, settings: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+        self,
+        broker: BrokerInterface,
+        refusals: Refusals,
+        settings: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
         self._broker = broker
+        self._refusals = refusals
         self._settings = settings
         self._partitions: dict[str, int] = {}  # of topics, as far as known
 
@@ -62,8 +67,11 @@ class Writing:
         return found
 
     def write(self, batches: Mapping[TopicPartition, Sequence[bytes]], partitions: Mapping[str, int]) -> None:
-        """Append batches, waiting for the broker as long as it takes. ``partitions``: the least of topics."""
-        left = dict(batches)
+        """Append batches, waiting for the broker as long as it takes. ``partitions``: the least of topics.
+
+        What a topic refuses for good is written in another way, or left out, see :class:`Refusals`.
+        """
+        left = {key: list(some) for key, some in batches.items() if some}
         pause = FIRST_PAUSE
         while left:
             try:
@@ -73,12 +81,17 @@ class Writing:
             except KafkaError as error:
                 log.error("writing to %s: %s", ", ".join(sorted({topic for topic, _ in left})), error)
                 answers = {}
+            amended = False
             for key, produced in answers.items():
-                if produced.error is None:
-                    del left[key]
-                else:
+                del left[key][: len(produced.base_offsets)]  # a remote broker has taken the first ones
+                if produced.error is not None:
+                    instead = self._refusals.instead(key, left[key], produced)
+                    if instead is not None:
+                        left[key], amended = instead, True
+                        continue
                     self._partitions.pop(key[0], None)
                     log.error("writing to %s-%d: %s %s", *key, produced.error.__name__, produced.detail)
-            if left:
+            left = {key: some for key, some in left.items() if some}
+            if left and not amended:
                 gevent.sleep(pause)
                 pause = min(2 * pause, LONGEST_RETRY)

@@ -122,6 +122,7 @@ class Carrier:
         """Leave the peer at an address, and do not connect to it again; waits for the goodbye."""
         peer, outputs = self._connector.unpeer(host, port)
         self._carry_connector(outputs)
+        self._attempts.resolve((host, port), False)
         if peer is None:
             for link in self._links:
                 if link.is_connector and link.address == (host, port) and link.number not in self._up:
@@ -338,6 +339,10 @@ class Carrier:
         self.hub.spawn(link.run)
 
     def began(self, link: Link) -> None:
+        if link.is_connector and not self._connector.is_wanted(link.number):
+            self._links.pop(link.number)  # it was unpeered before it began
+            link.finish()
+            return
         self.carry(self.role.connected(self.now, link.number, link.is_connector))
 
     def heard(self, link: Link, messages: list[bytes]) -> None:

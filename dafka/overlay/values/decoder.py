@@ -151,34 +151,41 @@ def _read_port(octets: bytes, position: int, depth: int) -> tuple[Port, int]:
 
 def _read_vector(octets: bytes, position: int, depth: int) -> tuple[tuple[Any, ...], int]:
     count, position = _start(octets, position, depth, 1)
-    depth += 1
+    return read_elements(octets, position, depth + 1, count)
+
+
+def read_elements(octets: bytes, position: int, depth: int, count: int) -> tuple[tuple[Any, ...], int]:
+    """So many values one behind the other, inside of ``depth`` others, and the position behind them.
+
+    Raises what :func:`read` turns into :class:`MalformedMessage`.
+    """
     elements: list[Any] = []
     append, size = elements.append, len(octets)
     # What Zeek's events hold most is read here: a call for each element would take as long as the rest.
     for _ in range(count):
         tag = octets[position]
-        position += 1
         if tag == 5:  # a string
-            length = octets[position]
-            end = position + 1 + length
+            length = octets[position + 1]
+            begin = position + 2
+            end = begin + length
             if length < 0x80 and end <= size:
                 try:
-                    append(octets[position + 1 : end].decode())
+                    append(octets[begin:end].decode())
                 except UnicodeDecodeError:
-                    append(text_of(octets[position + 1 : end]))
+                    append(text_of(octets[begin:end]))
                 position = end
                 continue
         elif tag == 2:  # a count
-            append(Count(_count_at(octets, position)[0]))
-            position += 8
+            append(Count(_count_at(octets, position + 1)[0]))
+            position += 9
             continue
         elif tag == 3:  # an integer
-            append(_signed_at(octets, position)[0])
-            position += 8
+            append(_signed_at(octets, position + 1)[0])
+            position += 9
             continue
         elif tag > 14:
             raise MalformedMessage("unknown-tag", f"{tag} is the tag of no data type")
-        element, position = _READERS[tag](octets, position, depth)
+        element, position = _READERS[tag](octets, position + 1, depth)
         append(element)
     return tuple(elements), position
 

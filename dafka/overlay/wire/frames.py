@@ -10,6 +10,7 @@ from dafka.protocol.errors import MalformedMessage
 LENGTH = struct.Struct(">I")
 
 _length_at = LENGTH.unpack_from
+_HEAD = LENGTH.size
 
 
 def frame(message: bytes) -> bytes:
@@ -57,20 +58,23 @@ class FrameReader:
         Raises :class:`MalformedMessage` for one that is empty or longer than the limit, as soon as its length
         is known and those before it are taken; nothing can be read behind it.
         """
-        octets, position = self._octets, self._position
+        octets, position, limit = self._octets, self._position, self.limit
         messages: list[bytes] = []
-        last = len(octets) - LENGTH.size
-        while position <= last and len(messages) < most:
+        append, last = messages.append, len(octets) - _HEAD
+        for _ in range(most):
+            if position > last:
+                break
             (length,) = _length_at(octets, position)
-            if not 0 < length <= self.limit:
+            begin = position + _HEAD
+            if not 0 < length <= limit:
                 if messages:
                     break
-                raise MalformedMessage("frame-length", f"a message of {length} octets, at most {self.limit}")
-            end = position + LENGTH.size + length
-            if end > len(octets):
+                raise MalformedMessage("frame-length", f"a message of {length} octets, at most {limit}")
+            end = begin + length
+            if end > last + _HEAD:
                 self._missing = end - len(octets)
                 break
-            messages.append(octets[position + LENGTH.size : end])
+            append(octets[begin:end])
             position = end
         self._position = position
         return messages

@@ -5,12 +5,15 @@ Elements that are there beyond what is known are left out.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dafka.overlay.errors import InvalidValue
 from dafka.overlay.limits import MOST_NESTED
 from dafka.overlay.values import Count, Enum, Timestamp, Value, decode, encode
-from dafka.overlay.values.decoder import read, text_of
+from dafka.overlay.values.decoder import read_elements, text_of
+from dafka.overlay.values.types import VECTOR
 from dafka.protocol.errors import MalformedMessage
 
 EVENT, LOG_CREATE, LOG_WRITE, IDENTIFIER_UPDATE, BATCH = map(Count, range(1, 6))
@@ -96,19 +99,23 @@ def decode_fast(octets: bytes) -> Value:
 
     Raises :class:`MalformedMessage`.
     """
-    if octets.startswith(_EVENT_START) and len(octets) > _NAME:
-        count = octets[_NAME]
-        end = _NAME + 1 + count
-        if count < 0x80 and end < len(octets):
-            arguments, position = read(octets, end, _EVENT_DEPTH)
-            if position == len(octets):
-                return _FORMAT, EVENT, (text_of(octets[_NAME + 1 : end]), arguments)
+    if octets.startswith(_EVENT_START):
+        try:
+            length = octets[_NAME]
+            end = _NAME + 1 + length  # of the name; then the arguments' tag and their number
+            count = octets[end + 1]
+            if octets[end] == VECTOR and length < 0x80 and count < 0x80:
+                arguments, position = read_elements(octets, end + 2, _EVENT_DEPTH, count)
+                if position == len(octets):
+                    return _FORMAT, EVENT, (text_of(octets[_NAME + 1 : end]), arguments)
+        except (IndexError, struct.error, InvalidValue):
+            pass  # decode says what is wrong
     return decode(octets)
 
 
 _EVENT_START = encode((_FORMAT, EVENT, ("", ())))[:-3]  # up to the tag of its name
 _NAME = len(_EVENT_START)
-_EVENT_DEPTH = 2  # in how many vectors an event's arguments are
+_EVENT_DEPTH = 3  # in how many vectors an argument is
 
 
 def _event(content: tuple[Any, ...]) -> Event:

@@ -21,6 +21,7 @@ from dafka.overlay import (
     SlowSubscriber,
     StatusCode,
 )
+from dafka.overlay.node.connections.link import Link
 from dafka.overlay.node.publisher import payload_of
 from dafka.overlay.peering.statuses import STATUSES
 from dafka.overlay.values import Count, encode
@@ -56,6 +57,34 @@ def test_an_event_of_zeek_is_published_as_its_value(two):
     heard(subscriber, connector)
     connector.publish("/t", Event("ping", ("x", Count(3))))
     assert from_value(subscriber.get(timeout=WAIT).value) == Event("ping", ("x", Count(3)))
+
+
+def test_an_address_that_is_left_while_its_connection_begins_is_not_peered_with(make, monkeypatch):
+    listener, connector = make("127.0.0.1:0"), make()
+    left = []
+
+    def rest_and_leave(link):
+        if link.is_connector and not left:
+            left.append(connector._carrier.unpeer_address(*link.address))
+
+    monkeypatch.setattr(Link, "_rest", rest_and_leave)
+    connector.peer_nosync(listener.address)
+    until(lambda: left == [True])
+    carrier = connector._carrier
+    until(lambda: not get_hub().run(lambda: list(carrier._links) or carrier._connector._places))
+    assert connector.peers() == []
+
+
+def test_who_waits_for_an_address_that_is_left_does_not_wait_on(make):
+    endpoint = make()
+    outcomes = []
+    address = f"{LOOPBACK}:{free_port()}"
+    waiting = threading.Thread(target=lambda: outcomes.append(endpoint.peer(address)))
+    waiting.start()
+    until(lambda: [one.status for one in endpoint.peers()] == ["connecting"])
+    assert endpoint.unpeer(address)
+    waiting.join(WAIT)
+    assert outcomes == [False]
 
 
 def test_three_endpoints_in_a_ring_get_each_message_once(make):

@@ -38,6 +38,8 @@ LEFT = frozenset(
     )
 )
 
+MOST_OCTETS = "max.message.bytes"
+
 Settings = Mapping[str, str]
 
 
@@ -60,7 +62,8 @@ def settings_of(broker: BrokerInterface, topics: Iterable[str]) -> dict[str, Set
 def take_over(broker: BrokerInterface, topic: str, wanted: Settings) -> bool:
     """Give an existing topic these settings, and no others that go along. Whether anything was different.
 
-    Raises KafkaError.
+    The largest batch that it takes never becomes smaller: older records of its source may be larger. Raises
+    KafkaError.
     """
     known = settings_of(broker, [topic]).get(topic)
     if known is None:
@@ -68,7 +71,7 @@ def take_over(broker: BrokerInterface, topic: str, wanted: Settings) -> bool:
     changes = [
         ConfigChange(name, ConfigOperation.SET, value)
         for name, value in wanted.items()
-        if name not in LEFT and known.get(name) != value
+        if name not in LEFT and known.get(name) != value and not _is_lower(name, value, known)
     ]
     changes += [ConfigChange(name, ConfigOperation.DELETE) for name in known.keys() - wanted.keys()]
     if not changes:
@@ -77,6 +80,17 @@ def take_over(broker: BrokerInterface, topic: str, wanted: Settings) -> bool:
     if outcome.error is not None:
         raise _error(outcome.error, topic, outcome.detail)
     return True
+
+
+def allow(broker: BrokerInterface, topic: str, octets: int) -> bool:
+    """Have a topic take batches of so many octets; whether it does. Raises KafkaError."""
+    change = ConfigChange(MOST_OCTETS, ConfigOperation.SET, str(octets))
+    (outcome,) = broker.alter_configs({Resource(ResourceType.TOPIC, topic): [change]}).values()
+    return outcome.error is None
+
+
+def _is_lower(name: str, value: str, known: Settings) -> bool:
+    return name == MOST_OCTETS and name in known and value.isdecimal() and int(value) < int(known[name])
 
 
 def _error(kind: type[KafkaError], topic: str, detail: str) -> KafkaError:

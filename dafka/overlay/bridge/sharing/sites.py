@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from secrets import randbits
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-import gevent
 from kafka.errors import KafkaError
 
-from dafka.broker.interface.broker import BrokerInterface, TopicPartition
-from dafka.hub.changes import Changes
+from dafka.broker.interface.broker import BrokerInterface
 from dafka.hub.hub import Hub
-from dafka.hub.pool import BATCHES
 from dafka.hub.turns import in_pieces
 from dafka.log.repeating import bounded_logger
 from dafka.overlay.bridge.checkpoints import Checkpoints
 from dafka.overlay.bridge.limits import (
-    FETCH_SECONDS,
     MOST_SITES,
-    SETTINGS_AGAIN_SECONDS,
     SETTINGS_SECONDS,
     SETTINGS_TOPICS,
 )
-from dafka.overlay.bridge.reading import Reading, topics_of
+from dafka.overlay.bridge.reading import topics_of
 from dafka.overlay.bridge.sharing import site_names
-from dafka.overlay.bridge.sharing.copies import copies
-from dafka.overlay.bridge.sharing.incoming import FROM_SOURCE, Incoming, Step, Tell, Write
+from dafka.overlay.bridge.sharing.incoming import FROM_SOURCE
 from dafka.overlay.bridge.sharing.link_messages import (
     LINKS,
     Attach,
-    Batches,
     Hello,
     OfLink,
     TopicSettings,
@@ -39,12 +31,12 @@ from dafka.overlay.bridge.sharing.link_messages import (
     to_value,
 )
 from dafka.overlay.bridge.sharing.outgoing import Outgoing
-from dafka.overlay.bridge.sharing.settings import Remembered, Settings, settings_of, take_over
-from dafka.overlay.bridge.writing import Writing
-from dafka.overlay.channels.messages import CumulativeAck, FromConsumer, FromProducer, Nack, RetransmitFailed
+from dafka.overlay.bridge.sharing.settings import Settings, settings_of
+from dafka.overlay.bridge.sharing.sink import Sink
+from dafka.overlay.bridge.sharing.source import Source
+from dafka.overlay.channels.messages import CumulativeAck, FromConsumer, Nack, RetransmitFailed
 from dafka.overlay.node.endpoint import Endpoint
 from dafka.overlay.node.types import Message
-from dafka.protocol.batch import BatchError
 from dafka.protocol.errors import MalformedMessage
 
 log = bounded_logger(__name__)
@@ -74,8 +66,8 @@ class Sites:
         self._discarded = discarded
         self._topics: dict[str, int] = {}  # that are shared, with their partitions
         self._known: set[str] = {topic.partition(".")[0] for topic, _ in checkpoints.positions}
-        self._incoming: dict[str, _Source] = {}
-        self._outgoing: dict[bytes, _Sink] = {}
+        self._incoming: dict[str, Source] = {}
+        self._outgoing: dict[bytes, Sink] = {}
         self._settings_due = 0.0
 
     @property
@@ -184,8 +176,8 @@ class Sites:
             return
         source = self._incoming.get(site)
         if source is None:
-            source = self._incoming[site] = _Source(
-                self._hub, self._broker, self._endpoint, self.site, site, self._checkpoints
+            source = self._incoming[site] = Source(
+                self._hub, self._broker, self._endpoint, self.site, site, self._checkpoints, self._discarded
             )
         reachable = source.link.peer in (None, peer) or self._is_reachable(source.link.peer)
         source.carry(source.link.greeted(time.monotonic(), peer, reachable))
@@ -204,7 +196,7 @@ class Sites:
                 self._discarded["sites"] += 1
                 return
             self._end(peer)
-            sink = self._outgoing[peer] = _Sink(
+            sink = self._outgoing[peer] = Sink(
                 self._hub, self._broker, self._endpoint, peer, Outgoing(attach), self._partitions
             )
             sink.link.share(self._topics)
@@ -228,156 +220,3 @@ class Sites:
         sink = self._outgoing.pop(peer, None)
         if sink is not None:
             sink.close()
-
-
-class _Sink:
-    """A site that gets topics of this one: reads them and sends them along the link."""
-
-    def __init__(
-        self,
-        hub: Hub,
-        broker: BrokerInterface,
-        endpoint: Endpoint,
-        peer: bytes,
-        link: Outgoing,
-        partitions: Callable[[], Mapping[str, int]],
-    ) -> None:
-        self.link = link
-        self._endpoint = endpoint
-        self._peer = peer
-        self._partitions = partitions
-        self._reading = Reading(broker)
-        self._room = Changes()
-        self._told: dict[str, Settings] = {}
-        self._told_all = 0.0
-        self._thread = hub.keep(self._run)
-
-    def tell(self, messages: Iterable[FromProducer]) -> None:
-        """Send messages of the channel; room for more may have come about."""
-        for message in messages:
-            self._endpoint.publish_to(self._peer, LINKS, to_value(OfLink(self.link.link, message)))
-        if self.link.has_room:
-            self._room.tell()
-
-    def tell_settings(self, now: float, settings: Mapping[str, Settings]) -> None:
-        """Tell those that are different from what was told before."""
-        if now - self._told_all >= SETTINGS_AGAIN_SECONDS:
-            self._told, self._told_all = {}, now
-        news = {topic: own for topic, own in settings.items() if self._told.get(topic) != own}
-        self._told |= news
-        for some in in_pieces(news, SETTINGS_TOPICS):
-            told = TopicSettings(self.link.link, {topic: news[topic] for topic in some})
-            self._endpoint.publish_to(self._peer, LINKS, to_value(told))
-
-    def close(self) -> None:
-        self._thread.kill(block=False)
-
-    def _run(self) -> None:
-        while True:
-            while not self.link.has_room:
-                self._room.wait()
-            for read in self._reading.read(dict(self.link.positions)):
-                try:
-                    found, end = BATCHES.run(copies, read.batches, read.position, read.aborted)
-                except BatchError as error:  # nothing is passed over: somebody must look at it
-                    log.error("%s-%d cannot be shared from offset %d on: %s", *read.key, read.position, error)
-                    gevent.sleep(FETCH_SECONDS)
-                    continue
-                topic, partition = read.key
-                count = self._partitions().get(topic, partition + 1)
-                self.tell(self.link.send(Batches(topic, partition, count, end, tuple(found))))
-
-
-class _Source:
-    """A site whose topics come here: writes what comes along the link."""
-
-    def __init__(
-        self,
-        hub: Hub,
-        broker: BrokerInterface,
-        endpoint: Endpoint,
-        me: str,
-        site: str,
-        checkpoints: Checkpoints,
-    ) -> None:
-        self.link = Incoming(me, site, self._positions, lambda: randbits(63))
-        self.octets = 0
-        self._me = me
-        self._endpoint = endpoint
-        self._checkpoints = checkpoints
-        self._remembered = Remembered()
-        self._writing = Writing(broker, self._remembered.known)
-        self._broker = broker
-        self._queue: deque[Write] = deque()
-        self._unset: dict[str, Settings] = {}  # settings that are to be taken over
-        self._more = Changes()
-        self._thread = hub.keep(self._run)
-
-    def carry(self, steps: Iterable[Step]) -> None:
-        for step in steps:
-            if isinstance(step, Tell):
-                self._endpoint.publish_to(step.peer, LINKS, to_value(step.message))
-            else:
-                self._queue.append(step)
-                self._more.tell()
-
-    def set_up(self, topics: Mapping[str, Settings]) -> None:
-        """The settings of the other site's topics."""
-        for topic, settings in topics.items():
-            name = site_names.name_here(self.link.site, topic)
-            if not site_names.may_take(self._me, self.link.site, topic):
-                continue
-            if self._remembered.put(name, settings):
-                self._unset[name] = settings
-            else:
-                log.warning("site %s: too many settings of topics, some are not taken", self.link.site)
-        self._more.tell()
-
-    def close(self) -> None:
-        self._thread.kill()
-
-    def _positions(self) -> dict[TopicPartition, int]:
-        start = len(self.link.site) + 1
-        prefix = site_names.name_here(self.link.site, "")
-        positions = self._checkpoints.positions.items()
-        return {
-            (topic[start:], number): offset
-            for (topic, number), offset in positions
-            if topic.startswith(prefix)
-        }
-
-    def _run(self) -> None:
-        while True:
-            while not (self._queue or self._unset):
-                self._more.wait()
-            if self._unset:
-                self._set_up(*self._unset.popitem())
-            some = [self._queue.popleft() for _ in range(len(self._queue))]
-            self._write([one for one in some if self.link.is_current(one.ticket)])
-
-    def _set_up(self, topic: str, settings: Settings) -> None:
-        """A topic that is not there yet is made with its settings, see :class:`Writing`."""
-        try:
-            if take_over(self._broker, topic, settings):
-                log.info("topic %s has the settings of its source now", topic)
-        except KafkaError as error:
-            log.error("%s", error)
-
-    def _write(self, some: Sequence[Write]) -> None:
-        batches: dict[TopicPartition, list[bytes]] = {}
-        partitions: dict[str, int] = {}
-        ends: dict[TopicPartition, int] = {}
-        for one in some:
-            topic, partition, count, end, octets = one.content
-            if not site_names.may_take(self._me, self.link.site, topic):
-                continue
-            name = site_names.name_here(self.link.site, topic)
-            batches.setdefault((name, partition), []).extend(octets)
-            partitions[name] = max(count, partition + 1)
-            ends[name, partition] = end
-            self.octets += one.content.octets
-        self._writing.write(batches, partitions)
-        for key, end in ends.items():
-            self._checkpoints.set(key, end)
-        if some:
-            self.carry(self.link.written(some[-1].ticket))

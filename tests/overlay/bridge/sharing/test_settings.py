@@ -13,11 +13,13 @@ from compat.kafka import KafkaAdminClient
 from compat.kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from dafka import Broker
 from dafka.broker.connecting import connect
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.overlay import Endpoint
 from dafka.overlay.bridge.bridge import Bridge
 from dafka.overlay.bridge.sharing import settings as settings_module
-from dafka.overlay.bridge.sharing import sites
-from dafka.overlay.bridge.sharing.settings import Remembered, settings_of, take_over
+from dafka.overlay.bridge.sharing import sites, source
+from dafka.overlay.bridge.sharing.settings import Remembered, Settings, settings_of, take_over
 
 OWN = {"cleanup.policy": "compact", "retention.ms": "60000", "min.insync.replicas": "1"}
 TAKEN = {"cleanup.policy": "compact", "retention.ms": "60000"}
@@ -84,6 +86,53 @@ def test_a_shared_topic_has_them_and_follows_its_source(
         wanted = settings_at(berlin, "t")
         assert wanted is not None and wanted["retention.ms"] == "70000"
         kafka.until(lambda: settings_at(paris, "berlin.t") == wanted, "the change of the settings")
+
+
+def test_records_that_are_older_than_the_settings_of_their_topic_stop_nothing(brokers: list[str]) -> None:
+    berlin, paris = brokers
+    make(berlin, "t", {})
+    kafka.write(berlin, "t", [b"no key", bytes(50_000)], partition=0)
+    kafka.write(berlin, "t", [b"old", bytes(60_000)], key=b"k", partition=0)
+    admin = KafkaAdminClient(bootstrap_servers=berlin)
+    settings = {"cleanup.policy": "compact", "max.message.bytes": "2000"}
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, "t", settings)])
+    admin.close()
+    kafka.write(berlin, "t", [b"new"], key=b"k", partition=0)
+    make(paris, "berlin.t", settings)
+    with ExitStack() as opened:
+        here = opened.enter_context(Endpoint("127.0.0.1:0"))
+        there = opened.enter_context(Endpoint(peers=[here.address]))
+        opened.enter_context(Bridge(here, berlin, site="berlin", share=["t"]))
+        bridge = opened.enter_context(Bridge(there, paris, site="paris"))
+        records = kafka.read(paris, "berlin.t", 3)
+        assert [(one.key, len(one.value)) for one in records] == [(b"k", 3), (b"k", 60_000), (b"k", 3)]
+        assert bridge.discarded == {"key": 2}
+        assert int((settings_at(paris, "berlin.t") or {})["max.message.bytes"]) > 60_000
+
+
+def test_settings_that_the_broker_could_not_take_are_taken_over_soon_after(
+    brokers: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    berlin, paris = brokers
+    make(berlin, "t", OWN)
+    make(paris, "berlin.t", {})
+    attempts: list[str] = []
+
+    def stopped_at_first(broker: BrokerInterface, topic: str, wanted: Settings) -> bool:
+        attempts.append(topic)
+        if len(attempts) == 1:
+            raise BrokerStoppedError("the broker was stopped")
+        return take_over(broker, topic, wanted)
+
+    monkeypatch.setattr(source, "take_over", stopped_at_first)
+    monkeypatch.setattr(source, "SETTINGS_RETRY_SECONDS", 0.1)
+    with ExitStack() as opened:
+        here = opened.enter_context(Endpoint("127.0.0.1:0"))
+        there = opened.enter_context(Endpoint(peers=[here.address]))
+        opened.enter_context(Bridge(here, berlin, site="berlin", share=["t"]))
+        opened.enter_context(Bridge(there, paris, site="paris"))
+        kafka.until(lambda: settings_at(paris, "berlin.t") == TAKEN, "the settings of the topic")
+    assert len(attempts) >= 2
 
 
 def test_a_value_longer_than_other_sites_take_is_left_out(
