@@ -273,7 +273,7 @@ class Core:
             octets = self.flow.send(neighbour, height, frames)
         except TooSlow as error:
             return self._carry(self.peerings.drop(neighbour, MalformedMessage("too-slow", str(error))))
-        return self._carry(self.peerings.send(neighbour, octets)) if octets else []
+        return list(self.peerings.send(neighbour, octets)) if octets else []
 
     def _hear_data(
         self, neighbour: bytes | None, head: bytes, first: Routed, payloads: list[bytes]

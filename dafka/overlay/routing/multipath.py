@@ -28,9 +28,11 @@ def join(paths: Iterable[Hops], receivers: int = True) -> Node:
     root = Node()
     nodes: dict[bytes, Node] = {}
     for hops in sorted(paths, key=lambda hops: (len(hops), hops)):
-        met = max((place for place, hop in enumerate(hops) if hop in nodes), default=-1)
-        node = root if met < 0 else nodes[hops[met]]
-        for hop in hops[met + 1 :]:
+        met = len(hops)  # hops up to the last one that the tree has
+        while met and hops[met - 1] not in nodes:
+            met -= 1
+        node = nodes[hops[met - 1]] if met else root
+        for hop in hops[met:]:
             branch = node.branches[hop] = nodes[hop] = Node()
             node = branch
         node.deliver = receivers

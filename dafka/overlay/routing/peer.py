@@ -217,8 +217,11 @@ class Peer:
 
 def _begin(paths: list[multipath.Hops], receivers: int = True) -> _Route:
     tree = multipath.join(paths, receivers)
+    last = way(receivers, b"")
     return [
         (hop, node.deliver, way(node.deliver, multipath.encode(node)), multipath.height(node))
+        if node.branches
+        else (hop, node.deliver, last, 0)
         for hop, node in tree.branches.items()
     ]
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import uuid
+from collections.abc import Sequence
 from contextlib import closing
 
 import pytest
+import trustme
+from overlay.node.certificates import of_a_ca
 from overlay.node.endpoints import WAIT, until
 from overlay.peering.replay import PROBE
 from overlay.peering.test_recorded_sessions import (
@@ -18,7 +22,7 @@ from overlay.peering.test_recorded_sessions import (
     LISTENER_FILTER,
     SMALL,
 )
-from overlay.vectors import Vector, native, session
+from overlay.vectors import Vector, named, native, session, vectors
 
 from dafka.overlay import Endpoint
 from dafka.overlay.peering.peerings import BYE
@@ -35,6 +39,7 @@ from dafka.overlay.wire.handshake import (
 )
 from dafka.overlay.wire.primitives import NOBODY
 from dafka.protocol.errors import MalformedMessage
+from dafka.security.contexts import of_peers
 
 V1 = (1, 1)  # the highest version that libbroker's hello says
 GOODBYE = 8  # octets at the end of a goodbye, which are anybody's choice
@@ -43,7 +48,7 @@ GOODBYE = 8  # octets at the end of a goodbye, which are anybody's choice
 class Wire:
     """The other end of a connection of ``endpoint``: a plain socket, which connects or is connected to."""
 
-    def __init__(self, endpoint: Endpoint, is_dialled: bool) -> None:
+    def __init__(self, endpoint: Endpoint, is_dialled: bool, contexts: Sequence[ssl.SSLContext] = ()) -> None:
         self._endpoint = endpoint
         self._goodbye: threading.Thread | None = None
         self._said = b""
@@ -56,6 +61,8 @@ class Wire:
             host, port = endpoint.address.split(":")
             self._socket = socket.create_connection((host, int(port)))
         self._socket.settimeout(WAIT)
+        if contexts:
+            self._socket = contexts[is_dialled].wrap_socket(self._socket, server_side=is_dialled)
 
     def play(self, recording: list[Vector], ours: str) -> None:
         """``ours`` is what the direction of the endpoint's messages begins with."""
@@ -111,12 +118,16 @@ class Wire:
         return octets if self._goodbye is None else octets[:-GOODBYE]
 
     def _exactly(self, size: int) -> bytes:
-        octets = b""
-        while len(octets) < size:
-            more = self._socket.recv(size - len(octets))
-            assert more, "the endpoint has closed the connection"
-            octets += more
-        return octets
+        return exactly(self._socket, size)
+
+
+def exactly(wire: socket.socket, size: int) -> bytes:
+    octets = b""
+    while len(octets) < size:
+        more = wire.recv(size - len(octets))
+        assert more, "the endpoint has closed the connection"
+        octets += more
+    return octets
 
 
 def endpoint_with(me: bytes, *prefixes: bytes) -> Endpoint:
@@ -182,6 +193,89 @@ def test_all_values_come_and_go_as_they_were_recorded():
             assert message.topic.encode() == envelope.topic
             endpoint.publish(message.topic, message.value)
             assert wire.read() == encode_envelope(envelope._replace(sender=LIBBROKER))
+
+
+@pytest.mark.parametrize("name", ["py-connector-small-id", "py-listener-large-id"])
+@pytest.mark.parametrize("tls", ["anonymous", "certificates"])
+def test_the_same_octets_within_tls(name, tls, tmp_path):
+    files = None if tls == "anonymous" else of_a_ca(tmp_path, trustme.CA(), "one.example")
+    with (
+        Endpoint("127.0.0.1:0", id=LIBBROKER, versions=V1, tls=files or tls) as endpoint,
+        endpoint.subscribe("/py"),
+        closing(Wire(endpoint, is_dialled="listener" in name, contexts=of_peers(files))) as wire,
+    ):
+        wire.play(session(name), "libbroker")
+
+
+def test_a_listener_answers_libbrokers_anonymous_hello_as_libbroker_does():
+    """The recorded octets of the other end; what is random, and what depends on it, is not compared."""
+    with Endpoint("127.0.0.1:0", tls="anonymous") as endpoint, closing(plain(endpoint.address)) as wire:
+        wire.sendall(named("tls-anonymous/c-0").octets)
+        messages = read_handshake(wire, 3)
+    recorded = [one.octets for one in vectors() if one.name.startswith("tls-anonymous/l-")][:3]
+    assert [one[5] for one in recorded] == [one[0] for one in messages]
+    assert server_hello(messages[0]) == server_hello(recorded[0][5:]) == (0x0303, ANONYMOUS)
+    assert messages[1][4:7] == recorded[1][9:12] == b"\x03\x00\x18", "the curve is P-384"
+
+
+def test_a_listener_answers_libbrokers_hello_with_certificates_as_libbroker_does(tmp_path):
+    secured = of_a_ca(tmp_path, trustme.CA(), "one.example")
+    with Endpoint("127.0.0.1:0", tls=secured) as endpoint, closing(plain(endpoint.address)) as wire:
+        wire.sendall(named("tls-certificates/c-0").octets)
+        (hello,) = read_handshake(wire, 1)
+    assert server_hello(hello) == server_hello(named("tls-certificates/l-0").octets[5:])
+
+
+def test_a_connector_goes_on_behind_libbrokers_anonymous_hello():
+    with Endpoint(tls="anonymous") as endpoint, closing(socket.create_server(("127.0.0.1", 0))) as server:
+        server.settimeout(WAIT)
+        endpoint.peer_nosync(f"127.0.0.1:{server.getsockname()[1]}", retry=0)
+        with closing(server.accept()[0]) as wire:
+            wire.settimeout(WAIT)
+            (hello,) = read_handshake(wire, 1)
+            assert hello[0] == 1 and ANONYMOUS.to_bytes(2, "big") in hello
+            for number in range(3):
+                wire.sendall(named(f"tls-anonymous/l-{number}").octets)
+            kind, key_exchange = read_record(wire)
+            recorded = named("tls-anonymous/c-1").octets
+            assert kind == 22 and key_exchange[:6] == recorded[5:11], "a point of P-384 follows"
+            assert read_record(wire) == (20, named("tls-anonymous/c-2").octets[5:])
+            assert read_record(wire)[0] == 22, "finished, encrypted"
+
+
+ANONYMOUS = 0xC019
+"""AECDH-AES256-SHA."""
+
+
+def plain(address: str) -> socket.socket:
+    host, port = address.split(":")
+    return socket.create_connection((host, int(port)), timeout=WAIT)
+
+
+def read_record(wire: socket.socket) -> tuple[int, bytes]:
+    """The type and the content of a record of TLS."""
+    head = exactly(wire, 5)
+    return head[0], exactly(wire, int.from_bytes(head[3:], "big"))
+
+
+def read_handshake(wire: socket.socket, count: int) -> list[bytes]:
+    """The first messages of a handshake of TLS, however they are put into records."""
+    messages: list[bytes] = []
+    octets = b""
+    while len(messages) < count:
+        size = 4 + int.from_bytes(octets[1:4], "big")
+        if len(octets) < 4 or len(octets) < size:
+            octets += read_record(wire)[1]
+            continue
+        messages.append(octets[:size])
+        octets = octets[size:]
+    return messages
+
+
+def server_hello(message: bytes) -> tuple[int, int]:
+    """The version and the cipher that a server has chosen; of TLS 1.3 the cipher says it."""
+    after = 39 + message[38]
+    return int.from_bytes(message[4:6], "big"), int.from_bytes(message[after : after + 2], "big")
 
 
 def become_a_peer_that_wants_everything(wire: Wire) -> None:
