@@ -13,7 +13,7 @@ from dafka.overlay import Endpoint
 
 def main() -> None:
     number, address, *peers = sys.argv[1:]
-    with Endpoint(id=int(number).to_bytes(16, "big")) as endpoint:
+    with Endpoint(id=int(number).to_bytes(16, "big"), tls="plain") as endpoint:
         subscriber = endpoint.subscribe("/ring")
         endpoint.listen(address)
         for peer in peers:

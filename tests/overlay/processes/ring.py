@@ -9,7 +9,11 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+
+from .network import Network
 
 ROOT = Path(__file__).parents[3]
 sys.path.append(str(ROOT / "tests"))  # for a run as a program
@@ -23,16 +27,16 @@ WAIT = 60.0  # seconds until those who live hear each other again
 class Node:
     """A process. ``heard`` counts the lines that it has printed."""
 
-    def __init__(self, number: int, address: str, peers: list[str]) -> None:
+    def __init__(self, number: int, address: str, peers: list[str], network: Network | None) -> None:
         self.number = number
         self.heard: Counter[str] = Counter()
+        command = [sys.executable, str(NODE), str(number), address, *peers]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self.process = forking.Popen(
-            [sys.executable, str(NODE), str(number), address, *peers],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
+        self.process: subprocess.Popen[str] = (
+            forking.Popen(command, env=environment, **pipes)
+            if network is None
+            else network.start(number, command, env=environment, **pipes)
         )
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()
@@ -68,9 +72,11 @@ class Node:
 
 
 class Ring:
-    """``size`` nodes; each connects to the one before, and some to one across."""
+    """``size`` nodes; each connects to the one before, and some to one across. They are all on this machine,
+    or each has its place in a ``network``."""
 
-    def __init__(self, size: int, seed: int) -> None:
+    def __init__(self, size: int, seed: int, network: Network | None = None) -> None:
+        self.network = network
         self.chance = random.Random(seed)
         self.size = size
         self.nodes: dict[int, Node] = {}
@@ -82,7 +88,8 @@ class Ring:
 
     def _start(self, number: int) -> None:
         peers = [self.addresses[one] for one in self._neighbours(number) if one in self.addresses]
-        node = Node(number + 1, self.addresses.get(number, "127.0.0.1:0"), peers)
+        host = "127.0.0.1" if self.network is None else self.network.host(number + 1)
+        node = Node(number + 1, self.addresses.get(number, f"{host}:0"), peers, self.network)
         self.nodes[number], self.addresses[number] = node, node.address
 
     def _neighbours(self, number: int) -> list[int]:
@@ -138,12 +145,16 @@ class Ring:
             node.kill()
 
 
-def run(size: int, rounds: int, seed: int) -> None:
-    ring = Ring(size, seed)
-    try:
+def run(size: int, rounds: int, seed: int, loss: float = 0) -> None:
+    """``loss``: of the packets between them, 0 to 1; then it takes namespaces, see :mod:`.network`."""
+    with ExitStack() as opened:
+        network = Network(loss, seed) if loss else None
+        if network is not None:
+            opened.callback(network.close)
+        ring = Ring(size, seed, network)
+        opened.callback(ring.close)
         ring.check()
         for number in range(rounds):
             ring.some_die(1 if number % 2 == 0 else min(3, size // 2))
             ring.check()
-    finally:
-        ring.close()
+        assert network is None or network.lost

@@ -7,12 +7,19 @@ import subprocess
 import sys
 
 import pytest
+from overlay.processes.network import missing
 from overlay.processes.ring import NODE, ROOT, WAIT, run
 
 
 @pytest.mark.timeout(240)
 def test_a_ring_whose_nodes_are_killed_and_restarted_goes_on_and_nobody_hears_twice():
     run(size=4, rounds=1, seed=1)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(bool(missing()), reason=missing())
+def test_a_network_that_loses_packets_loses_and_doubles_no_messages():
+    run(size=3, rounds=0, seed=1, loss=0.05)
 
 
 @pytest.mark.parametrize("end", ["ctrl-c", "input"])
