@@ -222,7 +222,7 @@ class Core:
                 self._pending = [*self._pending, *outputs]
         return self.peer.announcement if version >= WITH_ROUTING else self.gateway.announcement
 
-    def _carry(self, steps: list[peering.Output]) -> list[Output]:
+    def _carry(self, steps: Sequence[peering.Output]) -> list[Output]:
         outputs, self._pending = self._pending, []
         for step in steps:
             if isinstance(step, ReceivedRouted):  # what comes most is looked for first
