@@ -5,7 +5,7 @@ They are fetched from the package index as they were published, so this runs onl
     DAFKA_TEST_PROGRAMS=1 ./scripts/test tests/programs
 
 Each program comes with a scenario, a script that uses it for what it is made for and looks at the outcome
-in the broker. It is run twice: after ``scripts/swap_imports`` on the program, and with the program as it is
+in the broker. It is run twice: after ``dafka swap-imports`` on the program, and with the program as it is
 by ``python -m compat.kafka``. Nothing else about the programs is changed.
 """
 
@@ -270,5 +270,5 @@ def test_swapped(program, tmp_path):
         shutil.copytree(folder / own, swapped / own)
     scenario = script(chosen, tmp_path / "scenario.py")
     paths = [scenario, *(swapped / own for own in chosen.own)]
-    subprocess.run([sys.executable, ROOT / "scripts" / "swapping", *paths], check=True, timeout=200)
+    subprocess.run([sys.executable, "-m", "dafka.cli", "swap-imports", *paths], check=True, timeout=200)
     run([scenario], swapped, folder)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -35,13 +34,6 @@ def still() -> processes.Figures:
         time.sleep(1)
 
 
-def still_at_first(marker: Path) -> processes.Figures:
-    if not marker.exists():
-        marker.touch()
-        still()
-    return (3.0,)
-
-
 def test_the_figures_of_a_program_come_from_a_process_of_its_own() -> None:
     assert processes.run(two) == (1.0, 2.0)
 
@@ -57,12 +49,21 @@ def test_a_measurement_that_stands_still_is_given_up() -> None:
 
 
 def test_a_reference_that_stands_still_is_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(line, "REFERENCE_SECONDS", 5)
-    figures = line.reference_measurement(partial(still_at_first, tmp_path / "begun"))
-    assert figures(0) == (3.0,)
-    assert "kafka-python stands still" in capsys.readouterr().err
+    outcomes = [processes.StoodStillError("no figure"), (3.0,)]
+
+    def run(*programs: object, seconds: float) -> processes.Figures:
+        assert programs == (two,) and seconds == line.REFERENCE_SECONDS
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(line, "run", run)
+    figures = line.reference_measurement(two)
+    assert figures(0) == (3.0,) and not outcomes
+    assert "kafka-python stands still, again: no figure" in capsys.readouterr().err
 
 
 def test_the_figure_of_apache_kafkas_producer_is_the_one_behind_its_warm_up() -> None:

@@ -11,14 +11,19 @@ what the model says. In the end members that live drain the partition, and every
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator
 from math import inf
+from pathlib import Path
 from typing import Any
 
-import histories
+ROOT = Path(__file__).parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
 
-from dafka.broker.share import stored
-from dafka.broker.share.partition import (
+import histories  # noqa: E402 - needs the path
+
+from dafka.broker.share import stored  # noqa: E402
+from dafka.broker.share.partition import (  # noqa: E402
     Acknowledged,
     AcknowledgeType,
     InvalidRecordStateError,
@@ -26,7 +31,7 @@ from dafka.broker.share.partition import (
     SharePartition,
     Terms,
 )
-from dafka.broker.share.runs import RecordState
+from dafka.broker.share.runs import RecordState  # noqa: E402
 
 AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
 ACKNOWLEDGED, ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED

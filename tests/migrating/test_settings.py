@@ -1,4 +1,4 @@
-"""scripts/migrate_topics takes over every setting that the destination takes, and names the others."""
+"""dafka migrate takes over every setting that the destination takes, and names the others."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.interface.broker import TopicSpec
 from dafka.broker.interface.outcome import Outcome
-from scripts.migrating.checkpoint import Checkpoint
-from scripts.migrating.servers import Side
-from scripts.migrating.settings import finish, settings_of
+from dafka.migrating.checkpoint import Checkpoint
+from dafka.migrating.servers import Side
+from dafka.migrating.settings import finish, settings_of
 
 
 class Picky:

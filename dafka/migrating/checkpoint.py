@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .errors import MigrationError
+from dafka.migrating.errors import MigrationError
 
 TopicPartition = tuple[str, int]
 
@@ -129,12 +129,11 @@ class Checkpoint:
     def partitions(self) -> dict[TopicPartition, Progress]:
         with self._lock:
             rows = self._database.execute("SELECT * FROM partitions").fetchall()
-            found = {
-                (row[0], row[1]): Progress(
-                    *row[:-1], [(ours, theirs) for ours, theirs in json.loads(row[-1])]
-                )
-                for row in rows
-            }
+            found: dict[TopicPartition, Progress] = {}
+            for *values, planned in rows:
+                one = Progress(*values)
+                one.planned = [(ours, theirs) for ours, theirs in json.loads(planned)]
+                found[one.key] = one
             for topic, number, source, destination in self._database.execute(
                 "SELECT topic, number, source, destination FROM shifts ORDER BY topic, number, source"
             ):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.migrating.checkpoint import Checkpoint, Progress
-from scripts.migrating.errors import MigrationError
+from dafka.migrating.checkpoint import Checkpoint, Progress
+from dafka.migrating.errors import MigrationError
 
 
 def test_positions_are_translated_over_gaps() -> None:

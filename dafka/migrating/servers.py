@@ -14,9 +14,8 @@ from dafka import Broker
 from dafka.broker import connect
 from dafka.broker.connecting import EMBEDDED, Connection
 from dafka.log import LogError
+from dafka.migrating.errors import MigrationError
 from dafka.security.client_properties import client_security, read_properties
-
-from .errors import MigrationError
 
 ADDRESS = re.compile(r"[^/\s,]+:\d{1,5}(,[^/\s,]+:\d{1,5})*")
 CONNECT_SECONDS = 15.0

@@ -55,9 +55,9 @@ def piece(batch: bytes, header: BatchHeader, start: int, end: int) -> Piece | No
     wanted = [position for position, offset in enumerate(columns.offsets) if start <= offset < end]
     if not wanted:
         return None
-    _, timestamps, keys, values, headers = (column[wanted[0] : wanted[-1] + 1] for column in columns)
+    offsets, timestamps, keys, values, headers = columns.part(wanted[0], wanted[-1] + 1)
     written = encode_columns(timestamps, keys, values, headers, compression=header.compression)
-    return Piece(written, columns.offsets[wanted[0] : wanted[-1] + 1])
+    return Piece(written, offsets)
 
 
 def plain(header: BatchHeader) -> bool:

@@ -19,13 +19,25 @@ other packages. A use that may mean kafka-python, but cannot be decided from the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-THEIRS, OURS = "kafka", "compat.kafka"
+from dafka.swapping.expressions import (
+    OURS,
+    THEIRS,
+    as_kafka,
+    beginning,
+    bound_name,
+    dotted,
+    import_from,
+    is_as_kafka,
+    is_below,
+    is_sys_modules,
+    strings,
+    text_of,
+)
 
 # Parts of kafka-python, of old releases too: a string that names one of these is likely to mean a module.
 PARTS = (
@@ -106,18 +118,18 @@ class _CompatNames(cst.CSTVisitor):
 
     def visit_Import(self, node: cst.Import) -> bool:
         for alias in node.names:
-            name = _dotted(alias.name)
-            bound = _bound(alias) or name.partition(".")[0]
-            self.bound |= bound == "compat" and not _is(name, OURS)
+            name = dotted(alias.name)
+            bound = bound_name(alias) or name.partition(".")[0]
+            self.bound |= bound == "compat" and not is_below(name, OURS)
         return False
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
         if not isinstance(node.names, cst.ImportStar):
-            self.bound |= any((_bound(alias) or _dotted(alias.name)) == "compat" for alias in node.names)
+            self.bound |= any((bound_name(alias) or dotted(alias.name)) == "compat" for alias in node.names)
         return False
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        if _dotted(node) == OURS:
+        if dotted(node) == OURS:
             return False
         node.value.visit(self)  # not the attribute's own name: x.compat is not a variable
         return False
@@ -154,28 +166,28 @@ class _Swap(cst.CSTTransformer):
 
     def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> Any:
         module = updated_node.module
-        if updated_node.relative or module is None or not _is(_dotted(module), self.old):
+        if updated_node.relative or module is None or not is_below(dotted(module), self.old):
             return updated_node
         if self._leave_local(original_node):
             return updated_node
         return self._done(updated_node.with_changes(module=self._renamed(module)))
 
     def leave_Import(self, original_node: cst.Import, updated_node: cst.Import) -> Any:
-        if not any(_is(_dotted(alias.name), self.old) for alias in updated_node.names):
+        if not any(is_below(dotted(alias.name), self.old) for alias in updated_node.names):
             return updated_node
         if self._leave_local(original_node):
             return updated_node
         return self._import(original_node, updated_node)
 
     def _import(self, original: cst.Import, node: cst.Import) -> Any:
-        if len(node.names) == 1 and _dotted(node.names[0].name) == THEIRS and not node.names[0].asname:
-            return self._done(_from(node, "compat", cst.ImportAlias(cst.Name(THEIRS))))
+        if len(node.names) == 1 and dotted(node.names[0].name) == THEIRS and not node.names[0].asname:
+            return self._done(import_from(node, "compat", cst.ImportAlias(cst.Name(THEIRS))))
         aliases, bare = [], False
         for alias in node.names:
-            if not _is(_dotted(alias.name), THEIRS):
+            if not is_below(dotted(alias.name), THEIRS):
                 aliases.append(alias)
-            elif _dotted(alias.name) == THEIRS and not alias.asname:
-                aliases.append(_as_kafka(alias.comma))
+            elif dotted(alias.name) == THEIRS and not alias.asname:
+                aliases.append(as_kafka(alias.comma))
             else:
                 bare |= not alias.asname
                 aliases.append(alias.with_changes(name=self._renamed(alias.name)))
@@ -187,7 +199,7 @@ class _Swap(cst.CSTTransformer):
                     'file; write "from kafka import x" or "import kafka.x as y" first',
                 )
                 return node
-            aliases.append(_as_kafka())
+            aliases.append(as_kafka())
         return self._done(node.with_changes(names=aliases))
 
     def _leave_local(self, node: cst.CSTNode) -> bool:
@@ -208,68 +220,68 @@ class _Swap(cst.CSTTransformer):
     # -- names in strings -----------------------------------------------------------------------
 
     def visit_Call(self, node: cst.Call) -> None:
-        callee = _dotted(node.func).split(".")
+        callee = dotted(node.func).split(".")
         positional = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
         keywords = {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
-        first = positional[0] if positional else None
+        first: Any = positional[0] if positional else None
         last, before = callee[-1], callee[-2] if len(callee) > 1 else ""
         if last == "__import__":
             self._dunder_import(node, positional, keywords)
         elif last in BY_NAME or (before == "patch" and last in ("dict", "multiple")):
             for value in (first, *(keywords.get(name) for name in NAME_KEYWORDS)):
-                self._name(value, dotted=last == "patch" or before == "patch")
+                self._name(value, inside=last == "patch" or before == "patch")
             if last in ("find_spec", "import_module") and len(positional) > 1:
                 self._name(positional[1])
-            if last == "dict" and _is_sys_modules(first if first is not None else keywords.get("in_dict")):
+            if last == "dict" and is_sys_modules(first if first is not None else keywords.get("in_dict")):
                 for values in (*positional[1:2], keywords.get("values")):
                     for element in values.elements if isinstance(values, cst.Dict) else ():
                         self._name(getattr(element, "key", None))
         elif last in ("setattr", "delattr") and before:
-            self._name(first, dotted=True)
-        elif last in ("setitem", "delitem") and _is_sys_modules(first):
+            self._name(first, inside=True)
+        elif last in ("setitem", "delitem") and is_sys_modules(first):
             self._name(positional[1] if len(positional) > 1 else None)
         elif callee[:-1] == ["sys", "modules"]:
             self._name(first)
-        elif last == "getLogger" and _text(first) is not None and _is(_text(first), self.old):
+        elif last == "getLogger" and text_of(first) is not None and is_below(text_of(first), self.old):
             self._decided.add(first)
             self.note(
                 first,
-                f"left: the logger {_text(first)!r}; the three clients log below {self.new!r}, everything "
+                f"left: the logger {text_of(first)!r}; the three clients log below {self.new!r}, everything "
                 f"else logs as before",
             )
 
     def _dunder_import(self, node: cst.Call, positional: list[Any], keywords: dict[str, Any]) -> None:
-        name = positional[0] if positional else keywords.get("name")
+        name: Any = positional[0] if positional else keywords.get("name")
         names = positional[3] if len(positional) > 3 else keywords.get("fromlist")
         if isinstance(names, cst.List | cst.Tuple) and names.elements:
             self._name(name)
-        elif _is(_text(name) or "", self.old):
+        elif is_below(text_of(name) or "", self.old):
             self._decided.add(name)
             self.note(node, "left: __import__ without a fromlist returns the first of the packages")
 
     def visit_Subscript(self, node: cst.Subscript) -> None:
-        if _is_sys_modules(node.value):
+        if is_sys_modules(node.value):
             for element in node.slice:
                 self._name(getattr(element.slice, "value", None))
 
     def visit_Comparison(self, node: cst.Comparison) -> None:
         for target in node.comparisons:
-            if isinstance(target.operator, cst.In | cst.NotIn) and _is_sys_modules(target.comparator):
+            if isinstance(target.operator, cst.In | cst.NotIn) and is_sys_modules(target.comparator):
                 self._name(node.left)
 
     def visit_Annotation(self, node: cst.Annotation) -> None:
         # Names in quoted annotations are those that the file binds, and they stay.
-        self._decided.update(_strings(node))
+        self._decided.update(strings(node))
 
-    def _name(self, value: Any, dotted: bool = False) -> None:
-        """``value`` names a module, or with ``dotted`` something in one: take it for renaming."""
-        start, whole = _beginning(value)
+    def _name(self, value: Any, inside: bool = False) -> None:
+        """``value`` names a module, or with ``inside`` something in one: take it for renaming."""
+        start, whole = beginning(value)
         if start is None:
             return
-        text = start.value if isinstance(start, cst.FormattedStringText) else _text(start)
+        text = start.value if isinstance(start, cst.FormattedStringText) else text_of(start)
         if text is None or not text.startswith(self.old) or self._local is not None:
             return
-        if text.startswith((self.old + ".", self.old + ":")) or (text == self.old and whole and not dotted):
+        if text.startswith((self.old + ".", self.old + ":")) or (text == self.old and whole and not inside):
             self._names.add(start)
         elif text == self.old and not whole:
             self.note(value, f"left: a computed name that begins with {self.old!r}")
@@ -278,11 +290,9 @@ class _Swap(cst.CSTTransformer):
         if original_node in self._names:
             opening = updated_node.prefix + updated_node.quote
             content = updated_node.value[len(opening) :]
-            return self._done(
-                updated_node.with_changes(value=opening + self.new + content[len(self.old) :])
-            )
+            return self._done(updated_node.with_changes(value=opening + self.new + content[len(self.old) :]))
         if original_node not in self._decided and self._local is None:
-            text = _text(original_node)
+            text = text_of(original_node)
             if text is not None and self._suspicious.fullmatch(text):
                 self.note(original_node, f"left: the string {text!r}, which may name a module")
         return updated_node
@@ -306,7 +316,7 @@ class _Back(_Swap):
         self._compat_elsewhere = compat_elsewhere
 
     def _renamed(self, name: Any) -> Any:
-        if _dotted(name) == OURS:
+        if dotted(name) == OURS:
             return name.attr
         return name.with_changes(value=self._renamed(name.value))
 
@@ -314,7 +324,7 @@ class _Back(_Swap):
         module, names = updated_node.module, updated_node.names
         if updated_node.relative or module is None or isinstance(names, cst.ImportStar) or self._local:
             return super().leave_ImportFrom(original_node, updated_node)
-        if _dotted(module) != "compat" or all(_dotted(alias.name) != THEIRS for alias in names):
+        if dotted(module) != "compat" or all(dotted(alias.name) != THEIRS for alias in names):
             return super().leave_ImportFrom(original_node, updated_node)
         if len(names) > 1:
             self.note(original_node, 'left: "from compat import" of several names')
@@ -325,91 +335,26 @@ class _Back(_Swap):
     def _import(self, original: cst.Import, node: cst.Import) -> Any:
         # "import compat.kafka.errors, compat.kafka as kafka" is "import kafka.errors".
         names = list(node.names)
-        submodules = (_dotted(alias.name).startswith(OURS + ".") and not alias.asname for alias in names)
-        if any(submodules) and _is_as_kafka(names[-1]):
+        submodules = (dotted(alias.name).startswith(OURS + ".") and not alias.asname for alias in names)
+        if any(submodules) and is_as_kafka(names[-1]):
             names.pop()
             names[-1] = names[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        elif any(_is(_dotted(alias.name), OURS) and not alias.asname for alias in names):
+        elif any(is_below(dotted(alias.name), OURS) and not alias.asname for alias in names):
             if self._compat_elsewhere:
                 self.note(original, 'left: "compat" is used for more than "compat.kafka" in this file')
                 return node
             self._rename_uses = True
         aliases = []
         for alias in names:
-            if _is_as_kafka(alias) and len(names) > 1:
+            if is_as_kafka(alias) and len(names) > 1:
                 alias = alias.with_changes(asname=None)
-            if _is(_dotted(alias.name), OURS):
+            if is_below(dotted(alias.name), OURS):
                 alias = alias.with_changes(name=self._renamed(alias.name))
             aliases.append(alias)
         return self._done(node.with_changes(names=aliases))
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> Any:
         # After "import compat.kafka" the uses are renamed along with it.
-        if self._rename_uses and _dotted(original_node) == OURS:
+        if self._rename_uses and dotted(original_node) == OURS:
             return self._done(cst.Name(THEIRS, lpar=updated_node.lpar, rpar=updated_node.rpar))
         return updated_node
-
-
-def _from(node: cst.Import, module: str, alias: cst.ImportAlias) -> cst.ImportFrom:
-    return cst.ImportFrom(cst.Name(module), [alias], semicolon=node.semicolon)
-
-
-def _as_kafka(comma: Any = cst.MaybeSentinel.DEFAULT) -> cst.ImportAlias:
-    name = cst.Attribute(cst.Name("compat"), cst.Name(THEIRS))
-    return cst.ImportAlias(name, cst.AsName(cst.Name(THEIRS)), comma=comma)
-
-
-def _is_as_kafka(alias: cst.ImportAlias) -> bool:
-    return _dotted(alias.name) == OURS and _bound(alias) == THEIRS
-
-
-def _bound(alias: cst.ImportAlias) -> str:
-    return _dotted(alias.asname.name) if alias.asname is not None else ""
-
-
-def _is(name: str | None, package: str) -> bool:
-    """Whether a dotted name is the package or below it."""
-    return name is not None and (name == package or name.startswith(package + "."))
-
-
-def _dotted(node: Any) -> str:
-    """``a.b.c`` of a chain of attributes; empty parts for anything but names."""
-    if isinstance(node, cst.Name):
-        return node.value
-    if isinstance(node, cst.Attribute):
-        return f"{_dotted(node.value)}.{node.attr.value}"
-    return ""
-
-
-def _is_sys_modules(node: Any) -> bool:
-    return _dotted(node) == "sys.modules" or _text(node) == "sys.modules"
-
-
-def _text(node: Any) -> str | None:
-    """The text of a plain string literal, as written in the source."""
-    if isinstance(node, cst.SimpleString) and "b" not in node.prefix.lower():
-        return node.raw_value
-    return None
-
-
-def _beginning(node: Any) -> tuple[Any, bool]:
-    """The literal that an expression of strings begins with, and whether that is all of it."""
-    if isinstance(node, cst.SimpleString):
-        return node, True
-    if isinstance(node, cst.FormattedString):
-        first = node.parts[0] if node.parts else None
-        return (first if isinstance(first, cst.FormattedStringText) else None), len(node.parts) == 1
-    if isinstance(node, cst.ConcatenatedString) or (
-        isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add | cst.Modulo)
-    ):
-        return _beginning(node.left)[0], False
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        return (_beginning(node.func.value)[0] if node.func.attr.value == "format" else None), False
-    return None, False
-
-
-def _strings(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    if isinstance(node, cst.SimpleString):
-        yield node
-    for child in node.children:
-        yield from _strings(child)

@@ -11,13 +11,12 @@ from typing import NamedTuple
 from kafka.errors import KafkaError
 
 from dafka.broker.interface.broker import FetchFrom
+from dafka.migrating.batches import committed
+from dafka.migrating.checkpoint import Progress
+from dafka.migrating.copying import ATTEMPTS, FETCH_BYTES, FETCH_SECONDS
+from dafka.migrating.errors import MigrationError
+from dafka.migrating.servers import Side
 from dafka.protocol.batch_reader import Columns, decode_batch
-
-from .batches import committed
-from .checkpoint import Progress
-from .copying import ATTEMPTS, FETCH_BYTES, FETCH_SECONDS
-from .errors import MigrationError
-from .servers import Side
 
 _HEAD = struct.Struct(">qiii")
 _TEXT = struct.Struct(">ii")
@@ -26,7 +25,7 @@ _TEXT = struct.Struct(">ii")
 class Sum(NamedTuple):
     """Records and their checksum: BLAKE2 over timestamps, keys, values and headers in their order."""
 
-    count: int
+    records: int
     digest: str
 
 

@@ -8,10 +8,9 @@ from fnmatch import fnmatchcase
 from kafka.errors import KafkaError
 
 from dafka.broker.interface.groups import CommittedOffset
-
-from .checkpoint import Progress, TopicPartition
-from .errors import MigrationError
-from .servers import Side
+from dafka.migrating.checkpoint import Progress, TopicPartition
+from dafka.migrating.errors import MigrationError
+from dafka.migrating.servers import Side
 
 
 def copy_groups(
@@ -22,7 +21,7 @@ def copy_groups(
     Raises MigrationError if the destination refuses them, as for a group that has members there.
     """
     copied = {}
-    for group in _groups(source, patterns):
+    for group in chosen_groups(source, patterns):
         try:
             committed = source.connection.call("fetch_offsets", group)
             offsets = {
@@ -45,10 +44,16 @@ def copy_groups(
     return copied
 
 
-def _groups(source: Side, patterns: Sequence[str]) -> list[str]:
+def chosen_groups(source: Side, patterns: Sequence[str]) -> list[str]:
+    """The groups that match one of the patterns. Raises MigrationError for a pattern without any, but "*"."""
+    if not patterns:
+        return []
     try:
         listed = source.connection.call("list_groups")
     except KafkaError as error:
         raise MigrationError(f"{source.name} does not list its groups: {error}") from error
     names = sorted(one.group for one in listed)
+    for pattern in patterns:
+        if pattern != "*" and not any(fnmatchcase(name, pattern) for name in names):
+            raise MigrationError(f"{source.name} has no group {pattern}")
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from dafka.migrating.batches import committed, piece
 from dafka.protocol.batch import read_header
 from dafka.protocol.batch_control import encode_marker
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
-from scripts.migrating.batches import committed, piece
 
 
 def batch(base_offset: int, count: int, **options: int) -> bytes:

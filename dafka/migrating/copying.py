@@ -18,12 +18,11 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from kafka.errors import KafkaConnectionError, KafkaError, OffsetOutOfRangeError
 
 from dafka.broker.interface.broker import EARLIEST, LATEST, Fetched, FetchFrom, Produced
+from dafka.migrating.batches import Piece, committed, piece, sequenced
+from dafka.migrating.checkpoint import Checkpoint, Progress, TopicPartition
+from dafka.migrating.errors import MigrationError
+from dafka.migrating.servers import Side
 from dafka.protocol.batch import SEQUENCES
-
-from .batches import Piece, committed, piece, sequenced
-from .checkpoint import Checkpoint, Progress, TopicPartition
-from .errors import MigrationError
-from .servers import Side
 
 log = logging.getLogger(__name__)
 
@@ -238,8 +237,8 @@ def _offsets(side: Side, partitions: Sequence[TopicPartition], which: int) -> di
             break
         time.sleep(PAUSE * attempt)
     else:
-        (topic, number), error = next(iter(failed.items()))
-        raise MigrationError(f"{side.name}: {topic}-{number}: {error.__name__}")
+        (topic, number), cause = next(iter(failed.items()))
+        raise MigrationError(f"{side.name}: {topic}-{number}: {cause.__name__}")
     return {key: answer.offset for key, answer in answers.items()}
 
 

@@ -1,4 +1,4 @@
-"""scripts/migrate_topics: everything arrives once, whatever happens on the way."""
+"""dafka migrate: everything arrives once, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 from broker.users import add
+from cli.tools import DAFKA, environment
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from timing import until
 
 from dafka import Broker
-from scripts.migrating import servers
-from scripts.migrating.errors import MigrationError
+from dafka.migrating import servers
+from dafka.migrating.errors import MigrationError
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = str(ROOT / "scripts" / "migrate_topics")
 SECONDS = 100.0
 LONG = "DAFKA_TEST_APACHE_KAFKA"
 
@@ -44,9 +44,9 @@ def destination() -> Iterator[str]:
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [COMMAND, *arguments],
+        [*DAFKA, "migrate", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHON": sys.executable},
+        env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -291,7 +291,7 @@ def test_interrupted_before_a_broker_answers_it_ends_at_once(source: str, tmp_pa
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
-    assert error.startswith("migrate_topics: interrupted") and error.count("\n") == 1
+    assert error.startswith("interrupted") and error.count("\n") == 1
 
 
 def test_records_of_others_in_the_destination_are_an_error(
@@ -328,6 +328,7 @@ def test_a_checkpoint_of_another_migration_is_refused(source: str, destination: 
     [
         (["nowhere", "data"], "neither HOST:PORT nor a folder"),
         (["{source}", "data", "--topic", "no-such"], "has no topic no-such"),
+        (["{source}", "data", "--group", "no-such"], "has no group no-such"),
         (["{source}", "{source}"], "the same cluster"),
         (["{source}", "data", "--checkpoint", "/"], "in use, or cannot be written"),
     ],

@@ -1,18 +1,16 @@
-"""The command: finds the files, rewrites them in several processes, and says what is left to decide."""
+"""The files of a code base: which there are, whether their imports mean kafka-python, and how they change."""
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from rewriting import Note, NotPythonError, rewrite
+from dafka.swapping.rewriting import Note, NotPythonError, rewrite
 
 SUFFIXES = (".py", ".pyi")
 PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Dockerfile", ".git")
@@ -20,67 +18,28 @@ FEW_FILES = 32  # fewer files are not worth starting further processes
 
 
 class Outcome(NamedTuple):
-    """The result for one file."""
+    """The result for one file. ``own``: its notes that say no more than :attr:`Task.own` does."""
 
     path: Path
     changed: bool = False
     diff: str = ""
     notes: tuple[Note, ...] = ()
+    own: tuple[Note, ...] = ()
     error: Note | None = None
 
 
-def main() -> int:
-    """Exit status 0; 1 with --check if anything would change; 2 if a file could not be read as Python."""
-    options = _parser().parse_args()
-    missing = [str(path) for path in options.paths if not path.exists()]
-    if missing:
-        print(f"swap_imports: no such file or folder: {', '.join(missing)}", file=sys.stderr)
-        return 2
-    tasks = [
-        (path, options.back, options.diff, not (options.check or options.diff), own_module(path, root))
-        for root in options.paths
-        for path in sources(root)
-    ]
-    changed = left = failed = 0
-    for outcome in _outcomes(tasks, options.jobs):
-        sys.stdout.write(outcome.diff)
-        if outcome.changed and options.check and not options.diff:
-            print(f"{outcome.path} would change")
-        for note in outcome.notes:
-            print(f"{outcome.path}:{note.line}: {note.text}", file=sys.stderr)
-        if outcome.error is not None:
-            print(f"{outcome.path}:{outcome.error.line}: {outcome.error.text}", file=sys.stderr)
-        changed += outcome.changed
-        left += len(outcome.notes)
-        failed += outcome.error is not None
-    verb = "would change" if options.check or options.diff else "changed"
-    summary = f"{changed} of {len(tasks)} files {verb}"
-    if left:
-        summary += f", {left} places left for you to decide"
-    if failed:
-        summary += f", {failed} files not read"
-    print(f"swap_imports: {summary}", file=sys.stderr)
-    return 2 if failed else int(options.check and changed > 0)
+class Task(NamedTuple):
+    """One file to rewrite.
 
+    ``back``: from ``compat.kafka`` to ``kafka``; ``with_diff``: the outcome has the difference; ``write``:
+    the file is changed; ``own``: why its imports have to be left (:func:`own_module`).
+    """
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="swap_imports",
-        description="Rewrites a code base to import compat.kafka where it imported kafka (kafka-python).",
-    )
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="files, or folders")
-    parser.add_argument("--back", action="store_true", help="from compat.kafka to kafka")
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if a file would change")
-    parser.add_argument("--diff", action="store_true", help="write nothing; show what would change")
-    cores = os.cpu_count() or 1
-    parser.add_argument("--jobs", type=_jobs, default=cores, metavar="N", help="processes to use")
-    return parser
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 64:
-        raise argparse.ArgumentTypeError(f"a number from 1 to 64, not {text!r}")
-    return int(text)
+    path: Path
+    back: bool
+    with_diff: bool
+    write: bool
+    own: str | None
 
 
 def sources(root: Path) -> Iterator[Path]:
@@ -130,10 +89,8 @@ def _own_module(folder: Path) -> str | None:
     return None
 
 
-Task = tuple[Path, bool, bool, bool, "str | None"]
-
-
-def _outcomes(tasks: list[Task], jobs: int) -> Iterator[Outcome]:
+def outcomes(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
+    """Rewrite files, many of them in ``jobs`` processes; the outcomes in the order of the tasks."""
     if len(tasks) < FEW_FILES or jobs < 2:
         yield from map(swap, tasks)
         return
@@ -142,20 +99,21 @@ def _outcomes(tasks: list[Task], jobs: int) -> Iterator[Outcome]:
 
 
 def swap(task: Task) -> Outcome:
-    """Rewrite one file: (path, back, whether to make a diff, whether to write, own_module())."""
-    path, back, with_diff, write, local = task
+    """Rewrite one file."""
+    path = task.path
     try:
         source = path.read_bytes()
-        rewritten = rewrite(source, back=back, local=local)
+        rewritten = rewrite(source, back=task.back, local=task.own)
         changed = rewritten.source != source
-        if changed and write:
+        if changed and task.write:
             path.write_bytes(rewritten.source)
     except NotPythonError as error:
         return Outcome(path, error=Note(error.line, f"not Python: {error}"))
     except OSError as error:
         return Outcome(path, error=Note(0, str(error)))
-    diff = _diff(path, source, rewritten.source) if changed and with_diff else ""
-    return Outcome(path, changed, diff, tuple(rewritten.notes))
+    diff = _diff(path, source, rewritten.source) if changed and task.with_diff else ""
+    own = tuple(note for note in rewritten.notes if note.text == f"left: {task.own}")
+    return Outcome(path, changed, diff, tuple(note for note in rewritten.notes if note not in own), own)
 
 
 def _diff(path: Path, before: bytes, after: bytes) -> str:
@@ -166,13 +124,3 @@ def _diff(path: Path, before: bytes, after: bytes) -> str:
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
-
-
-if __name__ == "__main__":
-    try:
-        status = main()
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader of the differences has gone, as head does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 1
-    sys.exit(status)

@@ -9,12 +9,11 @@ from fnmatch import fnmatchcase
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from dafka.broker.interface.broker import TopicSpec
-
-from .checkpoint import Checkpoint, Progress, TopicPartition
-from .copying import ends_of, starts_of
-from .errors import MigrationError
-from .servers import Side
-from .settings import settings_of
+from dafka.migrating.checkpoint import Checkpoint, Progress, TopicPartition
+from dafka.migrating.copying import ends_of, starts_of
+from dafka.migrating.errors import MigrationError
+from dafka.migrating.servers import Side
+from dafka.migrating.settings import settings_of
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +87,6 @@ def _create(destination: Side, name: str, partitions: int, configs: Mapping[str,
         answers = destination.connection.call("create_topics", {name: TopicSpec(partitions, settings)})
     except KafkaError as error:
         raise MigrationError(f"{name} cannot be created in {destination.name}: {error}") from error
-    error, detail = answers[name]
-    if error is not None and error is not TopicAlreadyExistsError:
-        raise MigrationError(f"{name} cannot be created in {destination.name}: {detail or error.__name__}")
+    refused, detail = answers[name]
+    if refused is not None and refused is not TopicAlreadyExistsError:
+        raise MigrationError(f"{name} cannot be created in {destination.name}: {detail or refused.__name__}")

@@ -12,10 +12,9 @@ from dafka.broker.interface.admin import (
     ResourceType,
 )
 from dafka.broker.interface.outcome import Outcome
-
-from .checkpoint import Checkpoint
-from .errors import MigrationError
-from .servers import Side
+from dafka.migrating.checkpoint import Checkpoint
+from dafka.migrating.errors import MigrationError
+from dafka.migrating.servers import Side
 
 Settings = Mapping[str, str]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dafka.protocol.errors import DafkaError
 
-class MigrationError(Exception):
+
+class MigrationError(DafkaError):
     """The migration cannot go on; the message says why and what to do."""
