@@ -35,6 +35,10 @@ MEMBER_TOPICS = 10_000
 GROUP_SUBSCRIPTIONS = 1_000_000
 """Topics that all members of such a group subscribe to, counted for each member."""
 
+ASSIGNED_AT_ONCE = 5_000
+"""Members, their subscriptions and partitions of a group together whose assignment is computed at once; that
+of a larger group is computed beside the hub."""
+
 GROUPS_KEPT = 100_000
 """Groups that have members, or had some lately; beyond, no further group begins."""
 

@@ -33,7 +33,9 @@ from dafka.broker.embedded.orphaned import forget_orphaned
 from dafka.broker.embedded.records import RecordCalls
 from dafka.broker.embedded.topics import TopicCalls
 from dafka.broker.embedded.truncated import forget_truncated
+from dafka.broker.groups.consumer.coordinator import ConsumerGroups
 from dafka.broker.groups.coordinator import Coordinator
+from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.groups.offsets_expiry import OffsetExpiry
 from dafka.broker.groups.registry import Groups
@@ -86,6 +88,12 @@ def _records(broker: EmbeddedBroker) -> RecordCalls:
 def _groups(broker: EmbeddedBroker) -> Coordinator:
     broker._lifecycle.check()
     return broker._groups
+
+
+@Part
+def _consumer_groups(broker: EmbeddedBroker) -> ConsumerGroups:
+    broker._lifecycle.check()
+    return broker._consumer_groups
 
 
 @Part
@@ -171,6 +179,8 @@ class EmbeddedBroker(BrokerInterface):
             self._offsets = GroupOffsets(self.log, self._writer, self._topics)
             times = GroupTimes(self.log, self._writer)
             groups = Groups(hub, times, time.monotonic)
+            topics = TableTopics(self._topics)
+            self._consumer_groups = ConsumerGroups(hub, groups, topics, self._configs.of_group)
             self._groups = Coordinator(hub, self._offsets, groups, self._lifecycle.stopped_error)
             self._adoption = Adoption(hub, self._topics, self._lifecycle)
             self._writer.on_commit(self._adoption.committed)
@@ -377,6 +387,9 @@ class EmbeddedBroker(BrokerInterface):
     commit_offsets = _groups.answers(Coordinator.commit_offsets)
     fetch_offsets = _groups.answers(Coordinator.fetch_offsets)
     delete_offsets = _groups.answers(Coordinator.delete_offsets)
+
+    consumer_group_heartbeat = _consumer_groups.answers(ConsumerGroups.consumer_group_heartbeat)
+    describe_consumer_groups = _consumer_groups.answers(ConsumerGroups.describe_consumer_groups)
 
     init_producer_id = _transactions.answers(TransactionCoordinator.init_producer_id)
     add_partitions_to_transaction = _transactions.answers(

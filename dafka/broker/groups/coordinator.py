@@ -30,6 +30,7 @@ from kafka.errors import (
     UnknownMemberIdError,
 )
 
+from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.generation import at_once
 from dafka.broker.groups.group import Group, State
 from dafka.broker.groups.members import Reply
@@ -37,6 +38,7 @@ from dafka.broker.groups.offsets import GroupOffsets, check_offsets
 from dafka.broker.groups.registry import Groups
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import (
+    NO_GENERATION,
     NO_MEMBER,
     CommittedOffset,
     Error,
@@ -74,7 +76,6 @@ class Coordinator(GroupInterface):
         self._offsets = offsets
         self._groups = groups
         self._stopped = stopped
-        self._deleting: set[str] = set()  # groups whose offsets are being deleted, in several rounds
         self._waiting: set[gevent.event.AsyncResult] = set()
 
     def close(self) -> None:
@@ -90,7 +91,7 @@ class Coordinator(GroupInterface):
             return Joined(InvalidGroupIdError, member_id=request.member_id)
         if not SESSION_TIMEOUT_MIN <= request.session_timeout <= SESSION_TIMEOUT_MAX:
             return Joined(InvalidSessionTimeoutError, member_id=request.member_id)
-        if group in self._deleting:
+        if group in self._groups.deleting:
             return Joined(CoordinatorLoadInProgressError, member_id=request.member_id)
         found = self._groups.get(group)
         if isinstance(found, Group):
@@ -238,7 +239,7 @@ class Coordinator(GroupInterface):
     def _delete(self, name: str) -> Error | None:
         if not isinstance(name, str):
             return InvalidGroupIdError
-        if name in self._deleting:
+        if name in self._groups.deleting:
             return CoordinatorLoadInProgressError
         group = self._groups.get(name)
         if group is None and not self._offsets.has_group(name):
@@ -249,11 +250,11 @@ class Coordinator(GroupInterface):
             group.die()
             self._groups.changed(name, group)
         # Until the last round nobody joins it or commits for it; clients try again.
-        self._deleting.add(name)
+        self._groups.deleting.add(name)
         try:
             return self._offsets.delete_group(name)
         finally:
-            self._deleting.discard(name)
+            self._groups.deleting.discard(name)
 
     # -- offsets ------------------------------------------------------------------------------------
 
@@ -285,7 +286,7 @@ class Coordinator(GroupInterface):
 
         Counts as a heartbeat of the member.
         """
-        if group in self._deleting:
+        if group in self._groups.deleting:
             return CoordinatorLoadInProgressError
         found = self._groups.get(group)
         if found is None:
@@ -300,7 +301,14 @@ class Coordinator(GroupInterface):
         partitions: Iterable[TopicPartition] | None = None,
         *,
         require_stable: bool = False,
+        member_id: str | None = None,
+        member_epoch: int = NO_GENERATION,
     ) -> dict[TopicPartition, CommittedOffset]:
+        found = self._groups.get(group)
+        if isinstance(found, ConsumerGroup) and (member_id is not None or member_epoch >= 0):
+            error = found.check_member(member_id or "", member_epoch)
+            if error is not None:
+                raise error(f"fetching the offsets of group {group!r}")
         return self._offsets.fetch(group, partitions, require_stable)
 
     def delete_offsets(

@@ -84,6 +84,8 @@ class Groups:
         self.clock = clock
         """The clock of all groups, in seconds."""
         self._groups: dict[str, AnyGroup] = {}
+        self.deleting: set[str] = set()
+        """Groups whose offsets are being deleted, in several rounds."""
         self._made: dict[GroupType, Callable[[int], AnyGroup]] = {}
         self._deadlines = Deadlines(hub, self._tick, lambda: self.clock())
 
@@ -125,7 +127,7 @@ class Groups:
         if found is None:
             raise GroupIdNotFoundError(f"Group {name} not found.")
         if not isinstance(found, kind):
-            raise GroupIdNotFoundError(f"Group {name} is not a {kind.__name__}.")
+            raise GroupIdNotFoundError(f"Group {name} is a {found.type.value} group, and not of that type.")
         return found
 
     def all(self) -> Iterator[tuple[str, AnyGroup | Kept]]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from dafka.broker.interface.access import AccessInterface
 from dafka.broker.interface.admin import AdminInterface
+from dafka.broker.interface.consumer_groups import ConsumerGroupInterface
 from dafka.broker.interface.features import FeatureInterface
 from dafka.broker.interface.groups import (
     CommittedOffset,
@@ -97,6 +98,7 @@ class BrokerInterface(
     TopicInterface,
     RecordInterface,
     GroupInterface,
+    ConsumerGroupInterface,
     TransactionInterface,
     AdminInterface,
     AccessInterface,

@@ -231,8 +231,13 @@ class GroupInterface(ABC):
         partitions: Iterable[TopicPartition] | None = None,
         *,
         require_stable: bool = False,
+        member_id: str | None = None,
+        member_epoch: int = NO_GENERATION,
     ) -> dict[TopicPartition, CommittedOffset]:
         """A group's positions in these partitions (None: all); only those it has committed.
+
+        A member of a consumer group of the newer protocol names itself: raises UnknownMemberIdError and
+        StaleMemberEpochError if it is not one any more, or has another epoch by now.
 
         With ``require_stable`` raises UnstableOffsetCommitError (ask again) while an open transaction
         commits one of them.

@@ -299,6 +299,8 @@ class RemoteGroups(GroupInterface):
         partitions: Iterable[TopicPartition] | None = None,
         *,
         require_stable: bool = False,
+        member_id: str | None = None,
+        member_epoch: int = NO_GENERATION,
     ) -> dict[TopicPartition, CommittedOffset]:
         """A group's positions. Raises KafkaError: the coordinator cannot be reached, or an error for one of
         the partitions."""

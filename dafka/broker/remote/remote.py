@@ -23,6 +23,7 @@ from dafka.broker.interface.part import Part
 from dafka.broker.remote.access import RemoteAccess
 from dafka.broker.remote.admin import RemoteAdmin
 from dafka.broker.remote.cluster import Cluster
+from dafka.broker.remote.consumer_groups import RemoteConsumerGroups
 from dafka.broker.remote.features import RemoteFeatures
 from dafka.broker.remote.groups import RemoteGroups
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT
@@ -47,6 +48,11 @@ def _records(broker: Remote) -> RemoteRecords:
 @Part
 def _groups(broker: Remote) -> RemoteGroups:
     return broker._groups
+
+
+@Part
+def _consumer_groups(broker: Remote) -> RemoteConsumerGroups:
+    return broker._consumer_groups
 
 
 @Part
@@ -102,6 +108,7 @@ class Remote(BrokerInterface):
         self._topics = RemoteTopics(self.cluster)
         self._records = RemoteRecords(self.cluster)
         self._groups = RemoteGroups(self.cluster)
+        self._consumer_groups = RemoteConsumerGroups(self.cluster)
         self._transactions = RemoteTransactions(self.cluster)
         self._admin = RemoteAdmin(self.cluster)
         self._access = RemoteAccess(self.cluster)
@@ -170,6 +177,9 @@ class Remote(BrokerInterface):
     commit_offsets = _groups.answers(RemoteGroups.commit_offsets)
     fetch_offsets = _groups.answers(RemoteGroups.fetch_offsets)
     delete_offsets = _groups.answers(RemoteGroups.delete_offsets)
+
+    consumer_group_heartbeat = _consumer_groups.answers(RemoteConsumerGroups.consumer_group_heartbeat)
+    describe_consumer_groups = _consumer_groups.answers(RemoteConsumerGroups.describe_consumer_groups)
 
     init_producer_id = _transactions.answers(RemoteTransactions.init_producer_id)
     add_partitions_to_transaction = _transactions.answers(RemoteTransactions.add_partitions_to_transaction)

@@ -85,6 +85,8 @@ class Api:
         return getattr(import_module(home), self.name + kind)
 
 
+_CONSUMER_GROUP = MESSAGES + "consumer_group"
+
 _APIS = [
     Api(0, "Produce", 0, 13, "producer.produce", None),
     Api(1, "Fetch", 4, 18, "consumer.fetch", None),
@@ -135,8 +137,8 @@ _APIS = [
     Api(61, "DescribeProducers", 0, 0, "admin.transactions", "transactions.describe_producers"),
     Api(65, "DescribeTransactions", 0, 0, "admin.transactions", "transactions.describe_transactions"),
     Api(66, "ListTransactions", 0, 2, "admin.transactions", "transactions.list_transactions"),
-    Api(68, "ConsumerGroupHeartbeat", 0, 1, None, "groups.consumer_group_heartbeat"),
-    Api(69, "ConsumerGroupDescribe", 0, 1, None, "groups.consumer_group_describe"),
+    Api(68, "ConsumerGroupHeartbeat", 0, 1, _CONSUMER_GROUP, "consumer_groups.consumer_group_heartbeat"),
+    Api(69, "ConsumerGroupDescribe", 0, 1, _CONSUMER_GROUP, "consumer_groups.consumer_group_describe"),
     Api(74, "ListConfigResources", 0, 1, "admin.configs", "configs.list_config_resources"),
     Api(75, "DescribeTopicPartitions", 0, 0, "admin.topics", "topics.describe_topic_partitions"),
 ]
@@ -147,6 +149,7 @@ WIDE = frozenset(
     {
         *("DescribeGroups", "ListGroups", "CreateTopics", "DescribeConfigs", "DescribeLogDirs"),
         *("DescribeProducers", "DescribeTransactions", "ListTransactions", "ListConfigResources"),
+        "ConsumerGroupDescribe",
         *("DescribeTopicPartitions", "DescribeAcls", "DeleteAcls"),
         *("DescribeClientQuotas", "DescribeUserScramCredentials"),
     }

@@ -110,6 +110,11 @@ class ConfigTable:
             entries[setting] = _entry(setting, key, chain)
         return entries
 
+    def of_group(self, group: str, setting: str) -> str:
+        """A setting of a group that is in effect."""
+        own = self._changed.get(row_of(ResourceType.GROUP, group), {}).get(setting)
+        return str(self._broker_chain(group_keys()[setting].broker)[0].value) if own is None else own
+
     def others(self) -> list[Resource]:
         """The groups and subscriptions with settings of their own."""
         rows = (row.partition(":") for row in sorted(self._changed))

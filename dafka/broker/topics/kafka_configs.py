@@ -36,6 +36,14 @@ _CHECKS: dict[ConfigType, Callable[[str], Any]] = {
 }
 
 
+_DURATIONS = frozenset(
+    f"{kind}.{name}"
+    for kind in ("consumer", "share", "streams")
+    for name in ("session.timeout.ms", "heartbeat.interval.ms")
+)
+"""Settings of groups that have effect here, and are longer than nothing."""
+
+
 @cache
 def listing() -> dict[str, dict[str, dict[str, Any]]]:
     """Settings by their names: of a "topic", the "broker", a "group" and "client-metrics"."""
@@ -54,7 +62,11 @@ def broker_keys() -> Mapping[str, Key]:
 @cache
 def group_keys() -> Mapping[str, Key]:
     """The keys of a group."""
-    return _keys("group")
+    keys = _keys("group")
+    for name, key in keys.items():
+        if name in _DURATIONS:
+            keys[name] = key._replace(check=integer(1, 2**31 - 1))
+    return keys
 
 
 @cache

@@ -59,7 +59,7 @@ def test_an_id_has_one_type_and_the_classic_protocol_is_refused_on_the_others(cl
     assert client.call("heartbeat", "g", 1, "m") is UnknownMemberIdError
     assert client.call("leave_group", "g", [LeavingMember("m")]) == [UnknownMemberIdError]
     assert client.call("describe_groups", ["g"])["g"].state == "Dead"
-    with pytest.raises(GroupIdNotFoundError, match="not a Group"):
+    with pytest.raises(GroupIdNotFoundError, match="is a share group"):
         client.core._groups._groups.of("g", Group)
     with pytest.raises(GroupIdNotFoundError, match="not found"):
         client.core._groups._groups.of("none", Group)

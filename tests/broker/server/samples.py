@@ -39,6 +39,11 @@ from kafka.protocol.producer import (
 )
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
+from dafka.broker.codec.messages.consumer_group import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+)
+
 
 def produce(topic: str, *records: bytes | None, topic_id: UUID = NO_ID, acks: int = -1, **more: Any) -> Any:
     """ProduceRequest of record sets for the partitions 0, 1, ..."""
@@ -215,7 +220,23 @@ def _groups(topic: str, topic_id: UUID, group: str) -> list[Any]:
         DescribeGroupsRequest(groups=[group], include_authorized_operations=True),
         ListGroupsRequest(states_filter=[], types_filter=[]),
         DeleteGroupsRequest(groups_names=["nobody's"]),
+        ConsumerGroupHeartbeatRequest(
+            group_id=CONSUMERS,
+            member_id="sample",
+            member_epoch=0,
+            instance_id=None,
+            rack_id=None,
+            rebalance_timeout_ms=10_000,
+            subscribed_topic_names=[topic],
+            subscribed_topic_regex=None,
+            server_assignor=None,
+            topic_partitions=[],
+        ),
+        ConsumerGroupDescribeRequest(group_ids=[CONSUMERS], include_authorized_operations=True),
     ]
+
+
+CONSUMERS = "consumers"  # a group of the newer protocol, if the test makes one
 
 
 def _transactions(topic: str, group: str) -> list[Any]:

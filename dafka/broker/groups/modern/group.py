@@ -40,7 +40,7 @@ from dafka.broker.groups.modern.assignment import NOTHING, Assignment, Spec, Sub
 from dafka.broker.groups.modern.topics import KnownTopic, Topics
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import Error, GroupType
-from dafka.broker.limits import EMPTY_SECONDS, GROUP_SUBSCRIPTIONS, MEMBER_TOPICS
+from dafka.broker.limits import EMPTY_SECONDS, GROUP_SUBSCRIPTIONS
 
 JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH = 0, -1, -2
 """The member epochs that have a meaning of their own."""
@@ -215,16 +215,16 @@ class ModernGroup(ABC, Generic[M]):
     def subscribe(self, member: M, topics: Collection[str]) -> bool:
         """Replace what a member subscribes to; whether that is something else.
 
-        Raises InvalidRequestError if it is more than a member or a group may have, and then changes nothing.
+        Raises InvalidRequestError if a group has no room for it, and then changes nothing.
         """
         wanted, had = frozenset(topics), member.topics
         if wanted == had:
             return False
         total = self._subscriptions - len(had) + len(wanted)
-        if len(wanted) > MEMBER_TOPICS or (total > GROUP_SUBSCRIPTIONS and len(wanted) > len(had)):
+        if total > GROUP_SUBSCRIPTIONS and len(wanted) > len(had):
             raise InvalidRequestError(
-                f"a member subscribes to {MEMBER_TOPICS} topics at most, and all members of a group together "
-                f"{GROUP_SUBSCRIPTIONS} times"
+                f"all members of a group together subscribe to {GROUP_SUBSCRIPTIONS} topics at most, "
+                "counted for each member"
             )
         self._subscriptions = total
         member.topics = wanted

@@ -42,6 +42,11 @@ class TableTopics:
         topic = self._table.get(name)
         return None if topic is None else KnownTopic(topic.topic_id, len(topic.partitions))
 
+    def name_of(self, topic_id: UUID) -> str | None:
+        """The name of the topic with that id."""
+        topic = self._table.by_id(topic_id)
+        return None if topic is None else topic.name
+
     def names(self) -> list[str]:
         """The names of all topics."""
         return [topic.name for topic in self._table]

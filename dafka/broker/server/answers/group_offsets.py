@@ -7,6 +7,8 @@ from typing import Any
 from kafka.errors import (
     GroupIdNotFoundError,
     InvalidGroupIdError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
     UnknownTopicIdError,
     UnstableOffsetCommitError,
 )
@@ -19,11 +21,13 @@ from dafka.broker.server.answers.naming import by_topic, topic_names, version_of
 from dafka.broker.server.context import Context
 from dafka.hub.worker import REQUESTS
 
+BY_MEMBERS = 9  # the first version of OffsetFetch that names the member
 BY_ID = 10  # the first version of OffsetCommit and OffsetFetch with topic ids instead of names
 
 _CommitTopic = OffsetCommitResponse.OffsetCommitResponseTopic
 _CommitPartition = _CommitTopic.OffsetCommitResponsePartition
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_NOBODY = ((None, -1), ("", -1))
 _NOTHING = CommittedOffset(-1)
 _UNSTABLE = CommittedOffset(-1)  # compared by identity
 
@@ -84,6 +88,13 @@ def offset_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any
         if version >= BY_ID and group.topics is not None:
             names = topic_names(broker, [topic.topic_id for topic in group.topics])
         wanted = _wanted(group.topics, names if version >= BY_ID else None)
+        member = group.member_id, group.member_epoch
+        if version >= BY_MEMBERS and member not in _NOBODY:
+            try:  # checked with no partition, which costs nothing more
+                broker.fetch_offsets(group.group_id, [], member_id=member[0], member_epoch=member[1])
+            except (UnknownMemberIdError, StaleMemberEpochError) as error:
+                groups.append(_Group(group_id=group.group_id, topics=[], error_code=error.errno))
+                continue
         topics = _offsets(broker, group.group_id, wanted, stable, _Group)
         if version >= BY_ID:
             topics = _with_ids(broker, topics, group.topics, names)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
-from kafka.errors import GroupIdNotFoundError, UnsupportedVersionError
+from kafka.errors import GroupIdNotFoundError
 from kafka.protocol.admin.groups import (
     DeleteGroupsResponse,
     DescribeGroupsResponse,
@@ -19,16 +18,10 @@ from kafka.protocol.consumer.group import (
 )
 
 from dafka.broker.codec.errors import error_code, error_message
-from dafka.broker.codec.framing import array_size, compact_string
-from dafka.broker.codec.reader import Items, naming_errors, read_compact_string, read_count
 from dafka.broker.interface.broker import BrokerInterface, JoinRequest, LeavingMember
 from dafka.broker.server.answers.naming import version_of
 from dafka.broker.server.answers.operations import GROUP_OPERATIONS
 from dafka.broker.server.context import Context
-
-_UNSUPPORTED = struct.pack(">h", error_code(UnsupportedVersionError))
-_NOT_THROTTLED = bytes(4)
-_NO_OPERATIONS = struct.pack(">i", -(2**31))
 
 _Described = DescribeGroupsResponse.DescribedGroup
 
@@ -177,29 +170,3 @@ def delete_groups(broker: BrokerInterface, request: Any, context: Context) -> An
             for name, error in broker.delete_groups(request.groups_names).items()
         ],
     )
-
-
-# -- the consumer protocol of KIP-848 ------------------------------------------------------------
-#
-# Apache Kafka announces these APIs also where only the classic protocol is enabled, and answers
-# UNSUPPORTED_VERSION. A client with group.protocol=consumer then fails at once with a clear error; without
-# the announcement it would wait for ever. kafka-python has no classes for them, so they are bytes here.
-
-
-def consumer_group_heartbeat(data: memoryview, position: int, version: int) -> bytes:
-    """The answer to ConsumerGroupHeartbeat, in bytes."""
-    # No message, no member, epoch 0, interval 0, no assignment, no tags.
-    return _NOT_THROTTLED + _UNSUPPORTED + b"\0" + b"\0" + bytes(4) + bytes(4) + b"\xff" + b"\0"
-
-
-@naming_errors("ConsumerGroupDescribeRequest")
-def consumer_group_describe(data: memoryview, position: int, version: int) -> bytes:
-    """The answer to ConsumerGroupDescribe, in bytes. Raises BadRequestError."""
-    count, position = read_count(data, position, True, Items())
-    groups = bytearray()
-    for _ in range(count):
-        group, position = read_compact_string(data, position)
-        # No message, no state, epochs 0, no assignor, no members, no operations, no tags.
-        groups += _UNSUPPORTED + b"\0" + compact_string(group or "") + b"\1" + bytes(4) + bytes(4)
-        groups += b"\1" + b"\1" + _NO_OPERATIONS + b"\0"
-    return _NOT_THROTTLED + array_size(count, True) + bytes(groups) + b"\0"

@@ -22,11 +22,11 @@ from kafka.protocol.producer.transaction import (
 )
 
 from dafka.broker.codec.errors import error_code, error_message
+from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error
 from dafka.broker.interface.transactions import ListedTransaction
 from dafka.broker.server.answers.naming import by_topic, version_of
 from dafka.broker.server.context import Context
-from dafka.broker.server.patterns import InvalidRegularExpressionError, matching
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.server.context import Context
-from dafka.broker.server.rights import cluster, groups, topics, transactions
+from dafka.broker.server.rights import cluster, consumer_groups, groups, topics, transactions
 from dafka.broker.server.rights.asked import Asked, Guard, nothing, whole
 from dafka.broker.server.table import Api
 
@@ -59,6 +59,8 @@ GUARDS: Mapping[str, Guard] = {
     "DescribeProducers": transactions.describe_producers,
     "DescribeTransactions": transactions.describe_transactions,
     "ListTransactions": transactions.list_transactions,
+    "ConsumerGroupHeartbeat": consumer_groups.heartbeat,
+    "ConsumerGroupDescribe": consumer_groups.describe,
     "ListConfigResources": whole,
     "DescribeTopicPartitions": topics.describe_topic_partitions,
 }

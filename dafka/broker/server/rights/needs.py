@@ -148,8 +148,14 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         _SEE_TOPIC._replace(when="partitions of transactions"),
     ),
     "ListTransactions": (Need(Operation.DESCRIBE, _TRANSACTION, _LEFT_OUT),),
-    "ConsumerGroupHeartbeat": (),
-    "ConsumerGroupDescribe": (),
+    "ConsumerGroupHeartbeat": (
+        _READ_GROUP,
+        _DESCRIBE_TOPIC._replace(effect=_WHOLE, when="topics are named"),
+    ),
+    "ConsumerGroupDescribe": (
+        Need(Operation.DESCRIBE, _GROUP, _EACH),
+        Need(Operation.DESCRIBE, _TOPIC, _EACH, when="of the members' topics; for the group"),
+    ),
     "ListConfigResources": (Need(Operation.DESCRIBE_CONFIGS, _CLUSTER, _WHOLE),),
     "DescribeTopicPartitions": (
         _DESCRIBE_TOPIC._replace(when="topics are named"),

@@ -1,0 +1,178 @@
+"""The consumer groups of a broker whose assignment it computes: the clock, settings and threads they need.
+
+The state machine is :mod:`dafka.broker.groups.consumer.group`. The target of a large group is computed beside
+the hub; until it is there the members keep what they have. Regular expressions are matched in pieces when a
+member comes with one, and again after topics were created or deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from kafka.errors import BrokerResponseError, CoordinatorLoadInProgressError, GroupIdNotFoundError
+
+from dafka.broker.groups.consumer.group import ConsumerGroup
+from dafka.broker.groups.consumer.requests import check_heartbeat
+from dafka.broker.groups.modern.group import JOIN_EPOCH
+from dafka.broker.groups.modern.topics import TableTopics
+from dafka.broker.groups.patterns import matching
+from dafka.broker.groups.registry import Groups
+from dafka.broker.interface.consumer_groups import (
+    ConsumerGroupDescription,
+    ConsumerGroupInterface,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatAnswer,
+)
+from dafka.broker.interface.groups import GroupType
+from dafka.broker.limits import GROUP_MAX_SIZE
+from dafka.hub.hub import Hub
+from dafka.hub.pool import Aside
+from dafka.hub.turns import Pace
+
+log = logging.getLogger(__name__)
+
+TARGETS = Aside(1)
+"""Computes the targets of large groups, one after the other."""
+
+MaySee = Callable[[Sequence[str]], Collection[str]]
+
+
+class ConsumerGroups(ConsumerGroupInterface):
+    """The consumer groups of one broker; ``setting(group, name)`` is a setting of a group. Hub side."""
+
+    def __init__(
+        self, hub: Hub, groups: Groups, topics: TableTopics, setting: Callable[[str, str], str]
+    ) -> None:
+        self._hub = hub
+        self._groups = groups
+        self._topics = topics
+        self._setting = setting
+        self._assigning: set[str] = set()  # groups whose target is being computed
+        self._matched: dict[str, _Matched] = {}  # by group
+        groups.revive(GroupType.CONSUMER, lambda epoch: ConsumerGroup(groups.clock(), self._topics, epoch))
+
+    # -- heartbeats -----------------------------------------------------------------------------
+
+    def consumer_group_heartbeat(self, group: str, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
+        try:
+            check_heartbeat(group, request)
+            return self._heartbeat(group, request)
+        except BrokerResponseError as error:
+            return ConsumerHeartbeatAnswer(type(error), str(error.args[0]) if error.args else None)
+
+    def _heartbeat(self, name: str, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
+        matched = self._match(request.regex, request.may_see) if request.regex else frozenset()
+        if name in self._groups.deleting:
+            raise CoordinatorLoadInProgressError(f"Group {name} is being deleted.")
+        group = self._group(name, request.member_epoch == JOIN_EPOCH)
+        now = self._groups.clock()
+        session = self._seconds(name, "consumer.session.timeout.ms")
+        answer = group.heartbeat(now, request, session, GROUP_MAX_SIZE, matched)
+        self._groups.put(name, group)
+        self._groups.changed(name, group)
+        self._note_pattern(name, request)
+        self._refresh(name, group)
+        self._assign(name, group)
+        interval = min(self._seconds(name, "consumer.heartbeat.interval.ms"), session / 2)
+        return ConsumerHeartbeatAnswer(
+            None, None, answer.member_id, answer.epoch, interval, answer.assignment
+        )
+
+    def _group(self, name: str, may_begin: bool) -> ConsumerGroup:
+        found = self._groups.get(name)
+        if may_begin and (found is None or (found.type is GroupType.CLASSIC and not found.occupied)):
+            self._groups.check_room()
+            return ConsumerGroup(self._groups.clock(), self._topics)
+        return self._groups.of(name, ConsumerGroup)
+
+    def _seconds(self, name: str, setting: str) -> float:
+        return int(self._setting(name, setting)) / 1000
+
+    # -- targets --------------------------------------------------------------------------------
+
+    def _assign(self, name: str, group: ConsumerGroup) -> None:
+        """Have the target of a large group computed, unless that is under way."""
+        if group.needs_target and name not in self._assigning:
+            self._assigning.add(name)
+            self._hub.spawn(self._compute, name, group)
+
+    def _compute(self, name: str, group: ConsumerGroup) -> None:
+        try:
+            while group.needs_target and self._groups.get(name) is group:
+                spec = group.spec()
+                group.install(spec.epoch, TARGETS.run(group.assignor, spec))
+        except Exception:
+            log.exception("the assignment of group %r failed unexpectedly", name)
+        finally:
+            self._assigning.discard(name)
+
+    # -- regular expressions --------------------------------------------------------------------
+
+    def _match(self, regex: str, may_see: MaySee | None) -> frozenset[str]:
+        """The topics that an expression matches and its member may see. Waits as a green thread."""
+        found = matching(regex, self._topics.names())
+        return frozenset(found if may_see is None else may_see(found))
+
+    def _note_pattern(self, name: str, request: ConsumerHeartbeat) -> None:
+        if request.regex:
+            known = self._matched.setdefault(name, _Matched(self._topics.version))
+            known.may_see[request.regex] = request.may_see
+
+    def _refresh(self, name: str, group: ConsumerGroup) -> None:
+        """Match the expressions of a group again if there are other topics than when that was last done."""
+        known = self._matched.get(name)
+        if known is None:
+            return
+        if not group.resolved:
+            del self._matched[name]
+        elif known.version != self._topics.version and not known.busy:
+            known.busy = True
+            self._hub.spawn(self._match_again, name, group, known)
+
+    def _match_again(self, name: str, group: ConsumerGroup, known: _Matched) -> None:
+        try:
+            version = self._topics.version
+            known.may_see = {one: seen for one, seen in known.may_see.items() if one in group.resolved}
+            found = {regex: self._match(regex, known.may_see.get(regex)) for regex in list(group.resolved)}
+            group.resolve(found)
+            known.version = version
+            self._groups.changed(name, group)
+            self._assign(name, group)
+        except Exception:
+            log.exception("the regular expressions of group %r failed unexpectedly", name)
+        finally:
+            known.busy = False
+
+    # -- describing -----------------------------------------------------------------------------
+
+    def describe_consumer_groups(self, groups: Iterable[str]) -> dict[str, ConsumerGroupDescription]:
+        return {name: self._describe(name) for name in Pace().over(groups, every=1)}
+
+    def _describe(self, name: str) -> ConsumerGroupDescription:
+        try:
+            group = self._groups.of(name, ConsumerGroup)
+        except GroupIdNotFoundError as error:
+            return ConsumerGroupDescription(GroupIdNotFoundError, str(error.args[0]))
+        members = list(group.described())
+        ids = {topic for one in members for share in (one.assigned, one.target) for topic in share}
+        names = {topic: found for topic in ids if (found := self._topics.name_of(topic)) is not None}
+        return ConsumerGroupDescription(
+            None,
+            None,
+            group.state_name,
+            group.epoch,
+            group.assignment_epoch,
+            group.assignor_name,
+            members,
+            names,
+        )
+
+
+class _Matched:
+    """For which topics a group's expressions were matched, and what those who use them may see."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.may_see: dict[str, MaySee | None] = {}
+        self.busy = False

@@ -1,0 +1,353 @@
+"""A consumer group whose assignment the broker computes (KIP-848): a state machine, without I/O or clock.
+
+Theory of operation
+-------------------
+:mod:`dafka.broker.groups.modern.group` has what all newer groups do. A member of a consumer group has
+partitions, each of which is one member's alone, so it is led to its target in steps, one with each heartbeat:
+
+- what it has and is not in its target, it is told to give up (*revoking*). It stays in its epoch until it
+  says that it has, or is removed when its rebalance timeout has passed;
+- then it gets what nobody has any more, and with it the assignment epoch. What another member still has, it
+  gets with a later heartbeat.
+
+Who keeps partitions goes on reading them: nothing stops the whole group.
+
+A *static* member (with an instance id) that leaves with epoch -2 keeps its place and its partitions until
+its session ends. Whoever joins with the same instance id meanwhile takes its place, under another member id.
+While it is there, another one with its instance id is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import NamedTuple
+
+from kafka.errors import (
+    FencedInstanceIdError,
+    InvalidRequestError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+    UnreleasedInstanceIdError,
+)
+
+from dafka.broker.groups.consumer.member import Member
+from dafka.broker.groups.consumer.owned import Owned
+from dafka.broker.groups.consumer.requests import ASSIGNORS
+from dafka.broker.groups.modern.assignment import (
+    NOTHING,
+    Assignment,
+    Assignor,
+    size,
+    without_nothing,
+)
+from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ModernGroup
+from dafka.broker.groups.modern.topics import Topics
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
+from dafka.broker.interface.groups import Error, GroupType
+from dafka.broker.limits import ASSIGNED_AT_ONCE
+
+_NO_TOPICS: frozenset[str] = frozenset()
+
+
+class Answer(NamedTuple):
+    """A member's id and epoch, and what it is to have if it has to be told."""
+
+    member_id: str
+    epoch: int
+    assignment: Assignment | None = None
+
+
+class ConsumerGroup(ModernGroup[Member]):
+    """A group. ``resolved`` are the topics that each regular expression of its members matches."""
+
+    type = GroupType.CONSUMER
+
+    def __init__(self, now: float, topics: Topics, epoch: int = 0) -> None:
+        super().__init__(now, topics, epoch)
+        self.resolved: dict[str, frozenset[str]] = {}
+        self._owned = Owned()
+        self._instances: dict[str, str] = {}  # static members: instance id -> member id
+
+    # -- heartbeats -----------------------------------------------------------------------------
+
+    def heartbeat(
+        self,
+        now: float,
+        request: ConsumerHeartbeat,
+        session: float,
+        most: int,
+        matched: frozenset[str] = _NO_TOPICS,
+    ) -> Answer:
+        """A heartbeat that :func:`check_heartbeat` has passed, in a group of ``most`` members at most.
+
+        ``matched`` are the topics that the regular expression of the request matches. Raises the errors of
+        the interface.
+        """
+        if request.member_epoch < JOIN_EPOCH:
+            return self._leave(now, request)
+        member, is_new = self._joined(request, most) if request.member_epoch == JOIN_EPOCH else (None, False)
+        if member is None:
+            member = self._named(request)
+            self._check(member, request)
+        before, repeated = member.assigned, request.member_epoch != member.epoch
+        try:
+            changed = self._update(member, request, matched)
+        except InvalidRequestError:
+            if is_new:
+                self.remove(now, member)
+            raise
+        if changed or is_new or self.topics_changed():
+            self.raise_epoch()
+        self.assign_if_small()
+        self._reconcile(now, member, request.owned)
+        self.touch(now, member, session)
+        everything = request.rebalance_timeout is not None and request.owned is not None
+        everything = everything and (request.topics is not None or request.regex is not None)
+        told = is_new or repeated or everything or member.assigned != before
+        return Answer(member.member_id, member.epoch, member.assigned if told else None)
+
+    def _joined(self, request: ConsumerHeartbeat, most: int) -> tuple[Member, bool]:
+        """The member that joins, or joins again; and whether it is a new one."""
+        self.check_size(request.member_id, most)
+        known = self.members.get(request.member_id)
+        if request.instance_id is not None:
+            static = self.members.get(self._instances.get(request.instance_id, ""))
+            if static is not None and static is not known:
+                return self._take_over(static, request), False
+        if known is None:
+            known = Member(request.member_id)
+            self.add(known)
+            return known, True
+        # It has been told to join again, or did not get the answer, and has no partition any more.
+        self._release_all(known)
+        known.epoch = known.previous_epoch = JOIN_EPOCH
+        return known, False
+
+    def _take_over(self, old: Member, request: ConsumerHeartbeat) -> Member:
+        """A new process of a static member takes the place of the one that has left."""
+        if old.epoch != LEAVE_STATIC_EPOCH:
+            raise UnreleasedInstanceIdError(
+                f"Static member {request.member_id} with instance id {request.instance_id} cannot join the "
+                f"group because the instance id is owned by {old.member_id} member."
+            )
+        new = request.member_id
+        if new in self.members:
+            raise UnreleasedInstanceIdError(f"{new} is the id of another member of the group.")
+        self.members = {(new if one is old else name): one for name, one in self.members.items()}
+        if old.member_id in self.target:
+            self.target[new] = self.target.pop(old.member_id)
+        old.member_id = self._instances[str(old.instance_id)] = new
+        old.epoch = old.previous_epoch = JOIN_EPOCH
+        return old
+
+    def _named(self, request: ConsumerHeartbeat) -> Member:
+        """The member that a heartbeat comes from."""
+        if request.instance_id is None:
+            return self.member(request.member_id)
+        member = self.members.get(self._instances.get(request.instance_id, ""))
+        if member is None:
+            raise UnknownMemberIdError(f"Instance id {request.instance_id} is unknown.")
+        if member.member_id != request.member_id:
+            raise FencedInstanceIdError(
+                f"Static member {request.member_id} with instance id {request.instance_id} was fenced by "
+                f"member {member.member_id}."
+            )
+        return member
+
+    def _check(self, member: Member, request: ConsumerHeartbeat) -> None:
+        """Fence a heartbeat with a wrong epoch: the one before the last counts with what it has told."""
+        owned = request.owned
+        lost_answer = owned is not None and all(
+            member.assigned.get(topic, frozenset()).issuperset(numbers) for topic, numbers in owned.items()
+        )
+        self.check_epoch(member, request.member_epoch, lost_answer)
+
+    def _update(self, member: Member, request: ConsumerHeartbeat, matched: frozenset[str]) -> bool:
+        """Take over what has changed of a member; whether the group needs another target."""
+        names = member.names if request.topics is None else frozenset(request.topics)
+        regex = member.regex if request.regex is None else request.regex or None
+        changed = names != member.names or regex != member.regex
+        if not request.regex:
+            matched = self.resolved.get(regex or "", _NO_TOPICS)
+        changed = self.subscribe(member, names | matched) or changed
+        member.names, member.regex = names, regex
+        if request.regex:
+            self.resolve({request.regex: matched})
+        if request.instance_id is not None:
+            if member.instance_id not in (None, request.instance_id):
+                self._instances.pop(str(member.instance_id), None)
+            member.instance_id = request.instance_id
+            self._instances[request.instance_id] = member.member_id
+        if request.rack is not None:
+            member.rack = request.rack
+        if request.assignor is not None:
+            member.assignor = request.assignor
+        if request.rebalance_timeout is not None:
+            member.rebalance_timeout = request.rebalance_timeout
+        member.client_id, member.client_host = request.client_id, request.client_host
+        return changed
+
+    def resolve(self, resolved: Mapping[str, frozenset[str]]) -> None:
+        """Take over what regular expressions match now; those that no member has are forgotten."""
+        used = {member.regex for member in self.members.values()}
+        self.resolved = {
+            regex: topics for regex, topics in {**self.resolved, **resolved}.items() if regex in used
+        }
+        changed = False
+        for member in self.members.values():
+            if member.regex is not None:
+                matched = self.resolved.get(member.regex, _NO_TOPICS)
+                try:
+                    changed = self.subscribe(member, member.names | matched) or changed
+                except InvalidRequestError:
+                    continue  # too many for the group: it goes on with those that it has
+        if changed:
+            self.raise_epoch()
+
+    # -- leaving --------------------------------------------------------------------------------
+
+    def _leave(self, now: float, request: ConsumerHeartbeat) -> Answer:
+        member = self._named(request)
+        if request.member_epoch == LEAVE_STATIC_EPOCH:
+            self._owned.release(member.revoking)
+            member.revoking, member.revoke_by = NOTHING, inf
+            member.epoch = LEAVE_STATIC_EPOCH
+        else:
+            self.remove(now, member)
+        return Answer(request.member_id, request.member_epoch)
+
+    def remove(self, now: float, member: Member) -> None:
+        """Remove a member; its partitions are free."""
+        self._release_all(member)
+        if member.instance_id is not None:
+            self._instances.pop(member.instance_id, None)
+        super().remove(now, member)
+        if not self.members:
+            self.resolved = {}
+
+    def _release_all(self, member: Member) -> None:
+        self._owned.release(member.assigned)
+        self._owned.release(member.revoking)
+        member.assigned = member.revoking = NOTHING
+        member.lacks, member.revoke_by = False, inf
+
+    # -- towards the target ---------------------------------------------------------------------
+
+    @property
+    def assignor_name(self) -> str:
+        """The assignor that most members want who want a certain one, or the default."""
+        wanted = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
+        return wanted.most_common(1)[0][0] if wanted else next(iter(ASSIGNORS))
+
+    @property
+    def assignor(self) -> Assignor:
+        """What computes the target."""
+        return ASSIGNORS[self.assignor_name]
+
+    def assign_if_small(self) -> None:
+        """Compute the target, if it is due and few members and partitions are concerned."""
+        if not self.needs_target:
+            return
+        if self._weight() <= ASSIGNED_AT_ONCE:
+            self.install(self.epoch, self.assignor(self.spec()))
+        elif self.assignment_epoch == JOIN_EPOCH:
+            # No member is to be told the epoch that means joining: there is nothing for anybody in the first.
+            self.epoch += 1
+            self.assignment_epoch = self.epoch - 1
+
+    def _weight(self) -> int:
+        known = self._known.values()
+        return len(self.members) + self._subscriptions + sum(topic.partitions for topic in known)
+
+    def is_reconciled(self, member: Member) -> bool:
+        """Whether the member has arrived at the target."""
+        return member.epoch == self.assignment_epoch and not member.lacks and not member.revoking
+
+    def _reconcile(self, now: float, member: Member, owned: Partitions | None) -> None:
+        if self.is_reconciled(member):
+            return
+        epoch = member.epoch
+        if member.revoking:
+            if _has_any(owned, member.revoking):
+                return
+            self._owned.release(member.revoking)
+            member.revoking, member.revoke_by = NOTHING, inf
+            epoch = min(epoch + 1, self.assignment_epoch)
+        target, had = self.target_of(member), member.assigned
+        kept, given_up = _split(had, target)
+        if given_up and _has_any(owned, given_up):
+            member.assigned, member.revoking = kept, given_up
+            member.lacks, member.revoke_by = False, now + member.rebalance_timeout
+            self.wake_at = min(self.wake_at, member.revoke_by)
+            member.advance(epoch)
+            return
+        self._owned.release(given_up)
+        fresh = without_nothing(
+            {
+                topic: self._owned.free(topic, numbers - had.get(topic, frozenset()))
+                for topic, numbers in target.items()
+            }
+        )
+        self._owned.take(fresh)
+        member.assigned = _joined(kept, fresh)
+        member.lacks = size(member.assigned) < size(target)
+        member.advance(self.assignment_epoch)
+
+    # -- offsets --------------------------------------------------------------------------------
+
+    def check_commit(
+        self, now: float, generation: int, member_id: str, instance_id: str | None
+    ) -> Error | None:
+        """The error of an offset commit, None if it is allowed: by a member with its epoch, or if there is
+        none."""
+        if generation < 0 and not self.members:
+            return None
+        return self.check_member(member_id, generation)
+
+    def check_member(self, member_id: str, epoch: int) -> Error | None:
+        """The error of what comes from a member of that epoch."""
+        member = self.members.get(member_id)
+        if member is None:
+            return UnknownMemberIdError
+        return None if epoch == member.epoch else StaleMemberEpochError
+
+    # -- describing -----------------------------------------------------------------------------
+
+    def described(self) -> Iterator[ConsumerMember]:
+        """The members as they are described."""
+        for one in self.members.values():
+            yield ConsumerMember(
+                one.member_id,
+                one.instance_id,
+                one.rack,
+                one.epoch,
+                one.client_id,
+                one.client_host,
+                sorted(one.names),
+                one.regex,
+                one.assigned,
+                self.target_of(one),
+            )
+
+
+def _has_any(owned: Partitions | None, partitions: Assignment) -> bool:
+    """Whether a member that says what it owns (None: as before) has any of these partitions."""
+    if owned is None:
+        return True
+    return any(not partitions.get(topic, frozenset()).isdisjoint(numbers) for topic, numbers in owned.items())
+
+
+def _split(had: Assignment, target: Assignment) -> tuple[Assignment, Assignment]:
+    """What is in the target, and what is not."""
+    kept = {topic: numbers & target.get(topic, frozenset()) for topic, numbers in had.items()}
+    rest = {topic: numbers - kept[topic] for topic, numbers in had.items()}
+    return without_nothing(kept), without_nothing(rest)
+
+
+def _joined(one: Assignment, other: Assignment) -> Assignment:
+    both = dict(one)
+    for topic, numbers in other.items():
+        both[topic] = both.get(topic, frozenset()) | numbers
+    return both

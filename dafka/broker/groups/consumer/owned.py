@@ -1,0 +1,34 @@
+"""Which partitions some member of a group has, so that nobody gets one that another member has."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from dafka.broker.groups.modern.assignment import Assignment
+
+
+class Owned:
+    """The partitions of a group that a member has."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[UUID, set[int]] = {}
+
+    def free(self, topic: UUID, numbers: frozenset[int]) -> frozenset[int]:
+        """Those of the partitions that nobody has."""
+        owned = self._by_topic.get(topic)
+        return numbers if not owned else numbers - owned
+
+    def take(self, partitions: Assignment) -> None:
+        """Somebody has these partitions now; nobody had any of them."""
+        for topic, numbers in partitions.items():
+            owned = self._by_topic.setdefault(topic, set())
+            assert owned.isdisjoint(numbers)
+            owned |= numbers
+
+    def release(self, partitions: Assignment) -> None:
+        """Nobody has these partitions any more."""
+        for topic, numbers in partitions.items():
+            owned = self._by_topic[topic]
+            owned -= numbers
+            if not owned:
+                del self._by_topic[topic]

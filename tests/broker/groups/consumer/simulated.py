@@ -1,0 +1,287 @@
+"""A consumer group and its clients, driven by a seed: who lags, dies, comes back, loses answers.
+
+Checked at every step: nobody reads what another member reads; a member is told to stop reading only what is
+not in its target; epochs do not go back. When it is quiet, every partition is read by one subscriber.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import count
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from broker.groups.modern.known_topics import FakeTopics
+from kafka.errors import KafkaError
+
+from dafka.broker.groups.consumer.group import ConsumerGroup
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+
+SESSION, REBALANCE, INTERVAL = 10.0, 15.0, 2.0
+MOST = 12
+
+
+class BrokenError(AssertionError):
+    """What must hold does not."""
+
+
+def pairs(assignment: Any) -> set[tuple[UUID, int]]:
+    return {(topic, number) for topic, numbers in assignment.items() for number in numbers}
+
+
+def by_topic(partitions: set[tuple[UUID, int]]) -> dict[UUID, frozenset[int]]:
+    return {
+        topic: frozenset(number for other, number in partitions if other == topic)
+        for topic in {topic for topic, _ in partitions}
+    }
+
+
+class Client:
+    """A client as the protocol wants it: it stops reading before it says so, and by itself when its session
+    has passed without an answer."""
+
+    def __init__(self, name: str, topics: list[str], instance: str | None) -> None:
+        self.name = name
+        self.topics = topics
+        self.instance = instance
+        self.epoch = 0
+        self.reading: set[tuple[UUID, int]] = set()
+        self.giving_up: set[tuple[UUID, int]] = set()  # it still reads these, while it commits
+        self.sure = False  # whether its last heartbeat was answered
+        self.heard = 0.0  # when it sent the last one that was
+
+    def request(self) -> ConsumerHeartbeat:
+        full = not self.sure or self.epoch == 0
+        return ConsumerHeartbeat(
+            self.name,
+            self.epoch,
+            self.instance,
+            rebalance_timeout=REBALANCE if full else None,
+            topics=self.topics if full else None,
+            owned=by_topic(self.reading | self.giving_up),
+        )
+
+    def stop(self) -> None:
+        self.reading, self.giving_up, self.epoch, self.sure = set(), set(), 0, False
+
+
+class World:
+    """One history of a group."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.topics = FakeTopics(a=self.random.randint(1, 12), b=self.random.randint(1, 6))
+        self.group = ConsumerGroup(0.0, self.topics)
+        self.clients: list[Client] = []
+        self.away: list[Client] = []  # static ones that have left and will come back
+        self.names = (f"m{number}" for number in count())
+        self.now = 0.0
+        self.epoch = 0
+
+    # -- what may happen --------------------------------------------------------------------------
+
+    def run(self, steps: int) -> None:
+        happenings = (
+            (self.beat, 60),
+            (self.give_up, 25),
+            (self.join, 6),
+            (self.leave, 3),
+            (self.die, 3),
+            (self.change_topics, 2),
+            (self.resubscribe, 3),
+            (self.go_away, 2),
+            (self.come_back, 3),
+            (self.stall, 1),
+            (self.come_with_an_old_epoch, 3),
+        )
+        actions = [action for action, weight in happenings for _ in range(weight)]
+        for _ in range(steps):
+            self.pass_time(self.random.uniform(0, INTERVAL / 4))
+            self.random.choice(actions)()
+            self.check()
+        self.quiet()
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        if self.now >= self.group.wake_at:
+            self.group.tick(self.now)
+        for client in self.clients:
+            if self.now - client.heard >= SESSION:
+                client.stop()
+
+    def some(self) -> Client | None:
+        return self.random.choice(self.clients) if self.clients else None
+
+    def wanted(self) -> list[str]:
+        return self.random.choice([["a"], ["a", "b"], ["a", "b"], ["b"], ["a", "later"]])
+
+    def join(self) -> None:
+        if len(self.clients) < MOST - 2:
+            static = self.random.random() < 0.3
+            name = next(self.names)
+            self.clients.append(Client(name, self.wanted(), f"i{name}" if static else None))
+
+    def beat(self) -> None:
+        client = self.some()
+        if client is not None:
+            self.send(client, lost=self.random.choice(["", "", "", "", "", "request", "answer"]))
+
+    def send(self, client: Client, lost: str = "") -> None:
+        sent = self.now
+        request = client.request()
+        if lost == "request":
+            client.sure = False
+            return
+        before = self.targets(client) - self.revoked(client)
+        try:
+            answer = self.group.heartbeat(self.now, request, SESSION, MOST)
+        except KafkaError:
+            if lost:
+                client.sure = False
+            else:
+                client.stop()
+            return
+        if lost:
+            client.sure = False
+            return
+        client.heard, client.sure = sent, True
+        if answer.epoch < client.epoch:
+            raise BrokenError(f"{client.name} went back from epoch {client.epoch} to {answer.epoch}")
+        client.epoch = answer.epoch
+        if answer.assignment is not None:
+            told = pairs(answer.assignment)
+            if (client.reading - told) & before & self.targets(client):
+                raise BrokenError(f"{client.name} was to stop reading what is its own")
+            client.giving_up |= client.reading - told
+            client.giving_up -= told
+            client.reading = told
+
+    def revoked(self, client: Client) -> set[tuple[UUID, int]]:
+        """What it is to give up, though it may have been told so in vain and it may be its own again."""
+        member = self.group.members.get(client.name)
+        return set() if member is None else pairs(member.revoking)
+
+    def targets(self, client: Client) -> set[tuple[UUID, int]]:
+        member = self.group.members.get(client.name)
+        return set() if member is None else pairs(self.group.target_of(member))
+
+    def come_with_an_old_epoch(self) -> None:
+        """Something of long ago arrives, as from a process that had been stopped."""
+        client = self.some()
+        member = None if client is None else self.group.members.get(client.name)
+        if client is None or member is None:
+            return
+        epoch = client.epoch - self.random.randint(1, 3)
+        if epoch < 1 or epoch in (member.epoch, member.previous_epoch):
+            return
+        owned = by_topic(client.reading)
+        request = ConsumerHeartbeat(client.name, epoch, client.instance, owned=owned)
+        with suppress(KafkaError):
+            self.group.heartbeat(self.now, request, SESSION, MOST)
+            raise BrokenError(f"epoch {epoch} was taken from {client.name}, whose epoch is {member.epoch}")
+
+    def give_up(self) -> None:
+        client = self.some()
+        if client is not None:
+            client.giving_up = set()
+
+    def leave(self) -> None:
+        client = self.some()
+        if client is not None:
+            self.clients.remove(client)
+            self.end(client, -1)
+
+    def end(self, client: Client, epoch: int) -> None:
+        with suppress(KafkaError):
+            self.group.heartbeat(
+                self.now, ConsumerHeartbeat(client.name, epoch, client.instance), SESSION, MOST
+            )
+
+    def die(self) -> None:
+        client = self.some()
+        if client is not None:
+            self.clients.remove(client)
+
+    def go_away(self) -> None:
+        client = self.some()
+        if client is not None and client.instance is not None:
+            self.clients.remove(client)
+            self.end(client, -2)
+            client.stop()
+            client.name = next(self.names)
+            self.away.append(client)
+
+    def come_back(self) -> None:
+        if self.away:
+            self.clients.append(self.away.pop(self.random.randrange(len(self.away))))
+
+    def stall(self) -> None:
+        """A pause of the whole world, in which sessions and rebalances time out."""
+        self.pass_time(self.random.choice([SESSION * 0.6, SESSION, REBALANCE]))
+
+    def resubscribe(self) -> None:
+        client = self.some()
+        if client is not None:
+            client.topics, client.sure = self.wanted(), False
+
+    def change_topics(self) -> None:
+        name = self.random.choice(["a", "b", "later"])
+        known = self.topics.find(name)
+        if known is None:
+            self.topics.create(name, self.random.randint(1, 6))
+        elif self.random.random() < 0.3:
+            self.topics.delete(name)
+        else:
+            self.topics.extend(name, known.partitions + 1)
+
+    # -- what must hold ------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        if self.group.epoch < self.epoch:
+            raise BrokenError("the group's epoch went back")
+        self.epoch = self.group.epoch
+        seen: dict[tuple[UUID, int], str] = {}
+        for client in self.clients:
+            if client.name not in self.group.members:
+                continue  # removed, and has yet to hear of it: its commits are refused
+            for partition in client.reading | client.giving_up:
+                if partition in seen:
+                    raise BrokenError(f"{partition} is read by {seen[partition]} and {client.name}")
+                seen[partition] = client.name
+        for member in self.group.members.values():
+            if member.member_id not in {one.name for one in self.clients} and member.deadline == float("inf"):
+                raise BrokenError(f"{member.member_id} would stay for ever")
+
+    def quiet(self) -> None:
+        """From here on everybody is well; after some time everything is read."""
+        for _ in range(40):
+            self.pass_time(0 if self.clients else INTERVAL)
+            for client in list(self.clients):
+                self.pass_time(INTERVAL / max(len(self.clients), 1))
+                client.giving_up = set()
+                self.send(client)
+                self.check()
+        read = [partition for client in self.clients for partition in client.reading]
+        wanted = {name for client in self.clients for name in client.topics}
+        there = {name: self.topics.find(name) for name in wanted}
+        expected = {
+            (one.topic_id, number)
+            for one in there.values()
+            if one is not None
+            for number in range(one.partitions)
+        }
+        if set(read) != expected or len(read) != len(expected):
+            raise BrokenError(f"read: {sorted(read)}, expected: {sorted(expected)}")
+        for client in self.clients:
+            ids = {self.topics.known[name].topic_id for name in client.topics if name in self.topics.known}
+            if not {topic for topic, _ in client.reading} <= ids:
+                raise BrokenError(f"{client.name} reads what it does not subscribe to")
+        if len({frozenset(client.topics) for client in self.clients}) == 1:
+            counts = [len(client.reading) for client in self.clients]
+            if max(counts) - min(counts) > 1:
+                raise BrokenError(f"shares of {counts}")
+        if self.clients and self.group.state_name != "Stable":
+            raise BrokenError(f"the group is {self.group.state_name}")
+        if set(self.group.members) != {client.name for client in self.clients}:
+            raise BrokenError("there are members without a client")

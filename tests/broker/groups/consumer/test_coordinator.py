@@ -1,0 +1,172 @@
+"""Consumer groups of the newer protocol in a broker: settings, offsets, large groups, expressions."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from broker.clients import Client
+from kafka.errors import (
+    FencedMemberEpochError,
+    GroupIdNotFoundError,
+    InvalidGroupIdError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+)
+from timing import until
+
+from dafka import Broker
+from dafka.broker.groups.patterns import InvalidRegularExpressionError
+from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
+from dafka.broker.interface.broker import CommittedOffset, JoinRequest
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+
+JOIN = {"rebalance_timeout": 5.0, "owned": {}}
+
+
+def send(client: Client, name: str, epoch: int, group: str = "g", **fields: Any) -> Any:
+    return client.call("consumer_group_heartbeat", group, ConsumerHeartbeat(name, epoch, **fields))
+
+
+def join(client: Client, name: str, *topics: str, **fields: Any) -> Any:
+    return send(client, name, 0, **{**JOIN, "topics": topics or ("t",), **fields})
+
+
+def described(client: Client, group: str = "g") -> Any:
+    return client.call("describe_consumer_groups", [group])[group]
+
+
+def count(answer: Any) -> int:
+    return sum(map(len, answer.assignment.values()))
+
+
+def configure(client: Client, **settings: str) -> None:
+    changes = [
+        ConfigChange(f"consumer.{name.replace('_', '.')}", ConfigOperation.SET, value)
+        for name, value in settings.items()
+    ]
+    resource = Resource(ResourceType.GROUP, "g")
+    assert client.call("alter_configs", {resource: changes})[resource].error is None
+
+
+@pytest.fixture
+def topic(client):
+    client.create("t", 6)
+    return client
+
+
+def test_a_member_joins_reads_and_leaves(topic):
+    answer = join(topic, "x")
+    assert (answer.error, answer.member_id, answer.member_epoch, count(answer)) == (None, "x", 1, 6)
+    assert answer.interval == 5.0
+    group = described(topic)
+    assert (group.error, group.state, group.epoch, group.assignment_epoch) == (None, "Stable", 1, 1)
+    assert group.assignor == "uniform" and list(group.topics.values()) == ["t"]
+    assert send(topic, "x", -1).member_epoch == -1
+    assert described(topic).state == "Empty"
+
+
+def test_errors_are_answered_with_kafkas_words(topic):
+    assert send(topic, "x", 3).error is GroupIdNotFoundError
+    assert join(topic, "x", group="").error is InvalidGroupIdError
+    join(topic, "x")
+    answer = send(topic, "x", 3)
+    assert answer.error is FencedMemberEpochError and "abandon all its partitions" in answer.message
+    assert send(topic, "y", 1).error is UnknownMemberIdError
+
+
+def test_a_group_with_classic_members_is_no_such_group_to_others(topic):
+    topic.call("join_group", "g", JoinRequest("", 10.0, 10.0, "other", [("p", b"")]))
+    assert join(topic, "x").error is GroupIdNotFoundError
+    assert described(topic).error is GroupIdNotFoundError
+
+
+def test_the_settings_of_a_group_say_when_its_members_are_gone_and_how_often_they_speak(topic):
+    configure(topic, session_timeout_ms="300", heartbeat_interval_ms="100")
+    assert join(topic, "x").interval == 0.1
+    until(lambda: described(topic).state == "Empty")
+
+
+def test_offsets_need_the_members_epoch(topic):
+    join(topic, "x")
+
+    def commit(epoch: int, member: str) -> Any:
+        offsets = {("t", 0): CommittedOffset(1)}
+        return topic.call("commit_offsets", "g", offsets, generation=epoch, member_id=member)["t", 0]
+
+    assert commit(1, "x") is None
+    assert commit(2, "x") is StaleMemberEpochError
+    assert commit(1, "y") is UnknownMemberIdError
+    assert topic.call("fetch_offsets", "g", member_id="x", member_epoch=1)["t", 0].offset == 1
+    with pytest.raises(StaleMemberEpochError):
+        topic.call("fetch_offsets", "g", member_id="x", member_epoch=0)
+    with pytest.raises(UnknownMemberIdError):
+        topic.call("fetch_offsets", "g", member_id="y", member_epoch=1)
+
+
+def test_a_large_groups_assignment_is_computed_beside_the_hub(topic, monkeypatch):
+    monkeypatch.setattr("dafka.broker.groups.consumer.group.ASSIGNED_AT_ONCE", 0)
+    epoch = join(topic, "x").member_epoch
+    until(lambda: described(topic).epoch == described(topic).assignment_epoch)
+    assert count(send(topic, "x", epoch)) == 6
+
+
+def test_expressions_are_re2s_and_find_topics_that_are_created_later(topic):
+    answer = join(topic, "x", topics=[], regex="t.*")
+    assert count(answer) == 6
+    topic.create("t2", 2)
+    found = until(lambda: (again := send(topic, "x", answer.member_epoch)).assignment and again)
+    assert count(found) == 8
+    topic.create("other", 1)
+    assert send(topic, "x", found.member_epoch).member_epoch == found.member_epoch
+    (member,) = described(topic).members
+    assert (member.topics, member.regex) == ([], "t.*")
+    assert join(topic, "y", regex="(?=t)").error is InvalidRegularExpressionError
+
+
+def test_an_expression_finds_only_what_its_member_may_see(topic):
+    topic.create("t2", 2)
+    answer = join(topic, "x", topics=[], regex="t.*", may_see=lambda names: {"t2"} & set(names))
+    assert count(answer) == 2
+
+
+def test_after_a_restart_members_join_again_epochs_go_on_and_offsets_are_there(tmp_path):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        client.create("t", 2)
+        join(client, "x")
+        join(client, "y")
+        offsets = {("t", 0): CommittedOffset(7)}
+        client.call("commit_offsets", "g", offsets, generation=2, member_id="y")
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        assert send(client, "x", 1).error is UnknownMemberIdError
+        assert join(client, "x").member_epoch == 3
+        assert client.call("fetch_offsets", "g")["t", 0].offset == 7
+
+
+def test_a_heartbeat_of_a_group_with_many_members_is_no_long_turn(topic):
+    """100 members on 1000 partitions, all of which join and settle."""
+    topic.create("wide", 994)
+    epochs: dict[str, int] = {}
+    owned: dict[str, Any] = {}
+    hub = topic.connection.hub
+
+    def settle() -> None:
+        for number in range(100):
+            request = ConsumerHeartbeat(f"m{number}", 0, topics=["t", "wide"], **JOIN)
+            answer = topic.core.consumer_group_heartbeat("g", request)
+            epochs[f"m{number}"], owned[f"m{number}"] = answer.member_epoch, answer.assignment
+        while topic.core.describe_consumer_groups(["g"])["g"].state != "Stable":
+            for name, epoch in epochs.items():
+                request = ConsumerHeartbeat(name, epoch, owned=owned[name])
+                answer = topic.core.consumer_group_heartbeat("g", request)
+                assert answer.error is None
+                epochs[name] = answer.member_epoch
+                owned[name] = owned[name] if answer.assignment is None else answer.assignment
+
+    began = time.monotonic()
+    hub.run(settle)
+    assert time.monotonic() - began < 60
+    assert sorted(sum(map(len, share.values())) for share in owned.values()) == [10] * 100

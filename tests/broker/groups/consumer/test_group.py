@@ -1,0 +1,294 @@
+"""A consumer group of the newer protocol, one heartbeat after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from broker.groups.modern.known_topics import FakeTopics
+from kafka.errors import (
+    FencedInstanceIdError,
+    FencedMemberEpochError,
+    GroupMaxSizeReachedError,
+    InvalidRequestError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+    UnreleasedInstanceIdError,
+)
+
+from dafka.broker.groups.consumer import group as group_module
+from dafka.broker.groups.consumer.group import Answer, ConsumerGroup
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+
+SESSION, REBALANCE = 10.0, 8.0
+
+
+class Table:
+    """A group with a clock, in which topic "t" has six partitions and "u" two."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.topics = FakeTopics(t=6, u=2)
+        self.group = ConsumerGroup(0.0, self.topics)
+
+    def send(self, name: str, epoch: int, *, most: int = 100, matched: Any = (), **fields: Any) -> Answer:
+        request = ConsumerHeartbeat(name, epoch, **fields)
+        return self.group.heartbeat(self.now, request, SESSION, most, frozenset(matched))
+
+    def join(self, name: str, *topics: str, **fields: Any) -> Answer:
+        fields = {"rebalance_timeout": REBALANCE, "owned": {}, "topics": list(topics or ("t",)), **fields}
+        return self.send(name, 0, **fields)
+
+    def owned(self, *numbers: int, topic: str = "t") -> Any:
+        return {self.topics.known[topic].topic_id: frozenset(numbers)}
+
+    def numbers(self, answer: Answer, topic: str = "t") -> list[int] | None:
+        if answer.assignment is None:
+            return None
+        return sorted(answer.assignment.get(self.topics.known[topic].topic_id, ()))
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        if self.now >= self.group.wake_at:
+            self.group.tick(self.now)
+
+    def two(self) -> tuple[Answer, Answer]:
+        """Two stable members, "x" and "y", with three partitions of "t" each."""
+        x = self.join("x")
+        self.join("y")
+        x = self.send("x", x.epoch)
+        x = self.send("x", x.epoch, owned=self.owned(*self.numbers(x)))
+        y = self.send("y", self.group.epoch)
+        assert self.group.state_name == "Stable"
+        return x, y
+
+
+@pytest.fixture
+def table():
+    return Table()
+
+
+def test_a_lone_member_has_everything_with_the_first_answer(table):
+    answer = table.join("x")
+    assert (answer.member_id, answer.epoch, table.numbers(answer)) == ("x", 1, [0, 1, 2, 3, 4, 5])
+    assert table.group.state_name == "Stable"
+    assert table.send("x", 1) == Answer("x", 1, None)
+
+
+def test_a_partition_is_given_when_its_owner_has_released_it(table):
+    x = table.join("x")
+    y = table.join("y")
+    assert (y.epoch, table.numbers(y)) == (2, []) and table.group.state_name == "Reconciling"
+    x = table.send("x", x.epoch)
+    assert (x.epoch, table.numbers(x)) == (1, [0, 1, 2])
+    assert table.send("y", y.epoch) == Answer("y", 2, None)
+    x = table.send("x", x.epoch, owned=table.owned(0, 1, 2, 3))  # it has not given up all of them
+    assert x == Answer("x", 1, None)
+    x = table.send("x", x.epoch, owned=table.owned(0, 1, 2))
+    assert (x.epoch, x.assignment) == (2, None)
+    y = table.send("y", y.epoch)
+    assert table.numbers(y) == [3, 4, 5] and table.group.state_name == "Stable"
+
+
+def test_who_does_not_release_in_time_is_removed_and_others_get_its_partitions(table):
+    x = table.join("x")
+    y = table.join("y")
+    table.send("x", x.epoch)
+    table.pass_time(REBALANCE - 1)
+    table.send("x", x.epoch)
+    y = table.send("y", y.epoch)
+    table.pass_time(1)
+    assert set(table.group.members) == {"y"}
+    with pytest.raises(UnknownMemberIdError):
+        table.send("x", x.epoch)
+    assert table.numbers(table.send("y", y.epoch)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_silent_members_partitions_go_to_the_others(table):
+    _, y = table.two()
+    table.pass_time(SESSION - 1)
+    table.send("y", y.epoch)
+    table.pass_time(1)
+    y = table.send("y", y.epoch)
+    assert (y.epoch, table.numbers(y)) == (3, [0, 1, 2, 3, 4, 5])
+
+
+def test_a_member_that_leaves_gives_its_partitions_up_at_once(table):
+    _, y = table.two()
+    assert table.send("x", -1) == Answer("x", -1, None)
+    assert table.numbers(table.send("y", y.epoch)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_other_epochs_are_fenced_and_the_one_before_a_lost_answer_is_not(table):
+    x = table.join("x")
+    table.join("y")
+    table.send("x", x.epoch)
+    table.send("x", x.epoch, owned=table.owned(0, 1, 2))  # the answer, with epoch 2, is lost
+    for epoch, owned in ((3, None), (1, None), (1, table.owned(0, 5))):
+        with pytest.raises(FencedMemberEpochError):
+            table.send("x", epoch, owned=owned)
+    again = table.send("x", 1, owned=table.owned(0, 1, 2))
+    assert (again.epoch, table.numbers(again)) == (2, [0, 1, 2])
+
+
+def test_a_member_that_joins_again_has_no_partition_until_it_is_given_some(table):
+    table.two()
+    again = table.join("x")
+    assert (again.epoch, table.numbers(again)) == (2, [0, 1, 2])
+    assert table.group.epoch == 2  # nobody else is concerned
+
+
+def test_a_full_heartbeat_is_told_everything(table):
+    table.join("x")
+    full = {"topics": ["t"], "rebalance_timeout": 5.0, "owned": table.owned(*range(6))}
+    assert table.numbers(table.send("x", 1, **full)) == [0, 1, 2, 3, 4, 5]
+    assert table.send("x", 1, owned=full["owned"]).assignment is None
+
+
+def test_another_subscription_raises_the_epoch(table):
+    x = table.join("x")
+    x = table.send("x", x.epoch, topics=["t", "u"])
+    assert x.epoch == 2 and table.numbers(x, "u") == [0, 1]
+    x = table.send("x", x.epoch, topics=["u"])
+    assert (x.epoch, table.numbers(x)) == (2, [])
+    x = table.send("x", x.epoch, owned=table.owned(0, 1, topic="u"))
+    assert x.epoch == 3
+
+
+def test_topics_that_are_created_extended_or_deleted_later_count_with_the_next_heartbeat(table):
+    x = table.join("x", "t", "later")
+    table.topics.create("later", 1)
+    x = table.send("x", x.epoch)
+    assert table.numbers(x, "later") == [0]
+    table.topics.extend("later", 2)
+    x = table.send("x", x.epoch)
+    assert table.numbers(x, "later") == [0, 1]
+    table.topics.delete("later")
+    x = table.send("x", x.epoch)
+    assert x.assignment.keys() == {table.topics.known["t"].topic_id}
+
+
+def test_regular_expressions_and_names_add_up(table):
+    x = table.join("x", "t", regex="u|v", matched=["u"])
+    assert table.numbers(x) == [0, 1, 2, 3, 4, 5] and table.numbers(x, "u") == [0, 1]
+    table.topics.create("v", 1)
+    table.group.resolve({"u|v": frozenset({"u", "v"})})
+    x = table.send("x", x.epoch)
+    assert table.numbers(x, "v") == [0]
+    x = table.send("x", x.epoch, regex="")  # it gives the expression up
+    assert x.assignment.keys() == {table.topics.known["t"].topic_id}
+    table.group.resolve({})
+    assert table.group.resolved == {}
+
+
+def test_what_is_matched_anew_counts_for_all_who_have_the_expression(table):
+    x = table.join("x", topics=[], regex="v.*", matched=[])
+    table.topics.create("v", 2)
+    table.join("y", topics=[], regex="v.*", matched=["v"])
+    assert table.numbers(table.send("x", x.epoch), "v") == [0]
+
+
+def test_the_assignor_is_the_one_that_most_members_want(table):
+    assert table.group.assignor_name == "uniform"
+    table.join("x", assignor="range")
+    table.join("y")
+    assert table.group.assignor_name == "range"
+    table.send("x", 1, assignor="uniform")
+    assert table.group.assignor_name == "uniform"
+
+
+def test_a_full_group_takes_no_new_member(table):
+    table.join("x", most=1)
+    with pytest.raises(GroupMaxSizeReachedError):
+        table.join("y", most=1)
+    assert table.send("x", 1, most=1).epoch == 1
+
+
+def test_a_member_with_too_many_topics_does_not_come_in(table, monkeypatch):
+    monkeypatch.setattr("dafka.broker.groups.modern.group.GROUP_SUBSCRIPTIONS", 1)
+    with pytest.raises(InvalidRequestError):
+        table.join("x", "t", "u")
+    assert table.group.state_name == "Empty"
+
+
+# -- static members -----------------------------------------------------------------------------------
+
+
+def test_a_static_member_that_comes_back_finds_its_partitions_and_nobody_else_notices(table):
+    table.join("x", instance_id="i")
+    table.join("y")
+    x = table.send("x", 1, instance_id="i")
+    table.send("x", 1, instance_id="i", owned=table.owned(*table.numbers(x)))
+    table.send("y", 2)
+    assert table.send("x", -2, instance_id="i") == Answer("x", -2, None)
+    assert table.send("y", 2) == Answer("y", 2, None)
+    back = table.join("z", instance_id="i")
+    assert (back.member_id, back.epoch, table.numbers(back)) == ("z", 2, [0, 1, 2])
+    assert table.group.epoch == 2 and set(table.group.members) == {"z", "y"}
+    with pytest.raises(FencedInstanceIdError):
+        table.send("x", 2, instance_id="i")
+
+
+def test_a_static_member_that_does_not_come_back_is_removed(table):
+    table.join("x", instance_id="i")
+    table.send("x", -2, instance_id="i")
+    table.pass_time(SESSION)
+    assert table.group.state_name == "Empty"
+    assert table.join("z", instance_id="i").epoch == 3
+
+
+def test_an_instance_id_that_is_in_use_is_not_given_away(table):
+    table.join("x", instance_id="i")
+    with pytest.raises(UnreleasedInstanceIdError):
+        table.join("z", instance_id="i")
+    assert table.join("x", instance_id="i").epoch == 1  # the same process, which got no answer
+
+
+def test_an_unknown_instance_id_is_an_unknown_member(table):
+    table.join("x")
+    for epoch in (1, -1, -2):
+        with pytest.raises(UnknownMemberIdError):
+            table.send("x", epoch, instance_id="i")
+
+
+def test_a_static_member_may_leave_for_good(table):
+    table.join("x", instance_id="i")
+    table.send("x", -1, instance_id="i")
+    assert table.group.state_name == "Empty"
+
+
+# -- offsets, large groups and descriptions -------------------------------------------------------------
+
+
+def test_offsets_are_taken_from_members_with_their_epoch(table):
+    check = table.group.check_commit
+    assert check(0.0, -1, "", None) is None
+    table.join("x")
+    assert check(0.0, 1, "x", None) is None
+    assert check(0.0, 0, "x", None) is StaleMemberEpochError
+    assert check(0.0, 1, "y", None) is UnknownMemberIdError
+    assert check(0.0, -1, "", None) is UnknownMemberIdError
+
+
+def test_the_target_of_a_large_group_comes_later_and_members_keep_what_they_have(table, monkeypatch):
+    monkeypatch.setattr(group_module, "ASSIGNED_AT_ONCE", 8)
+    x = table.join("x")  # 1 member, 1 topic, 6 partitions
+    monkeypatch.setattr(group_module, "ASSIGNED_AT_ONCE", 7)
+    y = table.join("y")
+    assert table.group.state_name == "Assigning" and y == Answer("y", 1, {})
+    assert table.send("x", x.epoch) == Answer("x", 1, None)
+    spec = table.group.spec()
+    table.group.install(spec.epoch, table.group.assignor(spec))
+    assert table.numbers(table.send("x", 1)) == [0, 1, 2]
+
+
+def test_nobody_is_told_the_epoch_that_means_joining(table, monkeypatch):
+    monkeypatch.setattr(group_module, "ASSIGNED_AT_ONCE", 0)
+    assert table.join("x").epoch > 0 and table.group.needs_target
+
+
+def test_members_are_described_as_they_are(table):
+    table.join("x", rack="r", client_id="c", client_host="/h", regex="u", matched=["u"])
+    (one,) = table.group.described()
+    assert one[:8] == ("x", None, "r", 1, "c", "/h", ["t"], "u")
+    assert one.assigned == one.target == {**table.owned(*range(6)), **table.owned(0, 1, topic="u")}

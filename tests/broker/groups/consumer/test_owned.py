@@ -1,0 +1,26 @@
+"""Partitions that somebody has."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from dafka.broker.groups.consumer.owned import Owned
+
+A = UUID(int=1)
+
+
+def test_what_was_taken_is_free_after_its_release():
+    owned = Owned()
+    owned.take({A: frozenset({0, 1})})
+    assert owned.free(A, frozenset({1, 2})) == {2}
+    owned.release({A: frozenset({1})})
+    assert owned.free(A, frozenset({0, 1, 2})) == {1, 2}
+
+
+def test_nobody_takes_what_is_taken():
+    owned = Owned()
+    owned.take({A: frozenset({0})})
+    with pytest.raises(AssertionError):
+        owned.take({A: frozenset({0, 1})})

@@ -1,0 +1,71 @@
+"""Histories of consumer groups by seed, and that they find what is broken on purpose.
+
+The long form: ``./scripts/consumer_groups``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from broker.groups.consumer.simulated import BrokenError, World
+
+from dafka.broker.groups.consumer import group as group_module
+from dafka.broker.groups.consumer.group import ConsumerGroup
+from dafka.broker.groups.consumer.owned import Owned
+from dafka.broker.groups.modern.assignment import NOTHING
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nobody_owns_a_partition_twice_and_everything_is_owned_when_it_is_quiet(seed):
+    World(seed).run(250)
+
+
+def release_before_it_is_given_up(patch: Any) -> None:
+    patch.setattr(group_module, "_has_any", lambda owned, partitions: False)
+
+
+def give_what_others_have(patch: Any) -> None:
+    patch.setattr(Owned, "free", lambda self, topic, numbers: numbers)
+    patch.setattr(Owned, "take", lambda self, partitions: None)
+    patch.setattr(Owned, "release", lambda self, partitions: None)
+
+
+def keep_what_a_lost_member_had(patch: Any) -> None:
+    patch.setattr(ConsumerGroup, "_release_all", lambda self, member: None)
+
+
+def take_every_epoch(patch: Any) -> None:
+    patch.setattr(ConsumerGroup, "_check", lambda self, member, request: None)
+
+
+def forget_a_change_of_topics(patch: Any) -> None:
+    patch.setattr(ConsumerGroup, "topics_changed", lambda self: False)
+
+
+def never_end_a_rebalance(patch: Any) -> None:
+    patch.setattr(ConsumerGroup, "is_reconciled", lambda self, member: member.epoch == self.assignment_epoch)
+
+
+def revoke_everything(patch: Any) -> None:
+    patch.setattr(group_module, "_split", lambda had, target: (NOTHING, had))
+
+
+@pytest.mark.parametrize(
+    "mutate",
+    [
+        release_before_it_is_given_up,
+        give_what_others_have,
+        keep_what_a_lost_member_had,
+        take_every_epoch,
+        forget_a_change_of_topics,
+        never_end_a_rebalance,
+        revoke_everything,
+    ],
+)
+def test_the_histories_find_a_group_that(mutate: Callable[[Any], None], monkeypatch):
+    mutate(monkeypatch)
+    with pytest.raises((BrokenError, AssertionError, KeyError)):
+        for seed in range(60):
+            World(seed).run(250)
