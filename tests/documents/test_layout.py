@@ -22,6 +22,7 @@ NO_TEST = {
     "dafka/broker/interface/access.py": VALUES,
     "dafka/broker/interface/admin.py": VALUES,
     "dafka/broker/interface/features.py": VALUES,
+    "dafka/broker/interface/consumer_groups.py": VALUES,
     "dafka/broker/interface/front_end.py": "an interface",
     "dafka/broker/interface/groups.py": VALUES,
     "dafka/broker/interface/outcome.py": "a plain value",

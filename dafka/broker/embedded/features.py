@@ -38,6 +38,7 @@ SUPPORTED: Mapping[str, Supported] = {
     "metadata.version": Supported(7, 30, 30),  # 3.3-IV3 to 4.3-IV0
     "kraft.version": Supported(0, 1, 0),
     "eligible.leader.replicas.version": Supported(0, 1, 1),
+    "group.version": Supported(0, 1, 1),
 }
 """What a Kafka 4.3 of one node has and this broker does, too. A feature goes here once it works: clients take
 its level for a promise."""

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+import histories
 from broker.groups.modern.known_topics import FakeTopics
 from kafka.errors import KafkaError
 
@@ -285,3 +286,11 @@ class World:
             raise BrokenError(f"the group is {self.group.state_name}")
         if set(self.group.members) != {client.name for client in self.clients}:
             raise BrokenError("there are members without a client")
+
+
+def play(seed: int) -> None:
+    World(seed).run(250)
+
+
+if __name__ == "__main__":
+    histories.main("scripts/consumer_groups", "Random histories of consumer groups.", play, 10_000)
