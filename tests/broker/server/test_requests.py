@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 from broker.server.client import WireClient, frame, header
 from kafka.errors import UnsupportedVersionError
@@ -20,14 +18,6 @@ from kafka.protocol.producer import EndTxnRequest, InitProducerIdRequest
 )
 def test_unsupported_versions_get_the_error_of_the_protocol(wire: WireClient, request_, version: int):
     assert wire.ask(request_, version).error_code == UnsupportedVersionError.errno
-    assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
-
-
-def test_consumer_group_heartbeat_gets_the_error_of_the_protocol(wire: WireClient):
-    wire.socket.sendall(frame(header(68, 0) + b"\0" + bytes(20)))
-    octets = wire.receive_frame()
-    # correlation id, tags of the header, throttle time, error
-    assert octets[:11] == struct.pack(">ibih", 7, 0, 0, UnsupportedVersionError.errno)
     assert wire.ask(ApiVersionsRequest(), 0).error_code == 0
 
 

@@ -51,6 +51,8 @@ class Counting:
                 return n
             case "int32" | "uint16":
                 return n * 1000 % 60000
+            case "bitfield":
+                return {bit for bit in range(32) if n * 1000 % 60000 >> bit & 1}
             case "int64":
                 return n * 10**10
             case "bool":
