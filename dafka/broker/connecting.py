@@ -19,6 +19,7 @@ from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaTim
 
 from dafka.broker import running
 from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.interface.errors import LoginRefusedError
 from dafka.broker.listening import PROTOCOLS, SASL_PLAINTEXT, SASL_SSL, SSL
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT, UNUSED_SECONDS
 from dafka.broker.running import Running
@@ -81,6 +82,7 @@ def connect(
     tls: ClientTls | None = None,
     sasl: ClientSasl | None = None,
     wait: bool = True,
+    retry_login: bool = True,
 ) -> Connection:
     """Find the broker that ``bootstrap_servers`` names: ``host:port``, several with commas, or a list.
 
@@ -90,7 +92,8 @@ def connect(
     the environment variable ``DAFKA_EMBEDDED=DIR`` every address that names no running broker of this
     process means the one on the folder DIR, which is started when first asked for and runs until the
     interpreter exits. Without ``wait`` a broker of another process is not looked for before it is
-    called.
+    called. Without ``retry_login`` one that does not let in who is asking is not waited for: raises
+    :class:`dafka.broker.interface.errors.LoginRefusedError`.
 
     ``request_timeout`` (seconds), ``security_protocol`` (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL), ``tls``
     (whom to trust, with SSL; None: whom the system trusts) and ``sasl`` (who one is) are for TCP.
@@ -108,6 +111,7 @@ def connect(
     folder = os.environ.get(EMBEDDED)
     hub = get_hub()
     search = _Search(hub, addresses, timeout, request_timeout, security_protocol, tls or ClientTls(), sasl)
+    search.retry_login = retry_login
     broker = hub.run(search.run, folder, wait)
     if broker is None:
         elsewhere = "" if search.failure is None else f", and over TCP: {search.failure.args[0]}"
@@ -151,6 +155,7 @@ class _Search:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self.failure: KafkaConnectionError | TimeoutError | None = None
         self.owner: object | None = None  # of the broker that was found
+        self.retry_login = True
 
     def run(self, folder: str | None, wait: bool) -> BrokerInterface | None:
         """The broker; None when the time is over."""
@@ -218,6 +223,8 @@ class _Search:
             with running.changing:  # a broker of this process that was starting is known now
                 return self._here() or self._of_cluster(cluster_id) or remote
         except (KafkaConnectionError, TimeoutError) as error:
+            if isinstance(error, LoginRefusedError) and not self.retry_login:
+                raise
             if self.failure is None or not isinstance(error, TimeoutError):
                 self.failure = error
             return None

@@ -73,7 +73,7 @@ ACL_OCTETS = 1024
 """The longest name, principal or host of such an entry."""
 
 ACL_ROUND = 250
-"""Entries that one commit changes."""
+"""Entries of access control lists, accounts or quotas that one commit changes."""
 
 ACL_DECISIONS = 20_000
 """Decisions that are kept until the lists change; none about a name that may be longer than ACL_OCTETS."""
@@ -85,7 +85,7 @@ QUOTAS_KEPT = 10_000
 """Users, client ids and pairs of them that quotas are set for; beyond, no further ones can be set."""
 
 THROTTLES_KEPT = 20_000
-"""Clients whose use of a quota is remembered; beyond, the one who was quiet for longest is forgotten."""
+"""Clients whose use of a quota is remembered; beyond, one that owes nothing gives way, or new ones share."""
 
 PARTITIONS_PER_TOPIC = 100_000
 """Numbered partitions of one topic."""

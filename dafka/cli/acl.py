@@ -230,10 +230,10 @@ def remove(given: Given, connect: Any) -> None:
     """Remove entries, without principals those of everybody, and list them."""
     with connect(acls=ServerAcls()) as connection:
         for outcome in connection.call("delete_acls", given.filters()):
-            if outcome.error is not None:
-                raise click.ClickException(f"{outcome.error.__name__}: {outcome.detail}")
             for line in sorted(map(_line, outcome.acls)):
                 click.echo(line)
+            if outcome.error is not None:
+                raise click.ClickException(f"{outcome.error.__name__}: {outcome.detail}")
 
 
 def _operation(name: str) -> Operation:

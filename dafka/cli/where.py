@@ -95,10 +95,13 @@ def where(command: Command) -> Command:
 
             import dafka.broker
             from dafka.broker.broker import Broker
+            from dafka.broker.interface.errors import LoginRefusedError
 
             if bootstrap_server is not None:
                 try:
-                    connection = dafka.broker.connect(bootstrap_server, PATIENCE, **login)
+                    connection = dafka.broker.connect(bootstrap_server, PATIENCE, retry_login=False, **login)
+                except LoginRefusedError as error:
+                    raise click.ClickException(str(error.args[0])) from error
                 except KafkaTimeoutError as error:
                     raise click.ClickException(
                         f"no broker answers within {PATIENCE:g} s: {error.__cause__ or error}"

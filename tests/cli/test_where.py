@@ -32,3 +32,19 @@ def test_what_a_broker_refuses_is_one_line(tmp_path):
         for command in COMMANDS:
             (said,) = invoked(*command, "--bootstrap-server", address).splitlines()
             assert said.startswith("Error: ") and "ClusterAuthorizationFailedError" in said
+
+
+def test_a_wrong_password_is_one_line_and_is_not_tried_again(tmp_path):
+    password = tmp_path / "password"
+    password.write_text("right")
+    data = ["--data", str(tmp_path / "data")]
+    added = CliRunner().invoke(main, ["user", "add", "alice", "--password-file", str(password), *data])
+    assert added.exit_code == 0, added.output
+    password.write_text("wrong")
+    login = ["--security-protocol", "SASL_PLAINTEXT", "--sasl-username", "alice", "--sasl-password-file"]
+    with running("broker", "--listen", "SASL_PLAINTEXT://127.0.0.1:0", *data) as broker:
+        address = broker.stderr.readline().split(" ")[1]
+        for command in COMMANDS:
+            (said,) = invoked(*command, "--bootstrap-server", address, *login, str(password)).splitlines()
+            assert said.startswith("Error: SaslAuthenticationFailedError: ")
+            assert address in said or "invalid" in said.lower() or "failed" in said

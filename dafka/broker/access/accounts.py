@@ -30,11 +30,11 @@ from dafka.broker.interface.access import (
     ScramMechanism,
 )
 from dafka.broker.interface.outcome import Outcome
-from dafka.broker.limits import ACCOUNTS_KEPT
+from dafka.broker.limits import ACCOUNTS_KEPT, ACL_ROUND
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, in_pieces
 from dafka.log import Log, LogError, shapes
 from dafka.log.repeating import bounded_logger
 from dafka.security import credentials
@@ -140,26 +140,29 @@ class Accounts(AccountInterface):
     def _alter(self, of_user: Mapping[str, Sequence[_Change]]) -> dict[str, Outcome]:
         outcomes: dict[str, Outcome] = {}
         with self._changing:
-            changes: dict[_Key, ScramCredential | None] = {}
-            for user, some in of_user.items():
-                try:
-                    mine = self._checked(some, len(self._known) + len(changes))
-                except _RefusedError as refused:
-                    outcomes[user] = refused.outcome
-                    continue
-                outcomes[user] = Outcome(None)
-                changes.update(mine)
+            pace = Pace()
+            for some in in_pieces(of_user.items(), ACL_ROUND):
+                outcomes.update(self._alter_some(some))
+                pace.rest()
+        return outcomes
+
+    def _alter_some(self, of_user: Sequence[tuple[str, Sequence[_Change]]]) -> dict[str, Outcome]:
+        outcomes: dict[str, Outcome] = {}
+        changes: dict[_Key, ScramCredential | None] = {}
+        for user, some in of_user:
             try:
-                self._write(changes)
-            except LogError as error:
-                log.error("accounts could not be changed: %s", error)
-                outcomes.update(
-                    {
-                        user: Outcome(KafkaStorageError, str(error))
-                        for user, one in outcomes.items()
-                        if not one.error
-                    }
-                )
+                mine = self._checked(some, len(self._known) + len(changes))
+            except _RefusedError as refused:
+                outcomes[user] = refused.outcome
+                continue
+            outcomes[user] = Outcome(None)
+            changes.update(mine)
+        try:
+            self._write(changes)
+        except LogError as error:
+            log.error("accounts could not be changed: %s", error)
+            failed = Outcome(KafkaStorageError, str(error))
+            return {user: one if one.error else failed for user, one in outcomes.items()}
         return outcomes
 
     def _checked(self, some: Sequence[_Change], count: int) -> dict[_Key, ScramCredential | None]:

@@ -151,10 +151,12 @@ class AclTable(AclInterface):
         if wanted.is_unknown:
             return DeletedAcls(InvalidRequestError, (), "Unknown elements in the filter.")
         taken = self._taken(wanted)
-        for some in in_pieces(taken, limits.ACL_ROUND):
-            failed = self._write(some, False)
+        pace = Pace()
+        for begin in range(0, len(taken), limits.ACL_ROUND):
+            failed = self._write(taken[begin : begin + limits.ACL_ROUND], False)
             if failed is not None:
-                return DeletedAcls(failed.error, (), failed.detail)
+                return DeletedAcls(failed.error, taken[:begin], failed.detail, taken[begin:])
+            pace.rest()
         return DeletedAcls(None, taken)
 
     def _write(self, some: Iterable[Acl], add: bool) -> Outcome | None:

@@ -56,11 +56,13 @@ class CredentialUpsertion(NamedTuple):
 
 
 class DeletedAcls(NamedTuple):
-    """The entries that a filter has removed."""
+    """The entries that a filter has removed; ``left``: those that it finds and that are still there, because
+    of the error."""
 
     error: Error | None
     acls: Sequence[Acl] = ()
     detail: str = ""
+    left: Sequence[Acl] = ()
 
 
 class AccountInterface(ABC):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError
 
 from dafka.protocol.errors import DafkaError
 
 
 class BrokerStoppedError(DafkaError, KafkaError):
     """The broker has been stopped, or was not started yet. A KafkaError, and not one to try again after."""
+
+
+class LoginRefusedError(DafkaError, KafkaConnectionError):
+    """A broker does not let in who is asking; it is asked again, as its accounts may change."""

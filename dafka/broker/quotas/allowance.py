@@ -28,6 +28,18 @@ class Allowance:
         self._at = now
         return max(self._used / limit - BURST_SECONDS, 0.0)
 
+    def owed(self, limit: float, now: float) -> float:
+        """The seconds to wait before anything may be used."""
+        return max(self._left_over(limit, now) / limit - BURST_SECONDS, 0.0)
+
+    def room(self, limit: float, now: float) -> float:
+        """How much may be used at once without waiting."""
+        return max(limit * BURST_SECONDS - self._left_over(limit, now), 0.0)
+
+    def is_empty(self, limit: float, now: float) -> bool:
+        """Whether it is like one that nothing has been used of."""
+        return not self._left_over(limit, now)
+
     def forgive(self, limit: float, seconds: float) -> None:
         """Let nobody wait for longer than so many seconds from the last use on."""
         self._used = min(self._used, limit * (BURST_SECONDS + seconds))

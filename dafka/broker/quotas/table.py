@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -29,12 +29,12 @@ from dafka.broker.interface.quotas import (
     QuotaFilter,
     QuotaInterface,
 )
-from dafka.broker.limits import QUOTAS_KEPT
+from dafka.broker.limits import ACL_ROUND, QUOTAS_KEPT
 from dafka.broker.quotas.entities import KINDS, InvalidEntityError, entity, is_found
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
-from dafka.hub.turns import Pace
+from dafka.hub.turns import Pace, in_pieces
 from dafka.log import Log, LogError, shapes
 from dafka.log.repeating import bounded_logger
 
@@ -93,35 +93,48 @@ class QuotaTable(QuotaInterface):
         return run_to_completion(self._hub, self._alter, altered, validate_only)
 
     def _alter(self, altered: Sequence[QuotaChanges], validate_only: bool) -> list[Outcome]:
-        outcomes = []
+        outcomes: list[Outcome] = []
+        seen: set[Entity] = set()
         with self._changing:
-            new: dict[Entity, dict[str, float]] = {}
-            for given, changes in altered:
-                try:
-                    changed, row = self._checked(given, changes, new)
-                except _RefusedError as refused:
-                    outcomes.append(refused.outcome)
-                else:
-                    new[changed] = row
-                    outcomes.append(Outcome(None))
-            if new and not validate_only:
-                try:
-                    self._write(new)
-                except LogError as error:
-                    log.error("quotas could not be changed: %s", error)
-                    failed = Outcome(KafkaStorageError, str(error))
-                    outcomes = [one if one.error else failed for one in outcomes]
+            pace = Pace()
+            for some in in_pieces(altered, ACL_ROUND):
+                outcomes += self._alter_some(some, validate_only, seen)
+                pace.rest()
+        return outcomes
+
+    def _alter_some(
+        self, altered: Sequence[QuotaChanges], validate_only: bool, seen: set[Entity]
+    ) -> list[Outcome]:
+        """``seen``: the entities that the request has altered so far."""
+        outcomes = []
+        new: dict[Entity, dict[str, float]] = {}
+        for given, changes in altered:
+            try:
+                changed, row = self._checked(given, changes, seen, len(new))
+            except _RefusedError as refused:
+                outcomes.append(refused.outcome)
+            else:
+                seen.add(changed)
+                new[changed] = row
+                outcomes.append(Outcome(None))
+        if new and not validate_only:
+            try:
+                self._write(new)
+            except LogError as error:
+                log.error("quotas could not be changed: %s", error)
+                failed = Outcome(KafkaStorageError, str(error))
+                return [one if one.error else failed for one in outcomes]
         return outcomes
 
     def _checked(
-        self, given: Entity, changes: Sequence[QuotaChange], new: Mapping[Entity, dict[str, float]]
+        self, given: Entity, changes: Sequence[QuotaChange], seen: Collection[Entity], new: int
     ) -> tuple[Entity, dict[str, float]]:
         """The entity in its usual order, and all of its quotas after these changes."""
         try:
             changed = entity(given)
         except InvalidEntityError as error:
             raise _RefusedError(InvalidRequestError, str(error)) from error
-        if changed in new:
+        if changed in seen:
             raise _RefusedError(InvalidRequestError, "an entity is altered twice in the same request")
         row = dict(self.quotas.get(changed, {}))
         keys = [one.key for one in changes]
@@ -137,7 +150,7 @@ class QuotaTable(QuotaInterface):
             if problem:
                 raise _RefusedError(InvalidRequestError, problem)
             row[key] = float(value)
-        if row and changed not in self.quotas and len(self.quotas) + len(new) >= QUOTAS_KEPT:
+        if row and changed not in self.quotas and len(self.quotas) + new >= QUOTAS_KEPT:
             raise _RefusedError(PolicyViolationError, f"there are quotas for {QUOTAS_KEPT} entities already")
         return changed, row
 

@@ -95,15 +95,20 @@ class RemoteAccess(AccessInterface):
         request = request_class(
             filters=[request_class.DeleteAclsFilter(**filter_fields(one)) for one in filters]
         )
-        deleted: dict[int, list[Acl]] = {}
+        deleted: dict[int, DeletedAcls] = {}
 
         def results(response: Any) -> dict[int, Any]:
             for number, one in enumerate(response.filter_results):
-                deleted[number] = [acl_of(acl, acl) for acl in one.matching_acls if not acl.error_code]
+                gone = [acl_of(acl, acl) for acl in one.matching_acls if not acl.error_code]
+                left = [acl for acl in one.matching_acls if acl.error_code]
+                deleted[number] = DeletedAcls(None, gone)
+                if left:
+                    error, detail = error_of(left[0].error_code), left[0].error_message or ""
+                    deleted[number] = DeletedAcls(error, gone, detail, [acl_of(acl, acl) for acl in left])
             return dict(enumerate(response.filter_results))
 
         found = ask_controller(self._cluster, request, range(len(filters)), results)
         return [
-            DeletedAcls(outcome.error, deleted.get(number, ()), outcome.detail)
+            deleted[number] if outcome.error is None else DeletedAcls(outcome.error, (), outcome.detail)
             for number, outcome in found.items()
         ]

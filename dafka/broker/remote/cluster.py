@@ -21,6 +21,7 @@ from kafka.errors import (
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from dafka.broker.interface.broker import TopicPartition
+from dafka.broker.interface.errors import LoginRefusedError
 from dafka.broker.remote.connection import CLIENT_ID, Connection
 from dafka.broker.remote.limits import COORDINATORS, METADATA_AGE
 from dafka.broker.remote.nodes import SHARED, Node
@@ -122,15 +123,19 @@ class Cluster:
     def ask_any(self, request: Any, **options: Any) -> Any:
         """Send a request that any broker can answer. Each of them is tried once.
 
-        Raises KafkaConnectionError, saying what was wrong with each, and IncompatibleBrokerVersion.
+        Raises KafkaConnectionError, saying what was wrong with each, LoginRefusedError if it was that with
+        all of them, and IncompatibleBrokerVersion.
         """
         failures: dict[str, None] = {}
+        kinds: set[type] = set()
         for node in self._candidates():
             try:
                 return self.ask(node, request, **options)
             except LOST as error:
                 failures[_words(error)] = None
-        raise KafkaConnectionError("; ".join(failures) or "no broker is known")
+                kinds.add(type(error))
+        kind = LoginRefusedError if kinds == {LoginRefusedError} else KafkaConnectionError
+        raise kind("; ".join(failures) or "no broker is known")
 
     def _candidates(self) -> list[Node]:
         """The brokers, those that are likely to answer first; the addresses given at the start last."""

@@ -35,6 +35,7 @@ from kafka.errors import (
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from dafka.broker.codec.responses import read_response
+from dafka.broker.interface.errors import LoginRefusedError
 from dafka.broker.remote.limits import RECEIVE_BYTES, RESPONSE_BYTES, in_words
 from dafka.security.sasl.options import ClientSasl
 from dafka.sockets.errors import HandshakeError
@@ -99,7 +100,7 @@ class Connection:
             if isinstance(error, KafkaConnectionError) or not isinstance(error, KafkaError):
                 raise
             if isinstance(error, (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)):
-                raise KafkaConnectionError(f"{type(error).__name__}: {error.args[0]}") from error
+                raise LoginRefusedError(f"{type(error).__name__}: {error.args[0]}") from error
             if isinstance(error, KafkaConfigurationError):
                 raise KafkaConnectionError(f"{self.name}: {error.args[0]}") from error
             raise KafkaConnectionError(f"{self.name} does not answer as a Kafka broker: {error}") from error

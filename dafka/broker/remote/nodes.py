@@ -80,11 +80,11 @@ class Node:
             if connection is None or connection.closed:
                 failure = self._not_opened.get(purpose)
                 if failure is not None and failure is not known:
-                    raise KafkaConnectionError(*failure.args)
+                    raise type(failure)(*failure.args)
                 try:
                     connection = self._lasting[purpose] = self._open()
                 except KafkaConnectionError as error:
-                    self._not_opened[purpose] = KafkaConnectionError(*error.args)
+                    self._not_opened[purpose] = type(error)(*error.args)
                     raise
             return connection
 

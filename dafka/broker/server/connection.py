@@ -24,7 +24,15 @@ from dafka.broker.server.budget import Budget
 from dafka.broker.server.context import Peer, Told
 from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.repeated_fetch import RepeatedFetch
-from dafka.broker.server.requests import Frame, read_frame, read_produce, respond, respond_produce
+from dafka.broker.server.requests import (
+    Frame,
+    has_produce,
+    read_frame,
+    read_produce,
+    respond,
+    respond_produce,
+    respond_throttled,
+)
 from dafka.broker.server.sending import send
 from dafka.broker.server.throttling import Throttling
 from dafka.broker.server.wrong_protocol import wrong_protocol
@@ -184,6 +192,8 @@ class Connection:
             raise failed
 
     def _answered(self, frame: Frame) -> Buffers:
+        if self._throttling.refuses(frame):
+            return respond_throttled(self._sessions, frame)
         room = self._throttling.room(frame, self._budget.promised)
         return respond(self._broker, self._sessions, frame, self._peer, room, self._repeated)
 
@@ -224,7 +234,7 @@ class Connection:
             if not 0 <= size <= end - position:
                 self._handle_long(size, view[position:])
                 return b""
-            self._handle(view[position : position + size])
+            self._handle(view[position : position + size], view[position - LENGTH_OCTETS :])
             position += size
         return received[position:]
 
@@ -270,9 +280,10 @@ class Connection:
 
     # -- answering ------------------------------------------------------------------------------
 
-    def _handle(self, data: memoryview) -> None:
+    def _handle(self, data: memoryview, behind: memoryview | None = None) -> None:
+        """Answer a request. ``behind``: what has come in all, from this request's length on."""
         if self._throttling.seconds_left():
-            self._wait_as_throttled()
+            self._wait_as_throttled(has_produce(behind) if behind is not None else data[:2] == _PRODUCE)
         frame = read_frame(data)
         if self._authentication is not None and self._authentication.is_for(frame):
             while self._slots or self._writing:
@@ -304,8 +315,9 @@ class Connection:
         self._waits = False
         self._write(response)
 
-    def _wait_as_throttled(self) -> None:
-        self._waits = True
+    def _wait_as_throttled(self, keeps: bool = False) -> None:
+        """``keeps``: records have come, which count though the client disconnects, unless that is long."""
+        self._waits = not keeps or self._throttling.seconds_left() > limits.ABANDONED_SECONDS
         while not self._closed and (seconds := self._throttling.seconds_left()):
             self._room.wait(seconds)
         self._waits = False

@@ -32,6 +32,9 @@ CONNECTIONS = 10_000
 IDLE_SECONDS = 600.0
 """connections.max.idle.ms: a connection without requests for this long is closed."""
 
+ABANDONED_SECONDS = 60.0
+"""A throttled client that has disconnected keeps its place for so long at most, if it has sent records."""
+
 HANDSHAKES = 1000
 """Connections in the handshakes of TLS and SASL, at some 65 KB each. A further one waits for one of them, and
 ends the oldest (cause ``handshakes``) if that has had HANDSHAKE_LEAST_SECONDS."""

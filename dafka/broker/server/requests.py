@@ -16,7 +16,7 @@ from dafka.broker.codec.encoding import encoded, is_wide
 from dafka.broker.codec.errors import BadRequestError
 from dafka.broker.codec.fetch_request import FLEXIBLE, read_fetch
 from dafka.broker.codec.fetch_response import write_fetch
-from dafka.broker.codec.framing import Buffers, Header, body_of, framed, read_header
+from dafka.broker.codec.framing import LENGTH_OCTETS, Buffers, Header, body_of, framed, read_header
 from dafka.broker.codec.produce_request import FLEXIBLE as PRODUCE_FLEXIBLE
 from dafka.broker.codec.produce_request import ProduceRequest
 from dafka.broker.codec.produce_request import read_produce as read_produce_body
@@ -201,6 +201,29 @@ def _fetch(
     body = REQUESTS.run(write_fetch, *arguments) if wide else write_fetch(*arguments)
     repeated.end(answer, body)
     return framed(header.correlation, flexible, body)
+
+
+def respond_throttled(sessions: FetchSessions, frame: Frame) -> Buffers:
+    """The response to a Fetch of who has to wait: at once, without records. Raises BadRequestError."""
+    _, header, api = frame
+    if api is None or not fetch.OLDEST <= header.version <= api.last:
+        return _refuse(header, api)
+    flexible = header.version >= FLEXIBLE
+    request = _by_hand(read_fetch, frame, flexible)
+    answer = fetch.throttled(sessions, request, header.version)
+    return framed(header.correlation, flexible, write_fetch(answer, header.version, request.read_committed))
+
+
+def has_produce(requests: memoryview) -> bool:
+    """Whether there is a Produce among these requests, the last of which may be cut short."""
+    position = 0
+    while len(requests) - position >= LENGTH_OCTETS + 2:
+        begin = position + LENGTH_OCTETS
+        size = int.from_bytes(requests[position:begin], "big", signed=True)
+        if int.from_bytes(requests[begin : begin + 2], "big") == PRODUCE:
+            return True
+        position = begin + max(size, 0)
+    return False
 
 
 def _refuse(header: Header, api: Api | None) -> Buffers:

@@ -4,8 +4,9 @@ As in Kafka since 2.0 (KIP-219): the response is sent at once and says in ``thro
 client should wait. Whether it does or not, its connection is not read before.
 
 Octets of a Produce request count when it has come, before further ones are read; those of a Fetch when it is
-answered. A Fetch gets at most what a quota allows in BURST_SECONDS, but always one batch. Processor time of
-the threads that answer counts for ``request_percentage``.
+answered. A Fetch gets at most what is left of a quota, but always one batch. One that comes while its user
+still has to wait, which takes another connection, gets none: an empty response with the time, as in Kafka.
+Processor time of the threads that answer counts for ``request_percentage``.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Throttling:
         self._throttles = throttles
         self._peer = peer
         self._until = 0.0  # the connection is not read before
+        self._owed = 0.0  # seconds, because of which the last Fetch got nothing
 
     def seconds_left(self) -> float:
         """How long the connection is not to be read."""
@@ -53,7 +55,17 @@ class Throttling:
         """The room for the batches of a Fetch."""
         if not frame.is_fetch or not self._throttles.has(FETCHED):
             return room
-        return partial(_at_most, room, self._throttles.burst(FETCHED, *self._who(frame)))
+        return partial(_at_most, room, self._throttles.room(FETCHED, *self._who(frame)))
+
+    def refuses(self, frame: Frame) -> bool:
+        """Whether a Fetch comes from somebody who has to wait; this connection then does."""
+        self._owed = 0.0
+        if not frame.is_fetch or not self._throttles.has(FETCHED):
+            return False
+        self._owed = self._throttles.owed(FETCHED, *self._who(frame))
+        if self._owed:
+            self._until = max(self._until, self._throttles.clock() + self._owed)
+        return self._owed > 0
 
     def answered(self, frame: Frame, answer: Callable[[], Buffers], seconds: float = 0.0) -> Buffers:
         """The response that ``answer`` makes, with the time to wait: ``seconds`` at least."""
@@ -66,7 +78,7 @@ class Throttling:
         else:
             response = answer()
         if frame.is_fetch:
-            seconds = max(seconds, self._use(FETCHED, frame, sum(map(len, response))))
+            seconds = max(seconds, self._owed or self._use(FETCHED, frame, sum(map(len, response))))
         return with_throttle_time(frame, response, seconds) if seconds else response
 
     def _use(self, key: str, frame: Frame, amount: float) -> float:

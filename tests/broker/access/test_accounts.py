@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from kafka.errors import (
     DuplicateResourceError,
+    KafkaStorageError,
     ResourceNotFoundError,
     UnacceptableCredentialError,
     UnsupportedSaslMechanismError,
@@ -15,6 +16,7 @@ from kafka.errors import (
 import dafka.broker
 from dafka import Broker
 from dafka.broker.interface.access import CredentialDeletion, CredentialUpsertion
+from dafka.log import LogError
 from dafka.security import credentials
 
 SALT = b"s" * 32
@@ -106,3 +108,21 @@ def test_an_unknown_user_looks_like_the_known_ones(ask):
     ask("alter_accounts", [CredentialDeletion("a", 1)], [])
     assert form("nobody")[0] in (4096, 9000)
     assert "secret" not in repr(upsertion("a"))
+
+
+def test_many_are_changed_in_rounds_and_one_that_fails_takes_no_other_with_it(ask, monkeypatch):
+    monkeypatch.setattr("dafka.broker.access.accounts.ACL_ROUND", 2)
+    writer, commits = accounts(ask)._writer, []
+
+    class FullNow:
+        def put_and_wait(self, rows):
+            commits.append(len(rows))
+            if len(commits) == 2:
+                raise LogError("folder", "the disk is full")
+            writer.put_and_wait(rows)
+
+    monkeypatch.setattr(accounts(ask), "_writer", FullNow())
+    outcomes = ask("alter_accounts", [], [upsertion(name) for name in "abcde"])
+    assert commits == [2, 2, 1]
+    assert [name for name, one in outcomes.items() if one.error is KafkaStorageError] == ["c", "d"]
+    assert sorted(ask("describe_accounts")) == ["a", "b", "e"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from kafka.errors import InvalidRequestError, PolicyViolationError, SecurityDisabledError
+from broker.server.client import WireClient
+from kafka.errors import InvalidRequestError, KafkaStorageError, PolicyViolationError, SecurityDisabledError
+from kafka.protocol.admin import DeleteAclsRequest
 
 import dafka.broker
 from dafka import Broker
 from dafka.broker import limits
+from dafka.broker.codec.acls import filter_fields
+from dafka.log import LogError
 from dafka.security import ServerAcls
 from dafka.security.acls.terms import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 
@@ -115,3 +119,39 @@ def test_rows_that_are_no_entries_are_damage(tmp_path):
     for damaged in (row[:-1], [*row[:-1], 9], ["TOPIC", *row[1:]], [2, "", *row[2:]], {}, None):
         assert not acls._is_acl(key, damaged)
     assert not acls._is_acl(key[::-1], row)
+
+
+class FillsUp:
+    """A writer whose disk is full from the second commit on."""
+
+    def __init__(self, writer):
+        self.put_and_wait_before = writer.put_and_wait
+        self.commits = 0
+
+    def put_and_wait(self, rows):
+        self.commits += 1
+        if self.commits > 1:
+            raise LogError("folder", "the disk is full")
+        self.put_and_wait_before(rows)
+
+
+def test_of_a_deletion_that_fails_half_way_it_is_told_what_is_gone_and_what_is_left(monkeypatch):
+    monkeypatch.setattr(limits, "ACL_ROUND", 2)
+    entries = [READ._replace(name=f"t{number}") for number in range(5)]
+    with Broker(listen="127.0.0.1:0", acls=ServerAcls(super_users="User:ANONYMOUS")) as broker:
+        ask = ask_of(broker)
+        ask("create_acls", entries)
+        acls = table(ask)
+        monkeypatch.setattr(acls, "_writer", FillsUp(acls._writer))
+        (outcome,) = ask("delete_acls", [AclFilter(operation=Operation.READ)])
+        assert outcome.error is KafkaStorageError and "the disk is full" in outcome.detail
+        assert (list(outcome.acls), list(outcome.left)) == (entries[:2], entries[2:])
+        assert ask("describe_acls", AclFilter()) == entries[2:]
+        request = DeleteAclsRequest(
+            filters=[DeleteAclsRequest.DeleteAclsFilter(**filter_fields(AclFilter(name="t3")))]
+        )
+        with WireClient(broker) as wire:
+            (found,) = wire.ask(request, 3).filter_results
+        (left,) = found.matching_acls
+        assert (found.error_code, left.error_code) == (0, KafkaStorageError.errno)
+        assert left.resource_name == "t3" and "the disk is full" in left.error_message

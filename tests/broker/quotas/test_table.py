@@ -112,3 +112,12 @@ def test_a_row_that_no_broker_writes_is_damage():
     assert _is_row({RATE: 1.0})
     for row in ({}, [], {RATE: 1}, {RATE: "1"}, {RATE: -1.0}, {RATE: float("nan")}, {"other": 1.0}, None):
         assert not _is_row(row)
+
+
+def test_many_are_changed_in_rounds_and_nothing_twice_in_any_of_them(client, monkeypatch):
+    monkeypatch.setattr("dafka.broker.quotas.table.ACL_ROUND", 2)
+    users = ["a", "b", "c", "d", "a"]
+    changes = [QuotaChanges((("user", user),), [QuotaChange("producer_byte_rate", 1.0)]) for user in users]
+    outcomes = client.call("alter_quotas", changes)
+    assert [one.error for one in outcomes] == [None] * 4 + [InvalidRequestError]
+    assert len(client.call("describe_quotas", []).quotas) == 4

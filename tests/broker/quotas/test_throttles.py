@@ -36,13 +36,14 @@ def test_without_quotas_nobody_waits(clock):
     one = Throttles(Table({}), clock)
     assert not one
     assert one.use(RATE, "alice", "c", 1e18) == 0.0
-    assert one.burst(RATE, "alice", "c") == float("inf")
+    assert one.room(RATE, "alice", "c") == float("inf")
+    assert one.owed(RATE, "alice", "c") == 0.0
 
 
 def test_the_clients_of_a_user_share_its_quota_and_others_do_not(clock):
     one = Throttles(Table({(("user", "alice"),): {RATE: 100.0}}), clock)
     assert one and one.has(RATE) and not one.has(REQUESTED)
-    assert one.burst(RATE, "alice", "c") == 1000
+    assert one.room(RATE, "alice", "c") == 1000
     assert [one.use(RATE, "alice", client, 1000) for client in ("c", "d", "c")] == [0.0, 10.0, 20.0]
     assert one.use(RATE, "bob", "c", 1e9) == 0.0
     clock.now += 20
@@ -57,12 +58,37 @@ def test_requests_are_never_waited_for_longer_than_a_second(clock):
     assert one.use(REQUESTED, "alice", "c", 1.0) == 0.0
 
 
-def test_names_cost_bounded_memory(clock, monkeypatch):
+def test_what_is_owed_and_what_room_there_is_can_be_asked_without_using_it(clock):
+    one = Throttles(Table({(("user", "alice"),): {RATE: 100.0}}), clock)
+    one.use(RATE, "alice", "c", 400)
+    assert (one.room(RATE, "alice", "d"), one.owed(RATE, "alice", "d")) == (600.0, 0.0)
+    one.use(RATE, "alice", "c", 1600)
+    assert (one.room(RATE, "alice", "d"), one.owed(RATE, "alice", "d")) == (0.0, 10.0)
+    clock.now += 4
+    assert one.owed(RATE, "alice", "d") == 6.0
+    assert one.owed(RATE, "bob", "d") == 0.0
+
+
+def test_names_cost_bounded_memory_and_debts_are_not_forgotten_for_new_ones(clock, monkeypatch):
     monkeypatch.setattr(throttles, "THROTTLES_KEPT", 3)
     one = Throttles(Table({(("client-id", None),): {RATE: 100.0}}), clock)
+    for number in range(3):
+        one.use(RATE, "alice", f"busy{number}", 3000)
+    for number in range(50):  # they share what one of them may
+        assert one.use(RATE, "alice", f"c{number}", 100) == max(0.0, number - 9.0)
+    assert one.room(RATE, "alice", "another") == 0.0 and one.owed(RATE, "alice", "another") == 40.0
+    assert [one.owed(RATE, "alice", f"busy{number}") for number in range(3)] == [20.0] * 3
+    assert len(one._used) == 3
+
+
+def test_who_owes_nothing_makes_room_for_new_ones(clock, monkeypatch):
+    monkeypatch.setattr(throttles, "THROTTLES_KEPT", 3)
+    one = Throttles(Table({(("client-id", None),): {RATE: 100.0}}), clock)
+    one.use(RATE, "alice", "busy", 100_000)
     for number in range(50):
-        assert one.use(RATE, "alice", "busy", 1000) == 10.0 * number
-        assert one.use(RATE, "alice", f"c{number}", 1) == 0.0
+        clock.now += 1
+        assert one.use(RATE, "alice", f"c{number}", 50) == 0.0
+    assert one.owed(RATE, "alice", "busy") == 940.0
     assert len(one._used) == 3
 
 

@@ -15,6 +15,7 @@ from broker.server.samples import fetch, produce
 from confluent_kafka import Producer as ConfluentProducer
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from timing import until
 
 from dafka import Broker
 from dafka.broker.codec.encoding import encoded
@@ -110,6 +111,48 @@ def test_who_has_read_too_much_is_told_and_not_read_for_so_long(
     assert seconds(wire.ask, ApiVersionsRequest(), 0) >= told - 0.2
 
 
+def test_who_has_read_too_much_gets_nothing_in_another_connection_either(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    """At once, though it would wait for records; and what it has read of its session is not lost."""
+    client.create("topic")
+    wire.ask(produce("topic", batch(LARGE), batch(LARGE)), 9)
+    with WireClient(broker) as reader:
+        begun = reader.ask(fetch("topic", 0, session_epoch=0, max_bytes=100), 11)
+        assert begun.session_id and begun.responses[0].partitions[0].records
+    set_quota(broker, USER, **{FETCHED: RATE})
+    assert wire.ask(fetch("topic", 0, max_bytes=100), 11).throttle_time_ms > 500
+    for request in (
+        fetch("topic", 1, wait=60_000),
+        fetch("topic", 1, wait=60_000, session_epoch=0),
+        fetch("topic", session_id=begun.session_id, session_epoch=1, wait=60_000),
+    ):
+        with WireClient(broker) as other:
+            response = other.ask(request, 11)
+            assert response.throttle_time_ms > 0 and not response.error_code and not response.responses
+            assert response.session_id == request.session_id
+    set_quota(broker, USER, **{FETCHED: None})
+    with WireClient(broker) as other:
+        request = fetch("topic", session_id=begun.session_id, session_epoch=2)
+        assert other.ask(request, 11).responses[0].partitions[0].records
+
+
+def test_an_empty_answer_that_is_repeated_is_not_given_to_who_has_to_wait(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    client.create("topic")
+    wire.ask(produce("topic", batch(LARGE)), 9)
+    with WireClient(broker) as idle:
+        for _ in range(3):  # the third answer is the second one again
+            assert idle.ask(fetch("topic", 1, wait=1), 11).responses
+        set_quota(broker, USER, **{FETCHED: RATE})
+        assert wire.ask(fetch("topic", 0), 11).throttle_time_ms > 500
+        response = idle.ask(fetch("topic", 1, wait=1), 11)
+        assert response.throttle_time_ms > 0 and not response.responses
+        set_quota(broker, USER, **{FETCHED: None})
+        assert idle.ask(fetch("topic", 1, wait=1), 11).responses
+
+
 def test_a_response_has_no_more_than_is_allowed_at_once_but_one_batch(
     broker: Broker, client: Client, wire: WireClient
 ) -> None:
@@ -166,6 +209,18 @@ def test_a_client_that_goes_while_it_is_throttled_is_forgotten(
     while broker.metrics()["listener_connections"]:
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_records_of_a_client_that_goes_while_it_is_throttled_are_not_lost(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    """It asks for no acknowledgement, so it will not send them again."""
+    client.create("topic")
+    set_quota(broker, USER, **{PRODUCED: RATE})
+    for value in (LARGE, b"second", b"third"):
+        wire.send(produce("topic", batch(value), acks=0), 9)
+    wire.socket.close()
+    until(lambda: client.values("topic") == [LARGE, b"second", b"third"])
 
 
 def test_nothing_is_held_for_a_client_while_it_is_throttled(

@@ -96,12 +96,12 @@ def delete_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
         throttle_time_ms=0,
         filter_results=[
             result(
-                error_code=error_code(one.error),
-                error_message=error_message(one.error, one.detail),
+                error_code=0 if one.left else error_code(one.error),
+                error_message=None if one.left else error_message(one.error, one.detail),
                 matching_acls=[
                     result.DeleteAclsMatchingAcl(
-                        error_code=0,
-                        error_message=None,
+                        error_code=error_code(error),
+                        error_message=error_message(error, one.detail),
                         resource_type=int(acl.resource_type),
                         resource_name=acl.name,
                         pattern_type=int(acl.pattern),
@@ -110,7 +110,10 @@ def delete_acls(broker: BrokerInterface, request: Any, context: Context) -> Any:
                         operation=int(acl.operation),
                         permission_type=int(acl.permission),
                     )
-                    for acl in one.acls
+                    for error, acl in (
+                        *((None, acl) for acl in one.acls),
+                        *((one.error, acl) for acl in one.left),
+                    )
                 ],
             )
             for one in outcomes

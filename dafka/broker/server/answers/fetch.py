@@ -93,6 +93,24 @@ def fetch(
     return FetchAnswer(None, session.id, session.changes(answers))
 
 
+def throttled(sessions: FetchSessions, request: FetchRequest, version: int) -> FetchAnswer:
+    """An answer without partitions; what a session is to read is as before."""
+    if request.session_epoch in (INITIAL, FINAL):
+        sessions.close(request.session_id)
+        return FetchAnswer(None)
+    try:
+        session = sessions.resume(
+            request.session_id,
+            request.session_epoch,
+            version >= BY_ID,
+            request.partitions,
+            request.forgotten,
+        )
+    except (FetchSessionIdNotFoundError, InvalidFetchSessionEpochError, FetchSessionTopicIdError) as error:
+        return FetchAnswer(type(error))
+    return FetchAnswer(None, session.id)
+
+
 def _read_changed(
     broker: BrokerInterface,
     session: FetchSession,
