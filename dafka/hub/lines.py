@@ -98,6 +98,16 @@ class Lines(Generic[T]):
             place.set()
         return place
 
+    @contextmanager
+    def at_the_front(self, thing: T) -> Iterator[None]:
+        """Join the queue for ``thing``, and wait; a ``with`` block that is at the front of it."""
+        place = self.join(thing)
+        try:
+            place.wait()
+            yield
+        finally:
+            self.leave(thing, place)
+
     def leave(self, thing: T, place: Place) -> None:
         """Leave the queue, from any place in it."""
         line = self._lines[thing]

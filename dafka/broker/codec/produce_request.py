@@ -1,4 +1,4 @@
-"""The Produce request in bytes: how a broker reads versions 0 to 13, and how a client writes 3 to 11.
+"""The Produce request in bytes: how a broker reads versions 0 to 13, and how a client writes 3 to 12.
 
 Batches are not decoded: the broker gets large ones as views of the request. Record batches came with version
 3; the layout of the versions before it differs only by the missing transactional id. A client that writes
@@ -29,9 +29,10 @@ from dafka.broker.interface.broker import TopicPartition
 from dafka.protocol.batch import HEADER_OCTETS, LENGTH_END
 
 API_KEY = 0
-LOWEST, HIGHEST = 3, 11  # the versions that our client writes
+LOWEST, HIGHEST = 3, 12  # the versions that our client writes
 OLDEST = 3  # the first version with record batches
 FLEXIBLE = 9
+ABORTABLE, ADDING = 11, 12  # the first versions of kinds of writes in transactions (Writes)
 BY_ID = 13
 _COPIED = 512  # octets of a batch up to which it is copied out of the request
 

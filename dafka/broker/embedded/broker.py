@@ -5,8 +5,7 @@ offsets and changes of topics share transactions. After a commit the leaders pub
 that wait for a partition that has grown are woken.
 
 :class:`EmbeddedBroker` makes the parts in the order in which they need each other, and passes each call on to
-the part that answers it. On the wire its transactional part takes the versions before KIP-890's second
-protocol, which are listed in :mod:`dafka.broker.transactions.coordinator`.
+the part that answers it.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import gevent.event
@@ -55,6 +55,7 @@ from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.topics.config_table import ConfigTable
 from dafka.broker.topics.table import TopicTable
 from dafka.broker.transactions.coordinator import TransactionCoordinator
+from dafka.broker.transactions.first_writes import FirstWrites
 from dafka.broker.transactions.producer_ids import ProducerIds
 from dafka.broker.transactions.table import TransactionTable
 from dafka.broker.transactions.write_check import WriteCheck
@@ -211,6 +212,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._offsets,
                 self._groups,
                 self._leaders,
+                partial(self._features.level, "transaction.version"),
             )
             undo.callback(self._transactions.close)
             self._positions = Positions(
@@ -241,6 +243,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._epochs,
                 self._leaders,
                 self._pending,
+                FirstWrites(transactions, self._transactions.contents),
                 self._lifecycle,
             )
             self._topic_calls = TopicCalls(
@@ -398,6 +401,7 @@ class EmbeddedBroker(BrokerInterface):
     add_offsets_to_transaction = _transactions.answers(TransactionCoordinator.add_offsets_to_transaction)
     commit_transaction_offsets = _transactions.answers(TransactionCoordinator.commit_transaction_offsets)
     end_transaction = _transactions.answers(TransactionCoordinator.end_transaction)
+    end_transaction_with_epoch = _transactions.answers(TransactionCoordinator.end_transaction_with_epoch)
     describe_producers = _transactions.answers(TransactionCoordinator.describe_producers)
     describe_transactions = _transactions.answers(TransactionCoordinator.describe_transactions)
     list_transactions = _transactions.answers(TransactionCoordinator.list_transactions)

@@ -37,6 +37,7 @@ class Supported(NamedTuple):
 SUPPORTED: Mapping[str, Supported] = {
     "metadata.version": Supported(7, 30, 30),  # 3.3-IV3 to 4.3-IV0
     "kraft.version": Supported(0, 1, 0),
+    "transaction.version": Supported(0, 2, 2),
     "eligible.leader.replicas.version": Supported(0, 1, 1),
     "group.version": Supported(0, 1, 1),
 }

@@ -28,6 +28,7 @@ from dafka.broker.interface.records import (
     Produced,
     RecordInterface,
 )
+from dafka.broker.interface.transactions import Writes
 from dafka.broker.limits import RECORDS_AT_ONCE, WIDE_PRODUCE
 from dafka.broker.records.admission import Refusal, admit, takes_time
 from dafka.broker.records.append import PartitionAppend, Request, check_batches
@@ -39,6 +40,7 @@ from dafka.broker.records.producer_state import ProducerStates
 from dafka.broker.records.watching import Watch
 from dafka.broker.topics.config_table import ConfigTable
 from dafka.broker.topics.table import Partition, TopicTable
+from dafka.broker.transactions.first_writes import FirstWrites
 from dafka.hub.lines import FifoLock, Lines, Place
 from dafka.hub.pool import BATCHES
 from dafka.hub.turns import Pace, next_turn
@@ -60,6 +62,7 @@ class RecordCalls(RecordInterface):
         epochs: LeaderEpochs,
         leaders: Leaders,
         pending: PendingAppends,
+        first_writes: FirstWrites,
         lifecycle: Lifecycle,
     ) -> None:
         self._log = log
@@ -69,6 +72,7 @@ class RecordCalls(RecordInterface):
         self._epochs = epochs
         self._leaders = leaders
         self._pending = pending
+        self._first_writes = first_writes
         self._lifecycle = lifecycle
         self._fetches: set[Fetch] = set()
         self._entrance = FifoLock()
@@ -85,16 +89,20 @@ class RecordCalls(RecordInterface):
         acks: int = -1,
         *,
         transactional_id: str | None = None,
+        writes: Writes = Writes.ANNOUNCED,
     ) -> dict[TopicPartition, Produced]:
         with self._entrance:  # in their order: one connection may have several under way
             while self._pending.too_large:
                 self._pending.wait_for_less()
                 self._lifecycle.check()
-        request = Request(transactional_id)
+        request = Request(transactional_id, writes)
         # A wide call has pauses: its caller sends nothing after it that must not overtake it.
         wide = sum(map(len, batches.values())) > WIDE_PRODUCE
         request.left = 1  # until all is taken
-        self._take_all(self._checked(batches, request, acks, wide), request, acks, wide)
+        appends: Iterable[_Taken] = self._checked(batches, request, acks, wide)
+        if writes is Writes.ADDING and transactional_id is not None:
+            appends = self._added(transactional_id, list(appends), request)
+        self._take_all(appends, request, acks, wide)
         if acks == 0:
             return {key: request.answers.get(key) or Produced(None) for key in batches}
         request.left -= 1
@@ -129,6 +137,14 @@ class RecordCalls(RecordInterface):
                     yield partition, outcome
                     continue
             request.answers[name, number] = outcome
+
+    def _added(self, transactional_id: str, appends: list[_Taken], request: Request) -> list[_Taken]:
+        """The appends whose partitions are part of the transaction by now, or which are refused later on."""
+        refused = self._first_writes.add(transactional_id, appends)
+        for partition, error in refused.items():
+            detail = f"partition {partition.number} of {partition.topic.name!r} was not added"
+            request.answer((partition.topic.name, partition.number), Produced(error, detail=detail))
+        return [one for one in appends if one[0] not in refused]
 
     def _wait_for_rounds(self) -> None:
         while self._pending.too_many:

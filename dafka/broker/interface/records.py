@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from dafka.broker.interface.groups import Error, TopicPartition
+from dafka.broker.interface.transactions import Writes
 
 LATEST = -1  # a timestamp of list_offsets: the offset behind the last record
 EARLIEST = -2  # ... the first record that exists
@@ -139,6 +140,7 @@ class RecordInterface(ABC):
         acks: int = -1,
         *,
         transactional_id: str | None = None,
+        writes: Writes = Writes.ANNOUNCED,
     ) -> dict[TopicPartition, Produced]:
         """Append record batches (magic 2, with any base offset) and return after the commit.
 
@@ -147,12 +149,13 @@ class RecordInterface(ABC):
 
         Batches of idempotent producers (with a producer id) are appended once: a repeated batch, also while
         the first is under way, gets the offset of the first. The partition of a transactional batch must
-        have been added to the open transaction of ``transactional_id``. Errors: UnknownTopicOrPartitionError,
+        have been added to the open transaction of ``transactional_id``, or is added now: see ``writes``.
+        Errors: UnknownTopicOrPartitionError,
         PolicyViolationError (a native producer's), CorruptRecordError, InvalidRecordError (no batch, an empty
         one, a record without a key for a compacted topic), InvalidTimestampError, MessageSizeTooLargeError,
         InvalidRequiredAcksError, KafkaStorageError (not written); OutOfOrderSequenceNumberError,
-        InvalidProducerEpochError, InvalidTxnStateError,
-        InvalidProducerIdMappingError.
+        InvalidProducerEpochError, InvalidTxnStateError, TransactionAbortableError,
+        InvalidProducerIdMappingError, ConcurrentTransactionsError (try again).
         """
 
     @abstractmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 from dafka.broker.interface.groups import (
@@ -22,6 +23,19 @@ from dafka.broker.interface.groups import (
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
+
+
+class Writes(IntEnum):
+    """How a client writes in transactions (KIP-890).
+
+    ``ANNOUNCED``: it adds partitions and groups first; what it has not added gets InvalidTxnStateError.
+    ``ABORTABLE``: the same, but with TransactionAbortableError. ``ADDING``: the first batch for a partition
+    and the first offset of a group add it (transaction.version 2).
+    """
+
+    ANNOUNCED = 0
+    ABORTABLE = 1
+    ADDING = 2
 
 
 class ProducerIdentity(NamedTuple):
@@ -92,12 +106,19 @@ class TransactionInterface(ABC):
 
     @abstractmethod
     def add_partitions_to_transaction(
-        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        verify_only: bool = False,
     ) -> dict[TopicPartition, Error | None]:
         """Begin the transaction if none is open, and note partitions that it writes to.
 
         All or none of them; but very many are noted in several rounds, and if one of these cannot be written,
-        the answers say which partitions were noted before it.
+        the answers say which partitions were noted before it. ``verify_only`` notes nothing: partitions that
+        are not part of the transaction get TransactionAbortableError.
 
         Errors: InvalidProducerIdMappingError, ProducerFencedError, ConcurrentTransactionsError,
         InvalidTxnStateError, UnknownTopicOrPartitionError, OperationNotAttemptedError, KafkaStorageError.
@@ -122,6 +143,7 @@ class TransactionInterface(ABC):
         generation: int = NO_GENERATION,
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
+        writes: Writes = Writes.ANNOUNCED,
     ) -> dict[TopicPartition, Error | None]:
         """Offsets that become the group's when the transaction commits. Each answer is true for its
         partition, as with ``commit_offsets``. Errors as there, and those of the transaction."""
@@ -134,6 +156,17 @@ class TransactionInterface(ABC):
 
         Errors: InvalidProducerIdMappingError, ProducerFencedError, InvalidTxnStateError,
         ConcurrentTransactionsError, KafkaStorageError.
+        """
+
+    @abstractmethod
+    def end_transaction_with_epoch(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
+    ) -> ProducerIdentity:
+        """The same, after which the producer goes on with the identity in the answer (transaction.version 2).
+
+        Its epoch is one higher, so that what was sent late in the transaction is refused; behind the last
+        epoch there is a new producer id. A retry gets the same answer. An abort without a transaction raises
+        the epoch, too; a commit without one is InvalidTxnStateError. Errors as of ``end_transaction``.
         """
 
     @abstractmethod

@@ -8,6 +8,7 @@ import gevent.event
 from kafka.errors import CorruptRecordError, InvalidRecordError, MessageSizeTooLargeError
 
 from dafka.broker.interface.records import Produced
+from dafka.broker.interface.transactions import Writes
 from dafka.broker.limits import BATCH_MAX_BYTES
 from dafka.protocol.batch import BatchError, BatchHeader, check_batch
 from dafka.protocol.batch_walk import check_count
@@ -36,10 +37,11 @@ class PartitionAppend:
 class Request:
     """One produce call: its answers, and a green thread that may wait for them."""
 
-    __slots__ = ("answers", "left", "ready", "transactional_id")
+    __slots__ = ("answers", "left", "ready", "transactional_id", "writes")
 
-    def __init__(self, transactional_id: str | None = None) -> None:
+    def __init__(self, transactional_id: str | None = None, writes: Writes = Writes.ANNOUNCED) -> None:
         self.transactional_id = transactional_id
+        self.writes = writes
         self.answers: dict[tuple[str, int], Produced] = {}
         self.left = 0
         self.ready = gevent.event.Event()

@@ -25,7 +25,8 @@ from collections.abc import Callable
 from kafka.errors import KafkaStorageError, UnknownTopicOrPartitionError
 
 from dafka.broker.interface.records import Produced
-from dafka.broker.records.append import PartitionAppend
+from dafka.broker.interface.transactions import Writes
+from dafka.broker.records.append import PartitionAppend, Request
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.pending import PendingAppends
 from dafka.broker.records.presence import Presence
@@ -51,7 +52,7 @@ class TopicDeletedError(DafkaError):
 class Leaders:
     """All leaders of a broker: appends batches, and publishes them after the commit.
 
-    ``pending`` counts each append until its commit. ``check_write(partition, header, transactional id)``
+    ``pending`` counts each append until its commit. ``check_write(partition, header, request)``
     raises RefusedBatchError for what no open transaction allows.
     """
 
@@ -61,7 +62,7 @@ class Leaders:
         presence: Presence,
         producers: ProducerStates,
         epochs: LeaderEpochs,
-        check_write: Callable[[Partition, BatchHeader, str | None], None],
+        check_write: Callable[[Partition, BatchHeader, Request], None],
         pending: PendingAppends,
     ) -> None:
         self._writer = writer
@@ -88,8 +89,8 @@ class Leaders:
                 known = None
                 if staging is not None and append.headers[position].producer_id >= 0:
                     header = append.headers[position]
-                    self._check_write(partition, header, append.request.transactional_id)
-                    known = staging.take(header, offset)
+                    self._check_write(partition, header, append.request)
+                    known = staging.take(header, offset, append.request.writes is Writes.ADDING)
                 base_offsets.append(offset if known is None else known)
                 if known is None:
                     numbered.append(with_offset(content, offset, epoch))

@@ -256,9 +256,10 @@ class Staging:
         self._closed: list[int] = []
         self._noted: AbortedTransaction | None = None
 
-    def take(self, header: BatchHeader, offset: int) -> int | None:
+    def take(self, header: BatchHeader, offset: int, from_0: bool = False) -> int | None:
         """Count a batch that would get ``offset``; the offset it has already if it is a duplicate.
 
+        ``from_0``: a transactional producer that the partition does not know begins with sequence 0.
         Raises :class:`RefusedBatchError`.
         """
         producer_id, epoch = header.producer_id, header.producer_epoch
@@ -276,7 +277,8 @@ class Staging:
             if known is not None:
                 return known
         expected = (state.last_sequence + 1) % SEQUENCES if epoch == state.epoch else 0
-        if header.base_sequence != expected and state.epoch != NO_EPOCH:
+        from_0 = from_0 and header.is_transactional
+        if header.base_sequence != expected and (from_0 or state.epoch != NO_EPOCH):
             raise RefusedBatchError(
                 OutOfOrderSequenceNumberError,
                 f"{who}: the next sequence is {expected}, not {header.base_sequence}",

@@ -32,11 +32,16 @@ def committed_topics(
 
 
 def ask_by_partition(
-    cluster: Cluster, group: str, request: Any, wanted: Collection[TopicPartition], lowest: int = 0
+    cluster: Cluster,
+    group: str,
+    request: Any,
+    wanted: Collection[TopicPartition],
+    lowest: int = 0,
+    highest: int | None = None,
 ) -> dict[TopicPartition, Error | None]:
     """The coordinator's error for each partition; one for all if it refuses or cannot be reached."""
     try:
-        response = ask_coordinator(cluster, GROUP, group, request, _errors, lowest=lowest)
+        response = ask_coordinator(cluster, GROUP, group, request, _errors, lowest=lowest, highest=highest)
     except KafkaError as error:
         return dict.fromkeys(wanted, unavailable(error))
     refused = error_of(_of_all(response))

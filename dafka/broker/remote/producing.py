@@ -13,13 +13,28 @@ from kafka.errors import (
     RequestTimedOutError,
 )
 
-from dafka.broker.codec.produce_request import API_KEY, FLEXIBLE, HIGHEST, LOWEST, encode_produce
+from dafka.broker.codec.produce_request import (
+    ABORTABLE,
+    ADDING,
+    API_KEY,
+    FLEXIBLE,
+    HIGHEST,
+    LOWEST,
+    encode_produce,
+)
 from dafka.broker.codec.produce_response import decode_produce
 from dafka.broker.codec.responses import body_of
 from dafka.broker.interface.broker import Error, Produced, TopicPartition
+from dafka.broker.interface.transactions import Writes
 from dafka.broker.remote.cluster import LOST, Cluster
 from dafka.broker.remote.leaders import no_leader, while_leaders_move
 from dafka.broker.remote.nodes import PRODUCE, Node
+
+_VERSIONS = {
+    Writes.ANNOUNCED: (LOWEST, ABORTABLE - 1),
+    Writes.ABORTABLE: (ABORTABLE, ABORTABLE),
+    Writes.ADDING: (ADDING, HIGHEST),
+}
 
 
 class Producing:
@@ -29,10 +44,17 @@ class Producing:
     their order, up to the first that is refused; ``Produced.base_offsets`` has those that were appended.
     """
 
-    def __init__(self, cluster: Cluster, acks: int, transactional_id: str | None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        acks: int,
+        transactional_id: str | None,
+        writes: Writes = Writes.ANNOUNCED,
+    ) -> None:
         self._cluster = cluster
         self._acks = acks
         self._transactional_id = transactional_id
+        self._versions = _VERSIONS[writes]
 
     def run(self, batches: Mapping[TopicPartition, Sequence[bytes]]) -> dict[TopicPartition, Produced]:
         """Send and wait for the outcome."""
@@ -81,7 +103,7 @@ class Producing:
             self._cluster.forget_leaders({topic for topic, _ in batches})
             return dict.fromkeys(batches, Produced(NetworkExceptionError, detail=f"not sent: {error}"))
         try:
-            version = connection.version(API_KEY, LOWEST, HIGHEST)
+            version = connection.version(API_KEY, *self._versions)
             flexible = version >= FLEXIBLE
             body = encode_produce(batches, version, self._acks, int(timeout * 1000), self._transactional_id)
             answer = connection.request(

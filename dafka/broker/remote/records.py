@@ -23,6 +23,7 @@ from dafka.broker.interface.records import (
     Produced,
     RecordInterface,
 )
+from dafka.broker.interface.transactions import Writes
 from dafka.broker.remote.cluster import Cluster
 from dafka.broker.remote.fetching import Fetching
 from dafka.broker.remote.leaders import ask_leaders
@@ -43,13 +44,14 @@ class RemoteRecords(RecordInterface):
         acks: int = -1,
         *,
         transactional_id: str | None = None,
+        writes: Writes = Writes.ANNOUNCED,
     ) -> dict[TopicPartition, Produced]:
         """See the interface, and :mod:`dafka.broker.remote.remote` for what is repeated.
 
         Several batches for one partition are sent one after the other, up to the first that is refused;
         ``Produced.base_offsets`` says where those that were taken are.
         """
-        return Producing(self._cluster, acks, transactional_id).run(batches)
+        return Producing(self._cluster, acks, transactional_id, writes).run(batches)
 
     def fetch(
         self,

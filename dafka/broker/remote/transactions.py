@@ -36,6 +36,7 @@ from dafka.broker.interface.transactions import (
     ProducersOfPartition,
     TransactionDescription,
     TransactionInterface,
+    Writes,
 )
 from dafka.broker.remote.cluster import TRANSACTION, Cluster
 from dafka.broker.remote.coordinators import MOVED, ask_coordinator, unavailable
@@ -43,6 +44,9 @@ from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
 from dafka.broker.remote.leaders import ask_leaders
 from dafka.broker.remote.nodes import Node
 from dafka.broker.remote.retrying import attempts
+
+_RAISING = 5  # EndTxn that raises the epoch
+_COMMITS = {Writes.ANNOUNCED: (0, 3), Writes.ABORTABLE: (4, 4), Writes.ADDING: (5, 5)}  # TxnOffsetCommit
 
 
 class RemoteTransactions(TransactionInterface):
@@ -77,8 +81,16 @@ class RemoteTransactions(TransactionInterface):
         return ProducerIdentity(None, response.producer_id, response.producer_epoch)
 
     def add_partitions_to_transaction(
-        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        verify_only: bool = False,
     ) -> dict[TopicPartition, Error | None]:
+        if verify_only:
+            raise NotImplementedError("only brokers ask each other whether a partition was added")
         wanted = list(partitions)
         topics: dict[str, Any] = {}
         for name, number in wanted:
@@ -124,6 +136,7 @@ class RemoteTransactions(TransactionInterface):
         generation: int = NO_GENERATION,
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
+        writes: Writes = Writes.ANNOUNCED,
     ) -> dict[TopicPartition, Error | None]:
         topic_class = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         request = TxnOffsetCommitRequest(
@@ -137,7 +150,10 @@ class RemoteTransactions(TransactionInterface):
             topics=committed_topics(topic_class, topic_class.TxnOffsetCommitRequestPartition, offsets),
         )
         member = member_id != NO_MEMBER or instance_id is not None
-        return ask_by_partition(self._cluster, group, request, offsets, lowest=3 if member else 0)
+        lowest, highest = _COMMITS[writes]
+        return ask_by_partition(
+            self._cluster, group, request, offsets, lowest=max(lowest, 3 if member else 0), highest=highest
+        )
 
     def end_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool
@@ -149,6 +165,23 @@ class RemoteTransactions(TransactionInterface):
             committed=commit,
         )
         return self._outcome(transactional_id, request)
+
+    def end_transaction_with_epoch(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
+    ) -> ProducerIdentity:
+        request = EndTxnRequest(
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=commit,
+        )
+        try:
+            response = self._ask(transactional_id, request, lowest=_RAISING, highest=_RAISING)
+        except KafkaError as error:
+            return ProducerIdentity(unavailable(error))
+        if response.error_code:
+            return ProducerIdentity(error_of(response.error_code))
+        return ProducerIdentity(None, response.producer_id, response.producer_epoch)
 
     def describe_producers(
         self, partitions: Iterable[TopicPartition]

@@ -2,8 +2,8 @@
 
 Versions are those of Kafka 4's protocol as in kafka-python's schemas, with these exceptions:
 
-- transactions have the versions before KIP-890's second part: EndTxn and TxnOffsetCommit up to 4,
-  InitProducerId up to 5, AddPartitionsToTxn up to 3 (the versions above are for brokers);
+- InitProducerId ends with version 5, as Kafka 4.3 announces it (6 is for transactions in two phases, which
+  are not ready there);
 - Produce is announced from version 0 on, as by Kafka 4 (librdkafka concludes from the lowest version which
   compressions the broker knows), and answered from version 3 on, the first one with record batches.
 
@@ -108,10 +108,10 @@ _APIS = [
     Api(21, "DeleteRecords", 0, 2, "admin.topics", "offsets.delete_records"),
     Api(22, "InitProducerId", 0, 5, "producer.transaction", "transactions.init_producer_id"),
     Api(23, "OffsetForLeaderEpoch", 2, 4, "consumer.offsets", "offsets.offset_for_leader_epoch"),
-    Api(24, "AddPartitionsToTxn", 0, 3, "producer.transaction", "transactions.add_partitions_to_txn"),
+    Api(24, "AddPartitionsToTxn", 0, 5, "producer.transaction", "transactions.add_partitions_to_txn"),
     Api(25, "AddOffsetsToTxn", 0, 4, "producer.transaction", "transactions.add_offsets_to_txn"),
-    Api(26, "EndTxn", 0, 4, "producer.transaction", "transactions.end_txn"),
-    Api(28, "TxnOffsetCommit", 0, 4, "producer.transaction", "transactions.txn_offset_commit"),
+    Api(26, "EndTxn", 0, 5, "producer.transaction", "transactions.end_txn"),
+    Api(28, "TxnOffsetCommit", 0, 5, "producer.transaction", "transactions.txn_offset_commit"),
     Api(29, "DescribeAcls", 1, 3, "admin.acl", "access.describe_acls"),
     Api(30, "CreateAcls", 1, 3, "admin.acl", "access.create_acls"),
     Api(31, "DeleteAcls", 1, 3, "admin.acl", "access.delete_acls"),

@@ -14,29 +14,27 @@ Answers to clients:
   calls InitProducerId with its current producer id and epoch (KIP-360); outdated ones are refused.
 - While a change of a transactional id is being written, further calls for it get ConcurrentTransactionsError,
   and the client tries again.
-- A batch is accepted only if its partition was added to the transaction, also without KIP-890's protocol;
-  offsets only if their group was added, and only from a current member of the group (KIP-447).
+- A batch is accepted only if its partition was added to the transaction; offsets only if their group was
+  added, and only from a current member of the group (KIP-447).
 
-The listener announces the versions before KIP-890's second protocol ("TV2"): InitProducerId up to 5,
-AddPartitionsToTxn up to 3, AddOffsetsToTxn up to 4, EndTxn up to 4, TxnOffsetCommit up to 4, Produce up to
-11, and no feature ``transaction.version``. With them clients name partitions and groups before they write.
+KIP-890 has a second protocol (``transaction.version`` 2), which a client chooses by the versions of its
+requests: Produce 12, TxnOffsetCommit 5, EndTxn 5 and above. Its first write to a partition or group adds it
+(:mod:`dafka.broker.transactions.first_writes`), and each end raises the epoch
+(:mod:`dafka.broker.transactions.epoch_ends`), so that nothing of an earlier transaction gets into a later
+one, however late it comes. Clients of both kinds may use a transactional id one after the other.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from kafka.errors import (
     InvalidGroupIdError,
-    InvalidProducerEpochError,
     InvalidRequestError,
     InvalidTransactionTimeoutError,
     InvalidTxnStateError,
     OperationNotAttemptedError,
-    PolicyViolationError,
-    ProducerFencedError,
     TransactionalIdNotFoundError,
     UnknownTopicOrPartitionError,
 )
@@ -52,27 +50,29 @@ from dafka.broker.interface.transactions import (
     ProducersOfPartition,
     TransactionDescription,
     TransactionInterface,
+    Writes,
 )
 from dafka.broker.limits import (
     COMMIT_OFFSETS,
-    TRANSACTION_GROUPS,
     TRANSACTION_TIMEOUT_MAX,
     TRANSACTIONAL_IDS_KEPT,
 )
 from dafka.broker.records.leader import Leaders
 from dafka.broker.records.producer_state import ProducerStates, row_name
 from dafka.broker.topics.table import Partition, Topic, TopicTable
+from dafka.broker.transactions.contents import Contents
 from dafka.broker.transactions.ending import Ending
+from dafka.broker.transactions.epoch_ends import RAISING, EpochEnds
 from dafka.broker.transactions.identities import Identities
 from dafka.broker.transactions.producer_ids import ProducerIds
 from dafka.broker.transactions.table import TransactionTable
 from dafka.broker.transactions.timeouts import Timeouts
-from dafka.broker.transactions.transaction import TRANSACTIONS, State, Transaction
+from dafka.broker.transactions.transaction import TRANSACTIONS, Decision, State, Transaction
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.completion import run_to_completion
 from dafka.hub.hub import Hub
-from dafka.hub.turns import Pace, in_pieces, next_turn
+from dafka.hub.turns import Pace, next_turn
 
 _LISTED = 500  # transactional ids that are listed in one turn of the hub
 
@@ -91,20 +91,26 @@ class TransactionCoordinator(TransactionInterface):
         offsets: GroupOffsets,
         groups: Coordinator,
         leaders: Leaders,
+        version: Callable[[], int],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Complete the transactions that are already decided, and watch the timeouts of the others."""
+        """Complete the transactions that are already decided, and watch the timeouts of the others.
+
+        ``version()`` is the level of the feature transaction.version.
+        """
         self._hub = hub
         self._writer = writer
         self._topics = topics
         self._table = table
         self._producers = producers
         self._offsets = offsets
-        self._groups = groups
+        self._version = version
         self._clock = clock
-        self._ending = Ending(writer, leaders, offsets, clock)
+        self._ending = Ending(writer, leaders, offsets, table.become, clock)
         self._identities = Identities(ids, table, self._ending, clock)
+        self._epochs = EpochEnds(ids, table, self._ending, clock)
         self._timeouts = Timeouts(hub, self._abort, clock)
+        self.contents = Contents(hub, table, offsets, groups, self._timeouts, clock)
         for transaction in table.in_use():
             for partition in Pace().over(list(transaction.partitions.values())):
                 producers.reopen(partition, transaction.producer_id)
@@ -114,15 +120,20 @@ class TransactionCoordinator(TransactionInterface):
             elif transaction.state.is_open:
                 transaction.busy = True
                 commit = transaction.state is State.PREPARE_COMMIT
-                hub.spawn(self._ending.end, transaction, commit, transaction.epoch)
+                hub.spawn(self._ending.end, transaction, commit, transaction.decision)
 
     def close(self) -> None:
         """Stop watching timeouts."""
         self._timeouts.close()
 
     def _abort(self, transaction: Transaction) -> bool:
-        """Abort a transaction that has exceeded its timeout, and fence its producer."""
-        return self._ending.end(transaction, False, transaction.epoch + 1) is None
+        """Abort a transaction that has exceeded its timeout, and fence its producer.
+
+        With transaction.version 2 a producer may still abort, too, and goes on.
+        """
+        if self._version() >= RAISING:
+            return self._epochs.abort(transaction) is None
+        return self._ending.end(transaction, False, Decision(transaction.epoch + 1, NO_EPOCH)) is None
 
     # -- identity -------------------------------------------------------------------------------
 
@@ -148,7 +159,13 @@ class TransactionCoordinator(TransactionInterface):
     # -- partitions, groups and offsets -----------------------------------------------------------
 
     def add_partitions_to_transaction(
-        self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        verify_only: bool = False,
     ) -> dict[TopicPartition, Error | None]:
         wanted = list(partitions)
         named: dict[str, Partition] = {}
@@ -164,51 +181,20 @@ class TransactionCoordinator(TransactionInterface):
                 key: UnknownTopicOrPartitionError if key in unknown else OperationNotAttemptedError
                 for key in wanted
             }
-        error, added = run_to_completion(
-            self._hub, self._add_partitions, transactional_id, producer_id, epoch, named
-        )
+        if verify_only:
+            error, added = self.contents.verify(transactional_id, producer_id, epoch, named)
+        else:
+            error, added = self.contents.add_partitions(transactional_id, producer_id, epoch, named)
         answers: dict[TopicPartition, Error | None] = dict.fromkeys(wanted, error)
         answers.update(((one.topic.name, one.number), None) for one in Pace().over(added))
         return answers
-
-    def _add_partitions(
-        self, transactional_id: str, producer_id: int, epoch: int, named: Mapping[str, Partition]
-    ) -> tuple[Error | None, list[Partition]]:
-        """Write the partitions that a transaction adds; an error, and those that are written all the same."""
-        transaction = self._table.own(transactional_id, producer_id, epoch)
-        added: list[Partition] = []
-        if not isinstance(transaction, Transaction):
-            return transaction, added
-        for some in in_pieces(named, COMMIT_OFFSETS):  # the first ones begin the transaction, if none is open
-            rows: Rows = {}
-            for name in some:
-                if name not in transaction.partitions:
-                    rows.update(transaction.partition_row(name))
-            error = self._note(transaction, rows)
-            if error is not None:
-                return error, added
-            transaction.partitions.update((name, named[name]) for name in some)
-            added.extend(named[name] for name in some)
-        return None, added
 
     def add_offsets_to_transaction(
         self, transactional_id: str, producer_id: int, epoch: int, group: str
     ) -> Error | None:
         if not isinstance(group, str) or not group:
             return InvalidGroupIdError
-        return run_to_completion(self._hub, self._add_group, transactional_id, producer_id, epoch, group)
-
-    def _add_group(self, transactional_id: str, producer_id: int, epoch: int, group: str) -> Error | None:
-        transaction = self._table.own(transactional_id, producer_id, epoch)
-        if not isinstance(transaction, Transaction):
-            return transaction
-        if group not in transaction.groups and len(transaction.groups) >= TRANSACTION_GROUPS:
-            return PolicyViolationError
-        rows = {} if group in transaction.groups else transaction.group_row(group)
-        error = self._note(transaction, rows)
-        if error is None:
-            transaction.groups.add(group)
-        return error
+        return self.contents.add_group(transactional_id, producer_id, epoch, group)
 
     def commit_transaction_offsets(
         self,
@@ -221,55 +207,15 @@ class TransactionCoordinator(TransactionInterface):
         generation: int = NO_GENERATION,
         member_id: str = NO_MEMBER,
         instance_id: str | None = None,
+        writes: Writes = Writes.ANNOUNCED,
     ) -> dict[TopicPartition, Error | None]:
         if not isinstance(group, str) or not group:
             return dict.fromkeys(offsets, InvalidGroupIdError)
         if len(offsets) > COMMIT_OFFSETS:
             check_offsets(offsets.values())  # before some are written
-        by_member = generation >= 0 or member_id != NO_MEMBER or instance_id is not None
-        error: Error | None = None
-        answers: dict[TopicPartition, Error | None] = {}
-        for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
-            if error is None and by_member:
-                error = self._groups.check_commit(group, generation, member_id, instance_id)
-            found, rows = self._offsets.rows(group, dict(some))
-            if error is None and rows:
-                values = {key: value for (_, key), value in rows.items()}
-                error = run_to_completion(
-                    self._hub, self._add_offsets, transactional_id, producer_id, epoch, group, values
-                )
-            answers.update((key, wrong or error) for key, wrong in found.items())
-        return answers
-
-    def _add_offsets(
-        self, transactional_id: str, producer_id: int, epoch: int, group: str, values: Mapping[str, Any]
-    ) -> Error | None:
-        transaction = self._table.own(transactional_id, producer_id, epoch)
-        if not isinstance(transaction, Transaction):
-            return InvalidProducerEpochError if transaction is ProducerFencedError else transaction
-        if transaction.state is not State.ONGOING or group not in transaction.groups:
-            return InvalidTxnStateError
-        rows: Rows = {}
-        for key, value in values.items():
-            rows.update(transaction.offset_row(key, value))
-        error = self._table.write(transaction, rows)
-        if error is None:
-            self._offsets.hold(values.keys() - transaction.offsets.keys())
-            transaction.offsets.update(values)
-        return error
-
-    def _note(self, transaction: Transaction, rows: Rows) -> Error | None:
-        """Write partitions or a group that a transaction adds; the first ones begin the transaction."""
-        if transaction.state is State.ONGOING:
-            return self._table.write(transaction, rows) if rows else None
-        now = self._clock()
-        begun = {"state": State.ONGOING, "started": now, "updated": now}
-        error = self._table.write(transaction, {**rows, **transaction.open_row(), **transaction.row(**begun)})
-        if error is None:
-            transaction.state = State.ONGOING
-            transaction.started = transaction.updated = now
-            self._timeouts.watch(transaction)
-        return error
+        who = transactional_id, producer_id, epoch
+        member = generation, member_id, instance_id
+        return self.contents.commit_offsets(who, group, offsets, member, writes)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -284,9 +230,14 @@ class TransactionCoordinator(TransactionInterface):
             return transaction
         if transaction.state is State.ONGOING:
             transaction.busy = True
-            return self._ending.end(transaction, commit, epoch)
+            return self._ending.end(transaction, commit, Decision(epoch, transaction.last_epoch))
         ended = State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT
         return None if transaction.state is ended else InvalidTxnStateError
+
+    def end_transaction_with_epoch(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
+    ) -> ProducerIdentity:
+        return run_to_completion(self._hub, self._epochs.end, transactional_id, producer_id, epoch, commit)
 
     # -- describing --------------------------------------------------------------------------------
 

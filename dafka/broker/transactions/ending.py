@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import gevent
 import gevent.event
@@ -23,10 +24,9 @@ from kafka.errors import KafkaStorageError
 from dafka.broker import limits
 from dafka.broker.groups.offsets import OFFSETS, GroupOffsets
 from dafka.broker.interface.groups import Error
-from dafka.broker.interface.transactions import NO_EPOCH
 from dafka.broker.records.leader import Leaders
 from dafka.broker.topics.table import Partition
-from dafka.broker.transactions.transaction import State, Transaction
+from dafka.broker.transactions.transaction import Decision, State, Transaction
 from dafka.commit.writer import Writer
 from dafka.hub.changes import Changes
 from dafka.hub.turns import in_pieces
@@ -48,19 +48,21 @@ class Ending:
         writer: Writer,
         leaders: Leaders,
         offsets: GroupOffsets,
+        become: Callable[[Transaction, Mapping[str, Any]], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """``become(transaction, fields)`` changes the fields of a transaction that gets a new producer id."""
         self._writer = writer
         self._leaders = leaders
         self._offsets = offsets
+        self._become = become
         self._clock = clock
 
-    def end(self, transaction: Transaction, commit: bool, epoch: int) -> Error | None:
-        """End a transaction that the caller has marked as busy; its markers get ``epoch``."""
-        before = transaction.state, transaction.epoch, transaction.last_epoch
+    def end(self, transaction: Transaction, commit: bool, decision: Decision) -> Error | None:
+        """End a transaction that the caller has marked as busy."""
+        before = transaction.state, transaction.decision, transaction.last_producer_id
         transaction.state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
-        if epoch != transaction.epoch:
-            transaction.epoch, transaction.last_epoch = epoch, NO_EPOCH
+        transaction.decide(decision)
         decided = before[0] is not State.ONGOING
         pending = dict(transaction.partitions)
         tried = False
@@ -72,7 +74,8 @@ class Ending:
                 return None
             decided = decided or outcomes[_DECISION] is None
             if not decided:  # nothing was written
-                transaction.state, transaction.epoch, transaction.last_epoch = before
+                transaction.decide(before[1])
+                transaction.state, _, transaction.last_producer_id = before
                 transaction.busy = False
             if not decided or isinstance(error, LogClosedError):
                 return storage_error("ending a transaction", error)
@@ -125,13 +128,16 @@ class Ending:
         rows = transaction.rows_without()
         if commit:
             rows.update(transaction.offset_rows())
-        rows.update(transaction.row(state=ended, updated=now, started=-1.0))
+        renewed = transaction.renewed()
+        rows.update(transaction.row(state=ended, updated=now, started=-1.0, **renewed))
         self._writer.put(rows, told(_END), check, behind=markers)
         ready.wait()
         if not failures:
             transaction.state, transaction.updated, transaction.started = ended, now, -1.0
             self._offsets.release(transaction.offsets)
             transaction.forget_touched()
+            if renewed:
+                self._become(transaction, renewed)
         return outcomes
 
     def _let_go(self, transaction: Transaction, commit: bool, failures: list[Exception]) -> None:

@@ -10,7 +10,7 @@ from dafka.broker.interface.transactions import NO_EPOCH, NO_PRODUCER_ID, Produc
 from dafka.broker.transactions.ending import Ending, storage_error
 from dafka.broker.transactions.producer_ids import ProducerIds
 from dafka.broker.transactions.table import TransactionTable
-from dafka.broker.transactions.transaction import LAST_EPOCH, State, Transaction
+from dafka.broker.transactions.transaction import LAST_EPOCH, Decision, State, Transaction
 from dafka.log import LogError
 
 
@@ -37,19 +37,23 @@ class Identities:
         transaction = self._table.get(transactional_id)
         if transaction is None:
             return self._first(transactional_id, timeout)
-        if producer_id != NO_PRODUCER_ID and producer_id != transaction.producer_id:
+        was = transaction.was(producer_id, epoch)  # perhaps with a producer id before
+        if producer_id not in (NO_PRODUCER_ID, transaction.producer_id) and not was:
             return ProducerIdentity(ProducerFencedError)
         if transaction.busy:
             return ProducerIdentity(ConcurrentTransactionsError)
-        if epoch not in (NO_EPOCH, transaction.epoch):
-            if epoch == transaction.last_epoch and not transaction.state.is_open:  # a retry
-                return ProducerIdentity(None, transaction.producer_id, transaction.epoch)
+        if was or epoch not in (NO_EPOCH, transaction.epoch):
+            if was or (epoch == transaction.last_epoch and not transaction.state.is_open):  # a retry
+                return self._again(transaction, timeout)
             return ProducerIdentity(ProducerFencedError)
         if transaction.state.is_open:
             transaction.busy = True
-            error = self._ending.end(transaction, False, transaction.epoch + 1)
+            fence = Decision(transaction.epoch + 1, epoch)
+            error = self._ending.end(transaction, False, fence)
             if error is not None:
                 return ProducerIdentity(error)
+            if epoch != NO_EPOCH and transaction.epoch <= LAST_EPOCH:
+                return self._again(transaction, timeout)
         return self._bump(transaction, timeout, epoch)
 
     def _first(self, transactional_id: str, timeout: float) -> ProducerIdentity:
@@ -64,6 +68,12 @@ class Identities:
         if identity.error is not None:
             self._table.discard(transaction)
         return identity
+
+    def _again(self, transaction: Transaction, timeout: float) -> ProducerIdentity:
+        """The identity that it has, because its epoch was raised already."""
+        return self._become(
+            transaction, transaction.producer_id, transaction.epoch, transaction.last_epoch, timeout
+        )
 
     def _bump(self, transaction: Transaction, timeout: float, epoch: int) -> ProducerIdentity:
         if transaction.epoch < LAST_EPOCH:
@@ -84,6 +94,8 @@ class Identities:
             "producer_id": producer_id,
             "epoch": epoch,
             "last_epoch": last_epoch,
+            "last_producer_id": NO_PRODUCER_ID,
+            "raised": False,
             "timeout": float(timeout),
             "state": State.EMPTY,
             "updated": self._clock(),
@@ -91,8 +103,5 @@ class Identities:
         error = self._table.write(transaction, transaction.row(**fields))
         if error is not None:
             return ProducerIdentity(error)
-        self._table.discard_producer(transaction)
-        for name, value in fields.items():
-            setattr(transaction, name, value)
-        self._table.add(transaction)
+        self._table.become(transaction, fields)
         return ProducerIdentity(None, producer_id, epoch)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 from uuid import UUID
 
 from kafka.errors import (
@@ -71,18 +72,21 @@ class TransactionTable:
         return self._by_producer.get(producer_id)
 
     def add(self, transaction: Transaction) -> None:
-        """Add a transaction that is new, or whose producer id has changed."""
+        """Add a transaction that is new."""
         self._known[transaction.transactional_id] = transaction
         self._by_producer[transaction.producer_id] = transaction
 
-    def discard_producer(self, transaction: Transaction) -> None:
-        """Forget the producer id of a transaction before it changes."""
+    def become(self, transaction: Transaction, fields: Mapping[str, Any]) -> None:
+        """Change fields of a transaction, which may be its producer id."""
         self._by_producer.pop(transaction.producer_id, None)
+        for name, value in fields.items():
+            setattr(transaction, name, value)
+        self.add(transaction)
 
     def discard(self, transaction: Transaction) -> None:
         """Forget a transaction whose row was deleted or never written."""
         self._known.pop(transaction.transactional_id, None)
-        self.discard_producer(transaction)
+        self._by_producer.pop(transaction.producer_id, None)
 
     def __len__(self) -> int:
         """The number of transactional ids."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from dafka.broker.groups.offsets import OFFSET, OFFSETS, is_key
 from dafka.broker.interface.groups import TopicPartition
@@ -55,7 +55,14 @@ TRANSACTION_ROWS = shapes.rows(
             "state": lambda value: shapes.text(value) and value in _STATES,
             "updated": shapes.seconds,
         },
-        {"last_epoch": shapes.number, "timeout": shapes.seconds, "started": shapes.seconds},
+        {
+            "last_epoch": shapes.number,
+            "last_producer_id": shapes.number,
+            "next_producer_id": shapes.number,
+            "raised": shapes.flag,
+            "timeout": shapes.seconds,
+            "started": shapes.seconds,
+        },
     ),
 )
 _is_open_key = re.compile("[0-9]{1,19}/(?:t/.*|g/.*|p/[0-9a-f]{32}/[0-9]{1,6}|o/(?P<offset>.*))", re.DOTALL)
@@ -71,6 +78,26 @@ OPEN_ROWS = shapes.RowShape(
 )
 
 
+_FIELDS = (
+    *("producer_id", "epoch", "last_producer_id", "last_epoch", "next_producer_id", "raised"),
+    *("timeout", "state", "started", "updated"),
+)
+
+
+class Decision(NamedTuple):
+    """What the decision to end a transaction makes of its producer.
+
+    ``epoch`` is that of the markers, and of the producer from then on. ``raised``: the end raises it (second
+    part of KIP-890); producer id and epoch before are then kept for retries. ``next_producer_id``: with the
+    end the producer gets this id and epoch 0, because there is no epoch behind.
+    """
+
+    epoch: int
+    last_epoch: int
+    raised: bool = False
+    next_producer_id: int = NO_PRODUCER_ID
+
+
 class Transaction:
     """One transactional id. Times are in seconds since 1970. ``busy``: a change of it is being written."""
 
@@ -79,9 +106,12 @@ class Transaction:
         "epoch",
         "groups",
         "last_epoch",
+        "last_producer_id",
+        "next_producer_id",
         "offsets",
         "partitions",
         "producer_id",
+        "raised",
         "started",
         "state",
         "timeout",
@@ -93,7 +123,10 @@ class Transaction:
         self.transactional_id = transactional_id
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_EPOCH
-        self.last_epoch = NO_EPOCH  # before the last InitProducerId; recognises its retry
+        self.last_producer_id = NO_PRODUCER_ID  # before the last end
+        self.last_epoch = NO_EPOCH  # before the last InitProducerId or end; recognises its retry
+        self.next_producer_id = NO_PRODUCER_ID  # from its end on
+        self.raised = False  # by its last end
         self.timeout = 0.0
         self.state = State.EMPTY
         self.started = -1.0
@@ -110,10 +143,7 @@ class Transaction:
 
     def row(self, **changed: Any) -> Rows:
         """Its row in TRANSACTIONS, with some fields changed."""
-        fields = {
-            name: changed.get(name, getattr(self, name))
-            for name in ("producer_id", "epoch", "last_epoch", "timeout", "state", "started", "updated")
-        }
+        fields = {name: changed.get(name, getattr(self, name)) for name in _FIELDS}
         fields["state"] = fields["state"].value
         return {(TRANSACTIONS, self.transactional_id): fields}
 
@@ -124,6 +154,29 @@ class Transaction:
         for name, value in row.items():
             setattr(transaction, name, State(value) if name == "state" else value)
         return transaction
+
+    # -- its end ----------------------------------------------------------------------------------
+
+    @property
+    def decision(self) -> Decision:
+        """The decision to end it, which has been made."""
+        return Decision(self.epoch, self.last_epoch, self.raised, self.next_producer_id)
+
+    def decide(self, decision: Decision) -> None:
+        """Take over what a decision says of its producer."""
+        self.epoch, self.last_epoch, self.raised, self.next_producer_id = decision
+        self.last_producer_id = self.producer_id
+
+    def renewed(self) -> dict[str, int]:
+        """The fields that its end changes: a new producer id, if there is one."""
+        if self.next_producer_id == NO_PRODUCER_ID:
+            return {}
+        return {"producer_id": self.next_producer_id, "epoch": 0, "next_producer_id": NO_PRODUCER_ID}
+
+    def was(self, producer_id: int, epoch: int) -> bool:
+        """Whether its last end has raised this epoch."""
+        ended = self.raised and self.state not in (State.EMPTY, State.ONGOING)
+        return ended and (producer_id, epoch) == (self.last_producer_id, self.last_epoch)
 
     # -- contents -------------------------------------------------------------------------------
 

@@ -241,6 +241,7 @@ CONSUMERS = "consumers"  # a group of the newer protocol, if the test makes one
 
 def _transactions(topic: str, group: str) -> list[Any]:
     added = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    batched = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
     committed = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
     who = {"transactional_id": "payments", "producer_id": 99, "producer_epoch": 0}
     return [
@@ -252,6 +253,13 @@ def _transactions(topic: str, group: str) -> list[Any]:
             v3_and_below_producer_id=99,
             v3_and_below_producer_epoch=0,
             v3_and_below_topics=[added(name=topic, partitions=[0])],
+            transactions=[
+                batched(
+                    **who,
+                    verify_only=False,
+                    topics=[batched.AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+                )
+            ],
         ),
         AddOffsetsToTxnRequest(**who, group_id=group),
         EndTxnRequest(**who, committed=True),

@@ -6,13 +6,12 @@ import pytest
 from broker.server.client import WireClient, frame, header
 from kafka.errors import UnsupportedVersionError
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
-from kafka.protocol.producer import EndTxnRequest, InitProducerIdRequest
+from kafka.protocol.producer import InitProducerIdRequest
 
 
 @pytest.mark.parametrize(
     ("request_", "version"),
     [
-        (EndTxnRequest(transactional_id="a", producer_id=1, producer_epoch=0, committed=True), 5),
         (InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 6),
     ],
 )

@@ -19,9 +19,6 @@ from dafka.broker.server.table import BY_KEY, Api
 EXCEPTIONS = {
     "Produce": (0, 13),
     "InitProducerId": (0, 5),
-    "AddPartitionsToTxn": (0, 3),
-    "EndTxn": (0, 4),
-    "TxnOffsetCommit": (0, 4),
 }
 
 VERSIONS = [

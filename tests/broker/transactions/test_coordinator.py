@@ -235,7 +235,7 @@ def test_offsets_of_unknown_partitions_are_refused(client, producer):
 
 
 def test_the_groups_of_a_transaction_are_limited(client, producer, monkeypatch):
-    monkeypatch.setattr("dafka.broker.transactions.coordinator.TRANSACTION_GROUPS", 2)
+    monkeypatch.setattr("dafka.broker.transactions.contents.TRANSACTION_GROUPS", 2)
     for group, error in [("a", None), ("b", None), ("c", errors.PolicyViolationError), ("a", None)]:
         assert client.call("add_offsets_to_transaction", *producer.who, group) is error
 

@@ -7,6 +7,9 @@ import pytest
 from broker.clients import Client, batch
 from broker.transactions.transactional import Producer, committed, everything
 
+from dafka.broker.interface.transactions import Writes
+from dafka.protocol.batch import with_producer
+
 
 @pytest.fixture
 def producer(client: Client) -> Producer:
@@ -59,6 +62,10 @@ def test_a_batch_of_an_earlier_epoch_is_refused(client, producer):
 def test_a_transactional_batch_of_an_unknown_producer_is_refused(client, producer):
     producer.producer_id += 1000
     refused = producer.write(b"a")
+    assert refused.error is errors.InvalidProducerIdMappingError
+    assert "does not belong to 'x'" in refused.detail
+    producer.id = None
+    refused = producer.write(b"a")
     assert refused.error is errors.InvalidTxnStateError
     assert "has no open transaction" in refused.detail
 
@@ -68,3 +75,21 @@ def test_an_idempotent_producer_without_a_transactional_id_needs_no_transaction(
     identity = client.call("init_producer_id", None, 60.0)
     content = batch(b"b", producer_id=identity.producer_id, producer_epoch=identity.epoch, base_sequence=0)
     assert client.call("produce", {("t", 0): [content]})["t", 0].error is None
+
+
+def test_clients_that_know_it_get_an_error_after_which_they_can_abort(client, producer):
+    def write(writes):
+        content = with_producer(batch(b"a"), producer.producer_id, producer.epoch, 0, transactional=True)
+        produced = client.call("produce", {("t", 0): [content]}, transactional_id="x", writes=writes)
+        return produced["t", 0].error
+
+    assert write(Writes.ABORTABLE) is errors.TransactionAbortableError
+    producer.add(("t", 1))
+    assert write(Writes.ABORTABLE) is errors.TransactionAbortableError
+    assert write(Writes.ANNOUNCED) is errors.InvalidTxnStateError
+
+
+def test_a_batch_of_an_epoch_that_is_still_to_come_is_refused(client, producer):
+    producer.add(("t", 0))
+    producer.epoch += 1
+    assert producer.write(b"a").error is errors.InvalidProducerEpochError

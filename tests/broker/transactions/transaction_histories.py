@@ -41,6 +41,7 @@ from dafka import Broker  # noqa: E402
 from dafka.broker import limits  # noqa: E402
 from dafka.broker.interface.broker import FetchFrom  # noqa: E402
 from dafka.broker.transactions.coordinator import TransactionCoordinator  # noqa: E402
+from dafka.broker.transactions.transaction import LAST_EPOCH  # noqa: E402
 from dafka.log import AppendError, LogPartition, LogWriteError  # noqa: E402
 
 PARTITIONS = 3
@@ -102,6 +103,7 @@ class World:
         self.client.create("t", PARTITIONS)
         self.client.create("u")
         self.producers = {name: Producer(self.client, name, TIMEOUT) for name in "abcd"}
+        self.earlier: dict[str, list[tuple[int, int]]] = {name: [] for name in self.producers}
 
     def _open(self) -> None:
         self.broker = Broker(self.path).start()
@@ -173,6 +175,7 @@ class World:
 
 ACTIONS = {
     "send": 40,
+    "late write": 6,
     "plain": 10,
     "commit": 12,
     "abort": 8,
@@ -188,12 +191,19 @@ ACTIONS = {
 }
 
 
+LATE = (errors.InvalidProducerEpochError, errors.InvalidProducerIdMappingError)
+"""What a batch of a transaction gets whose end has raised the epoch, whatever its partition knows of it."""
+
+
 def play(seed: int) -> None:
     """Play the history of a seed; AssertionError says what did not hold."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="dafka-test-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "ENDED_AT_ONCE", chance.choice((1, 500)))
         patch.setattr("dafka.broker.transactions.timeouts.FAILED_PAUSE", 0.1)
+        last_epoch = chance.choice((4, LAST_EPOCH))
+        for module in ("identities", "epoch_ends"):
+            patch.setattr(f"dafka.broker.transactions.{module}.LAST_EPOCH", last_epoch)
         world = World(Path(folder), patch)
         try:
             take_steps(world, Model(), chance, patch)
@@ -208,6 +218,8 @@ def take_steps(world: World, model: Model, chance: random.Random, monkeypatch: p
         partition = chance.randrange(PARTITIONS)
         value = b"%d" % step
         (action,) = chance.choices(list(ACTIONS), list(ACTIONS.values()))
+        if name not in model.touched:  # clients of both kinds, one after the other
+            producer.raising = chance.random() < 0.5
         if action == "send":
             answer = producer.send(value, ("t", partition))
             model.begin(name, partition)
@@ -216,12 +228,26 @@ def take_steps(world: World, model: Model, chance: random.Random, monkeypatch: p
             answer = world.client.produce("t", value, partition=partition)
             assert answer.base_offset == model.write(partition, value, None)
         elif action in ("commit", "abort"):
+            before = producer.who
             error = producer.end(action == "commit")
             if name in model.touched:
                 assert error is None
                 model.end(name, action == "commit")
+            elif producer.raising:
+                assert error is (errors.InvalidTxnStateError if action == "commit" else None)
             else:
                 assert error in (None, errors.InvalidTxnStateError)
+            if producer.raising and error is None:
+                world.earlier[name].append(before[1:])
+                retried = world.client.call("end_transaction_with_epoch", *before, action == "commit")
+                assert retried == (None, producer.producer_id, producer.epoch)
+                wrong = world.client.call("end_transaction_with_epoch", *before, action != "commit")
+                assert wrong.error is errors.InvalidTxnStateError
+        elif action == "late write" and world.earlier[name]:
+            now = producer.producer_id, producer.epoch
+            producer.producer_id, producer.epoch = chance.choice(world.earlier[name])
+            assert producer.write(value, ("t", partition)).error in LATE
+            producer.producer_id, producer.epoch = now
         elif action == "offset":
             assert producer.send_offset(step) is None
             model.begin(name)
@@ -250,7 +276,7 @@ def take_steps(world: World, model: Model, chance: random.Random, monkeypatch: p
             world.failing_late(monkeypatch, lambda producer=producer: producer.end(True))
             all_time_out(world, model)
         elif action == "deleted topic":
-            assert producer.add(("u", 0)) is None
+            assert producer.raising or producer.add(("u", 0)) is None
             producer.write(value, ("u", 0))
             model.begin(name)
             world.client.call("delete_topics", ["u"])
@@ -289,9 +315,15 @@ def all_time_out(world: World, model: Model) -> None:
     ended = sorted(model.touched)
     until(lambda: world.all_end(set(ended)))
     for name in ended:
-        assert world.producers[name].end(True) is errors.ProducerFencedError
+        producer = world.producers[name]
         model.end(name, False)
-        world.producers[name].init()
+        if producer.raising:  # it may abort, too, and goes on
+            world.earlier[name].append((producer.producer_id, producer.epoch))
+            assert producer.end(True) is errors.InvalidTxnStateError
+            assert producer.end(False) is None
+        else:
+            assert producer.end(True) in (errors.ProducerFencedError, errors.InvalidProducerIdMappingError)
+            producer.init()
     until(lambda: not len(world.client.core.log.table("transactions.open")))
     adopt_order(world, model)
 

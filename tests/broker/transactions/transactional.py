@@ -5,16 +5,24 @@ from __future__ import annotations
 from broker.clients import MEGABYTE, Client, batch
 
 from dafka.broker.interface.broker import CommittedOffset, Fetched, FetchFrom, Produced
+from dafka.broker.interface.transactions import Writes
 from dafka.protocol.batch import read_header, with_producer
 from dafka.protocol.batch_control import commits
 from dafka.protocol.batch_reader import decode_batch
 
 
 class Producer:
-    """A transactional producer at the level of the protocol."""
+    """A transactional producer at the level of the protocol.
 
-    def __init__(self, client: Client, transactional_id: str = "x", timeout: float = 60.0) -> None:
+    ``raising``: of the second part of KIP-890. Its first writes add their partitions, and its ends raise its
+    epoch.
+    """
+
+    def __init__(
+        self, client: Client, transactional_id: str = "x", timeout: float = 60.0, raising: bool = False
+    ) -> None:
         self.client = client
+        self.raising = raising
         self.id = transactional_id
         self.timeout = timeout
         self.sequences: dict[tuple[str, int], int] = {}
@@ -25,6 +33,10 @@ class Producer:
         assert identity.error is None
         _, self.producer_id, self.epoch = identity
         self.sequences = {}
+
+    @property
+    def writes(self) -> Writes:
+        return Writes.ADDING if self.raising else Writes.ANNOUNCED
 
     @property
     def who(self) -> tuple[str, int, int]:
@@ -40,19 +52,28 @@ class Producer:
         """Send without adding the partition."""
         sequence = self.sequences.get(partition, 0)
         content = with_producer(batch(value), self.producer_id, self.epoch, sequence, transactional=True)
-        answer = self.client.call("produce", {partition: [content]}, transactional_id=self.id)[partition]
+        produced = self.client.call(
+            "produce", {partition: [content]}, transactional_id=self.id, writes=self.writes
+        )
+        answer = produced[partition]
         if answer.error is None:
             self.sequences[partition] = sequence + 1
         return answer
 
     def send(self, value: bytes, partition: tuple[str, int] = ("t", 0)) -> Produced:
-        assert self.add(partition) is None
+        assert self.raising or self.add(partition) is None
         answer = self.write(value, partition)
         assert answer.error is None
         return answer
 
     def end(self, commit: bool) -> object:
-        return self.client.call("end_transaction", *self.who, commit)
+        if not self.raising:
+            return self.client.call("end_transaction", *self.who, commit)
+        identity = self.client.call("end_transaction_with_epoch", *self.who, commit)
+        if identity.error is None:
+            _, self.producer_id, self.epoch = identity
+            self.sequences = {}
+        return identity.error
 
     def commit(self) -> None:
         assert self.end(True) is None
@@ -61,12 +82,15 @@ class Producer:
         assert self.end(False) is None
 
     def send_offset(self, offset: int, group: str = "g", **member: object) -> object:
-        assert self.client.call("add_offsets_to_transaction", *self.who, group) is None
+        assert self.raising or self.client.call("add_offsets_to_transaction", *self.who, group) is None
         return self.commit_offset(offset, group, **member)
 
     def commit_offset(self, offset: int, group: str = "g", **member: object) -> object:
         offsets = {("t", 0): CommittedOffset(offset)}
-        return self.client.call("commit_transaction_offsets", *self.who, group, offsets, **member)["t", 0]
+        answers = self.client.call(
+            "commit_transaction_offsets", *self.who, group, offsets, **member, writes=self.writes
+        )
+        return answers["t", 0]
 
 
 def fetch(

@@ -20,9 +20,10 @@ from kafka.errors import (
 
 from dafka.broker.access.rights import Rights
 from dafka.broker.codec.errors import BadRequestError
-from dafka.broker.codec.produce_request import OLDEST, ProduceRequest
+from dafka.broker.codec.produce_request import ABORTABLE, ADDING, OLDEST, ProduceRequest
 from dafka.broker.codec.produce_response import Answers
 from dafka.broker.interface.broker import BrokerInterface, Produced
+from dafka.broker.interface.transactions import Writes
 from dafka.broker.server.answers.naming import topic_names
 from dafka.broker.server.limits import BATCHES_PER_PARTITION
 from dafka.hub.turns import Pace
@@ -65,6 +66,8 @@ def produce(
                 refused[topic, number] = Produced(TopicAuthorizationFailedError)
             elif (name, number) in batches:
                 raise BadRequestError("twice", f"partition {number} of {name!r} is in the request twice")
+            elif request.transactional_id is None and any(map(_is_transactional, records)):
+                refused[topic, number] = Produced(TransactionalIdAuthorizationFailedError)
             elif len(records) > BATCHES_PER_PARTITION:
                 detail = f"{len(records)} batches for a partition; {BATCHES_PER_PARTITION} are the most"
                 refused[topic, number] = Produced(InvalidRecordError, detail=detail)
@@ -77,7 +80,9 @@ def produce(
         if request.transactional_id is None:
             answers = broker.produce(batches, request.acks)
         else:
-            answers = broker.produce(batches, request.acks, transactional_id=request.transactional_id)
+            answers = broker.produce(
+                batches, request.acks, transactional_id=request.transactional_id, writes=_writes(version)
+            )
     return {
         topic: [
             (number, refused[topic, number] if (topic, number) in refused else answers[key])  # type: ignore[index]
@@ -85,6 +90,12 @@ def produce(
         ]
         for topic, places in asked.items()
     }
+
+
+def _writes(version: int) -> Writes:
+    if version >= ADDING:
+        return Writes.ADDING
+    return Writes.ABORTABLE if version >= ABORTABLE else Writes.ANNOUNCED
 
 
 def _check_transaction(rights: Rights, request: ProduceRequest) -> Produced | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka.errors import InvalidProducerEpochError, ProducerFencedError, UnsupportedVersionError
@@ -23,8 +23,8 @@ from kafka.protocol.producer.transaction import (
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
-from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error
-from dafka.broker.interface.transactions import ListedTransaction
+from dafka.broker.interface.broker import BrokerInterface, CommittedOffset, Error, TopicPartition
+from dafka.broker.interface.transactions import ListedTransaction, Writes
 from dafka.broker.server.answers.naming import by_topic, version_of
 from dafka.broker.server.context import Context
 
@@ -34,6 +34,10 @@ _Added = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _Committed = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 _Producers = DescribeProducersResponse.TopicResponse
 _State = DescribeTransactionsResponse.TransactionState
+
+_BATCHED = 4  # AddPartitionsToTxn of several transactions
+_RAISING = 5  # EndTxn that raises the epoch
+_ABORTABLE, _ADDING = 4, 5  # kinds of TxnOffsetCommit (Writes)
 
 STATES = frozenset(
     {
@@ -65,7 +69,19 @@ def init_producer_id(broker: BrokerInterface, request: Any, context: Context) ->
 
 
 def add_partitions_to_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    """Versions 0 to 3, those for clients, which name one transaction."""
+    """Up to version 3, those for clients, there is one transaction; behind them brokers ask about several."""
+    if version_of(request) >= _BATCHED:
+        return AddPartitionsToTxnResponse(
+            throttle_time_ms=0,
+            error_code=0,
+            results_by_transaction=[
+                AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
+                    transactional_id=one.transactional_id,
+                    topic_results=_added(_add(broker, one), request),
+                )
+                for one in request.transactions
+            ],
+        )
     wanted = [(topic.name, number) for topic in request.v3_and_below_topics for number in topic.partitions]
     errors = broker.add_partitions_to_transaction(
         request.v3_and_below_transactional_id,
@@ -74,20 +90,30 @@ def add_partitions_to_txn(broker: BrokerInterface, request: Any, context: Contex
         wanted,
     )
     return AddPartitionsToTxnResponse(
-        throttle_time_ms=0,
-        results_by_topic_v3_and_below=[
-            _Added(
-                name=name,
-                results_by_partition=[
-                    _Added.AddPartitionsToTxnPartitionResult(
-                        partition_index=number, partition_error_code=_code(error, request, 2)
-                    )
-                    for number, error in partitions
-                ],
-            )
-            for name, partitions in by_topic(errors).items()
-        ],
+        throttle_time_ms=0, results_by_topic_v3_and_below=_added(errors, request)
     )
+
+
+def _add(broker: BrokerInterface, one: Any) -> dict[TopicPartition, Error | None]:
+    wanted = [(topic.name, number) for topic in one.topics for number in topic.partitions]
+    return broker.add_partitions_to_transaction(
+        one.transactional_id, one.producer_id, one.producer_epoch, wanted, verify_only=one.verify_only
+    )
+
+
+def _added(errors: Mapping[TopicPartition, Error | None], request: Any) -> list[Any]:
+    return [
+        _Added(
+            name=name,
+            results_by_partition=[
+                _Added.AddPartitionsToTxnPartitionResult(
+                    partition_index=number, partition_error_code=_code(error, request, 2)
+                )
+                for number, error in partitions
+            ],
+        )
+        for name, partitions in by_topic(errors).items()
+    ]
 
 
 def add_offsets_to_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
@@ -98,10 +124,17 @@ def add_offsets_to_txn(broker: BrokerInterface, request: Any, context: Context) 
 
 
 def end_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
-    error = broker.end_transaction(
-        request.transactional_id, request.producer_id, request.producer_epoch, request.committed
+    who = request.transactional_id, request.producer_id, request.producer_epoch
+    if version_of(request) < _RAISING:
+        error = broker.end_transaction(*who, request.committed)
+        return EndTxnResponse(throttle_time_ms=0, error_code=_code(error, request, 2))
+    error, producer_id, epoch = broker.end_transaction_with_epoch(*who, request.committed)
+    return EndTxnResponse(
+        throttle_time_ms=0,
+        error_code=_code(error, request, 2),
+        producer_id=producer_id,
+        producer_epoch=epoch,
     )
-    return EndTxnResponse(throttle_time_ms=0, error_code=_code(error, request, 2))
 
 
 def _code(error: Error | None, request: Any, fenced_since: int) -> int:
@@ -128,6 +161,7 @@ def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -
         generation=request.generation_id,
         member_id=request.member_id,
         instance_id=request.group_instance_id,
+        writes=_writes(version_of(request)),
     )
     return TxnOffsetCommitResponse(
         throttle_time_ms=0,
@@ -144,6 +178,12 @@ def txn_offset_commit(broker: BrokerInterface, request: Any, context: Context) -
             for name, partitions in by_topic(errors).items()
         ],
     )
+
+
+def _writes(version: int) -> Writes:
+    if version >= _ADDING:
+        return Writes.ADDING
+    return Writes.ABORTABLE if version >= _ABORTABLE else Writes.ANNOUNCED
 
 
 def describe_producers(broker: BrokerInterface, request: Any, context: Context) -> Any:

@@ -116,7 +116,11 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         Need(Operation.IDEMPOTENT_WRITE, _CLUSTER, _WHOLE, when="there is none; or WRITE on any topic"),
     ),
     "OffsetForLeaderEpoch": (_DESCRIBE_TOPIC._replace(instead=Operation.CLUSTER_ACTION),),
-    "AddPartitionsToTxn": (_WRITE_TRANSACTION, Need(Operation.WRITE, _TOPIC, _EACH)),
+    "AddPartitionsToTxn": (
+        _WRITE_TRANSACTION._replace(when="up to version 3"),
+        Need(Operation.WRITE, _TOPIC, _EACH, when="up to version 3"),
+        Need(Operation.CLUSTER_ACTION, _CLUSTER, _WHOLE, when="from version 4 on, which brokers send"),
+    ),
     "AddOffsetsToTxn": (_WRITE_TRANSACTION, _READ_GROUP),
     "EndTxn": (_WRITE_TRANSACTION,),
     "TxnOffsetCommit": (_WRITE_TRANSACTION, _READ_GROUP, _READ_TOPIC),

@@ -19,6 +19,9 @@ _Producers = DescribeProducersResponse.TopicResponse
 _State = DescribeTransactionsResponse.TransactionState
 
 
+_OF_CLIENTS = 3  # the last version of AddPartitionsToTxn for clients
+
+
 def _name(topic: Any) -> str:
     return str(topic.name)
 
@@ -70,7 +73,9 @@ _partitions = Items("v3_and_below_topics", "results_by_topic_v3_and_below", _nam
 
 def add_partitions_to_txn(asked: Asked) -> Any:
     """All of them or none: with one that is refused the others are not attempted."""
-    transaction, write = asked.needs
+    transaction, write, cluster = asked.needs
+    if asked.version > _OF_CLIENTS:
+        return asked.answer() if asked.may(cluster) else asked.refused(cluster.error)
     if not asked.may(transaction, asked.request.v3_and_below_transactional_id):
         return _partitions.all_refused(asked, transaction.error)
     refused = _partitions.split(asked, write)

@@ -9,7 +9,10 @@ from broker.clients import Client
 from broker.server.client import answered
 from kafka.errors import (
     InvalidProducerEpochError,
+    OperationNotAttemptedError,
     ProducerFencedError,
+    TransactionAbortableError,
+    UnknownTopicOrPartitionError,
 )
 from kafka.protocol.admin import (
     ListTransactionsRequest,
@@ -89,3 +92,56 @@ def test_transactions_are_listed_by_their_filters(client: Client, filters: dict[
     assert client.call("add_partitions_to_transaction", *who, [("topic", 0)]) == {("topic", 0): None}
     response = answered(client, ListTransactionsRequest(**filters))
     assert sorted(one.transactional_id for one in response.transaction_states) == found
+
+
+def added(client: Client, version: int, *topics: str, transactions: list[dict[str, Any]]) -> list[int]:
+    one = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+    asked = [one.AddPartitionsToTxnTopic(name=topic, partitions=[0]) for topic in topics]
+    response = answered(
+        client,
+        AddPartitionsToTxnRequest(
+            transactions=[
+                one(**{"producer_epoch": 0, "verify_only": False, "topics": asked, **fields})
+                for fields in transactions
+            ]
+        ),
+        version,
+    )
+    assert response.error_code == 0
+    return [
+        partition.partition_error_code
+        for result in response.results_by_transaction
+        for topic in result.topic_results
+        for partition in topic.results_by_partition
+    ]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_brokers_add_partitions_to_several_transactions_and_ask_about_them(client: Client, version: int):
+    client.create("topic")
+    ids = {name: client.call("init_producer_id", name, 60.0).producer_id for name in ("a", "b")}
+    both = [{"transactional_id": name, "producer_id": number} for name, number in ids.items()]
+    asking = [{**one, "verify_only": True} for one in both]
+    missing = TransactionAbortableError.errno
+    assert added(client, version, "topic", transactions=asking) == [missing, missing]
+    assert added(client, version, "topic", transactions=[both[0], asking[1]]) == [0, missing]
+    assert added(client, version, "topic", transactions=asking) == [0, missing]
+    assert added(client, version, "topic", "none", transactions=both[1:]) == [
+        OperationNotAttemptedError.errno,
+        UnknownTopicOrPartitionError.errno,
+    ]
+
+
+def test_an_end_of_version_5_answers_with_the_next_epoch(client: Client):
+    client.create("topic")
+    identity = client.call("init_producer_id", "payments", 60.0)
+    who = {"producer_id": identity.producer_id, "producer_epoch": 0}
+
+    def end(version: int, **changed: Any) -> Any:
+        request = EndTxnRequest(transactional_id="payments", committed=False, **{**who, **changed})
+        found = answered(client, request, version)
+        return found.error_code, found.producer_id, found.producer_epoch
+
+    assert end(5) == (0, identity.producer_id, 1)
+    assert end(5, producer_epoch=9) == (ProducerFencedError.errno, -1, -1)
+    assert end(4, producer_epoch=1)[0] == 0

@@ -235,9 +235,10 @@ SINCE = {
     ("DeleteTopics", 1): 6,
     ("DescribeLogDirs", 0): 3,  # before it there is no error in the answer, and nothing else
     ("Produce", 0): 3,
+    ("AddPartitionsToTxn", 2): 4,
     ("Produce", 1): 3,
 }
-UNTIL = {("Metadata", 3): 10}
+UNTIL = {("Metadata", 3): 10, ("AddPartitionsToTxn", 0): 3, ("AddPartitionsToTxn", 1): 3}
 
 
 def operations_are_gone(response: Any) -> bool:

@@ -1,0 +1,70 @@
+"""What is added to transactions: partitions that others ask about, and offsets that add their groups."""
+
+from __future__ import annotations
+
+import kafka.errors as errors
+import pytest
+from broker.clients import Client
+from broker.transactions.transactional import Producer, offset_of, state_of
+
+from dafka.broker.interface.broker import CommittedOffset
+from dafka.broker.interface.transactions import Writes
+
+
+@pytest.fixture
+def producer(client: Client) -> Producer:
+    client.create("t", 3)
+    return Producer(client, raising=True)
+
+
+def verified(producer, *partitions):
+    return producer.client.call("add_partitions_to_transaction", *producer.who, partitions, verify_only=True)
+
+
+def offsets(producer, writes, group="g", **member):
+    wanted = {("t", 0): CommittedOffset(3)}
+    answers = producer.client.call(
+        "commit_transaction_offsets", *producer.who, group, wanted, writes=writes, **member
+    )
+    return answers["t", 0]
+
+
+def test_whether_partitions_are_part_of_a_transaction_can_be_asked_without_adding_them(client, producer):
+    missing = errors.TransactionAbortableError
+    assert verified(producer, ("t", 0)) == {("t", 0): missing}
+    assert state_of(client) == "Empty"
+    producer.add(("t", 1))
+    assert verified(producer, ("t", 0), ("t", 1)) == {("t", 0): missing, ("t", 1): None}
+    producer.epoch += 1
+    assert verified(producer, ("t", 1)) == {("t", 1): errors.ProducerFencedError}
+
+
+def test_offsets_add_their_group_and_begin_the_transaction(client, producer):
+    assert offsets(producer, Writes.ADDING) is None
+    assert state_of(client) == "Ongoing"
+    producer.commit()
+    assert offset_of(client) == 3
+
+
+def test_offsets_of_a_group_that_was_not_added_are_refused_as_the_client_knows_it(client, producer):
+    assert offsets(producer, Writes.ANNOUNCED) is errors.InvalidTxnStateError
+    assert offsets(producer, Writes.ABORTABLE) is errors.TransactionAbortableError
+    assert state_of(client) == "Empty"
+
+
+def test_offsets_of_no_member_of_the_group_add_it_and_are_refused(client, producer):
+    refused = offsets(producer, Writes.ADDING, generation=4, member_id="nobody")
+    assert refused is errors.IllegalGenerationError
+    assert state_of(client) == "Ongoing"
+    producer.commit()
+    assert offset_of(client) is None
+
+
+def test_offsets_of_an_earlier_epoch_are_refused(client, producer):
+    assert offsets(producer, Writes.ADDING) is None
+    late = producer.epoch
+    producer.commit()
+    producer.epoch = late
+    assert offsets(producer, Writes.ADDING) is errors.InvalidProducerEpochError
+    producer.producer_id += 100
+    assert offsets(producer, Writes.ADDING) is errors.InvalidProducerIdMappingError
