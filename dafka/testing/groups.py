@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.structs import TopicPartition
 
 from dafka.broker.interface.broker import BrokerInterface, LeavingMember
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 
 T = TypeVar("T")
+
+_LEAVE = -1  # the member epoch of who leaves
 
 
 class GroupMember(NamedTuple):
@@ -36,15 +39,11 @@ class GroupsOfBroker:
 
     def group_state(self, group: str) -> str:
         """The state of a group in Kafka's words: "Stable", "Empty", "Dead" if it does not exist, ..."""
-        return self._within(lambda broker: broker.describe_groups([group]))[group].state
+        return self._within(lambda broker: _described(broker, group)[0])
 
     def members(self, group: str) -> list[GroupMember]:
         """The members of a group with what they read; empty if there is no such group."""
-        described = self._within(lambda broker: broker.describe_groups([group]))[group]
-        return [
-            GroupMember(one.member_id, one.client_id, one.instance_id, _partitions(one.assignment))
-            for one in described.members
-        ]
+        return self._within(lambda broker: _described(broker, group)[1])
 
     def drop_member(self, group: str, member: GroupMember | str | None = None) -> list[GroupMember]:
         """Take a member out of its group as if its session had ended; returns the removed members.
@@ -58,24 +57,21 @@ class GroupsOfBroker:
             LookupError: the group has no such member.
         """
 
-        def meant(one: Any) -> bool:
+        def meant(one: GroupMember) -> bool:
             if isinstance(member, GroupMember):
                 return bool(one.member_id == member.member_id)
             return member is None or member in (one.member_id, one.client_id, one.instance_id)
 
-        def drop(broker: BrokerInterface) -> list[Any]:
-            leaving = [one for one in broker.describe_groups([group])[group].members if meant(one)]
-            broker.leave_group(group, [LeavingMember(one.member_id) for one in leaving])
+        def drop(broker: BrokerInterface) -> list[GroupMember]:
+            leaving = [one for one in _described(broker, group)[1] if meant(one)]
+            _take_out(broker, group, leaving)
             return leaving
 
         dropped = self._within(drop)
         if not dropped:
             names = [one.client_id or one.member_id for one in self.members(group)]
             raise LookupError(f"group {group!r} has no member {member!r}; it has {names}")
-        return [
-            GroupMember(one.member_id, one.client_id, one.instance_id, _partitions(one.assignment))
-            for one in dropped
-        ]
+        return dropped
 
     def expire_group(self, group: str) -> None:
         """Forget a group with its committed offsets, as a broker does after ``offsets.retention.minutes``.
@@ -88,13 +84,46 @@ class GroupsOfBroker:
         """
 
         def expire(broker: BrokerInterface) -> Any:
-            there = broker.describe_groups([group])[group].members
-            broker.leave_group(group, [LeavingMember(one.member_id) for one in there])
+            _take_out(broker, group, _described(broker, group)[1])
             return broker.delete_groups([group])[group]
 
         error = self._within(expire)
         if error is not None:
             raise LookupError(f"group {group!r} cannot expire: {error.__name__}; there are {self.groups()}")
+
+
+def _described(broker: BrokerInterface, group: str) -> tuple[str, list[GroupMember]]:
+    """The state of a group, and its members."""
+    newer = broker.describe_consumer_groups([group])[group]
+    if newer.error is None:
+        return newer.state, [
+            GroupMember(
+                one.member_id,
+                one.client_id,
+                one.instance_id,
+                frozenset(
+                    TopicPartition(newer.topics[topic], number)
+                    for topic, numbers in one.assigned.items()
+                    if topic in newer.topics
+                    for number in numbers
+                ),
+            )
+            for one in newer.members
+        ]
+    classic = broker.describe_groups([group])[group]
+    return classic.state, [
+        GroupMember(one.member_id, one.client_id, one.instance_id, _partitions(one.assignment))
+        for one in classic.members
+    ]
+
+
+def _take_out(broker: BrokerInterface, group: str, members: Iterable[GroupMember]) -> None:
+    """Have members leave, whichever protocol their group has."""
+    if broker.describe_consumer_groups([group])[group].error is not None:
+        broker.leave_group(group, [LeavingMember(one.member_id) for one in members])
+        return
+    for one in members:
+        broker.consumer_group_heartbeat(group, ConsumerHeartbeat(one.member_id, _LEAVE, one.instance_id))
 
 
 def _partitions(assignment: bytes) -> frozenset[TopicPartition]:

@@ -16,11 +16,13 @@ import kafka
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
 from ports import free_port
+from timing import until
 
 from compat.kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from compat.kafka.errors import KafkaConfigurationError, KafkaTimeoutError
 from compat.kafka.structs import OffsetAndMetadata
 from dafka import Broker
+from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.remote.remote import Remote
 
 SERVER = """
@@ -114,6 +116,30 @@ def test_records_there_and_back(producer, new_consumer):
     records = [next(consumer) for _ in range(5000)]
     assert [record.value for record in records] == [b"%d" % number for number in range(5000)]
     assert (records[0].key, records[0].headers) == (b"key", [("h", b"x")])
+
+
+def test_members_of_a_group_whose_assignment_the_broker_computes(producer, new_consumer):
+    for number in range(20):
+        producer.send("t", b"%d" % number, partition=number % 2)
+    producer.flush(100)
+    options = {"group_id": "g", "group_protocol": "consumer", "enable_auto_commit": False}
+    one = new_consumer("t", **options)
+    often = ConfigChange("consumer.heartbeat.interval.ms", ConfigOperation.SET, "100")
+    one._client.call(one._client.broker.alter_configs, {Resource(ResourceType.GROUP, "g"): [often]})
+    assert sorted(map(int, take(one, 20))) == list(range(20))
+    one.commit()
+    other = new_consumer("t", **options)
+
+    def shared() -> bool:
+        one.poll(50)
+        other.poll(50)
+        return len(one.assignment()) == len(other.assignment()) == 1
+
+    until(shared, 100)
+    assert one.assignment() | other.assignment() == {TopicPartition("t", 0), TopicPartition("t", 1)}
+    assert all(other.committed(partition) == 10 for partition in other.assignment())
+    other.close()
+    until(lambda: one.poll(50) is not None and len(one.assignment()) == 2, 100)
 
 
 def test_positions_offsets_and_times(producer, new_consumer):

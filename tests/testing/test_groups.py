@@ -143,3 +143,31 @@ def test_an_expired_group_is_forgotten_and_begins_anew(
     dafka_broker.expire_group("g")
     with pytest.raises(LookupError, match="GroupIdNotFoundError"):
         dafka_broker.expire_group("g")
+
+
+def test_groups_whose_assignment_the_broker_computes_are_seen_and_changed_alike(
+    dafka_broker: TestBroker, kafka_consumer_factory: Consumers, polling: Callable[[KafkaConsumer], None]
+) -> None:
+    dafka_broker.create_topic("t", 4)
+    listener = Listener()
+    for name in ("one", "two"):
+        consumer = kafka_consumer_factory(group_id="g", client_id=name, group_protocol="consumer")
+        consumer.subscribe(["t"], listener=listener)
+        polling(consumer)
+
+    def shared() -> bool:
+        members = dafka_broker.members("g")
+        stable = dafka_broker.group_state("g") == "Stable"
+        return stable and sorted(len(one.partitions) for one in members) == [2, 2]
+
+    wait_until(shared)
+    members = dafka_broker.members("g")
+    assert {one.client_id for one in members} == {"one", "two"}
+    assert frozenset().union(*(one.partitions for one in members)) == {("t", number) for number in range(4)}
+    (dropped,) = dafka_broker.drop_member("g", "one")
+    assert dropped.client_id == "one" and len(dropped.partitions) == 2
+    wait_until(lambda: "lost" in listener.told and shared())
+    with pytest.raises(LookupError, match="three"):
+        dafka_broker.drop_member("g", "three")
+    dafka_broker.expire_group("g")
+    wait_until(lambda: listener.told.count("lost") == 3 and shared())

@@ -15,6 +15,9 @@ from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.consumer import IsolationLevel
 from kafka.serializer import Deserializer, DeserializeWrapper
 
+OWN_CONFIG: dict[str, Any] = {"group_protocol": "classic", "group_remote_assignor": None}
+"""Keys that kafka-python lacks, by the names of Kafka's settings, and their defaults."""
+
 OLD_SESSION_TIMEOUT_MS = KafkaConsumer.DEFAULT_SESSION_TIMEOUT_MS_PRE_KIP_735
 
 log = logging.getLogger(__name__)
@@ -28,10 +31,17 @@ def read_config(defaults: dict[str, Any], configs: dict[str, Any]) -> dict[str, 
             is not a tuple.
         UnrecognizedBrokerVersion: an ``api_version`` older than all that kafka-python knows.
     """
+    defaults = {**defaults, **OWN_CONFIG}
     unknown = set(configs).difference(defaults)
     if unknown:
         raise KafkaConfigurationError(f"Unrecognized configs: {unknown}")
     config = {**defaults, **configs}
+    if config["group_protocol"] not in ("classic", "consumer"):
+        raise KafkaConfigurationError(
+            f"group_protocol is 'classic' or 'consumer', not {config['group_protocol']!r}"
+        )
+    if config["group_remote_assignor"] is not None and config["group_protocol"] == "classic":
+        raise KafkaConfigurationError("group_remote_assignor is for group_protocol='consumer'")
     if config["api_version"] is not None:
         config["api_version"] = BrokerVersionData(config["api_version"]).broker_version
     renamed = {"smallest": "earliest", "largest": "latest"}.get(config["auto_offset_reset"])

@@ -26,6 +26,7 @@ from kafka.errors import (
     IllegalGenerationError,
     RebalanceInProgressError,
     RetriableError,
+    StaleMemberEpochError,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
@@ -262,6 +263,20 @@ class Positions:
             future.failure(error)
 
     def _commit_in_hub(self, offsets: Offsets, identity: Identity) -> Exception | None:
+        while True:
+            error = self._commit_once(offsets, identity)
+            if not isinstance(error, StaleMemberEpochError):
+                return error
+            # The member's epoch was raised while the commit was on its way: again, with the new one.
+            stale = identity
+            try:
+                identity = self._member.identity()
+            except CommitFailedError as failure:
+                return failure
+            if identity == stale:
+                gevent.sleep(self._config["retry_backoff_ms"] / 1000)  # the heartbeat's answer is on its way
+
+    def _commit_once(self, offsets: Offsets, identity: Identity) -> Exception | None:
         generation, member_id, instance_id = identity
         began = monotonic()
         answers = self._client.broker.commit_offsets(

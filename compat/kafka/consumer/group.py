@@ -10,7 +10,8 @@ It runs in the caller's thread and is not thread safe, as kafka-python's; only `
 another thread. Subscription state is kafka-python's ``SubscriptionState``. Batches are fetched by
 :mod:`~compat.kafka.consumer._fetches`, turned into records by :mod:`~compat.kafka.consumer._records`,
 positions found and committed by :mod:`~compat.kafka.consumer._offsets`, partitions assigned by
-:mod:`~compat.kafka.consumer._group_member`, or :mod:`~compat.kafka.consumer._standalone` without a group.
+:mod:`~compat.kafka.consumer._group_member` or, by the broker, :mod:`~compat.kafka.consumer._assigned.member`,
+or :mod:`~compat.kafka.consumer._standalone` without a group.
 :mod:`~compat.kafka.consumer._polling` brings them together.
 """
 
@@ -43,6 +44,7 @@ from compat.kafka.consumer._arguments import (
     check_seek_to,
     check_times,
 )
+from compat.kafka.consumer._assigned.member import AssignedMember
 from compat.kafka.consumer._config import adapt_to_version, check_config, read_config
 from compat.kafka.consumer._fetches import Fetches
 from compat.kafka.consumer._group_member import GroupMember
@@ -107,9 +109,13 @@ class KafkaConsumer:
     def _new_member(self, figures: ConsumerMetrics | None) -> Membership:
         if self.config["group_id"] is None:
             return Standalone(self._calls, self._subscription, self.config)
-        member = GroupMember(
-            self._client, self._calls, self._subscription, self.config, self._fetches.interrupt_here
-        )
+        parts = self._client, self._calls, self._subscription, self.config, self._fetches.interrupt_here
+        if self.config["group_protocol"] == "consumer":
+            assigned = AssignedMember(*parts)
+            following = assigned.session
+            self._fetches.needed_elsewhere = lambda: following.called
+            return assigned
+        member = GroupMember(*parts)
         session = member.session
         session.metrics = figures
         self._fetches.needed_elsewhere = lambda: session.called

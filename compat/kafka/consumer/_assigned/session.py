@@ -1,0 +1,320 @@
+"""The heartbeats of a member whose partitions the broker assigns (KIP-848), in the hub.
+
+Heartbeats begin when the member has a subscription, and go on by themselves. What an answer assigns is noted
+for the program's thread (:mod:`~compat.kafka.consumer._assigned.member`), which gives partitions up and takes
+new ones in its next ``poll``, and says here what it has then; the coordinator gives what was given up to
+others.
+
+A member that the coordinator has fenced, or does not know any more, has *lost* its partitions. It joins again
+when the program's thread has dropped them. A program that does not poll for ``max_poll_interval_ms`` is taken
+out of its group here.
+
+Nothing here keeps the consumer alive. One that is dropped without ``close`` is collected, and then leaves.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+from uuid import UUID, uuid4
+
+import gevent
+import gevent.event
+from kafka.errors import (
+    FencedInstanceIdError,
+    FencedMemberEpochError,
+    GroupAuthorizationFailedError,
+    GroupIdNotFoundError,
+    GroupMaxSizeReachedError,
+    IncompatibleBrokerVersion,
+    KafkaError,
+    KafkaTimeoutError,
+    RetriableError,
+    UnknownMemberIdError,
+    UnreleasedInstanceIdError,
+)
+
+from compat.kafka._calls import Calls
+from compat.kafka._client import Client
+from dafka.broker import BrokerStoppedError
+from dafka.broker.interface.broker import BrokerInterface
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerHeartbeatAnswer, Partitions
+from dafka.hub.hub import Hub
+
+log = logging.getLogger(__name__)
+
+JOIN, LEAVE, LEAVE_STATIC = 0, -1, -2  # member epochs that have a meaning of their own
+IN_PROCESS_INTERVAL = 0.1  # seconds between heartbeats to a broker of this process: they cost next to nothing
+NAMES_INTERVAL = 0.1  # the same, while the name of an assigned topic is not known yet
+
+_LOSSES = (UnknownMemberIdError, FencedMemberEpochError, GroupIdNotFoundError)
+
+Numbered = frozenset[tuple[str, int]]  # partitions by topic and number
+
+
+class AssignedSession:
+    """One consumer's membership as the hub knows it."""
+
+    def __init__(
+        self, client: Client, calls: Calls, config: Mapping[str, Any], wake_caller: Callable[[], None]
+    ) -> None:
+        """``wake_caller``, a method that is called in the hub, ends a fetch of the program's thread."""
+        self._client = client
+        self._calls = calls
+        self._wake_caller = weakref.WeakMethod(wake_caller)
+        self._group = config["group_id"]
+        self._client_id = config["client_id"] or ""
+        self._rack = config.get("client_rack") or None
+        self._assignor = config["group_remote_assignor"]
+        self._poll_interval = config["max_poll_interval_ms"] / 1000
+        self._pause: float = config["retry_backoff_ms"] / 1000
+        self.instance_id = config["group_instance_id"]
+        self.member_id = str(uuid4())
+        self.epoch = JOIN
+        self.assigned: Numbered | None = None  # what the coordinator has assigned last
+        self.lost = False
+        self.failure: Exception | None = None  # for the program
+        self.called = False  # whether the program's thread has to look
+        self.last_poll = monotonic()
+        self._topics: tuple[str, ...] | None = None
+        self._owned: Numbered = frozenset()
+        self._ids: dict[str, UUID] = {}
+        self._given: Partitions | None = None  # what the coordinator has assigned, if names are not known yet
+        self._told: tuple[tuple[str, ...], Numbered] | None = None  # what it was told and has answered
+        self._interval = IN_PROCESS_INTERVAL
+        self._heart: gevent.Greenlet | None = None
+        self._wake = gevent.event.Event()  # both belong to the hub; one green thread waits for each
+        self._heard = gevent.event.Event()
+
+    @property
+    def _broker(self) -> BrokerInterface:
+        return self._client.broker
+
+    @property
+    def _hub(self) -> Hub:
+        return self._client.hub
+
+    # -- from the program's thread --------------------------------------------------------------
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Be a member that reads these topics."""
+        self._hub.post(self._subscribe, tuple(sorted(topics)))
+
+    def owns(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """This is what the program reads now, and nothing else."""
+        self._hub.post(self._own, frozenset((topic, number) for topic, number in partitions))
+
+    def rejoin(self) -> None:
+        """The partitions that were lost are dropped: join again."""
+        self._hub.post(self._rejoin)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until there is something to look at."""
+        if seconds > 0 and not self.called:
+            self._hub.run(self._wait, seconds)
+
+    def interrupt(self) -> None:
+        """End a wait; for any thread."""
+        self._hub.post(self._heard.set)
+
+    def lose(self, epoch: int) -> None:
+        """A commit with that epoch was refused: the member is not in the group. For any thread."""
+        self._hub.post(self._lose, epoch)
+
+    def leave(self, timeout_ms: float | None) -> None:
+        """Leave the group; a broker that does not answer in time is not waited for."""
+        try:
+            self._calls.within(timeout_ms, "ConsumerGroupHeartbeat", self._leave)
+        except (BrokerStoppedError, KafkaTimeoutError) as error:
+            log.debug("group %s was not left: %r", self._group, error)
+
+    def abandon(self) -> None:
+        """Leave without waiting: the consumer was dropped without closing it. For any thread."""
+        try:
+            self._hub.post(self._hub.spawn, self._leave_if_possible)
+        except Exception:
+            log.debug("group %s was not left", self._group, exc_info=True)
+
+    # -- in the hub -----------------------------------------------------------------------------
+
+    def _subscribe(self, topics: tuple[str, ...]) -> None:
+        self._topics = topics
+        self._wake.set()
+        if self._heart is None:
+            self._heart = self._hub.spawn(self._beat)
+
+    def _wait(self, seconds: float) -> None:
+        self._heard.clear()
+        if not self.called:
+            self._heard.wait(seconds)
+
+    def _own(self, partitions: Numbered) -> None:
+        self._owned = partitions
+        self._wake.set()
+
+    def _rejoin(self) -> None:
+        self._owned = frozenset()
+        self.lost = False
+        self._wake.set()
+
+    def _lose(self, epoch: int) -> None:
+        if epoch == self.epoch and not self.lost:
+            self._lost()
+
+    def _lost(self) -> None:
+        self.epoch, self.assigned, self._given, self._told = JOIN, None, None, None
+        self.lost = True
+        self._call()
+
+    def _call(self) -> None:
+        self.called = True
+        self._heard.set()
+        wake_caller = self._wake_caller()
+        if wake_caller is not None:
+            wake_caller()
+
+    def _beat(self) -> None:
+        me = gevent.getcurrent()
+        try:
+            while self._heart is me:
+                left = self._poll_interval - (monotonic() - self.last_poll)
+                if left < 0 and not self.lost:
+                    self._give_up()
+                self._wake.clear()
+                if self.lost:
+                    self._wake.wait()  # for the program to drop its partitions
+                    continue
+                pause = self._once(me)
+                if self.failure is not None:
+                    return
+                self._wake.wait(max(min(pause, left + 0.001), 0.001))
+        except BrokerStoppedError:
+            pass
+        finally:
+            if self._heart is me:
+                self._heart = None
+
+    def _once(self, me: Any) -> float:
+        """One heartbeat; how many seconds until the next."""
+        topics, owned = self._topics or (), self._owned
+        full = self._told is None or self.epoch == JOIN
+        request = ConsumerHeartbeat(
+            self.member_id,
+            self.epoch,
+            self.instance_id,
+            self._rack if full else None,
+            self._poll_interval if full else None,
+            topics if full or self._told is None or self._told[0] != topics else None,
+            None,
+            self._assignor if full else None,
+            self._by_id(owned) if full or self._told is None or self._told[1] != owned else None,
+            self._client_id,
+            "/127.0.0.1",
+        )
+        self._told = None
+        try:
+            answer = self._broker.consumer_group_heartbeat(self._group, request)
+        except IncompatibleBrokerVersion as error:
+            self._fail(error)
+            return 0.0
+        except BrokerStoppedError:
+            raise
+        except KafkaError as error:
+            log.warning("heartbeat in group %s: %r", self._group, error)
+            return self._pause
+        if self._heart is not me or request.member_epoch != self.epoch or self.lost:
+            return 0.0  # another one has left or lost the membership meanwhile
+        if answer.error is not None:
+            return self._refused(answer)
+        self._told = topics, owned
+        return self._taken(answer)
+
+    def _taken(self, answer: ConsumerHeartbeatAnswer) -> float:
+        began = self.epoch == JOIN
+        self.epoch = answer.member_epoch
+        if began:
+            log.info("joined group %s as %s, epoch %d", self._group, self.member_id, self.epoch)
+        if answer.assignment is not None:
+            self._given = answer.assignment
+        named = self._given is None or self._name(self._given)
+        interval = answer.interval if self._broker.is_remote else min(answer.interval, IN_PROCESS_INTERVAL)
+        return interval if named else min(interval, NAMES_INTERVAL)
+
+    def _name(self, given: Partitions) -> bool:
+        """Note what was assigned, by the names of topics; whether all of these are known."""
+        names = {topic_id: name for name, topic_id in self._ids.items()}
+        if not given.keys() <= names.keys():
+            with suppress(KafkaError):
+                names.update(self._broker.topic_names(given.keys() - names.keys()))
+        known = {topic_id: names[topic_id] for topic_id in given if topic_id in names}
+        self._ids = {name: topic_id for topic_id, name in known.items()}
+        assigned = frozenset((known[one], number) for one in known for number in given[one])
+        if assigned != self.assigned:
+            self.assigned = assigned
+            self._call()
+        complete = len(known) == len(given)
+        if complete:
+            self._given = None
+        return complete
+
+    def _by_id(self, partitions: Numbered) -> Partitions:
+        found: dict[UUID, set[int]] = {}
+        for name, number in partitions:
+            topic_id = self._ids.get(name)
+            if topic_id is not None:  # else the topic was deleted, and is another one by now
+                found.setdefault(topic_id, set()).add(number)
+        return found
+
+    def _refused(self, answer: ConsumerHeartbeatAnswer) -> float:
+        error = answer.error
+        assert error is not None
+        if error in _LOSSES and self.epoch != JOIN:
+            log.warning("heartbeat of %s in group %s: %s", self.member_id, self._group, error.__name__)
+            self._lost()
+            return 0.0
+        if issubclass(error, RetriableError) or error in (UnknownMemberIdError, FencedMemberEpochError):
+            return self._pause
+        if error in (GroupAuthorizationFailedError, GroupMaxSizeReachedError):
+            self._fail(error(self._group))
+        elif error in (FencedInstanceIdError, UnreleasedInstanceIdError):
+            self._fail(error((self._group, self.instance_id)))
+        else:
+            self._fail(error(answer.message or ""))
+        return 0.0
+
+    def _fail(self, error: Exception) -> None:
+        self.failure = error
+        self._call()
+
+    def _give_up(self) -> None:
+        log.warning(
+            "Consumer poll timeout has expired: poll() was not called for max_poll_interval_ms (%d). The "
+            "consumer leaves its group and joins again with the next poll().",
+            self._poll_interval * 1000,
+        )
+        self._say(LEAVE)
+        self._lost()
+
+    def _say(self, epoch: int) -> None:
+        if self.epoch != JOIN:
+            with suppress(KafkaError):
+                self._broker.consumer_group_heartbeat(
+                    self._group,
+                    ConsumerHeartbeat(self.member_id, epoch, self.instance_id, client_id=self._client_id),
+                )
+
+    def _leave(self) -> None:
+        heart, self._heart = self._heart, None
+        if heart is not None:
+            heart.kill(block=False)
+        self._say(LEAVE if self.instance_id is None else LEAVE_STATIC)
+        self.epoch, self.assigned, self._given, self._told = JOIN, None, None, None
+        self.lost, self.failure, self._owned = False, None, frozenset()
+
+    def _leave_if_possible(self) -> None:
+        with suppress(BrokerStoppedError):
+            self._leave()
