@@ -52,6 +52,10 @@ from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.pending import PendingAppends
 from dafka.broker.records.presence import Presence
 from dafka.broker.records.producer_state import ProducerStates
+from dafka.broker.share.calls import ShareCalls
+from dafka.broker.share.delivery import Deliveries
+from dafka.broker.share.settings import SettingsTable
+from dafka.broker.share.states import States
 from dafka.broker.topics.config_table import ConfigTable
 from dafka.broker.topics.table import TopicTable
 from dafka.broker.transactions.coordinator import TransactionCoordinator
@@ -95,6 +99,12 @@ def _groups(broker: EmbeddedBroker) -> Coordinator:
 def _consumer_groups(broker: EmbeddedBroker) -> ConsumerGroups:
     broker._lifecycle.check()
     return broker._consumer_groups
+
+
+@Part
+def _share(broker: EmbeddedBroker) -> ShareCalls:
+    broker._lifecycle.check()
+    return broker._share_calls
 
 
 @Part
@@ -246,6 +256,23 @@ class EmbeddedBroker(BrokerInterface):
                 FirstWrites(transactions, self._transactions.contents),
                 self._lifecycle,
             )
+            states = States(self.log, self._writer)
+            settings = SettingsTable(self._configs)
+            clock = lambda: groups.clock()  # noqa: E731
+            deliveries = Deliveries(
+                hub, self._topics, self._producers, self._record_calls, states, settings, clock
+            )
+            self._share_calls = ShareCalls(
+                hub,
+                groups,
+                self._topics,
+                self._epochs,
+                states,
+                settings,
+                deliveries,
+                self._lifecycle.check,
+            )
+            self._groups.on_delete(self._share_calls.forget_group)
             self._topic_calls = TopicCalls(
                 hub,
                 self._whole_metadata,
@@ -253,6 +280,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._topics,
                 self._writer,
                 self._offsets,
+                self._share_calls,
                 self._producers,
                 self._epochs,
                 self._transactions,
@@ -335,6 +363,7 @@ class EmbeddedBroker(BrokerInterface):
         try:
             self._record_calls.abandon_fetches()
             self._groups.close()
+            self._share_calls.close()
             self._transactions.close()
             self._expiry.close()
             self._pending.drain()
@@ -393,6 +422,14 @@ class EmbeddedBroker(BrokerInterface):
 
     consumer_group_heartbeat = _consumer_groups.answers(ConsumerGroups.consumer_group_heartbeat)
     describe_consumer_groups = _consumer_groups.answers(ConsumerGroups.describe_consumer_groups)
+    share_heartbeat = _share.answers(ShareCalls.share_heartbeat)
+    share_fetch = _share.answers(ShareCalls.share_fetch)
+    share_acknowledge = _share.answers(ShareCalls.share_acknowledge)
+    describe_share_groups = _share.answers(ShareCalls.describe_share_groups)
+    share_offsets = _share.answers(ShareCalls.share_offsets)
+    alter_share_offsets = _share.answers(ShareCalls.alter_share_offsets)
+    delete_share_offsets = _share.answers(ShareCalls.delete_share_offsets)
+    forget_connection = _share.answers(ShareCalls.forget_connection)
 
     init_producer_id = _transactions.answers(TransactionCoordinator.init_producer_id)
     add_partitions_to_transaction = _transactions.answers(

@@ -15,6 +15,7 @@ from dafka.broker.positions.checkpoints import POSITIONS
 from dafka.broker.records.leader_epochs import EPOCHS
 from dafka.broker.records.producer_row import PRODUCERS
 from dafka.broker.records.transaction_index import ABORTED
+from dafka.broker.share.states import SHARE, topic_of
 from dafka.broker.topics.table import TopicTable
 from dafka.broker.transactions.transaction import OPEN
 from dafka.commit.rows import Rows
@@ -53,6 +54,8 @@ def _rows(log: Log) -> Iterator[tuple[str, str, UUID]]:
             yield table, key, UUID(hex=key[:32])
     for key in log.table(OFFSETS):
         yield OFFSETS, key, _of_offset(key)
+    for key in log.table(SHARE):
+        yield SHARE, key, topic_of(key)
     for key in log.table(OPEN):
         _, kind, rest = key.split("/", 2)
         if kind == "p":

@@ -32,6 +32,7 @@ from dafka.broker.positions.positions import Positions
 from dafka.broker.records.leader_epochs import LeaderEpochs
 from dafka.broker.records.presence import Presence
 from dafka.broker.records.producer_state import ProducerStates
+from dafka.broker.share.calls import ShareCalls
 from dafka.broker.topics.configs import InvalidConfigError, check_configs
 from dafka.broker.topics.table import DELETED_ROWS, Partition, Topic, TopicTable, is_legal
 from dafka.broker.transactions.coordinator import TransactionCoordinator
@@ -92,6 +93,7 @@ class TopicCalls(TopicInterface):
         topics: TopicTable,
         writer: Writer,
         offsets: GroupOffsets,
+        share: ShareCalls,
         producers: ProducerStates,
         epochs: LeaderEpochs,
         transactions: TransactionCoordinator,
@@ -107,6 +109,7 @@ class TopicCalls(TopicInterface):
         self._topics = topics
         self._writer = writer
         self._offsets = offsets
+        self._share = share
         self._producers = producers
         self._epochs = epochs
         self._transactions = transactions
@@ -207,6 +210,7 @@ class TopicCalls(TopicInterface):
         try:
             # Its rows in other tables. Rows that stay are found later as those of a deleted topic.
             self._offsets.forget(topic)
+            self._share.forget(topic)
             noted = chain(
                 of_transactions,
                 *(part.places_of(topic) for part in (self._producers, self._epochs, self._positions)),

@@ -76,7 +76,12 @@ class Coordinator(GroupInterface):
         self._offsets = offsets
         self._groups = groups
         self._stopped = stopped
+        self._forgetting: list[Callable[[str], Error | None]] = []
         self._waiting: set[gevent.event.AsyncResult] = set()
+
+    def on_delete(self, forget: Callable[[str], Error | None]) -> None:
+        """Have ``forget(group)`` called for each group that is deleted; it waits as a green thread."""
+        self._forgetting.append(forget)
 
     def close(self) -> None:
         """End all waiting calls."""
@@ -252,7 +257,8 @@ class Coordinator(GroupInterface):
         # Until the last round nobody joins it or commits for it; clients try again.
         self._groups.deleting.add(name)
         try:
-            return self._offsets.delete_group(name)
+            errors = [forget(name) for forget in (*self._forgetting, self._offsets.delete_group)]
+            return next((error for error in errors if error is not None), None)
         finally:
             self._groups.deleting.discard(name)
 

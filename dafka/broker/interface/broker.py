@@ -52,6 +52,7 @@ from dafka.broker.interface.records import (
     RecordError,
     RecordInterface,
 )
+from dafka.broker.interface.share import ShareInterface
 from dafka.broker.interface.topics import (
     Metadata,
     PartitionMetadata,
@@ -99,6 +100,7 @@ class BrokerInterface(
     RecordInterface,
     GroupInterface,
     ConsumerGroupInterface,
+    ShareInterface,
     TransactionInterface,
     AdminInterface,
     AccessInterface,

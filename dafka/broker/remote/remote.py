@@ -29,6 +29,7 @@ from dafka.broker.remote.groups import RemoteGroups
 from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT
 from dafka.broker.remote.quotas import RemoteQuotas
 from dafka.broker.remote.records import RemoteRecords
+from dafka.broker.remote.share import RemoteShare
 from dafka.broker.remote.topics import RemoteTopics
 from dafka.broker.remote.transactions import RemoteTransactions
 from dafka.hub.hub import Hub
@@ -53,6 +54,11 @@ def _groups(broker: Remote) -> RemoteGroups:
 @Part
 def _consumer_groups(broker: Remote) -> RemoteConsumerGroups:
     return broker._consumer_groups
+
+
+@Part
+def _share(broker: Remote) -> RemoteShare:
+    return broker._share
 
 
 @Part
@@ -109,6 +115,7 @@ class Remote(BrokerInterface):
         self._records = RemoteRecords(self.cluster)
         self._groups = RemoteGroups(self.cluster)
         self._consumer_groups = RemoteConsumerGroups(self.cluster)
+        self._share = RemoteShare(self.cluster)
         self._transactions = RemoteTransactions(self.cluster)
         self._admin = RemoteAdmin(self.cluster)
         self._access = RemoteAccess(self.cluster)
@@ -180,6 +187,13 @@ class Remote(BrokerInterface):
 
     consumer_group_heartbeat = _consumer_groups.answers(RemoteConsumerGroups.consumer_group_heartbeat)
     describe_consumer_groups = _consumer_groups.answers(RemoteConsumerGroups.describe_consumer_groups)
+    share_heartbeat = _share.answers(RemoteShare.share_heartbeat)
+    share_fetch = _share.answers(RemoteShare.share_fetch)
+    share_acknowledge = _share.answers(RemoteShare.share_acknowledge)
+    describe_share_groups = _share.answers(RemoteShare.describe_share_groups)
+    share_offsets = _share.answers(RemoteShare.share_offsets)
+    alter_share_offsets = _share.answers(RemoteShare.alter_share_offsets)
+    delete_share_offsets = _share.answers(RemoteShare.delete_share_offsets)
 
     init_producer_id = _transactions.answers(RemoteTransactions.init_producer_id)
     add_partitions_to_transaction = _transactions.answers(RemoteTransactions.add_partitions_to_transaction)

@@ -121,6 +121,7 @@ class Connection:
         self._closed = False
         self._handshake: gevent.Greenlet | None = None
         self._waits = False  # a Fetch is in progress, and may wait for records; or the connection is not read
+        self._shares = False  # there may be share sessions that end with the connection
         self._repeated = RepeatedFetch(shared.broker)
         self._produces: set[gevent.Greenlet] = set()
 
@@ -310,7 +311,8 @@ class Connection:
             return
         while self._slots or self._writing:
             self._wait_for_room()
-        self._waits = frame.is_fetch
+        self._shares = self._shares or frame.is_share_fetch
+        self._waits = frame.is_fetch or frame.is_share_fetch
         response = self._throttling.answered(frame, partial(self._answered, frame))
         self._waits = False
         self._write(response)
@@ -409,6 +411,9 @@ class Connection:
         if self._handshake is not None and self._handshake is not gevent.getcurrent():
             self._handshake.kill(block=False)  # it owns the socket
         _shut(self.socket)
+        if self._shares:
+            with suppress(BrokerStoppedError):
+                self._broker.forget_connection(self._peer)
 
     def kill(self) -> None:
         """Close, and end the waiting Produce requests."""

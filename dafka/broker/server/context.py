@@ -48,14 +48,15 @@ class Peer:
 
 class Context(NamedTuple):
     """The client id of the request's header, the client's host as Kafka writes it ("/127.0.0.1"), whether
-    it is kafka-python, what it is told about its listener (None: what the broker says), and what it may do
-    (None: everything, as a client of this process may)."""
+    it is kafka-python, what it is told about its listener (None: what the broker says), what it may do
+    (None: everything, as a client of this process may), and what stands for its connection."""
 
     client_id: str = ""
     client_host: str = ""
     is_kafka_python: bool = False
     told: Told | None = None
     rights: Rights | None = None
+    connection: object = None
 
     @property
     def protocol(self) -> str:

@@ -29,7 +29,7 @@ from dafka.broker.server.answers.api_versions import api_versions
 from dafka.broker.server.context import Context, Peer
 from dafka.broker.server.fetch_sessions import FetchSessions
 from dafka.broker.server.repeated_fetch import RepeatedFetch
-from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, WIDE, Api
+from dafka.broker.server.table import API_VERSIONS, BY_KEY, FETCH, PRODUCE, SHARE_FETCH, WIDE, Api
 from dafka.hub.worker import REQUESTS, ask
 
 T = TypeVar("T")
@@ -56,6 +56,10 @@ class Frame(NamedTuple):
     @property
     def is_fetch(self) -> bool:
         return self.header.key == FETCH
+
+    @property
+    def is_share_fetch(self) -> bool:
+        return self.header.key == SHARE_FETCH
 
 
 def read_frame(data: memoryview) -> Frame:
@@ -103,7 +107,7 @@ def _answer(broker: BrokerInterface, frame: Frame, api: Api, peer: Peer, rights:
     if header.key == API_VERSIONS:
         peer.is_kafka_python = request.client_software_name == KAFKA_PYTHON
     assert api.answer is not None
-    context = Context(header.client_id or "", f"/{peer.host}", peer.is_kafka_python, peer.told, rights)
+    context = Context(header.client_id or "", f"/{peer.host}", peer.is_kafka_python, peer.told, rights, peer)
     if rights is None:
         response = api.answer(broker, request, context)
     else:

@@ -29,7 +29,7 @@ from dafka.broker.server.context import IN_PROCESS, Context
 Answer = Callable[[BrokerInterface, Any, Context], Any]
 AnswerByHand = Callable[[memoryview, int, int], bytes]
 
-PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
+PRODUCE, FETCH, API_VERSIONS, SHARE_FETCH = 0, 1, 18, 78
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 
 MESSAGES = "dafka.broker.codec.messages."
@@ -86,6 +86,7 @@ class Api:
 
 
 _CONSUMER_GROUP = MESSAGES + "consumer_group"
+_SHARE = MESSAGES + "share_group"
 
 _APIS = [
     Api(0, "Produce", 0, 13, "producer.produce", None),
@@ -141,6 +142,13 @@ _APIS = [
     Api(69, "ConsumerGroupDescribe", 0, 1, _CONSUMER_GROUP, "consumer_groups.consumer_group_describe"),
     Api(74, "ListConfigResources", 0, 1, "admin.configs", "configs.list_config_resources"),
     Api(75, "DescribeTopicPartitions", 0, 0, "admin.topics", "topics.describe_topic_partitions"),
+    Api(76, "ShareGroupHeartbeat", 1, 1, _SHARE, "share.share_group_heartbeat"),
+    Api(77, "ShareGroupDescribe", 1, 1, _SHARE, "share.share_group_describe"),
+    Api(78, "ShareFetch", 1, 2, _SHARE, "share.share_fetch"),
+    Api(79, "ShareAcknowledge", 1, 2, _SHARE, "share.share_acknowledge"),
+    Api(90, "DescribeShareGroupOffsets", 0, 1, _SHARE, "share.describe_share_group_offsets"),
+    Api(91, "AlterShareGroupOffsets", 0, 0, _SHARE, "share.alter_share_group_offsets"),
+    Api(92, "DeleteShareGroupOffsets", 0, 0, _SHARE, "share.delete_share_group_offsets"),
 ]
 
 BY_KEY: dict[int, Api] = {api.key: api for api in _APIS}

@@ -23,3 +23,24 @@ EXPIRED_AT_ONCE = 1000
 
 ACQUIRED_AT_ONCE = 500
 """Runs of offsets that a member acquires of one partition in one turn."""
+
+GROUP_SIZE = 10_000
+"""group.share.max.size: members of one group. Kafka's is 200."""
+
+SESSION_PARTITIONS = 200_000
+"""Partitions in all share sessions together; beyond, no further session begins."""
+
+READ_BYTES = 256 * 1024
+"""Bytes of batches that a share fetch reads of a partition at a time."""
+
+FETCH_BYTES = 16 * 1024 * 1024
+"""Bytes of batches in one answer, unless one batch alone is larger."""
+
+LOCK_MIN = 0.01
+"""group.share.min.record.lock.duration.ms, in seconds. Kafka's is 15 s; tests of crashes need less."""
+
+SESSION_MIN = 0.01
+"""group.share.min.session.timeout.ms, in seconds. Kafka's is 45 s."""
+
+HEARTBEAT_MIN = 0.001
+"""group.share.min.heartbeat.interval.ms, in seconds. Kafka's is 5 s."""

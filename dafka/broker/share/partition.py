@@ -27,11 +27,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
 from itertools import groupby, islice
 from math import inf
 from typing import NamedTuple
 
+from dafka.broker.interface.share import Acknowledged, AcknowledgeType, Acquired
 from dafka.broker.share.limits import ACQUIRED_AT_ONCE, EXPIRED_AT_ONCE, RUNS
 from dafka.broker.share.runs import RecordState, Run, Runs
 
@@ -42,24 +42,6 @@ ACKNOWLEDGED, ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
 _ALL = 2**63
 
 
-class AcknowledgeType(IntEnum):
-    """What a member says about a record. GAP: there is no record with this offset."""
-
-    GAP = 0
-    ACCEPT = 1
-    RELEASE = 2
-    REJECT = 3
-    RENEW = 4
-
-
-class Acknowledged(NamedTuple):
-    """One type for the offsets ``first`` to ``last``, or one for each."""
-
-    first: int
-    last: int
-    types: Sequence[int]
-
-
 class LogBatch(NamedTuple):
     """A record batch that was read from the log. ``deliver``: whether its records are for members, which
     those of markers and of aborted transactions are not."""
@@ -67,14 +49,6 @@ class LogBatch(NamedTuple):
     first: int
     last: int
     deliver: bool = True
-
-
-class Acquired(NamedTuple):
-    """Records that a member has acquired now, delivered ``deliveries`` times by now."""
-
-    first: int
-    last: int
-    deliveries: int
 
 
 class Terms(NamedTuple):
@@ -118,6 +92,11 @@ class SharePartition:
     def in_flight(self) -> int:
         """Offsets between start and end that are available or acquired."""
         return self._in_flight
+
+    @property
+    def size(self) -> int:
+        """How many runs of offsets there are."""
+        return len(self._runs)
 
     @property
     def finished(self) -> int:

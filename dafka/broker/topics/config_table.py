@@ -59,6 +59,11 @@ class ConfigTable:
         self._version = 0
         self._changing = BoundedSemaphore(1)
 
+    @property
+    def version(self) -> int:
+        """A number that grows with each change."""
+        return self._version
+
     def settings(self, topic: Topic | None) -> TopicSettings:
         """The settings of a topic; None: of a topic without settings of its own."""
         if topic is None:

@@ -1,0 +1,244 @@
+"""The share groups' part of the broker interface (KIP-932): members that read partitions as queues.
+
+Methods answer one Kafka request each (ShareGroupHeartbeat, ShareFetch, ShareAcknowledge, ...), with the same
+fields; times are seconds, topics are named by their ids. ``error`` is a class of ``kafka.errors``, or None,
+and ``message`` says in words what is wrong.
+
+A member reads within a *share session*: it names its partitions once, and afterwards what has changed. The
+first request of a session has the epoch 0, each further one the next number, the last one -1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+from uuid import UUID
+
+from kafka.errors import BrokerResponseError
+
+from dafka.broker.interface.groups import Error, TopicPartition
+
+SharePlace = tuple[UUID, int]
+"""A partition by the id of its topic."""
+
+OPEN_SESSION, CLOSE_SESSION = 0, -1
+NO_START = -1
+"""The start offset of a partition that no member has read yet."""
+
+
+class ShareSessionLimitReachedError(BrokerResponseError):
+    """The broker has as many share sessions as it may have."""
+
+    errno = 133
+    message = "SHARE_SESSION_LIMIT_REACHED"
+    description = "The limit of share sessions has been reached."
+
+
+class AcknowledgeType(IntEnum):
+    """What a member says about a record. GAP: there is no record with this offset."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+class Acknowledged(NamedTuple):
+    """One type for the offsets ``first`` to ``last``, or one for each."""
+
+    first: int
+    last: int
+    types: Sequence[int]
+
+
+class Acquired(NamedTuple):
+    """Records that a member has acquired now, delivered ``deliveries`` times by now."""
+
+    first: int
+    last: int
+    deliveries: int
+
+
+class ShareHeartbeat(NamedTuple):
+    """The fields of ShareGroupHeartbeat. ``member_epoch`` 0 joins, -1 leaves. ``topics``, the names that the
+    member reads, is None if they are the same as before."""
+
+    group: str
+    member_id: str
+    member_epoch: int
+    topics: Collection[str] | None = None
+    rack: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+
+class ShareHeartbeatAnswer(NamedTuple):
+    """The member's epoch, when its next heartbeat is due, and its partitions (None: as before)."""
+
+    error: Error | None
+    message: str | None = None
+    member_id: str = ""
+    member_epoch: int = 0
+    interval: float = 0.0
+    assignment: Mapping[UUID, Collection[int]] | None = None
+
+
+class ShareRequest(NamedTuple):
+    """The fields that ShareFetch and ShareAcknowledge have in common. ``is_renewal``: whether there may be
+    RENEW among the types."""
+
+    group: str
+    member_id: str
+    session_epoch: int
+    acknowledgements: Mapping[SharePlace, Sequence[Acknowledged]]
+    is_renewal: bool = False
+
+
+class ShareFetchLimits(NamedTuple):
+    """How long a ShareFetch waits (seconds) for how much, and what it takes at most.
+
+    With ``strict`` no more than ``max_records``; otherwise the batch with the last of them as a whole.
+    """
+
+    max_wait: float
+    min_bytes: int
+    max_bytes: int
+    max_records: int
+    batch_size: int = 0
+    strict: bool = False
+
+
+class SharedRecords(NamedTuple):
+    """What a member gets of one partition: batches, and which of their records it has acquired.
+
+    ``acknowledge_error`` is about its acknowledgements in the same request.
+    """
+
+    error: Error | None = None
+    acknowledge_error: Error | None = None
+    batches: Sequence[bytes] = ()
+    acquired: Sequence[Acquired] = ()
+    message: str | None = None
+
+
+class ShareFetched(NamedTuple):
+    """The answer to a ShareFetch, or to a ShareAcknowledge; ``lock`` is for how long (seconds) records are
+    acquired."""
+
+    error: Error | None
+    message: str | None = None
+    lock: float = 0.0
+    partitions: Mapping[SharePlace, SharedRecords] = {}
+
+
+class ShareMember(NamedTuple):
+    """A member as tools see it."""
+
+    member_id: str
+    rack: str | None
+    member_epoch: int
+    client_id: str
+    client_host: str
+    topics: Collection[str]
+    assignment: Mapping[UUID, Collection[int]]
+
+
+class ShareGroupDescription(NamedTuple):
+    """A share group as tools see it."""
+
+    error: Error | None
+    message: str | None = None
+    state: str = ""
+    epoch: int = 0
+    assignment_epoch: int = 0
+    assignor: str = ""
+    members: Sequence[ShareMember] = ()
+
+
+class ShareOffset(NamedTuple):
+    """How far a group has come in a partition: all below ``start`` is done with; NO_START if nobody has read
+    it. ``lag`` is how many offsets are not done with, -1 if that is unknown."""
+
+    error: Error | None
+    start: int = NO_START
+    leader_epoch: int = 0
+    lag: int = -1
+
+
+class ShareOffsets(NamedTuple):
+    """The offsets of a group, or the error for all of it."""
+
+    error: Error | None
+    partitions: Mapping[TopicPartition, ShareOffset] = {}
+    message: str | None = None
+
+
+class ShareOutcome(NamedTuple):
+    """The error of a change of offsets, or those of its parts, by topic or partition."""
+
+    error: Error | None
+    parts: Mapping[TopicPartition, Error | None] = {}
+    message: str | None = None
+
+
+class ShareInterface(ABC):
+    """Share groups. See :mod:`dafka.broker.interface.broker` for what all methods have in common."""
+
+    @abstractmethod
+    def share_heartbeat(self, heartbeat: ShareHeartbeat) -> ShareHeartbeatAnswer:
+        """Join, leave, or say that one is there.
+
+        Errors: InvalidRequestError, UnknownMemberIdError, FencedMemberEpochError, GroupMaxSizeReachedError,
+        GroupIdNotFoundError (the group has another type), CoordinatorNotAvailableError.
+        """
+
+    @abstractmethod
+    def share_fetch(
+        self,
+        request: ShareRequest,
+        partitions: Collection[SharePlace],
+        forgotten: Collection[SharePlace],
+        limits: ShareFetchLimits,
+        connection: object = None,
+    ) -> ShareFetched:
+        """Acknowledge records, and acquire further ones; waits for some.
+
+        ``partitions`` are added to those of the session, without ``forgotten``. The session ends, and the
+        member's records are available again, when the ``connection`` is closed. Answered are partitions with
+        records, with an error or with acknowledgements. Errors: InvalidRequestError,
+        ShareSessionNotFoundError, InvalidShareSessionEpochError, ShareSessionLimitReachedError; of partitions
+        UnknownTopicIdError, UnknownTopicOrPartitionError, KafkaStorageError, CorruptRecordError, and
+        InvalidRecordStateError (the member does not hold what it acknowledges).
+        """
+
+    @abstractmethod
+    def share_acknowledge(self, request: ShareRequest) -> ShareFetched:
+        """Acknowledge records; the last request of a session gives back all others."""
+
+    @abstractmethod
+    def describe_share_groups(self, groups: Iterable[str]) -> dict[str, ShareGroupDescription]:
+        """Describe share groups. Errors: GroupIdNotFoundError."""
+
+    @abstractmethod
+    def share_offsets(self, group: str, partitions: Iterable[TopicPartition] | None = None) -> ShareOffsets:
+        """How far a group has come, in these partitions or in all. Errors: GroupIdNotFoundError."""
+
+    @abstractmethod
+    def alter_share_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
+        """Let a group without members go on from other offsets. Errors: GroupIdNotFoundError,
+        NonEmptyGroupError; of partitions UnknownTopicOrPartitionError, KafkaStorageError."""
+
+    @abstractmethod
+    def delete_share_offsets(self, group: str, topics: Iterable[str]) -> ShareOutcome:
+        """Forget the offsets of a group without members in topics (the parts have partition -1).
+
+        Errors: GroupIdNotFoundError, NonEmptyGroupError; of topics UnknownTopicOrPartitionError,
+        KafkaStorageError.
+        """
+
+    def forget_connection(self, connection: object) -> None:
+        """A connection was closed: its share sessions end. Only for a broker of this process."""
+        raise NotImplementedError("share sessions end with the connections of the broker's own process")

@@ -1,0 +1,353 @@
+"""Answers about share groups: members, records and acknowledgements, descriptions and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+from uuid import UUID
+
+from dafka.broker.codec.errors import error_code, error_message
+from dafka.broker.codec.messages.share_group import (
+    AlterShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponse,
+    ShareAcknowledgeResponse,
+    ShareFetchResponse,
+    ShareGroupDescribeResponse,
+    ShareGroupHeartbeatResponse,
+)
+from dafka.broker.interface.broker import BrokerInterface, Error, TopicPartition
+from dafka.broker.interface.share import (
+    Acknowledged,
+    SharedRecords,
+    ShareFetchLimits,
+    ShareGroupDescription,
+    ShareHeartbeat,
+    ShareOffset,
+    SharePlace,
+    ShareRequest,
+)
+from dafka.broker.server.answers.naming import topic_names
+from dafka.broker.server.answers.operations import GROUP_OPERATIONS
+from dafka.broker.server.context import Context
+from dafka.hub.turns import Pace
+
+_NO_TOPIC = UUID(int=0)
+_Assignment = ShareGroupHeartbeatResponse.Assignment
+_Described = ShareGroupDescribeResponse.DescribedGroup
+_Member = _Described.Member
+_Fetched = ShareFetchResponse.ShareFetchableTopicResponse
+_FetchedPartition = _Fetched.PartitionData
+_AcknowledgedTopic = ShareAcknowledgeResponse.ShareAcknowledgeTopicResponse
+_Offsets = DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+_OffsetsTopic = _Offsets.DescribeShareGroupOffsetsResponseTopic
+_Altered = AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic
+_Deleted = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+
+STRICT = 1
+"""The acquire mode "record limit"; 0 is "batch optimized"."""
+
+NO_OPERATIONS = -(2**31)
+"""The operations on a group, where they were not asked for."""
+
+V = TypeVar("V")
+
+
+def bits(operations: Iterable[int]) -> int:
+    """Operations as a bit field."""
+    return sum(1 << int(operation) for operation in operations)
+
+
+def share_group_heartbeat(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    answer = broker.share_heartbeat(
+        ShareHeartbeat(
+            request.group_id,
+            request.member_id,
+            request.member_epoch,
+            request.subscribed_topic_names,
+            request.rack_id,
+            context.client_id,
+            context.client_host,
+        )
+    )
+    assignment = None
+    if answer.assignment is not None:
+        assignment = _Assignment(
+            topic_partitions=[
+                _Assignment.TopicPartitions(topic_id=topic, partitions=sorted(numbers))
+                for topic, numbers in answer.assignment.items()
+            ]
+        )
+    return ShareGroupHeartbeatResponse(
+        throttle_time_ms=0,
+        error_code=error_code(answer.error),
+        error_message=error_message(answer.error, answer.message),
+        member_id=answer.member_id or request.member_id,
+        member_epoch=answer.member_epoch,
+        heartbeat_interval_ms=int(answer.interval * 1000),
+        assignment=assignment,
+    )
+
+
+def share_group_describe(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    described = broker.describe_share_groups(request.group_ids)
+    ids = {topic for one in described.values() for member in one.members for topic in member.assignment}
+    names = topic_names(broker, ids)
+    operations = bits(GROUP_OPERATIONS) if request.include_authorized_operations else NO_OPERATIONS
+    return ShareGroupDescribeResponse(
+        throttle_time_ms=0,
+        groups=[_group(name, one, names, operations) for name, one in Pace().over(described.items())],
+    )
+
+
+def _group(name: str, one: ShareGroupDescription, names: Mapping[UUID, str], operations: int) -> Any:
+    return _Described(
+        error_code=error_code(one.error),
+        error_message=error_message(one.error, one.message),
+        group_id=name,
+        group_state=one.state,
+        group_epoch=one.epoch,
+        assignment_epoch=one.assignment_epoch,
+        assignor_name=one.assignor,
+        members=[
+            _Member(
+                member_id=member.member_id,
+                rack_id=member.rack,
+                member_epoch=member.member_epoch,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                subscribed_topic_names=list(member.topics),
+                assignment=_Member.Assignment(
+                    topic_partitions=[
+                        _Member.Assignment.TopicPartitions(
+                            topic_id=topic, topic_name=names[topic], partitions=sorted(numbers)
+                        )
+                        for topic, numbers in member.assignment.items()
+                        if topic in names
+                    ]
+                ),
+            )
+            for member in Pace().over(one.members)
+        ],
+        authorized_operations=operations,
+    )
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+def share_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """Waits for records."""
+    pace = Pace()
+    places = [
+        (topic.topic_id, one.partition_index)
+        for topic in request.topics
+        for one in pace.over(topic.partitions)
+    ]
+    forgotten = [
+        (topic.topic_id, number)
+        for topic in request.forgotten_topics_data
+        for number in pace.over(topic.partitions)
+    ]
+    limits = ShareFetchLimits(
+        max(request.max_wait_ms, 0) / 1000,
+        request.min_bytes,
+        request.max_bytes,
+        request.max_records,
+        request.batch_size,
+        request.share_acquire_mode == STRICT,
+    )
+    fetched = broker.share_fetch(asked_of(request), places, forgotten, limits, context.connection)
+    return ShareFetchResponse(
+        throttle_time_ms=0,
+        error_code=error_code(fetched.error),
+        error_message=error_message(fetched.error, fetched.message),
+        acquisition_lock_timeout_ms=int(fetched.lock * 1000),
+        responses=[
+            _Fetched(topic_id=topic, partitions=[fetched_partition(number, one) for number, one in some])
+            for topic, some in by_topic(fetched.partitions).items()
+        ],
+        node_endpoints=[],
+    )
+
+
+def fetched_partition(number: int, one: SharedRecords) -> Any:
+    """A partition of the response to ShareFetch."""
+    return _FetchedPartition(
+        partition_index=number,
+        error_code=error_code(one.error),
+        error_message=error_message(one.error, one.message),
+        acknowledge_error_code=error_code(one.acknowledge_error),
+        acknowledge_error_message=error_message(one.acknowledge_error, one.message),
+        current_leader=_FetchedPartition.LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+        records=b"".join(one.batches),
+        acquired_records=[
+            _FetchedPartition.AcquiredRecords(
+                first_offset=first, last_offset=last, delivery_count=min(deliveries, 2**15 - 1)
+            )
+            for first, last, deliveries in one.acquired
+        ],
+    )
+
+
+def share_acknowledge(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    answer = broker.share_acknowledge(asked_of(request))
+    return ShareAcknowledgeResponse(
+        throttle_time_ms=0,
+        error_code=error_code(answer.error),
+        error_message=error_message(answer.error, answer.message),
+        acquisition_lock_timeout_ms=int(answer.lock * 1000),
+        responses=[
+            _AcknowledgedTopic(
+                topic_id=topic,
+                partitions=[
+                    acknowledged_partition(number, one.acknowledge_error or one.error, one.message)
+                    for number, one in some
+                ],
+            )
+            for topic, some in by_topic(answer.partitions).items()
+        ],
+        node_endpoints=[],
+    )
+
+
+def acknowledged_partition(number: int, error: Error | None, message: str | None = None) -> Any:
+    """A partition of the response to ShareAcknowledge."""
+    return _AcknowledgedTopic.PartitionData(
+        partition_index=number,
+        error_code=error_code(error),
+        error_message=error_message(error, message),
+        current_leader=_AcknowledgedTopic.PartitionData.LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+    )
+
+
+def asked_of(request: Any) -> ShareRequest:
+    """What ShareFetch and ShareAcknowledge have in common."""
+    acknowledged: dict[SharePlace, list[Acknowledged]] = {}
+    pace = Pace()
+    for topic in request.topics:
+        for one in pace.over(topic.partitions):
+            if one.acknowledgement_batches:
+                acknowledged.setdefault((topic.topic_id, one.partition_index), []).extend(
+                    Acknowledged(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+                    for batch in pace.over(one.acknowledgement_batches)
+                )
+    return ShareRequest(
+        request.group_id or "",
+        request.member_id or "",
+        request.share_session_epoch,
+        acknowledged,
+        bool(request.is_renew_ack),
+    )
+
+
+def by_topic(answers: Mapping[tuple[Any, int], V]) -> dict[Any, list[tuple[int, V]]]:
+    """(number, answer) by topic."""
+    found: dict[Any, list[tuple[int, V]]] = {}
+    for (topic, number), one in Pace().over(answers.items()):
+        found.setdefault(topic, []).append((number, one))
+    return found
+
+
+# -- offsets ---------------------------------------------------------------------------------------
+
+
+def describe_share_group_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    return DescribeShareGroupOffsetsResponse(
+        throttle_time_ms=0, groups=[_offsets(broker, group) for group in request.groups]
+    )
+
+
+def _offsets(broker: BrokerInterface, group: Any) -> Any:
+    wanted = None
+    if group.topics is not None:
+        wanted = [(topic.topic_name, number) for topic in group.topics for number in topic.partitions]
+    found = broker.share_offsets(group.group_id, wanted)
+    topics = by_topic(found.partitions)
+    ids = _ids(broker, topics)
+    return _Offsets(
+        group_id=group.group_id,
+        topics=[
+            _OffsetsTopic(
+                topic_name=topic,
+                topic_id=ids.get(topic, _NO_TOPIC),
+                partitions=[offset_of(number, one) for number, one in some],
+            )
+            for topic, some in topics.items()
+        ],
+        error_code=error_code(found.error),
+        error_message=error_message(found.error, found.message),
+    )
+
+
+def offset_of(number: int, one: ShareOffset) -> Any:
+    """A partition of the response to DescribeShareGroupOffsets."""
+    return _OffsetsTopic.DescribeShareGroupOffsetsResponsePartition(
+        partition_index=number,
+        start_offset=one.start,
+        leader_epoch=one.leader_epoch,
+        lag=one.lag,
+        error_code=error_code(one.error),
+        error_message=error_message(one.error),
+    )
+
+
+def alter_share_group_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    offsets: dict[TopicPartition, int] = {
+        (topic.topic_name, one.partition_index): one.start_offset
+        for topic in request.topics
+        for one in topic.partitions
+    }
+    outcome = broker.alter_share_offsets(request.group_id, offsets)
+    topics = by_topic(outcome.parts)
+    ids = _ids(broker, topics)
+    return AlterShareGroupOffsetsResponse(
+        throttle_time_ms=0,
+        error_code=error_code(outcome.error),
+        error_message=error_message(outcome.error, outcome.message),
+        responses=[
+            _Altered(
+                topic_name=topic,
+                topic_id=ids.get(topic, _NO_TOPIC),
+                partitions=[altered_partition(number, error) for number, error in some],
+            )
+            for topic, some in topics.items()
+        ],
+    )
+
+
+def altered_partition(number: int, error: Error | None) -> Any:
+    """A partition of the response to AlterShareGroupOffsets."""
+    return _Altered.AlterShareGroupOffsetsResponsePartition(
+        partition_index=number, error_code=error_code(error), error_message=error_message(error)
+    )
+
+
+def delete_share_group_offsets(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    names = [topic.topic_name for topic in request.topics]
+    outcome = broker.delete_share_offsets(request.group_id, names)
+    ids = _ids(broker, (topic for topic, _ in outcome.parts))
+    return DeleteShareGroupOffsetsResponse(
+        throttle_time_ms=0,
+        error_code=error_code(outcome.error),
+        error_message=error_message(outcome.error, outcome.message),
+        responses=[
+            deleted_topic(topic, error, ids.get(topic, _NO_TOPIC))
+            for (topic, _), error in outcome.parts.items()
+        ],
+    )
+
+
+def deleted_topic(topic: str, error: Error | None, topic_id: UUID = _NO_TOPIC) -> Any:
+    """A topic of the response to DeleteShareGroupOffsets."""
+    return _Deleted(
+        topic_name=topic,
+        topic_id=topic_id,
+        error_code=error_code(error),
+        error_message=error_message(error),
+    )
+
+
+def _ids(broker: BrokerInterface, topics: Iterable[str]) -> dict[str, UUID]:
+    found = broker.metadata(list(topics)).topics
+    return {name: topic.topic_id for name, topic in found.items() if topic.error is None}

@@ -1,0 +1,402 @@
+"""Share groups as the broker answers for them: their members, their sessions, and how far they have come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from uuid import UUID
+
+from kafka.errors import (
+    BrokerResponseError,
+    GroupIdNotFoundError,
+    InvalidRequestError,
+    InvalidShareSessionEpochError,
+    KafkaStorageError,
+    NonEmptyGroupError,
+    ShareSessionNotFoundError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.groups.modern.group import JOIN_EPOCH
+from dafka.broker.groups.modern.topics import TableTopics
+from dafka.broker.groups.registry import Groups
+from dafka.broker.interface.broker import Error, TopicPartition
+from dafka.broker.interface.groups import GroupType
+from dafka.broker.interface.share import (
+    CLOSE_SESSION,
+    NO_START,
+    OPEN_SESSION,
+    SharedRecords,
+    ShareFetched,
+    ShareFetchLimits,
+    ShareGroupDescription,
+    ShareHeartbeat,
+    ShareHeartbeatAnswer,
+    ShareInterface,
+    ShareOffset,
+    ShareOffsets,
+    ShareOutcome,
+    SharePlace,
+    ShareRequest,
+)
+from dafka.broker.records.leader_epochs import LeaderEpochs
+from dafka.broker.share.checks import check_acknowledgements, check_heartbeat, check_member
+from dafka.broker.share.delivery import Deliveries, Delivery
+from dafka.broker.share.fetching import ShareFetch
+from dafka.broker.share.group import ShareGroup
+from dafka.broker.share.partition import SharePartition
+from dafka.broker.share.sessions import SessionKey, ShareSession, ShareSessions
+from dafka.broker.share.settings import SettingsTable
+from dafka.broker.share.states import Saved, States, key_of
+from dafka.broker.topics.table import Partition, Topic, TopicTable
+from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
+from dafka.log import LogError
+
+
+class ShareCalls(ShareInterface):
+    """The share groups of one broker. Hub side; methods wait as green threads."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        groups: Groups,
+        topics: TopicTable,
+        epochs: LeaderEpochs,
+        states: States,
+        settings: SettingsTable,
+        deliveries: Deliveries,
+        stopped: Callable[[], object],
+    ) -> None:
+        """``stopped()`` raises what ends waiting calls after :meth:`close`."""
+        self._hub = hub
+        self._groups = groups
+        self._topics = topics
+        self._epochs = epochs
+        self._states = states
+        self._settings = settings
+        self._deliveries = deliveries
+        self._stopped = stopped
+        self._sessions = ShareSessions(lambda: settings.sessions)
+        self._waiting: set[ShareFetch] = set()
+        groups.revive(GroupType.SHARE, self._new_group)
+
+    def close(self) -> None:
+        """End all waiting calls."""
+        self._deliveries.close()
+        for fetch in list(self._waiting):
+            fetch.abandon()
+
+    # -- members ---------------------------------------------------------------------------------------
+
+    def share_heartbeat(self, heartbeat: ShareHeartbeat) -> ShareHeartbeatAnswer:
+        try:
+            check_heartbeat(heartbeat)
+            group = self._group_of(heartbeat)
+        except BrokerResponseError as error:
+            return ShareHeartbeatAnswer(type(error), _words(error))
+        settings = self._settings.of(heartbeat.group)
+        try:
+            answer = group.heartbeat(self._groups.clock(), heartbeat, settings.session, settings.heartbeat)
+        except BrokerResponseError as error:
+            return ShareHeartbeatAnswer(type(error), _words(error))
+        finally:
+            self._groups.changed(heartbeat.group, group)
+        return answer
+
+    def _group_of(self, heartbeat: ShareHeartbeat) -> ShareGroup:
+        name = heartbeat.group
+        found = self._groups.get(name)
+        if isinstance(found, ShareGroup) and not found.dead:
+            found.name = name
+            return found
+        if found is not None and not found.dead and not isinstance(found, ShareGroup):
+            raise GroupIdNotFoundError(f"Group {name} is not a share group.")
+        if heartbeat.member_epoch != JOIN_EPOCH:
+            raise GroupIdNotFoundError(f"Share group {name} not found.")
+        self._groups.check_room()
+        group = self._new_group()
+        group.name = name
+        self._groups.put(name, group)
+        return group
+
+    def _new_group(self, epoch: int = 0) -> ShareGroup:
+        return ShareGroup(self._groups.clock(), TableTopics(self._topics), self._gone, epoch)
+
+    def _gone(self, group: ShareGroup, member_id: str) -> None:
+        """A member left or was silent for too long."""
+        self._end((group.name, member_id))
+        if not group.members:
+            self._hub.spawn(self._retire, group.name)
+
+    def _retire(self, name: str) -> None:
+        """Keep nothing in memory of a group without members."""
+        for delivery in Pace().over(self._deliveries.of_group(name)):
+            found = self._groups.get(name)
+            if (found is None or not found.occupied) and not delivery.is_waited_for:
+                self._deliveries.drop_and_wait(delivery)
+
+    def _end(self, key: SessionKey) -> None:
+        """End a session, and give back what its member has acquired."""
+        group, member = key
+        session = self._sessions.close(key)
+        if session is not None:
+            self._release(group, member)
+
+    def _release(self, group: str, member: str) -> None:
+        for delivery in self._deliveries.of_group(group):
+            delivery.release(member)
+
+    def forget_connection(self, connection: object) -> None:
+        for key in self._sessions.of_connection(connection):
+            self._end(key)
+
+    # -- records ---------------------------------------------------------------------------------------
+
+    def share_fetch(
+        self,
+        request: ShareRequest,
+        partitions: Collection[SharePlace],
+        forgotten: Collection[SharePlace],
+        limits: ShareFetchLimits,
+        connection: object = None,
+    ) -> ShareFetched:
+        try:
+            session = self._session(request, connection, partitions, forgotten)
+        except BrokerResponseError as error:
+            return ShareFetched(type(error), _words(error))
+        answers = self._acknowledge(request)
+        if session is None:
+            self._release(request.group, request.member_id)
+        elif not request.is_renewal:
+            found = self._fetch(request, session, limits, not answers)
+            for place, records in found.items():
+                before = answers.get(place)
+                if before is not None:
+                    records = records._replace(acknowledge_error=before.acknowledge_error)
+                answers[place] = records
+        return ShareFetched(None, None, self._settings.of(request.group).terms.lock, answers)
+
+    def share_acknowledge(self, request: ShareRequest) -> ShareFetched:
+        try:
+            if request.session_epoch == OPEN_SESSION:
+                check_member(request)
+                raise InvalidShareSessionEpochError
+            session = self._session(request, None, (), ())
+        except BrokerResponseError as error:
+            return ShareFetched(type(error), _words(error))
+        answers = self._acknowledge(request)
+        if session is None:
+            self._release(request.group, request.member_id)
+        return ShareFetched(None, None, self._settings.of(request.group).terms.lock, answers)
+
+    def _session(
+        self,
+        request: ShareRequest,
+        connection: object,
+        added: Collection[SharePlace],
+        forgotten: Collection[SharePlace],
+    ) -> ShareSession | None:
+        """The session of a request; None if it is its last one. Raises what is answered."""
+        check_member(request)
+        check_acknowledgements(request)
+        key = (request.group, request.member_id)
+        if request.session_epoch == OPEN_SESSION:
+            if request.acknowledgements:
+                raise InvalidRequestError("The initial request of a share session has no acknowledgements.")
+            return self._sessions.open(key, connection, added)
+        if request.session_epoch == CLOSE_SESSION:
+            if self._sessions.close(key) is None:
+                raise ShareSessionNotFoundError
+            return None
+        session = self._sessions.resume(key, request.session_epoch, connection)
+        self._sessions.change(session, added, forgotten)
+        return session
+
+    def _acknowledge(self, request: ShareRequest) -> dict[SharePlace, SharedRecords]:
+        """Carry out acknowledgements; returns when they are on disk."""
+        answers: dict[SharePlace, SharedRecords] = {}
+        saving: list[tuple[SharePlace, Delivery]] = []
+        for place, batches in Pace().over(request.acknowledgements.items(), every=1):
+            delivery, error, words = self._delivery(request.group, place), None, None
+            if isinstance(delivery, Delivery):
+                error, words = delivery.acknowledge(request.member_id, batches)
+                saving.append((place, delivery))
+            else:
+                error = delivery
+            answers[place] = SharedRecords(None, error, message=words)
+        begun = [(place, one.saved.begin() if one.saved is not None else None) for place, one in saving]
+        for place, outcome in begun:
+            failed = Saved.end(outcome)
+            if failed is not None and answers[place].acknowledge_error is None:
+                answers[place] = SharedRecords(None, failed)
+        return answers
+
+    def _fetch(
+        self, request: ShareRequest, session: ShareSession, limits: ShareFetchLimits, wait: bool
+    ) -> dict[SharePlace, SharedRecords]:
+        opened: dict[Delivery, SharePlace] = {}
+        answers: dict[SharePlace, SharedRecords] = {}
+        for place in Pace().over(list(session.places)):
+            delivery = self._delivery(request.group, place)
+            if isinstance(delivery, Delivery):
+                opened[delivery] = place
+            else:
+                answers[place] = SharedRecords(delivery)
+        fetch = ShareFetch(self._deliveries, request.member_id, limits)
+        self._waiting.add(fetch)
+        try:
+            found = fetch.run(opened, wait and not answers)
+        finally:
+            self._waiting.discard(fetch)
+            self._stopped()
+        session.read(found)
+        return {**answers, **found}
+
+    def _delivery(self, group: str, place: SharePlace) -> Delivery | Error:
+        """A share partition that members of the group may read, or why they cannot."""
+        topic = self._topics.by_id(place[0])
+        if topic is None:
+            return UnknownTopicIdError
+        partition = self._topics.partition(topic.name, place[1])
+        if partition is None:
+            return UnknownTopicOrPartitionError
+        known = self._deliveries.known(group, partition)
+        if known is None:
+            found = self._groups.get(group)
+            reads = isinstance(found, ShareGroup) and found.reads(topic.name)
+            if not reads and not self._states.has(group, topic.topic_id, place[1]):
+                return UnknownTopicOrPartitionError
+        try:
+            return self._deliveries.open(group, partition)
+        except LogError:
+            return KafkaStorageError
+
+    # -- tools -----------------------------------------------------------------------------------------
+
+    def describe_share_groups(self, groups: Iterable[str]) -> dict[str, ShareGroupDescription]:
+        return {name: self._describe(name) for name in Pace().over(groups, every=1)}
+
+    def _describe(self, name: str) -> ShareGroupDescription:
+        try:
+            return self._share_group(name).describe()
+        except GroupIdNotFoundError as error:
+            return ShareGroupDescription(type(error), _words(error), "Dead")
+
+    def _share_group(self, name: str) -> ShareGroup:
+        found = self._groups.get(name)
+        if found is None:
+            raise GroupIdNotFoundError(f"Group {name} not found.")
+        if not isinstance(found, ShareGroup):
+            raise GroupIdNotFoundError(f"Group {name} is not a share group.")
+        return found
+
+    def share_offsets(self, group: str, partitions: Iterable[TopicPartition] | None = None) -> ShareOffsets:
+        try:
+            self._share_group(group)
+        except GroupIdNotFoundError as error:
+            return ShareOffsets(type(error), {}, _words(error))
+        found: dict[TopicPartition, ShareOffset] = {}
+        if partitions is None:
+            for topic_id, number in Pace().over(self._states.places(group)):
+                topic = self._topics.by_id(topic_id)
+                if topic is not None:
+                    found[topic.name, number] = self._offset(group, (topic.name, number))
+        else:
+            for key in Pace().over(partitions):
+                found[key] = self._offset(group, key)
+        return ShareOffsets(None, found)
+
+    def _offset(self, group: str, key: TopicPartition) -> ShareOffset:
+        partition = self._topics.partition(*key)
+        if partition is None:
+            return ShareOffset(UnknownTopicOrPartitionError)
+        epoch = self._epochs.of(partition).latest
+        delivery = self._deliveries.known(group, partition)
+        machine = delivery.machine if delivery is not None else None
+        if machine is None:
+            try:
+                state, _ = self._states.load(group, partition)
+            except LogError:
+                return ShareOffset(KafkaStorageError)
+            if state is None or state.start == NO_START:
+                return ShareOffset(None, NO_START, epoch)
+            machine = SharePartition(state.start)
+            machine.restore(state.start, state.runs)
+        settings = self._settings.of(group)
+        left = self._deliveries.end(partition, settings) - machine.start - machine.finished
+        return ShareOffset(None, machine.start, epoch, max(left, 0))
+
+    def alter_share_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
+        try:
+            self._check_empty(group)
+        except BrokerResponseError as error:
+            return ShareOutcome(type(error), {}, _words(error))
+        parts: dict[TopicPartition, Error | None] = {}
+        for key, offset in Pace().over(offsets.items(), every=1):
+            partition = self._topics.partition(*key)
+            if partition is None:
+                parts[key] = UnknownTopicOrPartitionError
+            else:
+                parts[key] = self._alter(group, partition, offset)
+        return ShareOutcome(None, parts)
+
+    def _alter(self, group: str, partition: Partition, offset: int) -> Error | None:
+        self._drop(group, partition)
+        try:
+            state, keys = self._states.load(group, partition)
+        except LogError:
+            return KafkaStorageError
+        machine = SharePartition(min(max(offset, partition.log_start), partition.high_watermark))
+        epoch = 0 if state is None else state.state_epoch + 1
+        prefix = key_of(group, partition.topic.topic_id, partition.number)
+        saved = Saved(self._states.writer, prefix, keys, epoch, lambda: machine)
+        return saved.end(saved.begin(whole=True))
+
+    def _check_empty(self, group: str) -> None:
+        if self._share_group(group).occupied:
+            raise NonEmptyGroupError(f"Group {group} is not empty.")
+
+    def _drop(self, group: str, partition: Partition) -> None:
+        delivery = self._deliveries.known(group, partition)
+        if delivery is not None:
+            self._deliveries.drop_and_wait(delivery)
+
+    def delete_share_offsets(self, group: str, topics: Iterable[str]) -> ShareOutcome:
+        try:
+            self._check_empty(group)
+        except BrokerResponseError as error:
+            return ShareOutcome(type(error), {}, _words(error))
+        places: dict[UUID, list[int]] = {}
+        for topic_id, number in self._states.places(group):
+            places.setdefault(topic_id, []).append(number)
+        parts: dict[TopicPartition, Error | None] = {}
+        for name in Pace().over(topics):
+            topic = self._topics.get(name)
+            numbers = [] if topic is None else places.get(topic.topic_id, [])
+            failed: Error | None = None if numbers else UnknownTopicOrPartitionError
+            for number in numbers:
+                assert topic is not None
+                partition = self._topics.partition(name, number)
+                if partition is not None:
+                    self._drop(group, partition)
+                failed = self._states.delete(group, topic.topic_id, number) or failed
+            parts[name, -1] = failed
+        return ShareOutcome(None, parts)
+
+    # -- what others delete ------------------------------------------------------------------------------
+
+    def forget_group(self, group: str) -> Error | None:
+        """A group was deleted; waits as a green thread."""
+        for delivery in self._deliveries.of_group(group):
+            self._deliveries.drop_and_wait(delivery)
+        return self._states.delete_group(group) if self._states.has_group(group) else None
+
+    def forget(self, topic: Topic) -> None:
+        """A topic was deleted; waits as a green thread, and raises the exceptions of the log."""
+        self._deliveries.forget(topic)
+        self._states.forget(topic)
+
+
+def _words(error: BrokerResponseError) -> str:
+    return str(error.args[0]) if error.args else str(type(error).description)

@@ -1,0 +1,63 @@
+"""What is refused of a request about share groups, whatever the broker's state."""
+
+from __future__ import annotations
+
+from kafka.errors import InvalidRequestError
+
+from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH
+from dafka.broker.interface.share import Acknowledged, AcknowledgeType, ShareHeartbeat, ShareRequest
+from dafka.broker.share.limits import MEMBER_ID_LENGTH
+
+_TYPES = frozenset(map(int, AcknowledgeType))
+
+
+def check_heartbeat(beat: ShareHeartbeat) -> None:
+    """Raise InvalidRequestError for a heartbeat that cannot be one."""
+    if not beat.group:
+        raise InvalidRequestError("GroupId can't be empty.")
+    _check_member_id(beat.member_id)
+    if beat.member_epoch < LEAVE_EPOCH:
+        raise InvalidRequestError(
+            f"MemberEpoch is {beat.member_epoch}, but must be greater than or equal to -1."
+        )
+    if beat.rack is not None and not beat.rack.strip():
+        raise InvalidRequestError("RackId can't be empty.")
+    if beat.member_epoch == JOIN_EPOCH and not beat.topics:
+        raise InvalidRequestError("SubscribedTopicNames must be set in first request.")
+
+
+def check_member(request: ShareRequest) -> None:
+    """Raise InvalidRequestError if it is not said for whom a request is."""
+    if not request.group:
+        raise InvalidRequestError("GroupId can't be empty.")
+    _check_member_id(request.member_id)
+
+
+def check_acknowledgements(request: ShareRequest) -> None:
+    """Raise InvalidRequestError for acknowledgements that nobody can carry out."""
+    renews = False
+    for batches in request.acknowledgements.values():
+        before = -1
+        for batch in batches:
+            renews = _check_batch(batch, before) or renews
+            before = batch.last
+    if renews and not request.is_renewal:
+        raise InvalidRequestError("Renew acknowledgements are there, and isRenewAck is not set.")
+
+
+def _check_batch(batch: Acknowledged, before: int) -> bool:
+    first, last, types = batch
+    if first > last or first < 0:
+        raise InvalidRequestError(f"Acknowledgement first offset {first} and last offset {last}.")
+    if first <= before:
+        raise InvalidRequestError(f"Acknowledgement first offset {first} overlaps the one before.")
+    if not types or (len(types) > 1 and len(types) != last - first + 1):
+        raise InvalidRequestError(f"{len(types)} acknowledge types for {last - first + 1} records.")
+    if not _TYPES.issuperset(types):
+        raise InvalidRequestError(f"An acknowledge type is from 0 to 4, not among {sorted(set(types))}.")
+    return AcknowledgeType.RENEW in types
+
+
+def _check_member_id(member_id: str) -> None:
+    if not member_id or len(member_id) > MEMBER_ID_LENGTH:
+        raise InvalidRequestError(f"A member id has 1 to {MEMBER_ID_LENGTH} characters.")

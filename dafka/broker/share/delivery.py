@@ -1,0 +1,326 @@
+"""The share partitions that are being read: each with its state, and the fetches that wait for it.
+
+Fetches that wait stand in line. What comes, new records or ones that are available again, is offered to the
+first of them; when it has taken what it wants, the rest is offered to the next. So one record wakes one
+fetch, however many members wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import gevent.event
+from kafka.errors import (
+    CorruptRecordError,
+    InvalidRecordStateError,
+    InvalidRequestError,
+    KafkaStorageError,
+    UnknownTopicOrPartitionError,
+)
+
+from dafka.broker.interface.broker import Error, Fetched, FetchFrom, TopicPartition
+from dafka.broker.interface.records import RecordInterface
+from dafka.broker.interface.share import Acknowledged
+from dafka.broker.records.producer_state import ProducerStates
+from dafka.broker.share import partition as share_partition
+from dafka.broker.share.partition import LogBatch, RenewalError, SharePartition
+from dafka.broker.share.settings import BY_DURATION, EARLIEST, SettingsTable, ShareSettings
+from dafka.broker.share.states import Saved, States, key_of
+from dafka.broker.share.stored import NO_START
+from dafka.broker.topics.table import Partition, Topic, TopicTable
+from dafka.hub.deadlines import Deadlines
+from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
+from dafka.log import DamagedError, LogError, LogWriteError
+from dafka.protocol.batch import read_header
+
+DeliveryKey = tuple[str, Partition]
+
+
+class Waiter(Protocol):
+    """A fetch that waits."""
+
+    min_bytes: int
+
+    def offered(self, delivery: Delivery) -> None:
+        """There is something to take of this share partition; it stands in line for it no longer."""
+
+
+class Delivery:
+    """One share partition that is being read. Hub side."""
+
+    def __init__(self, group: str, partition: Partition, deliveries: Deliveries) -> None:
+        self.group = group
+        self.partition = partition
+        self.machine: SharePartition | None = None
+        self.saved: Saved | None = None
+        self.gone = False
+        self.opening = gevent.event.AsyncResult()
+        self._deliveries = deliveries
+        self._line: dict[Waiter, None] = {}
+
+    @property
+    def key(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return self.partition.topic.name, self.partition.number
+
+    @property
+    def settings(self) -> ShareSettings:
+        """Those of the group."""
+        return self._deliveries.settings.of(self.group)
+
+    # -- waiting ---------------------------------------------------------------------------------------
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to take."""
+        if self.gone or self.machine is None:
+            return True
+        settings = self.settings
+        begin = self.machine.next_offset(settings.terms)
+        return begin is not None and begin < self._deliveries.end(self.partition, settings)
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a fetch stands in line."""
+        return bool(self._line)
+
+    def stand(self, waiter: Waiter) -> None:
+        """Stand in line."""
+        self._line[waiter] = None
+
+    def leave(self, waiter: Waiter) -> None:
+        """Leave the line."""
+        self._line.pop(waiter, None)
+
+    def offer(self, below: int | None = None) -> None:
+        """Let the next one in the line take something, if there is something.
+
+        ``below``: the next one that waits for fewer bytes, after one for whom it was not enough.
+        """
+        if not self._line or not self.is_ready:
+            return
+        waiters = (one for one in self._line if below is None or one.min_bytes < below)
+        waiter = next(waiters, None)
+        if waiter is not None:
+            del self._line[waiter]
+            waiter.offered(self)
+
+    def partition_grew(self, partition: Partition) -> None:
+        """The partition has changed."""
+        if partition.topic.deleted:
+            self._deliveries.drop(self)
+            return
+        if self.machine is not None and self.machine.trim(partition.log_start):
+            self.keep()
+        self.offer()
+
+    # -- changing --------------------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        """Take back what members have held for too long."""
+        if self.machine is None or self.gone:
+            return
+        if self.machine.expire(self._deliveries.clock(), self.settings.terms):
+            self.keep()
+        self._deliveries.schedule(self)
+        self.offer()
+
+    def acknowledge(self, member: str, batches: Sequence[Acknowledged]) -> tuple[Error | None, str | None]:
+        """Carry out acknowledgements, without waiting until they are on disk; the error of them."""
+        if self.machine is None or self.gone:
+            return UnknownTopicOrPartitionError, None
+        try:
+            self.machine.acknowledge(self._deliveries.clock(), member, batches, self.settings.terms)
+        except share_partition.InvalidRecordStateError as error:
+            return InvalidRecordStateError, str(error)
+        except RenewalError as error:
+            return InvalidRequestError, str(error)
+        self._deliveries.schedule(self)
+        self.offer()
+        return None, None
+
+    def release(self, member: str) -> None:
+        """Give back what a member has acquired."""
+        if self.machine is not None and not self.gone and self.machine.release(member, self.settings.terms):
+            self.keep()
+            self.offer()
+
+    def keep(self) -> None:
+        """Have what has changed written."""
+        if self.saved is not None:
+            self.saved.post()
+
+    def close(self) -> None:
+        """It is gone: whoever waits is told, and nothing is written any more."""
+        self.gone = True
+        if self.saved is not None:
+            self.saved.close()
+        self.partition.unwatch(self)
+        line, self._line = self._line, {}
+        for waiter in line:
+            waiter.offered(self)
+
+
+class Deliveries:
+    """The share partitions of one broker that are being read. Hub side."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        topics: TopicTable,
+        producers: ProducerStates,
+        records: RecordInterface,
+        states: States,
+        settings: SettingsTable,
+        clock: Callable[[], float],
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self._topics = topics
+        self._producers = producers
+        self._records = records
+        self._states = states
+        self._known: dict[str, dict[Partition, Delivery]] = {}
+        self._deadlines: Deadlines[Delivery] = Deadlines(hub, Delivery.expire, lambda: self.clock())
+
+    def close(self) -> None:
+        """The broker stops."""
+        self._deadlines.close()
+
+    def check(self) -> None:
+        """Read the clock again, after a test has set it forward."""
+        self._deadlines.check()
+
+    def schedule(self, delivery: Delivery) -> None:
+        """Set when its next lock expires."""
+        if delivery.machine is not None and not delivery.gone:
+            self._deadlines.set(delivery, delivery.machine.wake_at)
+
+    def end(self, partition: Partition, settings: ShareSettings) -> int:
+        """Behind the last record that members may have."""
+        if settings.read_committed:
+            return self._producers.last_stable_offset(partition)
+        return partition.high_watermark
+
+    # -- opening ---------------------------------------------------------------------------------------
+
+    def of_group(self, group: str) -> list[Delivery]:
+        """Those of a group."""
+        return list(self._known.get(group, {}).values())
+
+    def known(self, group: str, partition: Partition) -> Delivery | None:
+        """A share partition that is being read."""
+        return self._known.get(group, {}).get(partition)
+
+    def open(self, group: str, partition: Partition) -> Delivery:
+        """A share partition; begins where the group is to begin if nobody has read it yet.
+
+        Waits as a green thread. Raises the errors of the log.
+        """
+        found = self.known(group, partition)
+        if found is None:
+            found = self._known.setdefault(group, {})[partition] = Delivery(group, partition, self)
+            try:
+                self._begin(found)
+            except BaseException as error:
+                self.drop(found)
+                found.opening.set_exception(error)
+                raise
+            found.opening.set(None)
+        found.opening.get()
+        return found
+
+    def _begin(self, delivery: Delivery) -> None:
+        group, partition = delivery.group, delivery.partition
+        state, keys = self._states.load(group, partition)
+        prefix = key_of(group, partition.topic.topic_id, partition.number)
+        epoch = 0 if state is None else state.state_epoch
+        saved = Saved(self._states.writer, prefix, keys, epoch, lambda: delivery.machine)
+        if state is None or state.start == NO_START:
+            machine = SharePartition(self._first_offset(delivery))
+        else:
+            machine = SharePartition(state.start)
+            machine.restore(state.start, state.runs)
+        machine.truncate(partition.high_watermark)
+        machine.trim(partition.log_start)
+        delivery.machine, delivery.saved = machine, saved
+        partition.watch(delivery)
+        error = saved.end(saved.begin(whole=state is None or state.start != machine.start))
+        if error is not None:
+            raise LogWriteError(self._states.writer.log.path, f"the state of group {group!r} was not written")
+
+    def _first_offset(self, delivery: Delivery) -> int:
+        settings, partition = delivery.settings, delivery.partition
+        if settings.reset == EARLIEST:
+            return partition.log_start
+        if settings.reset == BY_DURATION:
+            since = int((time.time() - settings.duration) * 1000)
+            found = self._records.list_offsets({delivery.key: max(since, 0)})[delivery.key]
+            if found.error is None and found.offset >= 0:
+                return found.offset
+        return partition.high_watermark
+
+    def drop(self, delivery: Delivery) -> None:
+        """Keep a share partition no longer; what is stored of it stays."""
+        of_group = self._known.get(delivery.group, {})
+        if of_group.get(delivery.partition) is delivery:
+            del of_group[delivery.partition]
+            if not of_group:
+                del self._known[delivery.group]
+        delivery.close()
+
+    def drop_and_wait(self, delivery: Delivery) -> None:
+        """The same, when what is being written of it has been; waits as a green thread."""
+        if delivery.saved is not None:
+            delivery.saved.idle()
+        self.drop(delivery)
+
+    def forget(self, topic: Topic) -> None:
+        """A topic was deleted; waits as a green thread."""
+        for group in list(self._known):
+            for delivery in [one for one in self.of_group(group) if one.partition.topic is topic]:
+                self.drop_and_wait(delivery)
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def read(
+        self, delivery: Delivery, offset: int, max_bytes: int, settings: ShareSettings
+    ) -> tuple[Error | None, list[bytes], list[LogBatch]]:
+        """The batches from an offset on, and what they are to members. May wait as a green thread."""
+        key = delivery.key
+        wanted = {key: FetchFrom(offset, max_bytes)}
+        try:
+            fetched = self._records.fetch(
+                wanted,
+                max_wait=0.0,
+                min_bytes=0,
+                max_bytes=max_bytes,
+                read_committed=settings.read_committed,
+            )[key]
+        except DamagedError:
+            return CorruptRecordError, [], []
+        except LogError:
+            return KafkaStorageError, [], []
+        batches = list(fetched.batches)
+        return fetched.error, batches, list(self._described(delivery.partition, fetched))
+
+    def _described(self, partition: Partition, fetched: Fetched) -> list[LogBatch]:
+        described = []
+        headers = [read_header(batch) for batch in fetched.batches]
+        aborted = []
+        if fetched.aborted and headers:
+            begin, end = headers[0].base_offset, headers[-1].next_offset
+            aborted = self._producers.aborted(partition, begin, end)
+        for header in Pace().over(headers):
+            first, last = header.base_offset, header.next_offset - 1
+            was_aborted = header.is_transactional and any(
+                one.producer_id == header.producer_id and one.first <= first and last <= one.last
+                for one in aborted
+            )
+            described.append(
+                LogBatch(first, last, bool(header.count) and not header.is_control and not was_aborted)
+            )
+        return described

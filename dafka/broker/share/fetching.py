@@ -1,0 +1,153 @@
+"""One ShareFetch: it takes what there is of its partitions, or stands in line for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+
+import gevent.event
+from kafka.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+
+from dafka.broker.interface.share import Acquired, SharedRecords, ShareFetchLimits, SharePlace
+from dafka.broker.share import limits
+from dafka.broker.share.delivery import Deliveries, Delivery
+from dafka.broker.share.partition import LogBatch
+from dafka.hub.turns import Pace
+
+
+class ShareFetch:
+    """A fetch of one member. Hub side; :meth:`run` waits as a green thread."""
+
+    def __init__(self, deliveries: Deliveries, member: str, wanted: ShareFetchLimits) -> None:
+        self._deliveries = deliveries
+        self._member = member
+        self._wanted = wanted
+        self.min_bytes = wanted.min_bytes
+        self._bytes = 0
+        self._records = 0
+        self._most = min(max(wanted.max_bytes, 0), limits.FETCH_BYTES)
+        self._answers: dict[SharePlace, SharedRecords] = {}
+        self._places: dict[Delivery, SharePlace] = {}
+        self._offered: dict[Delivery, None] = {}
+        self._wake = gevent.event.Event()
+        self._abandoned = False
+
+    def run(self, opened: Mapping[Delivery, SharePlace], wait: bool) -> dict[SharePlace, SharedRecords]:
+        """What was acquired of these share partitions, in their order; waits if there is nothing."""
+        self._places = dict(opened)
+        ends = time.monotonic() + (self._wanted.max_wait if wait else 0.0)
+        try:
+            self._take(list(self._places), ends)
+            while not self._answers and not self._abandoned:
+                left = ends - time.monotonic()
+                if left <= 0:
+                    break
+                for delivery in Pace().over(self._places):
+                    if delivery not in self._offered:
+                        delivery.stand(self)
+                        if self.min_bytes <= 1 and delivery.is_ready:
+                            delivery.leave(self)
+                            self.offered(delivery)
+                self._wake.wait(left)
+                self._wake.clear()
+                offered, self._offered = list(self._offered), {}
+                self._take(offered, ends)
+            if not self._answers and self.min_bytes > 1 and not self._abandoned:
+                self._take(list(self._places), 0.0)  # what there is now, even if it is less
+        finally:
+            for delivery in self._places:
+                delivery.leave(self)
+            for delivery in self._offered:  # the next one in the line gets what this one leaves
+                delivery.offer()
+        return self._answers
+
+    def offered(self, delivery: Delivery) -> None:
+        """There is something to take."""
+        self._offered[delivery] = None
+        self._wake.set()
+
+    def abandon(self) -> None:
+        """The broker stops."""
+        self._abandoned = True
+        self._wake.set()
+
+    def _take(self, deliveries: Collection[Delivery], ends: float) -> None:
+        pace = Pace()
+        left = iter(deliveries)
+        try:
+            for delivery in pace.over(left, every=1):
+                if self._records >= self._wanted.max_records or (self._bytes >= self._most and self._records):
+                    self._offered[delivery] = None  # for the next one
+                    return
+                answer = self._take_from(delivery, time.monotonic() >= ends)
+                if answer is not None:
+                    self._answers[self._places[delivery]] = answer
+        finally:
+            self._offered.update(dict.fromkeys(left))
+
+    def _take_from(self, delivery: Delivery, is_last: bool) -> SharedRecords | None:
+        machine = delivery.machine
+        if delivery.gone or machine is None:
+            return SharedRecords(UnknownTopicOrPartitionError)
+        settings, partition = delivery.settings, delivery.partition
+        batches: list[bytes] = []
+        acquired: list[Acquired] = []
+        enough, before = True, -1
+        while self._records < self._wanted.max_records and (self._bytes < self._most or not self._records):
+            delivery.expire()
+            begin = machine.next_offset(settings.terms)
+            if begin is None or begin <= before or begin >= self._deliveries.end(partition, settings):
+                break  # what was given back meanwhile is for the next fetch: batches are in order
+            before = begin
+            error, read, described = self._deliveries.read(delivery, begin, self._room, settings)
+            if error is OffsetOutOfRangeError and machine.trim(partition.log_start):
+                continue
+            if error is not None:
+                return SharedRecords(error, None, batches, acquired) if not acquired else None
+            if not is_last and self._bytes + sum(map(len, read)) < self.min_bytes:
+                enough = False
+                break
+            some = machine.acquire(
+                self._deliveries.clock(),
+                self._member,
+                begin,
+                described,
+                settings.terms,
+                records=self._wanted.max_records - self._records,
+                strict=self._wanted.strict,
+                batch_size=self._wanted.batch_size,
+            )
+            taken = _with_acquired(read, described, some)
+            batches += taken
+            acquired += some
+            self._bytes += sum(map(len, taken))
+            self._records += sum(one.last - one.first + 1 for one in some)
+        delivery.keep()
+        self._deliveries.schedule(delivery)
+        delivery.offer(None if enough else self.min_bytes)
+        return SharedRecords(None, None, _joined(batches), acquired) if acquired else None
+
+    @property
+    def _room(self) -> int:
+        return max(min(limits.READ_BYTES, self._most - self._bytes), 1)
+
+
+def _with_acquired(batches: list[bytes], described: list[LogBatch], acquired: list[Acquired]) -> list[bytes]:
+    """The batches that have acquired records."""
+    found = []
+    position = 0
+    for content, batch in zip(batches, described, strict=True):
+        while position < len(acquired) and acquired[position].last < batch.first:
+            position += 1
+        if position < len(acquired) and acquired[position].first <= batch.last:
+            found.append(content)
+    return found
+
+
+def _joined(batches: list[bytes]) -> list[bytes]:
+    """A batch that was read twice, because a part of it was acquired each time, comes once."""
+    found: list[bytes] = []
+    for content in batches:
+        if not found or found[-1][:8] != content[:8]:
+            found.append(content)
+    return found

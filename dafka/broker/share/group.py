@@ -1,0 +1,127 @@
+"""A share group: its members and what each of them reads.
+
+It stands on what the newer groups have in common (:mod:`dafka.broker.groups.modern.group`). Several members
+may have the same partition, so nobody waits for anybody: a member gets its new assignment with its next
+heartbeat, and has its epoch from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafka.errors import InvalidRequestError
+
+from dafka.broker.groups.modern.assignment import NOTHING, Assignment
+from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, ModernGroup, ModernMember
+from dafka.broker.groups.modern.topics import Topics
+from dafka.broker.interface.groups import Error, GroupType
+from dafka.broker.interface.share import (
+    ShareGroupDescription,
+    ShareHeartbeat,
+    ShareHeartbeatAnswer,
+    ShareMember,
+)
+from dafka.broker.share.assignor import assign
+from dafka.broker.share.limits import GROUP_SIZE
+
+ASSIGNOR = "simple"
+
+
+class ShareGroupMember(ModernMember):
+    """A member; ``told`` is the assignment that it was sent last."""
+
+    told: Assignment = NOTHING
+
+
+class ShareGroup(ModernGroup[ShareGroupMember]):
+    """The members of one share group; ``left`` is called with it and the id of each one that is gone."""
+
+    type = GroupType.SHARE
+    name = ""
+    """Its id, once a member has come."""
+
+    def __init__(
+        self, now: float, topics: Topics, left: Callable[[ShareGroup, str], object], epoch: int = 0
+    ) -> None:
+        super().__init__(now, topics, epoch)
+        self._left = left
+
+    @property
+    def state_name(self) -> str:
+        """Kafka's word for its state."""
+        if self.dead:
+            return "Dead"
+        return "Stable" if self.members else "Empty"
+
+    def is_reconciled(self, member: ShareGroupMember) -> bool:
+        return member.epoch == self.assignment_epoch
+
+    def check_commit(
+        self, now: float, generation: int, member_id: str, instance_id: str | None
+    ) -> Error | None:
+        """Share groups have no committed offsets."""
+        return InvalidRequestError
+
+    def remove(self, now: float, member: ShareGroupMember) -> None:
+        super().remove(now, member)
+        self._left(self, member.member_id)
+
+    def heartbeat(
+        self, now: float, beat: ShareHeartbeat, session: float, interval: float
+    ) -> ShareHeartbeatAnswer:
+        """Answer a heartbeat. Raises exceptions of ``kafka.errors``."""
+        self.tick(now)
+        if beat.member_epoch == LEAVE_EPOCH:
+            self.remove(now, self.member(beat.member_id))
+            return ShareHeartbeatAnswer(None, None, beat.member_id, LEAVE_EPOCH)
+        member = self._member_of(beat)
+        changed = self.subscribe(member, beat.topics) if beat.topics is not None else False
+        if beat.rack is not None:
+            member.rack = beat.rack
+        if self.topics_changed() or changed:
+            self.raise_epoch()
+        if self.needs_target:
+            self.install(self.epoch, assign(self.spec()))
+        self.touch(now, member, session)
+        target = self.target_of(member)
+        told = target if beat.member_epoch == JOIN_EPOCH or target != member.told else None
+        member.told = target
+        member.advance(self.assignment_epoch)
+        return ShareHeartbeatAnswer(None, None, member.member_id, member.epoch, interval, told)
+
+    def _member_of(self, beat: ShareHeartbeat) -> ShareGroupMember:
+        """The member of a heartbeat, new if it joins."""
+        if beat.member_epoch != JOIN_EPOCH:
+            member = self.member(beat.member_id)
+            self.check_epoch(member, beat.member_epoch)
+            return member
+        self.check_size(beat.member_id, GROUP_SIZE)
+        found = self.members.get(beat.member_id)
+        if found is None:
+            found = ShareGroupMember(beat.member_id)
+            self.add(found)
+            self.raise_epoch()
+        found.client_id, found.client_host = beat.client_id, beat.client_host
+        return found
+
+    def describe(self) -> ShareGroupDescription:
+        """What tools are told."""
+        members = [
+            ShareMember(
+                member.member_id,
+                member.rack,
+                member.epoch,
+                member.client_id,
+                member.client_host,
+                sorted(member.topics),
+                member.told,
+            )
+            for member in self.members.values()
+        ]
+        return ShareGroupDescription(
+            None, None, self.state_name, self.epoch, self.assignment_epoch, ASSIGNOR, members
+        )
+
+    def reads(self, topic: str) -> bool:
+        """Whether a member reads this topic."""
+        return topic in (self.subscribed() or ())

@@ -1,0 +1,112 @@
+"""Share sessions: a member names its partitions once, and afterwards only what has changed.
+
+A session belongs to a member of a group, and to the connection of its last request: when that is closed, the
+session ends, and what the member holds is given back. KIP-932, "Share sessions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from kafka.errors import InvalidShareSessionEpochError, ShareSessionNotFoundError
+
+from dafka.broker.interface.share import OPEN_SESSION, SharePlace, ShareSessionLimitReachedError
+from dafka.broker.share.limits import SESSION_PARTITIONS
+
+SessionKey = tuple[str, str]
+"""Group and member id."""
+
+_HIGHEST = 2**31 - 1
+
+
+class ShareSession:
+    """The partitions of one member, the next one to be read first. ``epoch`` is that of the next request."""
+
+    def __init__(self, connection: object) -> None:
+        self.epoch = 1
+        self.connection = connection
+        self.places: dict[SharePlace, None] = {}
+
+    def change(self, added: Collection[SharePlace], forgotten: Collection[SharePlace]) -> None:
+        """Add partitions, and remove others."""
+        for place in added:
+            self.places.setdefault(place)
+        for place in forgotten:
+            self.places.pop(place, None)
+
+    def read(self, places: Collection[SharePlace]) -> None:
+        """Note that something was read of these partitions: it is the turn of the others."""
+        for place in places:
+            if place in self.places:
+                del self.places[place]
+                self.places[place] = None
+
+
+class ShareSessions:
+    """The sessions of one broker; ``most()`` says how many there may be."""
+
+    def __init__(self, most: Callable[[], int]) -> None:
+        self._most = most
+        self._sessions: dict[SessionKey, ShareSession] = {}
+        self._connections: dict[object, set[SessionKey]] = {}
+        self._weight = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, key: SessionKey, connection: object, places: Collection[SharePlace]) -> ShareSession:
+        """A new session in the place of any older one. Raises ShareSessionLimitReachedError."""
+        self.close(key)
+        if len(self._sessions) >= self._most() or self._weight + len(places) > SESSION_PARTITIONS:
+            raise ShareSessionLimitReachedError
+        session = self._sessions[key] = ShareSession(None)
+        self._bind(key, session, connection)
+        self.change(session, places, ())
+        return session
+
+    def resume(self, key: SessionKey, epoch: int, connection: object) -> ShareSession:
+        """The session that a request belongs to. Raises ShareSessionNotFoundError and
+        InvalidShareSessionEpochError."""
+        session = self._sessions.get(key)
+        if session is None or epoch == OPEN_SESSION:
+            raise ShareSessionNotFoundError
+        if epoch != session.epoch:
+            raise InvalidShareSessionEpochError
+        session.epoch = 1 if epoch == _HIGHEST else epoch + 1
+        self._bind(key, session, connection)
+        return session
+
+    def change(
+        self, session: ShareSession, added: Collection[SharePlace], forgotten: Collection[SharePlace]
+    ) -> None:
+        """Add partitions to a session, and remove others. Raises ShareSessionLimitReachedError."""
+        if self._weight + len(added) > SESSION_PARTITIONS and any(one not in session.places for one in added):
+            raise ShareSessionLimitReachedError
+        before = len(session.places)
+        session.change(added, forgotten)
+        self._weight += len(session.places) - before
+
+    def close(self, key: SessionKey) -> ShareSession | None:
+        """End a session; it, if there was one."""
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            self._weight -= len(session.places)
+            self._unbind(key, session)
+        return session
+
+    def of_connection(self, connection: object) -> list[SessionKey]:
+        """The sessions whose last request came on this connection."""
+        return list(self._connections.get(connection, ()))
+
+    def _bind(self, key: SessionKey, session: ShareSession, connection: object) -> None:
+        if connection is not None and connection is not session.connection:
+            self._unbind(key, session)
+            session.connection = connection
+            self._connections.setdefault(connection, set()).add(key)
+
+    def _unbind(self, key: SessionKey, session: ShareSession) -> None:
+        keys = self._connections.get(session.connection)
+        if keys is not None:
+            keys.discard(key)
+            if not keys:
+                del self._connections[session.connection]

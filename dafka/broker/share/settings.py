@@ -1,0 +1,82 @@
+"""The settings of share groups: those of the group, and where it has none those of the broker."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from dafka.broker.interface.admin import ResourceType
+from dafka.broker.share import limits
+from dafka.broker.share.partition import Terms
+from dafka.broker.topics.config_table import ConfigTable
+
+EARLIEST, LATEST, BY_DURATION = "earliest", "latest", "by_duration"
+
+_KEPT = 10_000  # groups whose settings are kept until settings change
+
+_DURATION = re.compile(
+    r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:[.,]\d{1,9})?)S)?)?", re.IGNORECASE
+)
+
+
+class ShareSettings(NamedTuple):
+    """``session`` and ``heartbeat`` in seconds. ``reset`` is where a group begins: EARLIEST, LATEST, or
+    BY_DURATION, with ``duration`` in seconds."""
+
+    session: float
+    heartbeat: float
+    reset: str
+    duration: float
+    read_committed: bool
+    terms: Terms
+
+
+class SettingsTable:
+    """The settings of all groups."""
+
+    def __init__(self, configs: ConfigTable) -> None:
+        self._configs = configs
+        self._version = -1
+        self._known: dict[str, ShareSettings] = {}
+
+    @property
+    def sessions(self) -> int:
+        """How many share sessions there may be."""
+        return int(str(self._configs.of_broker()["group.share.max.share.sessions"].value))
+
+    def of(self, group: str) -> ShareSettings:
+        """The settings of a group."""
+        if self._configs.version != self._version or len(self._known) > _KEPT:
+            self._version = self._configs.version
+            self._known.clear()
+        found = self._known.get(group)
+        if found is None:
+            found = self._known[group] = self._read(group)
+        return found
+
+    def _read(self, group: str) -> ShareSettings:
+        entries = self._configs.of_other(ResourceType.GROUP, group)
+        values = {name: str(entry.value) for name, entry in entries.items()}
+        reset, _, duration = values["share.auto.offset.reset"].partition(":")
+        return ShareSettings(
+            max(int(values["share.session.timeout.ms"]) / 1000, limits.SESSION_MIN),
+            max(int(values["share.heartbeat.interval.ms"]) / 1000, limits.HEARTBEAT_MIN),
+            reset.lower(),
+            seconds_of(duration) if duration else 0.0,
+            values["share.isolation.level"].lower() == "read_committed",
+            Terms(
+                max(int(values["share.record.lock.duration.ms"]) / 1000, limits.LOCK_MIN),
+                max(int(values["share.delivery.count.limit"]), 1),
+                min(max(int(values["share.partition.max.record.locks"]), 1), limits.RUNS),
+                values["share.renew.acknowledge.enable"].lower() == "true",
+            ),
+        )
+
+
+def seconds_of(duration: str) -> float:
+    """The seconds of a duration in ISO 8601 (PnDTnHnMn.nS). Raises ValueError."""
+    found = _DURATION.fullmatch(duration)
+    if found is None or not any(found.groups()):
+        raise ValueError(f"a duration is PnDTnHnMn.nS, not {duration!r}")
+    days, hours, minutes, seconds = (float((part or "0").replace(",", ".")) for part in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds

@@ -1,0 +1,220 @@
+"""Share groups through a broker's interface: in the process, and over TCP."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import kafka.errors as errors_
+import pytest
+from broker.clients import Client, batch
+from broker.share.member import ACCEPT, REJECT, RELEASE, Member, acquired, errors, only
+
+from dafka import Broker
+from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
+from dafka.broker.interface.broker import TopicSpec
+from dafka.broker.remote.remote import Remote
+from dafka.broker.share.checks import MEMBER_ID_LENGTH
+from dafka.hub.hub import get_hub
+
+GROUP = "queue"
+Call = Callable[..., Any]
+
+
+@pytest.fixture(params=["in the process", "over TCP"])
+def call(request: pytest.FixtureRequest) -> Iterator[Call]:
+    with Broker(listen="127.0.0.1:0") as broker:
+        if request.param == "in the process":
+            yield Client(broker).call
+            return
+        hub = get_hub()
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        remote = hub.run(Remote, hub, [(host, int(port))])
+        yield lambda method, *args, **kwargs: hub.run(getattr(remote, method), *args, **kwargs)
+        hub.run(remote.close)
+
+
+def configure(call: Call, **settings: str) -> None:
+    resource = Resource(ResourceType.GROUP, GROUP)
+    changes = [ConfigChange(name.replace("_", "."), 0, value) for name, value in settings.items()]
+    assert call("alter_configs", {resource: changes})[resource].error is None
+
+
+def produce(call: Call, *values: bytes, topic: str = "jobs", number: int = 0) -> None:
+    assert call("produce", {(topic, number): [batch(*values)]})[topic, number].error is None
+
+
+def joined(call: Call, *topics: str, partitions: int = 1) -> Member:
+    """A member of a group that begins with the first record."""
+    configure(call, share_auto_offset_reset="earliest")
+    for topic in topics or ("jobs",):
+        call("create_topics", {topic: TopicSpec(partitions)})
+    member = Member(call, GROUP, *(topics or ("jobs",)))
+    assert member.heartbeat().error is None
+    return member
+
+
+def test_a_member_acquires_acknowledges_and_gets_the_next_records(call):
+    member = joined(call)
+    produce(call, b"a", b"b", b"c")
+    answer = member.fetch()
+    assert acquired(answer) == [(0, 2, 1)]
+    assert only(answer).batches and answer.lock == 30.0
+    produce(call, b"d")
+    answer = member.fetch((0, 0, ACCEPT), (1, 1, RELEASE), (2, 2, REJECT))
+    assert errors(answer) == [None]
+    assert sorted(acquired(answer)) == [(1, 1, 2), (3, 3, 1)]
+    assert errors(member.acknowledge((1, 1, ACCEPT), (3, 3, ACCEPT))) == [None]
+    offsets = call("share_offsets", GROUP)
+    (offset,) = offsets.partitions.values()
+    assert (offset.start, offset.lag, offset.error) == (4, 0, None)
+
+
+def test_two_members_share_a_partition_and_who_ends_its_session_gives_its_records_back(call):
+    one = joined(call)
+    two = Member(call, GROUP, "jobs")
+    two.heartbeat()
+    assert two.places == one.places
+    produce(call, b"a", b"b", b"c", b"d")
+    assert acquired(one.fetch(records=2, strict=True)) == [(0, 1, 1)]
+    assert acquired(two.fetch()) == [(2, 3, 1)]
+    assert errors(two.fetch((0, 0, ACCEPT))) == [errors_.InvalidRecordStateError]
+    assert one.fetch((0, 0, ACCEPT), epoch=-1).error is None
+    assert acquired(two.fetch()) == [(1, 1, 2)]
+
+
+def test_a_fetch_sleeps_until_something_comes(call):
+    member = joined(call)
+    other = Member(call, GROUP, "jobs")
+    other.heartbeat()
+    found: list[Any] = []
+    waiting = threading.Thread(target=lambda: found.append(acquired(member.fetch(max_wait=60.0))))
+    waiting.start()
+    produce(call, b"a")
+    waiting.join(60)
+    assert found == [[(0, 0, 1)]]
+    waiting = threading.Thread(target=lambda: found.append(acquired(other.fetch(max_wait=60.0))))
+    waiting.start()
+    assert errors(member.acknowledge((0, 0, RELEASE))) == [None]
+    waiting.join(60)
+    assert found[1:] == [[(0, 0, 2)]]
+
+
+def test_a_member_that_leaves_gives_its_records_back(call):
+    one, two = joined(call), Member(call, GROUP, "jobs")
+    two.heartbeat()
+    produce(call, b"a")
+    assert acquired(one.fetch()) == [(0, 0, 1)]
+    assert one.heartbeat(-1).member_epoch == -1
+    assert acquired(two.fetch(max_wait=60.0)) == [(0, 0, 2)]
+
+
+def test_locks_expire(call):
+    member = joined(call)
+    configure(call, share_record_lock_duration_ms="20")
+    produce(call, b"a")
+    assert acquired(member.fetch()) == [(0, 0, 1)]
+    assert acquired(member.fetch(max_wait=60.0)) == [(0, 0, 2)]
+
+
+def test_the_epochs_of_sessions(call):
+    member = joined(call)
+    assert member.fetch(epoch=5).error is errors_.ShareSessionNotFoundError
+    assert member.acknowledge(epoch=1).error is errors_.ShareSessionNotFoundError
+    assert member.fetch(epoch=0).error is None
+    assert member.fetch(epoch=2).error is errors_.InvalidShareSessionEpochError
+    assert member.acknowledge(epoch=0).error is errors_.InvalidShareSessionEpochError
+    assert member.acknowledge(epoch=1).error is None
+    assert member.fetch(epoch=2).error is None
+    assert member.fetch((0, 0, ACCEPT), epoch=0).error is errors_.InvalidRequestError
+    assert member.fetch(epoch=-1).error is None
+    assert member.fetch(epoch=-1).error is errors_.ShareSessionNotFoundError
+
+
+def test_what_cannot_be_is_refused(call):
+    member = joined(call)
+    member.fetch()
+    for bad in ((3, 2, ACCEPT), (0, 0, 9), (-1, 0, ACCEPT)):
+        assert member.fetch(bad).error is errors_.InvalidRequestError
+    assert member.fetch((5, 5, ACCEPT), (4, 6, ACCEPT)).error is errors_.InvalidRequestError
+    assert member.fetch((0, 0, 4)).error is errors_.InvalidRequestError  # not said to be a renewal
+    member.member_id = "x" * (MEMBER_ID_LENGTH + 1)
+    assert member.fetch().error is errors_.InvalidRequestError
+    assert member.heartbeat(0).error is errors_.InvalidRequestError
+
+
+def test_epochs_of_members(call):
+    member = joined(call)
+    stranger = Member(call, GROUP, "jobs")
+    assert stranger.heartbeat(7).error is errors_.UnknownMemberIdError
+    assert member.heartbeat(member.epoch + 5).error is errors_.FencedMemberEpochError
+    assert member.heartbeat().error is None
+    assert Member(call, "nobody", "jobs").heartbeat(3).error is errors_.GroupIdNotFoundError
+    assert Member(call, GROUP).heartbeat(0).error is errors_.InvalidRequestError
+
+
+def test_partitions_are_shared_out_evenly(call):
+    members = [joined(call, partitions=4)]
+    for _ in range(5):
+        members.append(Member(call, GROUP, "jobs"))
+        members[-1].heartbeat()
+    for member in members:
+        member.heartbeat()
+    assert {number for member in members for _, number in member.places} == {0, 1, 2, 3}
+    assert all(1 <= len(member.places) <= 2 for member in members)
+    (described,) = call("describe_share_groups", [GROUP]).values()
+    assert (described.state, described.assignor, len(described.members)) == ("Stable", "simple", 6)
+
+
+def test_offsets_are_altered_and_deleted_while_nobody_is_there(call):
+    member = joined(call)
+    produce(call, b"a", b"b", b"c")
+    member.fetch()
+    altered = call("alter_share_offsets", GROUP, {("jobs", 0): 1})
+    assert altered.error is errors_.NonEmptyGroupError
+    member.heartbeat(-1)
+    altered = call("alter_share_offsets", GROUP, {("jobs", 0): 1, ("none", 0): 1})
+    assert altered.parts == {("jobs", 0): None, ("none", 0): errors_.UnknownTopicOrPartitionError}
+    assert call("share_offsets", GROUP, [("jobs", 0)]).partitions["jobs", 0].start == 1
+    member.session = 0
+    member.heartbeat(0)
+    assert acquired(member.fetch()) == [(1, 2, 1)]
+    member.heartbeat(-1)
+    deleted = call("delete_share_offsets", GROUP, ["jobs", "none"])
+    assert deleted.parts == {("jobs", -1): None, ("none", -1): errors_.UnknownTopicOrPartitionError}
+    assert call("share_offsets", "nobody").error is errors_.GroupIdNotFoundError
+
+
+def test_a_group_is_listed_described_and_deleted(call):
+    member = joined(call)
+    produce(call, b"a")
+    member.fetch()
+    listed = {one.group: (one.type.value, one.state) for one in call("list_groups")}
+    assert listed == {GROUP: ("share", "Stable")}
+    assert call("delete_groups", [GROUP]) == {GROUP: errors_.NonEmptyGroupError}
+    member.heartbeat(-1)
+    assert call("delete_groups", [GROUP]) == {GROUP: None}
+    assert call("describe_share_groups", [GROUP])[GROUP].error is errors_.GroupIdNotFoundError
+
+
+def test_topics_that_are_deleted_and_records_that_are_removed(call):
+    member = joined(call)
+    produce(call, b"a", b"b", b"c")
+    assert acquired(member.fetch(records=1, strict=True)) == [(0, 0, 1)]
+    call("delete_records", {("jobs", 0): 2})
+    assert acquired(member.fetch((0, 0, ACCEPT))) == [(2, 2, 1)]
+    found: list[Any] = []
+    waiting = threading.Thread(target=lambda: found.append(member.fetch(max_wait=60.0)))
+    waiting.start()
+    call("delete_topics", ["jobs"])
+    waiting.join(60)
+    assert only(found[0]).error in (errors_.UnknownTopicOrPartitionError, errors_.UnknownTopicIdError)
+
+
+def test_partitions_that_no_member_reads_are_refused(call):
+    member = joined(call)
+    call("create_topics", {"other": TopicSpec(1)})
+    topic = call("metadata", ["other"]).topics["other"].topic_id
+    member.places = [(topic, 0)]
+    assert only(member.fetch()).error is errors_.UnknownTopicOrPartitionError
