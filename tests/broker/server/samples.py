@@ -7,6 +7,7 @@ from uuid import UUID
 
 from broker.clients import batch
 from broker.server.admin_samples import NO_ID, alone_samples, config_samples, topic_samples
+from broker.server.share_samples import share_samples
 from kafka.protocol.admin import (
     DeleteGroupsRequest,
     DeleteRecordsRequest,
@@ -94,6 +95,7 @@ def samples(topic: str, topic_id: UUID, group: str = "group") -> list[Any]:
         *_groups(topic, topic_id, group),
         *topic_samples(topic, topic_id),
         *config_samples(topic),
+        *share_samples(topic, topic_id),
         *_transactions(topic, group),
         *alone_samples(topic),
     ]

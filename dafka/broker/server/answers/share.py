@@ -47,15 +47,7 @@ _Deleted = DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 STRICT = 1
 """The acquire mode "record limit"; 0 is "batch optimized"."""
 
-NO_OPERATIONS = -(2**31)
-"""The operations on a group, where they were not asked for."""
-
 V = TypeVar("V")
-
-
-def bits(operations: Iterable[int]) -> int:
-    """Operations as a bit field."""
-    return sum(1 << int(operation) for operation in operations)
 
 
 def share_group_heartbeat(broker: BrokerInterface, request: Any, context: Context) -> Any:
@@ -93,14 +85,19 @@ def share_group_describe(broker: BrokerInterface, request: Any, context: Context
     described = broker.describe_share_groups(request.group_ids)
     ids = {topic for one in described.values() for member in one.members for topic in member.assignment}
     names = topic_names(broker, ids)
-    operations = bits(GROUP_OPERATIONS) if request.include_authorized_operations else NO_OPERATIONS
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else None
     return ShareGroupDescribeResponse(
         throttle_time_ms=0,
         groups=[_group(name, one, names, operations) for name, one in Pace().over(described.items())],
     )
 
 
-def _group(name: str, one: ShareGroupDescription, names: Mapping[UUID, str], operations: int) -> Any:
+def refused_group(name: str, error: Error, message: str | None = None) -> Any:
+    """A group of the response to ShareGroupDescribe that is an error."""
+    return _group(name, ShareGroupDescription(error, message), {}, None)
+
+
+def _group(name: str, one: ShareGroupDescription, names: Mapping[UUID, str], operations: Any) -> Any:
     return _Described(
         error_code=error_code(one.error),
         error_message=error_message(one.error, one.message),
@@ -171,6 +168,12 @@ def share_fetch(broker: BrokerInterface, request: Any, context: Context) -> Any:
     )
 
 
+def refused_fetch(topic: UUID, numbers: Iterable[int], error: Error) -> Any:
+    """A topic of the response to ShareFetch that is an error."""
+    partitions = [fetched_partition(number, SharedRecords(error)) for number in numbers]
+    return _Fetched(topic_id=topic, partitions=partitions)
+
+
 def fetched_partition(number: int, one: SharedRecords) -> Any:
     """A partition of the response to ShareFetch."""
     return _FetchedPartition(
@@ -209,6 +212,12 @@ def share_acknowledge(broker: BrokerInterface, request: Any, context: Context) -
         ],
         node_endpoints=[],
     )
+
+
+def refused_acknowledgements(topic: UUID, numbers: Iterable[int], error: Error) -> Any:
+    """A topic of the response to ShareAcknowledge that is an error."""
+    partitions = [acknowledged_partition(number, error) for number in numbers]
+    return _AcknowledgedTopic(topic_id=topic, partitions=partitions)
 
 
 def acknowledged_partition(number: int, error: Error | None, message: str | None = None) -> Any:
@@ -280,6 +289,19 @@ def _offsets(broker: BrokerInterface, group: Any) -> Any:
     )
 
 
+def refused_offsets(name: str, error: Error) -> Any:
+    """A group of the response to DescribeShareGroupOffsets that is an error."""
+    return _Offsets(
+        group_id=name, topics=[], error_code=error_code(error), error_message=error_message(error)
+    )
+
+
+def offset_topic(name: str, numbers: Iterable[int], error: Error) -> Any:
+    """A topic of that response that is an error."""
+    partitions = [offset_of(number, ShareOffset(error)) for number in numbers]
+    return _OffsetsTopic(topic_name=name, topic_id=_NO_TOPIC, partitions=partitions)
+
+
 def offset_of(number: int, one: ShareOffset) -> Any:
     """A partition of the response to DescribeShareGroupOffsets."""
     return _OffsetsTopic.DescribeShareGroupOffsetsResponsePartition(
@@ -314,6 +336,12 @@ def alter_share_group_offsets(broker: BrokerInterface, request: Any, context: Co
             for topic, some in topics.items()
         ],
     )
+
+
+def altered_topic(name: str, numbers: Iterable[int], error: Error) -> Any:
+    """A topic of the response to AlterShareGroupOffsets that is an error."""
+    partitions = [altered_partition(number, error) for number in numbers]
+    return _Altered(topic_name=name, topic_id=_NO_TOPIC, partitions=partitions)
 
 
 def altered_partition(number: int, error: Error | None) -> Any:

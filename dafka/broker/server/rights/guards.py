@@ -7,7 +7,7 @@ from typing import Any
 
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.server.context import Context
-from dafka.broker.server.rights import cluster, consumer_groups, groups, topics, transactions
+from dafka.broker.server.rights import cluster, consumer_groups, groups, share, topics, transactions
 from dafka.broker.server.rights.asked import Asked, Guard, nothing, whole
 from dafka.broker.server.table import Api
 
@@ -61,6 +61,13 @@ GUARDS: Mapping[str, Guard] = {
     "ListTransactions": transactions.list_transactions,
     "ConsumerGroupHeartbeat": consumer_groups.heartbeat,
     "ConsumerGroupDescribe": consumer_groups.describe,
+    "ShareGroupHeartbeat": consumer_groups.heartbeat,
+    "ShareGroupDescribe": share.describe,
+    "ShareFetch": share.fetch,
+    "ShareAcknowledge": share.acknowledge,
+    "DescribeShareGroupOffsets": share.describe_offsets,
+    "AlterShareGroupOffsets": share.alter_offsets,
+    "DeleteShareGroupOffsets": share.delete_offsets,
     "ListConfigResources": whole,
     "DescribeTopicPartitions": topics.describe_topic_partitions,
 }

@@ -165,6 +165,20 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         _DESCRIBE_TOPIC._replace(when="topics are named"),
         _SEE_TOPIC._replace(when="all are asked for"),
     ),
+    "ShareGroupHeartbeat": (_READ_GROUP, _DESCRIBE_TOPIC._replace(effect=_WHOLE, when="topics are named")),
+    "ShareGroupDescribe": (
+        Need(Operation.DESCRIBE, _GROUP, _EACH),
+        _DESCRIBE_TOPIC._replace(when="of the members' topics; for the group"),
+    ),
+    "ShareFetch": (_READ_GROUP, _READ_TOPIC),
+    "ShareAcknowledge": (_READ_GROUP, _READ_TOPIC),
+    "DescribeShareGroupOffsets": (
+        Need(Operation.DESCRIBE, _GROUP, _EACH),
+        _DESCRIBE_TOPIC._replace(when="topics are named"),
+        _SEE_TOPIC._replace(when="all are asked for"),
+    ),
+    "AlterShareGroupOffsets": (_READ_GROUP, _READ_TOPIC),
+    "DeleteShareGroupOffsets": (Need(Operation.DELETE, _GROUP, _WHOLE), _READ_TOPIC),
 }
 
 

@@ -11,6 +11,8 @@ from broker.clients import Client, batch
 from broker.server.admin_samples import ANY_ACL, NO_ID
 from broker.server.client import Addressed, WireClient
 from broker.server.samples import CONSUMERS, produce, samples
+from broker.server.share_samples import MEMBER, SHARED, SHARERS, share_acknowledge, share_offsets
+from broker.share.member import Member
 from crc32c import crc32c
 from kafka.protocol.admin import (
     AlterConfigsRequest,
@@ -30,6 +32,7 @@ from dafka import Broker
 from dafka.broker.codec.errors import error_code
 from dafka.broker.interface.broker import CommittedOffset
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.interface.share import ShareFetchLimits, ShareRequest
 from dafka.broker.server.rights import needs
 from dafka.broker.server.rights.guards import GUARDS
 from dafka.broker.server.rights.needs import ERRORS, NEEDS, Effect, Need
@@ -81,6 +84,12 @@ class Scene:
         call("add_partitions_to_transaction", TRANSACTION, identity.producer_id, identity.epoch, [(TOPIC, 0)])
         heartbeat = ConsumerHeartbeat("m", 0, rebalance_timeout=9.0, topics=[TOPIC], owned={})
         call("consumer_group_heartbeat", CONSUMERS, heartbeat)
+        for group in (SHARERS, SHARED):
+            member = Member(call, group, TOPIC)
+            member.member_id = MEMBER
+            member.heartbeat()
+            member.fetch()
+        member.heartbeat(-1)
         self.broker = broker
 
     def requests(self) -> dict[str, Any]:
@@ -198,6 +207,13 @@ def by_id(scene: Scene) -> Any:
     return DeleteTopicsRequest(topics=topics, topic_names=[], timeout_ms=1000)
 
 
+def in_session(scene: Scene) -> Any:
+    limits = ShareFetchLimits(0.0, 1, 1, 1)
+    request = ShareRequest(SHARERS, MEMBER, 0, {})
+    assert scene.client.call("share_fetch", request, [(scene.topic_id, 0)], [], limits).error is None
+    return share_acknowledge(scene.topic_id, 1)
+
+
 REQUESTS: dict[Key, Callable[[Scene], Any]] = {
     ("Produce", 0): in_transaction,
     ("DeleteTopics", 0): by_name,
@@ -219,6 +235,8 @@ REQUESTS: dict[Key, Callable[[Scene], Any]] = {
     ("DescribeTopicPartitions", 1): lambda scene: DescribeTopicPartitionsRequest(
         topics=[], response_partition_limit=100, cursor=None
     ),
+    ("ShareAcknowledge", 1): in_session,
+    ("DescribeShareGroupOffsets", 2): lambda scene: share_offsets(None),
     **configs(DescribeConfigsRequest),
     **configs(AlterConfigsRequest),
     **configs(IncrementalAlterConfigsRequest),

@@ -1,0 +1,97 @@
+"""A request of each API of share groups."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from dafka.broker.codec.messages.share_group import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+    ShareAcknowledgeRequest,
+    ShareFetchRequest,
+    ShareGroupDescribeRequest,
+    ShareGroupHeartbeatRequest,
+)
+
+SHARERS, SHARED = "sharers", "shared"  # share groups with and without members, if the test makes them
+MEMBER = "sample"
+
+
+def share_samples(topic: str, topic_id: UUID) -> list[Any]:
+    deleted = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
+    altered = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+    return [
+        ShareGroupHeartbeatRequest(
+            group_id=SHARERS, member_id=MEMBER, member_epoch=0, rack_id=None, subscribed_topic_names=[topic]
+        ),
+        ShareGroupDescribeRequest(group_ids=[SHARERS], include_authorized_operations=True),
+        share_fetch(topic_id),
+        share_acknowledge(topic_id, 1),
+        share_offsets(topic),
+        AlterShareGroupOffsetsRequest(
+            group_id=SHARED,
+            topics=[
+                altered(
+                    topic_name=topic,
+                    partitions=[
+                        altered.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=0)
+                    ],
+                )
+            ],
+        ),
+        DeleteShareGroupOffsetsRequest(group_id=SHARED, topics=[deleted(topic_name=topic)]),
+    ]
+
+
+def share_fetch(topic_id: UUID, epoch: int = 0, **more: Any) -> Any:
+    """A fetch that begins a session."""
+    asked = ShareFetchRequest.FetchTopic
+    fields: dict[str, Any] = {
+        "group_id": SHARERS,
+        "member_id": MEMBER,
+        "share_session_epoch": epoch,
+        "max_wait_ms": 0,
+        "min_bytes": 1,
+        "max_bytes": 1 << 20,
+        "max_records": 10,
+        "batch_size": 10,
+        "share_acquire_mode": 0,
+        "is_renew_ack": False,
+        "topics": [
+            asked(
+                topic_id=topic_id,
+                partitions=[asked.FetchPartition(partition_index=0, acknowledgement_batches=[])],
+            )
+        ],
+        "forgotten_topics_data": [],
+    }
+    return ShareFetchRequest(**{**fields, **more})
+
+
+def share_acknowledge(topic_id: UUID, epoch: int) -> Any:
+    asked = ShareAcknowledgeRequest.AcknowledgeTopic
+    batch = asked.AcknowledgePartition.AcknowledgementBatch(
+        first_offset=0, last_offset=0, acknowledge_types=[1]
+    )
+    return ShareAcknowledgeRequest(
+        group_id=SHARERS,
+        member_id=MEMBER,
+        share_session_epoch=epoch,
+        is_renew_ack=False,
+        topics=[
+            asked(
+                topic_id=topic_id,
+                partitions=[asked.AcknowledgePartition(partition_index=0, acknowledgement_batches=[batch])],
+            )
+        ],
+    )
+
+
+def share_offsets(topic: str | None) -> Any:
+    """Of one topic, or of all."""
+    asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    named = asked.DescribeShareGroupOffsetsRequestTopic
+    topics = None if topic is None else [named(topic_name=topic, partitions=[0])]
+    return DescribeShareGroupOffsetsRequest(groups=[asked(group_id=SHARERS, topics=topics)])
