@@ -96,6 +96,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Java's second compiler would take a core from the tests beside these.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
+        # How often queries look for records when there were none: by default a hundred times a second.
+        "spark.sql.streaming.pollingDelay": "100ms",
         # Seconds that its Python processes may take to connect, on a machine that is busy with others.
         "spark.python.authenticate.socketTimeout": "120s",
     }

@@ -50,6 +50,8 @@ def program_of(command: object) -> Program | None:
     while len(rest) > 1 and rest[0] == "-W":
         warnings.append(rest[1])
         del rest[:2]
+    if rest and rest[0].startswith("-m") and rest[0] != "-m":
+        rest[:1] = ["-m", rest[0][2:]]
     kind = rest.pop(0) if rest and rest[0] in ("-c", "-m") else ""
     if not rest or (not kind and rest[0].startswith("-")):
         return None

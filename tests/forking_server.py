@@ -14,6 +14,7 @@ import sys
 import time
 import types
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ def import_ours() -> None:
         for package in (dafka, compat.kafka):
             for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
                 if not module.name.startswith(LEFT_OUT):
-                    importlib.import_module(module.name)
+                    with suppress(ImportError):  # of a package that may be missing
+                        importlib.import_module(module.name)
 
 
 def serve(connection: socket.socket) -> dict[str, Any]:

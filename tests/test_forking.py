@@ -38,12 +38,12 @@ def test_arguments_environment_folder_and_standard_streams_are_its_own(tmp_path)
     assert (done.stderr, done.returncode) == ("errors\n", 0)
 
 
-@pytest.mark.parametrize("kind", ["file", "module", "package"])
+@pytest.mark.parametrize("kind", ["file", "module", "package", "in one word"])
 def test_files_and_modules_are_run_as_main(tmp_path, kind):
     place = tmp_path / "some" / "__main__.py" if kind == "package" else tmp_path / "some.py"
     place.parent.mkdir(exist_ok=True)
     place.write_text("import sys; print(__name__, __file__, sys.argv, sys.modules['__main__'].__name__)")
-    command = [str(place)] if kind == "file" else ["-m", "some"]
+    command = {"file": [str(place)], "in one word": ["-msome"]}.get(kind, ["-m", "some"])
     done = python(*command, "x", env={"PYTHONPATH": str(tmp_path)})
     assert done.stdout == f"__main__ {place} {[str(place), 'x']} __main__\n"
 

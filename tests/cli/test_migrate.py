@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import forking
 import pytest
 from broker.users import add
 from cli.tools import DAFKA, environment
@@ -43,7 +44,7 @@ def destination() -> Iterator[str]:
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return forking.Popen(
         [*DAFKA, "migrate", *arguments],
         cwd=folder,
         env=environment(),

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 from cli.tools import DAFKA, environment
@@ -232,31 +231,9 @@ def content(some):
     return sorted((record.key, record.value, record.timestamp, list(record.headers)) for record in some)
 
 
-@pytest.fixture(scope="module")
-def archive(broker, tmp_path_factory):
-    """The folder of an archive of the events that spark-submit has made, and what it said."""
-    import pyspark
-
-    from dafka.spark.java import find_java
-    from dafka.spark.pipelines import archive
-
-    folder = str(tmp_path_factory.mktemp("pipeline") / "archive")
-    submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[2]"]
-    with started(
-        *submit, *FAST_START, archive.__file__, folder, *source(broker), JAVA_HOME=find_java()
-    ) as process:
-        return folder, to_the_end(process)
-
-
-@takes_its_time
-@pytest.mark.xdist_group("spark")  # whose tests share the archive
-def test_spark_submit_runs_a_program(archive):
-    folder, said = archive
-    assert said == f"{EVENTS} records written to {folder}\n"
-
-
-def test_what_was_archived_is_replayed(broker, archive, in_session):
-    folder, _ = archive
+def test_what_was_archived_is_replayed(broker, tmp_path, in_session):
+    folder = str(tmp_path / "archive")
+    assert in_session("archive", folder, *source(broker)) == f"{EVENTS} records written to {folder}\n"
     to = ["--bootstrap-servers", broker.bootstrap_servers, "--topic", "again"]
     assert in_session("replay", folder, *to) == f"{EVENTS} records written\n"
     assert content(records(broker, "again")) == content(records(broker, "events"))

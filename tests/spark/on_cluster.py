@@ -1,9 +1,14 @@
-"""A program for spark-submit and a cluster, BROKER: reads a topic, copies it, says who has read."""
+"""A program for spark-submit and a cluster, BROKER PROGRAM [ARGUMENT]...
+
+It reads a topic, copies it, and says who has read. Then another program runs in the same cluster, so that the
+processes in Java are started once for both.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import runpy
 import sys
 
 import pyarrow as pa
@@ -17,7 +22,7 @@ def who_reads(batches):
         yield pa.record_batch({"executor": pa.array([os.getppid()]), "rows": pa.array([batch.num_rows])})
 
 
-def main(servers):
+def main(servers, program, *arguments):
     conf = {
         "spark.executor.memory": "512m",
         "spark.cores.max": "2",
@@ -34,8 +39,9 @@ def main(servers):
     rows.select("key", "value").write.format("dafka").mode("append").option(
         "kafka.bootstrap.servers", servers
     ).option("topic", "copy").save()
-    print(json.dumps([list(row) for row in readers]))
-    spark.stop()
+    print(json.dumps([list(row) for row in readers]), flush=True)
+    sys.argv = [program, *arguments]
+    runpy.run_path(program, run_name="__main__")
 
 
 if __name__ == "__main__":

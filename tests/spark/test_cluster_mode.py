@@ -15,11 +15,13 @@ import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 from spark.frames import create, produce, values, wait_until
 
 from dafka.spark.java import JavaMissingError, find_java
+from dafka.spark.pipelines import archive
 
 ROOT = Path(__file__).parents[2]
 HOME = Path(pyspark.__file__).parent
@@ -101,14 +103,19 @@ def master(tmp_path):
 
 
 @pytest.mark.timeout(3000)
-def test_executors_of_a_cluster_read_and_write_in_parallel(master, broker, home):
+def test_executors_of_a_cluster_read_and_write_in_parallel_and_spark_submit_runs_a_pipeline(
+    master, broker, home, tmp_path
+):
     create(broker, "flights", 3)
     produce(broker, "flights", [b"%d" % number for number in range(RECORDS)])
+    folder = str(tmp_path / "archive")
+    source = ["--bootstrap-servers", broker.bootstrap_servers, "--topics", "flights"]
     done = subprocess.run(
         [
             *(str(home / "bin" / "spark-submit"), "--master", master, "--driver-java-options", JAVA),
             *("--conf", f"spark.executor.extraJavaOptions={JAVA}"),
             *(str(Path(__file__).with_name("on_cluster.py")), broker.bootstrap_servers),
+            *(archive.__file__, folder, *source),
         ],
         env=environment(find_java(), home),
         capture_output=True,
@@ -116,7 +123,10 @@ def test_executors_of_a_cluster_read_and_write_in_parallel(master, broker, home)
         timeout=2000,
     )
     assert done.returncode == 0, done.stderr
-    readers = json.loads(done.stdout.splitlines()[-1])
+    said, archived = done.stdout.splitlines()[-2:]
+    readers = json.loads(said)
     assert sum(rows for _, rows in readers) == RECORDS
     assert len({executor for executor, _ in readers}) == 2
     assert sorted(int(value) for value in values(broker, "copy")) == list(range(RECORDS))
+    assert archived == f"{RECORDS} records written to {folder}"
+    assert pq.read_table(f"{folder}/{archive.RECORDS}").num_rows == RECORDS

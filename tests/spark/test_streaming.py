@@ -24,6 +24,20 @@ def rows(spark, tmp_path):
     return sorted(map(tuple, found.collect()))
 
 
+def wait_for_rows(spark, tmp_path, expected):
+    """Look at the rows each time that a micro-batch is complete."""
+    commits, seen = tmp_path / "checkpoint" / "commits", set()
+
+    def found():
+        complete = {path.name for path in commits.glob("*") if path.name.isdigit()}
+        if complete <= seen:
+            return False
+        seen.update(complete)
+        return rows(spark, tmp_path) == expected
+
+    wait_until(found)
+
+
 def positions(topic, counts):
     return sorted((topic, number, offset) for number, count in enumerate(counts) for offset in range(count))
 
@@ -104,7 +118,7 @@ def test_min_offsets_are_waited_for(spark, broker, tmp_path):
         with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, linger_ms=60_000) as producer:
             for _ in range(5):  # in one batch: eight of ten, read alone, would leave two behind for ever
                 producer.send("flights", b"x")
-        wait_until(lambda: rows(spark, tmp_path) == positions("flights", [10]))
+        wait_for_rows(spark, tmp_path, positions("flights", [10]))
     finally:
         query.stop()
 
@@ -115,14 +129,14 @@ def test_new_partitions_and_topics_appear_in_a_running_query(spark, broker, tmp_
     read = stream(spark, broker, subscribePattern="flights-.*", startingOffsets="earliest")
     query = collected(read, tmp_path, processingTime="0 seconds")
     try:
-        wait_until(lambda: rows(spark, tmp_path) == positions("flights-a", [3]))
+        wait_for_rows(spark, tmp_path, positions("flights-a", [3]))
         with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
             admin.create_partitions({"flights-a": 2})
         produce(broker, "flights-a", [b"x"] * 2, partition=1)
         create(broker, "flights-b", 1)
         produce(broker, "flights-b", [b"x"] * 4)
         expected = positions("flights-a", [3, 2]) + positions("flights-b", [4])
-        wait_until(lambda: rows(spark, tmp_path) == expected)
+        wait_for_rows(spark, tmp_path, expected)
     finally:
         query.stop()
 
@@ -139,11 +153,11 @@ def test_a_restart_of_the_broker_is_survived(spark, broker, tmp_path):
         read = stream(spark, own, subscribe="flights", startingOffsets="earliest")
         query = collected(read, tmp_path, processingTime="0 seconds")
         try:
-            wait_until(lambda: rows(spark, tmp_path) == positions("flights", [5, 5]))
+            wait_for_rows(spark, tmp_path, positions("flights", [5, 5]))
             own.stop()
             own.start()
             produce(own, "flights", [b"x"] * 10, partition=[0, 1] * 5)
-            wait_until(lambda: rows(spark, tmp_path) == positions("flights", [10, 10]))
+            wait_for_rows(spark, tmp_path, positions("flights", [10, 10]))
             assert query.exception() is None
         finally:
             query.stop()

@@ -10,6 +10,7 @@ from ast import literal_eval
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import forking
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -25,7 +26,10 @@ def run(pytester, monkeypatch):
     monkeypatch.delenv("DAFKA_EMBEDDED", raising=False)
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
 
-    def run_(source: str, *arguments: str) -> pytest.RunResult:
+    def run_(source: str, *arguments: str, fresh: bool = False) -> pytest.RunResult:
+        """A fresh interpreter has imported nothing of ours."""
+        if not fresh:
+            monkeypatch.setattr("_pytest.pytester.subprocess.Popen", forking.Popen)
         pytester.makepyfile(source)
         plugin = () if INSTALLED else ("-p", "dafka.testing.plugin")
         return pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider", *arguments)
@@ -142,7 +146,7 @@ LIGHT = """
 
 
 def test_a_run_that_uses_no_fixture_loads_nothing_but_the_plugin(run):
-    run(LIGHT).assert_outcomes(passed=1)
+    run(LIGHT, fresh=True).assert_outcomes(passed=1)
 
 
 def test_importing_the_plugin_takes_no_time():
@@ -221,7 +225,7 @@ HUNDRED = """
 
 
 def test_a_hundred_brokers_one_after_another_leave_nothing_behind():
-    done = subprocess.run(
+    done = forking.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(HUNDRED)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

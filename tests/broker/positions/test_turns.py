@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 import pytest
 from broker.clients import Client
@@ -53,7 +54,12 @@ def short_turns(client: Client) -> Iterator[None]:
 @each_time
 def test_a_partition_is_measured_and_read_in_short_turns(content: str) -> None:
     with Broker() as broker:
-        measure_and_read(Client(broker), CONTENTS[content]())
+        measure_and_read(Client(broker), batches(content))
+
+
+@lru_cache(maxsize=1)  # which attempts share
+def batches(content: str) -> list[bytes]:
+    return CONTENTS[content]()
 
 
 def measure_and_read(client: Client, batches: list[bytes]) -> None:

@@ -8,6 +8,7 @@ from datetime import date
 import pytest
 from spark.frames import create, produce, records
 
+from dafka import Broker
 from dafka.spark.errors import OptionError
 from dafka.spark.pipelines.archive import RECORDS, SCHEMA, archive_topics
 from dafka.spark.pipelines.replay import replay_records
@@ -15,8 +16,7 @@ from dafka.spark.pipelines.replay import replay_records
 DAY = 86_400_000
 
 
-@pytest.fixture
-def flights(broker):
+def fill(broker):
     """120 records in three partitions, on three days, with keys and headers; every tenth without a value."""
     create(broker, "flights", 3)
     numbers = range(120)
@@ -29,6 +29,21 @@ def flights(broker):
         timestamp_ms=[1_600_000_000_000 + number % 3 * DAY for number in numbers],
     )
     return "flights"
+
+
+@pytest.fixture
+def flights(broker):
+    return fill(broker)
+
+
+@pytest.fixture(scope="module")
+def archived(spark, tmp_path_factory):
+    """The flights that were archived, and the folder of their archive."""
+    folder = str(tmp_path_factory.mktemp("archived") / "archive")
+    with Broker(listen="127.0.0.1:0") as broker:
+        topic = fill(broker)
+        archive_topics(spark, source(broker, subscribe=topic), folder)
+        return records(broker, topic), folder
 
 
 def source(broker, **options):
@@ -65,23 +80,21 @@ def test_topics_are_archived_by_topic_and_day_and_each_record_once(spark, broker
     }
 
 
-def test_what_was_archived_is_replayed_as_it_was(spark, broker, flights, tmp_path):
-    folder = str(tmp_path / "archive")
-    archive_topics(spark, source(broker, subscribe=flights), folder)
+def test_what_was_archived_is_replayed_as_it_was(spark, broker, archived):
+    before, folder = archived
     create(broker, "again", 5)
     assert replay_records(spark, folder, target(broker, topic="again")) == 120
-    before, after = records(broker, flights), records(broker, "again")
+    after = records(broker, "again")
     assert content(after) == content(before)
     assert by_key(after) == by_key(before)
 
 
-def test_records_can_go_to_the_partitions_they_came_from(spark, broker, flights, tmp_path):
-    folder = str(tmp_path / "archive")
-    archive_topics(spark, source(broker, subscribe=flights), folder)
+def test_records_can_go_to_the_partitions_they_came_from(spark, broker, archived):
+    before, folder = archived
     create(broker, "again", 3)
     replay_records(spark, folder, target(broker, topic="again"), keep_partitions=True)
     assert [(one.partition, one.offset, one.key, one.value) for one in records(broker, "again")] == [
-        (one.partition, one.offset, one.key, one.value) for one in records(broker, flights)
+        (one.partition, one.offset, one.key, one.value) for one in before
     ]
 
 
@@ -98,19 +111,15 @@ def test_a_condition_and_a_rate_limit_the_replay(spark, broker, flights, tmp_pat
     assert len(records(broker, "again")) == 3000
 
 
-def test_a_rate_at_which_transactions_would_be_over_before_the_end_is_refused(
-    spark, broker, flights, tmp_path
-):
-    folder = str(tmp_path / "archive")
-    archive_topics(spark, source(broker, subscribe=flights), folder)
+def test_a_rate_at_which_transactions_would_be_over_before_the_end_is_refused(spark, broker, archived):
+    _, folder = archived
     once = target(broker, topic="again", exactlyOnce="true")
     with pytest.raises(OptionError, match=r"120 records at 0\.1 a second take 1200 s, longer than .*900 s"):
         replay_records(spark, folder, once, rate=0.1)
     assert replay_records(spark, folder, once, rate=10_000) == 120
 
 
-def test_a_rate_of_nothing_is_refused(spark, broker, flights, tmp_path):
-    folder = str(tmp_path / "archive")
-    archive_topics(spark, source(broker, subscribe=flights), folder)
+def test_a_rate_of_nothing_is_refused(spark, broker, archived):
+    _, folder = archived
     with pytest.raises(OptionError, match="a rate is more than 0 records a second, not 0"):
         replay_records(spark, folder, target(broker), rate=0)
