@@ -1,0 +1,92 @@
+"""The clients that people have: rights that are missing, given, and taken away while they are connected."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from broker.server.rights.sessions import PASSWORD, REFUSED, SESSIONS, USER, YES, Session
+from cli.tools import running
+from click.testing import CliRunner
+from kafka import KafkaAdminClient
+from timing import until
+
+import dafka.broker
+from dafka.cli import main
+from dafka.security.acls.terms import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from dafka.security.sasl.options import ClientSasl
+
+SCENE = (
+    ("before anything is allowed", (), REFUSED, None),  # who may not even see a topic waits for it
+    ("with the right to write", (Operation.WRITE,), YES, None),
+    ("with both", (Operation.WRITE, Operation.READ), YES, YES),
+    ("with the right to read alone", (Operation.READ,), REFUSED, None),
+    ("when all were taken away", (), REFUSED, REFUSED),
+)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a broker in another process, with accounts and rights."""
+    folder: Path = tmp_path_factory.mktemp("broker")
+    password = folder / "password"
+    password.write_text(PASSWORD)
+    data = ("--data", str(folder / "data"))
+    for name in ("admin", USER):
+        added = CliRunner().invoke(main, ["user", "add", name, "--password-file", str(password), *data])
+        assert added.exit_code == 0, added.output
+    listens = ("--listen", "SASL_PLAINTEXT://127.0.0.1:0", "--sasl-mechanisms", "PLAIN")
+    with running("broker", *listens, *data, "--authorizer", "--super-users", "User:admin") as daemon:
+        yield daemon.stderr.readline().split("SASL_PLAINTEXT://")[-1].split(" ")[0]
+
+
+@pytest.fixture(scope="module")
+def admin(address: str) -> Iterator[Any]:
+    options = {"sasl_plain_username": "admin", "sasl_plain_password": PASSWORD}
+    sasl = ClientSasl(mechanism="PLAIN", options=options)
+    connection = dafka.broker.connect(address, 60, security_protocol="SASL_PLAINTEXT", sasl=sasl)
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("client", SESSIONS)
+def test_what_a_client_may_is_what_it_can(address: str, admin: Any, client: str) -> None:
+    if client == "kcat" and shutil.which("kcat") is None:
+        pytest.skip("there is no kcat here")
+    topic = client.replace(" ", "-")
+    settings = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
+    tool = KafkaAdminClient(
+        bootstrap_servers=address, sasl_plain_username="admin", sasl_plain_password=PASSWORD, **settings
+    )
+    tool.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}})
+    tool.close()
+    may = {Operation.READ: [(ResourceType.GROUP, "g")], Operation.WRITE: []}
+    session: Session | None = None
+    try:
+        for step, operations, writes, reads in SCENE:
+            admin.call("delete_acls", [AclFilter()])
+            acls = [
+                Acl(kind, name, PatternType.LITERAL, f"User:{USER}", "*", operation, Permission.ALLOW)
+                for operation in operations
+                for kind, name in [(ResourceType.TOPIC, topic), *may[operation]]
+            ]
+            assert all(one.error is None for one in admin.call("create_acls", acls))
+            session = session or SESSIONS[client](address, topic)
+            attempt(session, step, writes, reads, operations)
+    finally:
+        if session is not None:
+            session.close()
+
+
+def attempt(
+    session: Session, step: str, writes: str, reads: str | None, operations: Sequence[Operation]
+) -> None:
+    if writes == YES:  # a client may have to learn of it
+        until(lambda: session.write() == YES, step)
+    elif operations or not session.waits_to_write:
+        assert session.write() == REFUSED, step
+    if reads is not None:  # of what it has fetched before there is an end
+        until(lambda: session.read() == reads, step)
