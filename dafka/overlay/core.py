@@ -26,7 +26,7 @@ from dafka.overlay.routing.outputs import Deliver, DeliverMany, Discovered, Rela
 from dafka.overlay.routing.peer import Peer
 from dafka.overlay.wire.credit import CREDIT, Credit, decode_credit, encode_credit
 from dafka.overlay.wire.envelope import LOCAL, Envelope, encode_envelope
-from dafka.overlay.wire.frames import LENGTH
+from dafka.overlay.wire.frames import LENGTH, Run
 from dafka.overlay.wire.handshake import WITH_ROUTING, Announcement
 from dafka.overlay.wire.routed import DATA, ROUTED, Routed, decode_routed
 from dafka.protocol.errors import MalformedMessage
@@ -259,7 +259,7 @@ class Core:
                 if octets is None:
                     continue
                 if step.kind == DATA:
-                    outputs += self._send(step.leaf, 0, [octets])
+                    outputs += self._send(step.leaf, 0, Run([octets]))
                 else:
                     outputs += self._carry(self.peerings.send(step.leaf, octets))
             else:
@@ -268,7 +268,7 @@ class Core:
 
     # -- data, and room for it ----------------------------------------------------------------------
 
-    def _send(self, neighbour: bytes, height: int, frames: list[bytes]) -> list[Output]:
+    def _send(self, neighbour: bytes, height: int, frames: Run) -> list[Output]:
         try:
             octets = self.flow.send(neighbour, height, frames)
         except TooSlow as error:

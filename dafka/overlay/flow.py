@@ -26,8 +26,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable
+from itertools import chain
 from typing import NamedTuple
 
+from dafka.overlay.counting import CountedOnce
 from dafka.overlay.limits import (
     HELD_OCTETS,
     MESSAGE_COST,
@@ -36,6 +38,7 @@ from dafka.overlay.limits import (
     QUEUES_OCTETS,
     WINDOW_OCTETS,
 )
+from dafka.overlay.wire.frames import Run
 from dafka.protocol.errors import MalformedMessage
 
 OVERFLOWS = ("wait", "disconnect", "drop_newest", "drop_oldest")
@@ -95,6 +98,7 @@ class Flow:
         self._is_plain: dict[bytes, bool] = {}
         self._outlets: dict[Key, _Outlet] = {}
         self._inlets: dict[Key, _Inlet] = {}
+        self._once = CountedOnce(self._frames)
 
     def link_up(self, neighbour: bytes, is_plain: bool) -> None:
         """``is_plain``: of version 1."""
@@ -119,7 +123,7 @@ class Flow:
         outlet = self._outlets.get((neighbour, height))
         return outlet is not None and outlet.is_full
 
-    def send(self, neighbour: bytes, height: int, frames: list[bytes]) -> bytes:
+    def send(self, neighbour: bytes, height: int, frames: Run) -> bytes:
         """Messages with their lengths; the octets to send now. Raises :class:`TooSlow`."""
         outlet = self._outlets.get((neighbour, height))
         if outlet is None:
@@ -127,7 +131,7 @@ class Flow:
                 return b""
             outlet = self._outlets[neighbour, height] = _Outlet(WINDOW_OCTETS)
         if not outlet.frames and outlet.balance > 0:
-            octets = frames[0] if len(frames) == 1 else b"".join(frames)
+            octets = frames.octets
             cost = len(octets) + MESSAGE_COST * len(frames)
             if self._is_plain[neighbour]:
                 return octets  # its connection says when it is too much
@@ -182,7 +186,7 @@ class Flow:
                 self._count(outlet, -len(outlet.frames.popleft()) - MESSAGE_COST)
             outlet.frames.append(frame)
             self._count(outlet, len(frame) + MESSAGE_COST)
-        if self.waiting > QUEUES_OCTETS and outlet.octets > QUEUE_LEAST_OCTETS:
+        if outlet.octets > QUEUE_LEAST_OCTETS and self._once.exceeds(self.waiting, QUEUES_OCTETS):
             raise TooSlow(f"{self.waiting} octets wait for all peers, {outlet.octets} of them for this one")
         if outlet.octets >= self._most and self.overflow == "wait":
             outlet.is_full = True  # until half of it is gone
@@ -191,6 +195,9 @@ class Flow:
     def _most(self) -> int:
         """How much may wait for a neighbour at one height."""
         return min(QUEUE_OCTETS, max(QUEUE_LEAST_OCTETS, (QUEUES_OCTETS // 2 - self.waiting) // 4))
+
+    def _frames(self) -> Iterable[bytes]:
+        return chain.from_iterable([outlet.frames for outlet in self._outlets.values()])
 
     def _count(self, outlet: _Outlet, octets: int) -> None:
         outlet.octets += octets

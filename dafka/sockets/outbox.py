@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -71,6 +71,11 @@ class Outbox:
         self._sealed = memoryview(b"")  # octets on their way to the kernel
         self._sealed_from: tuple[int, int] = 0, 0  # what they were before: octets, and octets held
         self._sealing = False  # a long frame, in a thread
+
+    @property
+    def buffers(self) -> Iterable[bytes | memoryview]:
+        """What was put in and waits; without what is being sealed."""
+        return self._buffers
 
     def secure(self, sealer: Sealer) -> None:
         """Have everything sealed that is put in from now on."""

@@ -6,9 +6,10 @@ import random
 
 import pytest
 
+from dafka.overlay import flow as flow_module
 from dafka.overlay import limits
 from dafka.overlay.flow import Flow, Grant, TooSlow
-from dafka.overlay.wire.frames import FrameReader, frame
+from dafka.overlay.wire.frames import FrameReader, Run, frame
 from dafka.protocol.errors import MalformedMessage
 
 A, B = b"a" * 16, b"b" * 16
@@ -27,7 +28,7 @@ def linked(overflow: str = "wait", *, is_plain: bool = False) -> Flow:
 def sent_at_once(flow: Flow, height: int = 0) -> int:
     """How many messages go before the first one waits."""
     count = 0
-    while flow.send(A, height, [FRAME]):
+    while flow.send(A, height, Run([FRAME])):
         count += 1
     return count
 
@@ -37,20 +38,20 @@ def test_messages_go_until_the_credit_is_used_up_and_on_when_there_is_more():
     count = sent_at_once(flow)
     assert count == -(-limits.WINDOW_OCTETS // COST)
     assert flow.credit(A, 0, 2 * COST)[0] == FRAME
-    assert flow.send(A, 0, [FRAME, FRAME]) == FRAME
+    assert flow.send(A, 0, Run([FRAME, FRAME])) == FRAME
     assert flow.waiting == COST
 
 
 def test_each_height_and_each_neighbour_has_its_own_credit():
     flow = linked()
     assert sent_at_once(flow, 0) == sent_at_once(flow, 1) == sent_at_once(flow, 7)
-    assert flow.send(B, 0, [FRAME]) == FRAME
+    assert flow.send(B, 0, Run([FRAME])) == FRAME
 
 
 def test_many_messages_at_once_are_split_where_the_credit_ends():
     flow = linked()
     many = [bytes([number]) * SIZE for number in range(200)]
-    sent = flow.send(A, 0, many)
+    sent = flow.send(A, 0, Run(many))
     count = len(sent) // SIZE
     assert sent == b"".join(many[:count]) and 0 < count < 200
     assert flow.credit(A, 0, count * COST)[0] == b"".join(many[count:])
@@ -59,8 +60,8 @@ def test_many_messages_at_once_are_split_where_the_credit_ends():
 def test_a_message_larger_than_all_credit_goes_when_there_is_any():
     flow = linked()
     large = bytes(3 * limits.WINDOW_OCTETS)
-    assert flow.send(A, 0, [large]) == large
-    assert flow.send(A, 0, [FRAME]) == b""
+    assert flow.send(A, 0, Run([large])) == large
+    assert flow.send(A, 0, Run([FRAME])) == b""
     assert flow.credit(A, 0, len(large) // 2)[0] == b""
     assert flow.credit(A, 0, len(large))[0] == FRAME
 
@@ -110,7 +111,7 @@ def test_what_waits_for_all_neighbours_together_is_bounded(monkeypatch):
         flow.link_up(neighbour, is_plain=False)
         flow.credit(neighbour, 0, 0)
         while not flow.is_full(neighbour, 0):
-            flow.send(neighbour, 0, [FRAME])
+            flow.send(neighbour, 0, Run([FRAME]))
     # Those that came last had little room, and the others most of what there was.
     assert 3 * limits.QUEUE_OCTETS < flow.waiting < 8 * limits.QUEUE_OCTETS
     for neighbour in neighbours:  # each goes on when it is read, however much waits for others
@@ -126,7 +127,7 @@ def test_who_waits_for_too_much_that_was_under_way_is_left(monkeypatch):
     flow = linked()
     with pytest.raises(TooSlow, match="wait for all peers"):
         while True:  # without a look at is_full
-            flow.send(A, 0, [FRAME])
+            flow.send(A, 0, Run([bytes(SIZE)]))
     assert flow.waiting <= 2 * limits.QUEUE_OCTETS + COST
     flow.link_down(A)
     assert flow.waiting == 0
@@ -135,7 +136,7 @@ def test_who_waits_for_too_much_that_was_under_way_is_left(monkeypatch):
 def test_a_queue_is_full_and_has_room_when_half_of_it_is_gone():
     flow = linked()
     while not flow.is_full(A, 0):
-        flow.send(A, 0, [FRAME])
+        flow.send(A, 0, Run([FRAME]))
     flow.take(B, 1, limits.WINDOW_OCTETS, COST, [(A, 0)])
     assert not flow.has_freed()
     assert flow.credit(A, 0, limits.WINDOW_OCTETS // 4)[1] == []
@@ -146,18 +147,18 @@ def test_a_queue_is_full_and_has_room_when_half_of_it_is_gone():
 def test_a_neighbour_that_goes_holds_up_nobody_any_more():
     flow = linked()
     while not flow.is_full(A, 0):
-        flow.send(A, 0, [FRAME])
+        flow.send(A, 0, Run([FRAME]))
     flow.take(B, 1, limits.WINDOW_OCTETS, COST, [(A, 0)])
     assert flow.link_down(A) == [Grant(B, 1, limits.WINDOW_OCTETS)]
     assert flow.waiting == 0 and flow.has_freed()
-    assert flow.send(A, 0, [FRAME]) == b""
+    assert flow.send(A, 0, Run([FRAME])) == b""
 
 
 @pytest.mark.parametrize("overflow", ["drop_newest", "drop_oldest"])
 def test_messages_beyond_a_full_queue_are_dropped_if_that_is_wanted(overflow):
     flow = linked(overflow)
     for number in range(1000):
-        flow.send(A, 0, [number.to_bytes(4, "big") + FRAME])
+        flow.send(A, 0, Run([number.to_bytes(4, "big") + FRAME]))
     assert not flow.is_full(A, 0) and flow.waiting <= limits.QUEUE_OCTETS + COST
     left = []
     while flow.waiting:
@@ -172,15 +173,15 @@ def test_a_neighbour_is_left_beyond_a_full_queue_if_that_is_wanted():
     flow = linked("disconnect")
     with pytest.raises(TooSlow):
         for _ in range(1000):
-            flow.send(A, 0, [FRAME])
+            flow.send(A, 0, Run([FRAME]))
 
 
 def test_a_peer_of_version_1_is_sent_what_its_connection_takes_and_read_while_there_is_room():
     flow = linked(is_plain=True)
     for _ in range(1000):
-        assert flow.send(A, 0, [FRAME]) == FRAME
+        assert flow.send(A, 0, Run([FRAME])) == FRAME
     flow.congested(A)
-    assert flow.send(A, 0, [FRAME]) == b""
+    assert flow.send(A, 0, Run([FRAME])) == b""
     assert flow.drained(A) == (FRAME, [])
     assert flow.hold(A, ["subscriber"]) and not flow.hold(A, ["subscriber"])
     assert flow.paused == [A]
@@ -191,14 +192,14 @@ def test_a_peer_of_version_1_is_sent_what_its_connection_takes_and_read_while_th
 def test_what_waits_for_a_peer_of_version_1_goes_in_several_pieces_if_it_is_much(overflow):
     flow = linked(overflow, is_plain=True)
     flow.congested(A)
-    flow.send(A, 0, [bytes(100 + number) for number in range(5000)])
+    flow.send(A, 0, Run([bytes(100 + number) for number in range(5000)]))
     waited = flow.waiting
     sent, _ = flow.drained(A)
     assert sent and waited > limits.WINDOW_OCTETS
     while flow.has_more(A):
         assert flow.drained(A)[0]
     assert flow.waiting == 0 and not flow.is_full(A, 0)
-    assert flow.send(A, 0, [FRAME]) == FRAME
+    assert flow.send(A, 0, Run([FRAME])) == FRAME
 
 
 def test_nothing_is_kept_of_a_peer_of_version_1_that_is_left_while_it_still_sends_and_is_full():
@@ -208,16 +209,16 @@ def test_nothing_is_kept_of_a_peer_of_version_1_that_is_left_while_it_still_send
     assert not flow.hold(A, ["subscriber"]) and not flow.has_more(A)
     assert flow.paused == [] and flow.room("subscriber") == []
     flow.link_up(A, is_plain=True)
-    assert flow.send(A, 0, [FRAME]) == FRAME
+    assert flow.send(A, 0, Run([FRAME])) == FRAME
 
 
 def test_a_queue_stays_full_until_half_of_it_is_gone_also_if_more_is_put_in():
     flow = linked()
     while not flow.is_full(A, 0):
-        flow.send(A, 0, [FRAME])
+        flow.send(A, 0, Run([FRAME]))
     flow.take(B, 1, limits.WINDOW_OCTETS, COST, [(A, 0)])
     flow.credit(A, 0, 3 * COST)
-    flow.send(A, 0, [FRAME])
+    flow.send(A, 0, Run([FRAME]))
     assert flow.is_full(A, 0)
     flow.credit(A, 0, limits.WINDOW_OCTETS)
     assert not flow.is_full(A, 0) and flow.held == 0
@@ -238,7 +239,7 @@ def test_both_ends_agree_about_the_credit_whatever_is_sent():
                     chance.choice([10, SIZE, limits.WINDOW_OCTETS]) for _ in range(chance.randrange(1, 9))
                 ]
                 sent += len(sizes)
-                way.append(sender.send(A, 0, [frame(bytes(size)) for size in sizes]))
+                way.append(sender.send(A, 0, Run([frame(bytes(size)) for size in sizes])))
             elif what == 1 and way:
                 reader = FrameReader(2**24)
                 reader.feed(way.pop(0))
@@ -266,3 +267,19 @@ def test_both_ends_agree_about_the_credit_whatever_is_sent():
             grants.clear()
             assert way or not sender.waiting, "both wait for ever"
         assert sent == arrived and receiver.held == 0
+
+
+def test_a_message_that_waits_for_many_neighbours_takes_its_memory_once(monkeypatch):
+    monkeypatch.setattr(flow_module, "QUEUES_OCTETS", 5 * SIZE)
+    flow = Flow()
+    neighbours = [number.to_bytes(16, "big") for number in range(8)]
+    for one in neighbours:
+        flow.link_up(one, is_plain=False)
+        while flow.send(one, 0, Run([FRAME])):  # until its credit is used up
+            pass
+    large = Run([bytes(2 * SIZE)])
+    for one in neighbours:
+        assert flow.send(one, 0, large) == b""
+    with pytest.raises(TooSlow):
+        for one in neighbours:
+            flow.send(one, 0, Run([bytes(2 * SIZE)]))  # each its own

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dafka.overlay.wire.frames import Run
+
 
 class Tell(NamedTuple):
     """Send these octets, whole messages with their lengths, to a direct peer."""
@@ -20,7 +22,7 @@ class Relay(NamedTuple):
 
     neighbour: bytes
     height: int
-    frames: list[bytes]
+    frames: Run
 
 
 class ToLeaf(NamedTuple):

@@ -16,7 +16,7 @@ from dafka.overlay.limits import MOST_ROUTES
 from dafka.overlay.routing import multipath
 from dafka.overlay.routing.flooding import Flooding
 from dafka.overlay.routing.outputs import Deliver, DeliverMany, Output, Relay, Tell, ToLeaf
-from dafka.overlay.wire.frames import LENGTH
+from dafka.overlay.wire.frames import LENGTH, Run
 from dafka.overlay.wire.handshake import Announcement
 from dafka.overlay.wire.marks import has_room
 from dafka.overlay.wire.routed import (
@@ -153,18 +153,19 @@ class Peer:
     ) -> list[Output]:
         rest = cargo(kind, publisher, topic, b"")
         outputs: list[Output] = []
+        runs: dict[bytes, Run] = {}  # neighbours behind whom a message goes the same way get the same octets
         for hop, deliver, begin, height in route:
             if not self.flooding.is_neighbour(hop):
                 one = deliver == ADDRESSED
                 outputs += [ToLeaf(hop, publisher, kind, topic, payload, one) for payload in payloads]
                 continue
-            head = begin + rest
-            size = len(head)
-            frames = [_pack(size + len(payload)) + head + payload for payload in payloads]
-            if kind == DATA:
-                outputs.append(Relay(hop, height, frames))
-            else:
-                outputs.append(Tell(hop, b"".join(frames)))
+            run = runs.get(begin)
+            if run is None:
+                head = begin + rest
+                size = len(head)
+                run = Run([_pack(size + len(payload)) + head + payload for payload in payloads])
+                runs[begin] = run
+            outputs.append(Relay(hop, height, run) if kind == DATA else Tell(hop, run.octets))
         return outputs
 
     def _hops_to(self, receiver: bytes) -> multipath.Hops | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dafka.protocol.errors import MalformedMessage
 
@@ -16,6 +16,21 @@ _HEAD = LENGTH.size
 def frame(message: bytes) -> bytes:
     """A message with its length."""
     return LENGTH.pack(len(message)) + message
+
+
+class Run(list[bytes]):
+    """Messages with their lengths, one behind the other. The same run may go to several neighbours."""
+
+    def __init__(self, frames: Iterable[bytes]) -> None:
+        super().__init__(frames)
+        self._octets: bytes | None = None
+
+    @property
+    def octets(self) -> bytes:
+        """All of it, which is put together once."""
+        if self._octets is None:
+            self._octets = self[0] if len(self) == 1 else b"".join(self)
+        return self._octets
 
 
 class FrameReader:

@@ -6,10 +6,13 @@ import socket
 import threading
 
 import pytest
-from overlay.node.endpoints import WAIT, heard
+from overlay.node.crowd import Crowd
+from overlay.node.endpoints import WAIT, heard, until
 
-from dafka.overlay import Overloaded, StatusCode
+from dafka.hub.hub import get_hub
+from dafka.overlay import Endpoint, Overloaded, StatusCode
 from dafka.overlay.limits import WINDOW_OCTETS
+from dafka.overlay.node import limits
 from dafka.overlay.wire.frames import FrameReader
 from dafka.overlay.wire.handshake import (
     Announcement,
@@ -193,3 +196,15 @@ def reader_types(reader, sock):
     reader.feed(sock.recv(65536))
     types = [message[0] for message in reader.messages()]
     return types[-1] if types else None
+
+
+def test_a_large_message_to_many_peers_takes_its_memory_once(monkeypatch):
+    monkeypatch.setattr(limits, "ALL_LINKS_OCTETS", 4 * 1024 * 1024)
+    with Endpoint("127.0.0.1:0") as endpoint, Crowd(endpoint.address, 10, 2) as crowd:
+        until(lambda: crowd.up == 10 and len(endpoint.peers()) == 10)
+        with endpoint.statuses() as statuses:
+            for _ in range(3):
+                endpoint.publish("/t", "x" * 2 * 1024 * 1024)
+            until(lambda: not get_hub().run(lambda: endpoint._carrier._links.queued.held))
+            assert statuses.poll() == []
+        assert len(endpoint.peers()) == 10

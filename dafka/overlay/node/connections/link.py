@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket as sockets
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -80,6 +81,11 @@ class Link:
     def queued(self) -> int:
         """Octets that the kernel has not taken yet."""
         return self._outbox.octets
+
+    @property
+    def buffers(self) -> Iterable[bytes | memoryview]:
+        """Those octets, as they were given to :meth:`send`."""
+        return self._outbox.buffers
 
     @property
     def is_congested(self) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
+from dafka.overlay.counting import CountedOnce
 from dafka.overlay.node import limits
 from dafka.overlay.node.connections.link import Carrier, Link
 from dafka.protocol.errors import MalformedMessage
@@ -27,6 +29,7 @@ class Links:
         self._carrier = carrier
         self._by_number: dict[int, Link] = {}
         self._numbers = 0
+        self._once = CountedOnce(self._buffers)
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -63,9 +66,12 @@ class Links:
     def send(self, link: Link, octets: bytes) -> None:
         """Queue octets. If that is too much for all, whoever has read least is disconnected."""
         link.send(octets)
-        if self.queued.held > limits.ALL_LINKS_OCTETS:
+        if self._once.exceeds(self.queued.held, limits.ALL_LINKS_OCTETS):
             longest = max(self._by_number.values(), key=lambda one: one.queued)
             longest.give_up(f"{self.queued.held} octets wait for all peers, {longest.queued} of them for it")
+
+    def _buffers(self) -> Iterator[bytes | memoryview]:
+        return chain.from_iterable([link.buffers for link in self._by_number.values()])
 
     def tend(self) -> None:
         """End those that hold up others. To be called now and then."""
