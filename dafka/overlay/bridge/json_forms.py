@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +23,12 @@ NANOSECONDS = 1_000_000_000
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
 )  # json.dumps would make one for each value
+_make = getattr(json.encoder, "c_make_encoder", None)  # which the encoder would call for each value, too
+_encode: Callable[[Any, int], Iterable[str]] = (
+    (lambda value, level: _ENCODER.iterencode(value))
+    if _make is None
+    else _make(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", False, False, False)
+)
 _DECODER = json.JSONDecoder()
 _LARGEST_COUNT = 2**64 - 1
 _LARGEST, _LEAST = 2**63 - 1, -(2**63)
@@ -81,7 +87,7 @@ _FORMS: dict[type, Callable[[Any], Any]] = {str: clean, int: int, Count: int, fl
 
 def dumps(value: Any) -> bytes:
     """One line of JSON in UTF-8, without blanks."""
-    return _ENCODER.encode(value).encode()
+    return "".join(_encode(value, 0)).encode()
 
 
 def from_json(parsed: Any, depth: int = 0) -> Value:

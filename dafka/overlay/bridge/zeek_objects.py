@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dafka.overlay.bridge.json_forms import clean, from_json, to_json
@@ -32,6 +32,9 @@ from dafka.protocol.errors import MalformedMessage
 EVENT, LOG, IDENTIFIER, VALUE = "event", "log", "identifier", "value"
 
 
+_OF_EVENTS = (Count(1), Count(1))  # the format and the type
+
+
 class Object(NamedTuple):
     """What one record holds: a ``kind``, the event's name, the log's path or the identifier, and JSON."""
 
@@ -47,14 +50,16 @@ class Objects:
     def __init__(self) -> None:
         self._fields: dict[str, tuple[str, ...]] = {}
 
-    def of(self, value: Value) -> Iterator[Object]:
+    def of(self, value: Value) -> Iterable[Object]:
         """Those of a value that was published. Raises :class:`MalformedMessage` for a row that is damaged."""
+        plain = _plain_event(value)  # what there is most of
+        if plain is not None:
+            return (plain,)
         try:
             message = from_value(value)
         except MalformedMessage:  # any other value that somebody has published
-            yield Object(VALUE, None, None, to_json(value))
-            return
-        yield from self._of(message)
+            return (Object(VALUE, None, None, to_json(value)),)
+        return self._of(message)
 
     def _of(self, message: ZeekMessage) -> Iterator[Object]:
         match message:
@@ -78,6 +83,20 @@ class Objects:
         if names is None or len(names) != len(values):
             return {"stream": stream, "path": clean(path), "row": values}
         return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+
+
+def _plain_event(value: Value) -> Object | None:
+    """The object of an event without metadata."""
+    if type(value) is not tuple or len(value) != 3 or type(value[1]) is not Count or value[:2] != _OF_EVENTS:
+        return None
+    content = value[2]
+    if type(content) is not tuple or len(content) != 2:
+        return None
+    name, arguments = content
+    if type(name) is not str or type(arguments) is not tuple:
+        return None
+    name = clean(name)
+    return Object(EVENT, name, None, {"event": name, "args": to_json(arguments)})
 
 
 def _event(event: Event) -> dict[str, Any]:

@@ -61,6 +61,7 @@ def test_a_batch_is_an_object_for_each_message() -> None:
 
 def test_any_other_value_is_its_json() -> None:
     assert contents((Count(1), "text")) == [[1, "text"]]
+    assert contents((Count(1), 1.0, ("ping", ()))) == [[1, 1.0, ["ping", []]]]
 
 
 def test_a_damaged_row_is_an_error() -> None:
