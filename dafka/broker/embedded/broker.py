@@ -439,6 +439,7 @@ class EmbeddedBroker(BrokerInterface):
     commit_transaction_offsets = _transactions.answers(TransactionCoordinator.commit_transaction_offsets)
     end_transaction = _transactions.answers(TransactionCoordinator.end_transaction)
     end_transaction_with_epoch = _transactions.answers(TransactionCoordinator.end_transaction_with_epoch)
+    write_markers = _transactions.answers(TransactionCoordinator.write_markers)
     describe_producers = _transactions.answers(TransactionCoordinator.describe_producers)
     describe_transactions = _transactions.answers(TransactionCoordinator.describe_transactions)
     list_transactions = _transactions.answers(TransactionCoordinator.list_transactions)

@@ -170,6 +170,16 @@ class TransactionInterface(ABC):
         """
 
     @abstractmethod
+    def write_markers(
+        self, producer_id: int, epoch: int, commit: bool, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Error | None]:
+        """End what a producer has open in partitions, whatever the state of its transaction is.
+
+        Errors: UnknownTopicOrPartitionError, InvalidProducerEpochError (an earlier epoch), KafkaStorageError,
+        PolicyViolationError (an unknown producer, and there are too many).
+        """
+
+    @abstractmethod
     def describe_producers(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ProducersOfPartition]:

@@ -201,6 +201,7 @@ class Remote(BrokerInterface):
     commit_transaction_offsets = _transactions.answers(RemoteTransactions.commit_transaction_offsets)
     end_transaction = _transactions.answers(RemoteTransactions.end_transaction)
     end_transaction_with_epoch = _transactions.answers(RemoteTransactions.end_transaction_with_epoch)
+    write_markers = _transactions.answers(RemoteTransactions.write_markers)
     describe_producers = _transactions.answers(RemoteTransactions.describe_producers)
     describe_transactions = _transactions.answers(RemoteTransactions.describe_transactions)
     list_transactions = _transactions.answers(RemoteTransactions.list_transactions)

@@ -17,6 +17,7 @@ from kafka.protocol.producer import (
     EndTxnRequest,
     InitProducerIdRequest,
     TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 
 from dafka.broker.codec.errors import error_of
@@ -27,6 +28,7 @@ from dafka.broker.interface.groups import (
     Error,
     TopicPartition,
 )
+from dafka.broker.interface.outcome import Outcome
 from dafka.broker.interface.transactions import (
     NO_EPOCH,
     NO_PRODUCER_ID,
@@ -182,6 +184,33 @@ class RemoteTransactions(TransactionInterface):
         if response.error_code:
             return ProducerIdentity(error_of(response.error_code))
         return ProducerIdentity(None, response.producer_id, response.producer_epoch)
+
+    def write_markers(
+        self, producer_id: int, epoch: int, commit: bool, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Error | None]:
+        marker_class = WriteTxnMarkersRequest.WritableTxnMarker
+
+        def ask(node: Node, some: list[TopicPartition]) -> dict[TopicPartition, Outcome]:
+            topics: dict[str, Any] = {}
+            for name, number in some:
+                topic = marker_class.WritableTxnMarkerTopic(name=name, partition_indexes=[])
+                topics.setdefault(name, topic).partition_indexes.append(number)
+            marker = marker_class(
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                transaction_result=commit,
+                topics=list(topics.values()),
+                coordinator_epoch=0,
+            )
+            response = self._cluster.ask(node, WriteTxnMarkersRequest(markers=[marker]), highest=1)
+            return {
+                (topic.name, one.partition_index): Outcome(error_of(one.error_code))
+                for found in response.markers
+                for topic in found.topics
+                for one in topic.partitions
+            }
+
+        return {key: one.error for key, one in ask_leaders(self._cluster, partitions, ask, Outcome).items()}
 
     def describe_producers(
         self, partitions: Iterable[TopicPartition]

@@ -49,7 +49,7 @@ class Peer:
 class Context(NamedTuple):
     """The client id of the request's header, the client's host as Kafka writes it ("/127.0.0.1"), whether
     it is kafka-python, what it is told about its listener (None: what the broker says), what it may do
-    (None: everything, as a client of this process may), and what stands for its connection."""
+    (None: everything, as a client of this process may), what stands for its connection, and who it is."""
 
     client_id: str = ""
     client_host: str = ""
@@ -57,6 +57,7 @@ class Context(NamedTuple):
     told: Told | None = None
     rights: Rights | None = None
     connection: object = None
+    principal: str = ANONYMOUS
 
     @property
     def protocol(self) -> str:

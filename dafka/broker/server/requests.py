@@ -107,7 +107,15 @@ def _answer(broker: BrokerInterface, frame: Frame, api: Api, peer: Peer, rights:
     if header.key == API_VERSIONS:
         peer.is_kafka_python = request.client_software_name == KAFKA_PYTHON
     assert api.answer is not None
-    context = Context(header.client_id or "", f"/{peer.host}", peer.is_kafka_python, peer.told, rights, peer)
+    context = Context(
+        header.client_id or "",
+        f"/{peer.host}",
+        peer.is_kafka_python,
+        peer.told,
+        rights,
+        peer,
+        peer.principal,
+    )
     if rights is None:
         response = api.answer(broker, request, context)
     else:

@@ -88,6 +88,8 @@ class Api:
 _CONSUMER_GROUP = MESSAGES + "consumer_group"
 _SHARE = MESSAGES + "share_group"
 
+_CLUSTER, _TELEMETRY, _TOKENS = (MESSAGES + name for name in ("cluster", "telemetry", "delegation_tokens"))
+
 _APIS = [
     Api(0, "Produce", 0, 13, "producer.produce", None),
     Api(1, "Fetch", 4, 18, "consumer.fetch", None),
@@ -112,6 +114,7 @@ _APIS = [
     Api(24, "AddPartitionsToTxn", 0, 5, "producer.transaction", "transactions.add_partitions_to_txn"),
     Api(25, "AddOffsetsToTxn", 0, 4, "producer.transaction", "transactions.add_offsets_to_txn"),
     Api(26, "EndTxn", 0, 5, "producer.transaction", "transactions.end_txn"),
+    Api(27, "WriteTxnMarkers", 1, 2, "producer.transaction", "transactions.write_txn_markers"),
     Api(28, "TxnOffsetCommit", 0, 5, "producer.transaction", "transactions.txn_offset_commit"),
     Api(29, "DescribeAcls", 1, 3, "admin.acl", "access.describe_acls"),
     Api(30, "CreateAcls", 1, 3, "admin.acl", "access.create_acls"),
@@ -122,6 +125,10 @@ _APIS = [
     Api(35, "DescribeLogDirs", 1, 5, "admin.cluster", "replicas.describe_log_dirs"),
     Api(36, "SaslAuthenticate", 0, 2, "sasl", "access.sasl_authenticate"),
     Api(37, "CreatePartitions", 0, 3, "admin.topics", "topics.create_partitions"),
+    Api(38, "CreateDelegationToken", 1, 3, _TOKENS, "tokens.create_delegation_token"),
+    Api(39, "RenewDelegationToken", 1, 2, _TOKENS, "tokens.renew_delegation_token"),
+    Api(40, "ExpireDelegationToken", 1, 2, _TOKENS, "tokens.expire_delegation_token"),
+    Api(41, "DescribeDelegationToken", 1, 3, _TOKENS, "tokens.describe_delegation_token"),
     Api(42, "DeleteGroups", 0, 2, "admin.groups", "groups.delete_groups"),
     Api(43, "ElectLeaders", 0, 2, "admin.topics", "replicas.elect_leaders"),
     Api(44, "IncrementalAlterConfigs", 0, 1, "admin.configs", "configs.incremental_alter_configs"),
@@ -136,16 +143,21 @@ _APIS = [
     Api(57, "UpdateFeatures", 0, 2, "admin.cluster", "cluster.update_features"),
     Api(60, "DescribeCluster", 0, 2, "admin.cluster", "cluster.describe_cluster"),
     Api(61, "DescribeProducers", 0, 0, "admin.transactions", "transactions.describe_producers"),
+    Api(64, "UnregisterBroker", 0, 0, _CLUSTER, "voters.unregister_broker"),
     Api(65, "DescribeTransactions", 0, 0, "admin.transactions", "transactions.describe_transactions"),
     Api(66, "ListTransactions", 0, 2, "admin.transactions", "transactions.list_transactions"),
     Api(68, "ConsumerGroupHeartbeat", 0, 1, _CONSUMER_GROUP, "consumer_groups.consumer_group_heartbeat"),
     Api(69, "ConsumerGroupDescribe", 0, 1, _CONSUMER_GROUP, "consumer_groups.consumer_group_describe"),
+    Api(71, "GetTelemetrySubscriptions", 0, 0, _TELEMETRY, "telemetry.get_telemetry_subscriptions"),
+    Api(72, "PushTelemetry", 0, 0, _TELEMETRY, "telemetry.push_telemetry"),
     Api(74, "ListConfigResources", 0, 1, "admin.configs", "configs.list_config_resources"),
     Api(75, "DescribeTopicPartitions", 0, 0, "admin.topics", "topics.describe_topic_partitions"),
     Api(76, "ShareGroupHeartbeat", 1, 1, _SHARE, "share.share_group_heartbeat"),
     Api(77, "ShareGroupDescribe", 1, 1, _SHARE, "share.share_group_describe"),
     Api(78, "ShareFetch", 1, 2, _SHARE, "share.share_fetch"),
     Api(79, "ShareAcknowledge", 1, 2, _SHARE, "share.share_acknowledge"),
+    Api(80, "AddRaftVoter", 0, 1, _CLUSTER, "voters.add_raft_voter"),
+    Api(81, "RemoveRaftVoter", 0, 0, _CLUSTER, "voters.remove_raft_voter"),
     Api(90, "DescribeShareGroupOffsets", 0, 1, _SHARE, "share.describe_share_group_offsets"),
     Api(91, "AlterShareGroupOffsets", 0, 0, _SHARE, "share.alter_share_group_offsets"),
     Api(92, "DeleteShareGroupOffsets", 0, 0, _SHARE, "share.delete_share_group_offsets"),

@@ -120,8 +120,8 @@ def _position(api: Api, version: int) -> int | None:
     names = [one.name for one in fields]
     if "throttle_time_ms" not in names or api.key == API_VERSIONS:  # which ends with other things
         return None
-    if api.key == PRODUCE:
-        return -5 if api.response.flexible_version_q(version) else -4
     before = names[: names.index("throttle_time_ms")]
-    assert before in ([], ["error_code"]), api.name
-    return 2 * len(before)
+    if before in ([], ["error_code"]):
+        return 2 * len(before)
+    assert api.key == PRODUCE or names[-1] == "throttle_time_ms", api.name
+    return -5 if api.response.flexible_version_q(version) else -4

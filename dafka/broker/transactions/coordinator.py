@@ -64,6 +64,7 @@ from dafka.broker.transactions.contents import Contents
 from dafka.broker.transactions.ending import Ending
 from dafka.broker.transactions.epoch_ends import RAISING, EpochEnds
 from dafka.broker.transactions.identities import Identities
+from dafka.broker.transactions.markers import Markers
 from dafka.broker.transactions.producer_ids import ProducerIds
 from dafka.broker.transactions.table import TransactionTable
 from dafka.broker.transactions.timeouts import Timeouts
@@ -109,6 +110,7 @@ class TransactionCoordinator(TransactionInterface):
         self._ending = Ending(writer, leaders, offsets, table.become, clock)
         self._identities = Identities(ids, table, self._ending, clock)
         self._epochs = EpochEnds(ids, table, self._ending, clock)
+        self._markers = Markers(topics, producers, leaders)
         self._timeouts = Timeouts(hub, self._abort, clock)
         self.contents = Contents(hub, table, offsets, groups, self._timeouts, clock)
         for transaction in table.in_use():
@@ -238,6 +240,11 @@ class TransactionCoordinator(TransactionInterface):
         self, transactional_id: str, producer_id: int, epoch: int, commit: bool
     ) -> ProducerIdentity:
         return run_to_completion(self._hub, self._epochs.end, transactional_id, producer_id, epoch, commit)
+
+    def write_markers(
+        self, producer_id: int, epoch: int, commit: bool, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Error | None]:
+        return self._markers.write(producer_id, epoch, commit, partitions)
 
     # -- describing --------------------------------------------------------------------------------
 

@@ -32,6 +32,22 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.metadata import MetadataRequest
 
+from dafka.broker.codec.messages.cluster import (
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+    UnregisterBrokerRequest,
+)
+from dafka.broker.codec.messages.delegation_tokens import (
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
+)
+from dafka.broker.codec.messages.telemetry import (
+    GetTelemetrySubscriptionsRequest,
+    PushTelemetryRequest,
+)
+
 NO_ID = UUID(int=0)
 ANY_ACL = {
     "resource_type_filter": 1,
@@ -196,6 +212,26 @@ def alone_samples(topic: str) -> list[Any]:
             topics=[
                 quorum(topic_name="__cluster_metadata", partitions=[quorum.PartitionData(partition_index=0)])
             ]
+        ),
+        CreateDelegationTokenRequest(
+            owner_principal_type=None, owner_principal_name=None, renewers=[], max_lifetime_ms=-1
+        ),
+        RenewDelegationTokenRequest(hmac=b"token", renew_period_ms=-1),
+        ExpireDelegationTokenRequest(hmac=b"token", expiry_time_period_ms=-1),
+        DescribeDelegationTokenRequest(owners=None),
+        UnregisterBrokerRequest(broker_id=77),
+        AddRaftVoterRequest(
+            cluster_id=None,
+            timeout_ms=1000,
+            voter_id=77,
+            voter_directory_id=NO_ID,
+            listeners=[AddRaftVoterRequest.Listener(name="CONTROLLER", host="localhost", port=9)],
+            ack_when_committed=True,
+        ),
+        RemoveRaftVoterRequest(cluster_id=None, voter_id=77, voter_directory_id=NO_ID),
+        GetTelemetrySubscriptionsRequest(client_instance_id=NO_ID),
+        PushTelemetryRequest(
+            client_instance_id=NO_ID, subscription_id=0, terminating=False, compression_type=0, metrics=b""
         ),
         UpdateFeaturesRequest(
             timeout_ms=1000,

@@ -37,6 +37,7 @@ from kafka.protocol.producer import (
     InitProducerIdRequest,
     ProduceRequest,
     TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
@@ -243,6 +244,7 @@ CONSUMERS = "consumers"  # a group of the newer protocol, if the test makes one
 
 def _transactions(topic: str, group: str) -> list[Any]:
     added = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    marker = WriteTxnMarkersRequest.WritableTxnMarker
     batched = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
     committed = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
     who = {"transactional_id": "payments", "producer_id": 99, "producer_epoch": 0}
@@ -265,6 +267,18 @@ def _transactions(topic: str, group: str) -> list[Any]:
         ),
         AddOffsetsToTxnRequest(**who, group_id=group),
         EndTxnRequest(**who, committed=True),
+        WriteTxnMarkersRequest(
+            markers=[
+                marker(
+                    producer_id=99,
+                    producer_epoch=0,
+                    transaction_result=False,
+                    topics=[marker.WritableTxnMarkerTopic(name=topic, partition_indexes=[0])],
+                    coordinator_epoch=0,
+                    transaction_version=0,
+                )
+            ]
+        ),
         TxnOffsetCommitRequest(
             **who,
             group_id=group,

@@ -19,6 +19,7 @@ from kafka.protocol.producer.transaction import (
     EndTxnResponse,
     InitProducerIdResponse,
     TxnOffsetCommitResponse,
+    WriteTxnMarkersResponse,
 )
 
 from dafka.broker.codec.errors import error_code, error_message
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _Added = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _Committed = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+_Marked = WriteTxnMarkersResponse.WritableTxnMarkerResult
 _Producers = DescribeProducersResponse.TopicResponse
 _State = DescribeTransactionsResponse.TransactionState
 
@@ -135,6 +137,30 @@ def end_txn(broker: BrokerInterface, request: Any, context: Context) -> Any:
         producer_id=producer_id,
         producer_epoch=epoch,
     )
+
+
+def write_txn_markers(broker: BrokerInterface, request: Any, context: Context) -> Any:
+    """There is one coordinator of all transactions, so its epoch is not looked at."""
+    results = []
+    for marker in request.markers:
+        wanted = [(topic.name, number) for topic in marker.topics for number in topic.partition_indexes]
+        errors = broker.write_markers(
+            marker.producer_id, marker.producer_epoch, marker.transaction_result, wanted
+        )
+        topics = [
+            _Marked.WritableTxnMarkerTopicResult(
+                name=name,
+                partitions=[
+                    _Marked.WritableTxnMarkerTopicResult.WritableTxnMarkerPartitionResult(
+                        partition_index=number, error_code=error_code(error)
+                    )
+                    for number, error in partitions
+                ],
+            )
+            for name, partitions in by_topic(errors).items()
+        ]
+        results.append(_Marked(producer_id=marker.producer_id, topics=topics))
+    return WriteTxnMarkersResponse(markers=results)
 
 
 def _code(error: Error | None, request: Any, fenced_since: int) -> int:

@@ -6,7 +6,11 @@ from typing import Any
 
 from kafka.errors import OperationNotAttemptedError
 from kafka.protocol.admin.transactions import DescribeProducersResponse, DescribeTransactionsResponse
-from kafka.protocol.producer.transaction import AddPartitionsToTxnResponse, TxnOffsetCommitResponse
+from kafka.protocol.producer.transaction import (
+    AddPartitionsToTxnResponse,
+    TxnOffsetCommitResponse,
+    WriteTxnMarkersResponse,
+)
 
 from dafka.broker.codec.errors import error_code, error_message
 from dafka.broker.interface.broker import Error
@@ -15,6 +19,7 @@ from dafka.security.acls.terms import Operation, ResourceType
 
 _Added = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 _Committed = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+_Marked = WriteTxnMarkersResponse.WritableTxnMarkerResult
 _Producers = DescribeProducersResponse.TopicResponse
 _State = DescribeTransactionsResponse.TransactionState
 
@@ -83,6 +88,34 @@ def add_partitions_to_txn(asked: Asked) -> Any:
         return asked.answer()
     others = [_not_added(topic, OperationNotAttemptedError) for topic in asked.request.v3_and_below_topics]
     return AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=[*others, *refused])
+
+
+def write_txn_markers(asked: Asked) -> Any:
+    """Refused for each partition, because the answer has no other error."""
+    (need,) = asked.needs
+    if asked.may(need):
+        return asked.answer()
+    code = error_code(need.error)
+    topic_class = _Marked.WritableTxnMarkerTopicResult
+    partition_class = topic_class.WritableTxnMarkerPartitionResult
+    return WriteTxnMarkersResponse(
+        markers=[
+            _Marked(
+                producer_id=marker.producer_id,
+                topics=[
+                    topic_class(
+                        name=topic.name,
+                        partitions=[
+                            partition_class(partition_index=number, error_code=code)
+                            for number in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in asked.request.markers
+        ]
+    )
 
 
 def _not_committed(topic: Any, error: Error) -> Any:
