@@ -93,7 +93,7 @@ class ConsumerGroupInterface(ABC):
 
         Errors: GroupIdNotFoundError, UnknownMemberIdError, FencedMemberEpochError (join again without any
         partition), UnreleasedInstanceIdError and FencedInstanceIdError (another member has that instance id),
-        UnsupportedAssignorError, GroupMaxSizeReachedError, InvalidRequestError, InvalidGroupIdError, Kafka's
+        UnsupportedAssignorError, GroupMaxSizeReachedError, InvalidRequestError, Kafka's
         INVALID_REGULAR_EXPRESSION, CoordinatorNotAvailableError (too many groups; try again).
         """
 

@@ -26,17 +26,17 @@ def test_a_member_joins_is_described_and_leaves(remote):
         "m", 0, "i", "r", 9.0, ["t"], "t.*", "range", {}, client_id="c", client_host="/nobody"
     )
     answer = remote.consumer_group_heartbeat("g", request)
-    assert (answer.error, answer.member_id, answer.member_epoch, answer.interval) == (None, "m", 1, 5.0)
+    assert (answer.error, answer.member_id, answer.member_epoch, answer.interval) == (None, "m", 2, 5.0)
     (topic_id,) = answer.assignment
     assert answer.assignment[topic_id] == {0, 1, 2}
     found = remote.describe_consumer_groups(["g"])["g"]
-    assert (found.error, found.state, found.epoch, found.assignor) == (None, "Stable", 1, "range")
+    assert (found.error, found.state, found.epoch, found.assignor) == (None, "Stable", 2, "range")
     assert found.topics == {topic_id: "t"}
     (member,) = found.members
-    assert member[:5] == ("m", "i", "r", 1, "c")
+    assert member[:5] == ("m", "i", "r", 2, "c")
     assert (list(member.topics), member.regex, member.is_classic) == (["t"], "t.*", False)
     assert member.assigned == member.target == answer.assignment
-    kept = ConsumerHeartbeat("m", 1, "i", owned={topic_id: [0, 1, 2]})
+    kept = ConsumerHeartbeat("m", 2, "i", owned={topic_id: [0, 1, 2]})
     assert remote.consumer_group_heartbeat("g", kept).assignment is None
     assert remote.consumer_group_heartbeat("g", ConsumerHeartbeat("m", -1, "i")).error is None
 

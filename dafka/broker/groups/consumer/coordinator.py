@@ -32,6 +32,9 @@ from dafka.hub.turns import Pace
 
 log = logging.getLogger(__name__)
 
+FIRST_EPOCH = 1
+"""The epoch of a new group, whose first member raises it, as in Apache Kafka."""
+
 TARGETS = Aside(1)
 """Computes the targets of large groups, one after the other."""
 
@@ -83,7 +86,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         found = self._groups.get(name)
         if may_begin and (found is None or (found.type is GroupType.CLASSIC and not found.occupied)):
             self._groups.check_room()
-            return ConsumerGroup(self._groups.clock(), self._topics)
+            return ConsumerGroup(self._groups.clock(), self._topics, FIRST_EPOCH)
         return self._groups.of(name, ConsumerGroup)
 
     def _seconds(self, name: str, setting: str) -> float:

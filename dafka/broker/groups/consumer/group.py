@@ -248,14 +248,8 @@ class ConsumerGroup(ModernGroup[Member]):
 
     def assign_if_small(self) -> None:
         """Compute the target, if it is due and few members and partitions are concerned."""
-        if not self.needs_target:
-            return
-        if self._weight() <= ASSIGNED_AT_ONCE:
+        if self.needs_target and self._weight() <= ASSIGNED_AT_ONCE:
             self.install(self.epoch, self.assignor(self.spec()))
-        elif self.assignment_epoch == JOIN_EPOCH:
-            # No member is to be told the epoch that means joining: there is nothing for anybody in the first.
-            self.epoch += 1
-            self.assignment_epoch = self.epoch - 1
 
     def _weight(self) -> int:
         known = self._known.values()

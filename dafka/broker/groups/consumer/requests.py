@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka.errors import InvalidGroupIdError, InvalidRequestError, UnsupportedAssignorError
+from kafka.errors import InvalidRequestError, UnsupportedAssignorError
 
 from dafka.broker.groups.consumer.range_assignor import assign_range
 from dafka.broker.groups.consumer.uniform_assignor import assign_uniform
@@ -16,9 +16,9 @@ ASSIGNORS: dict[str, Assignor] = {"uniform": assign_uniform, "range": assign_ran
 
 
 def check_heartbeat(group: object, request: ConsumerHeartbeat) -> None:
-    """Raise InvalidGroupIdError, InvalidRequestError or UnsupportedAssignorError."""
+    """Raise InvalidRequestError or UnsupportedAssignorError."""
     if not isinstance(group, str) or not group.strip():
-        raise InvalidGroupIdError("GroupId can't be empty.")
+        raise InvalidRequestError("GroupId can't be empty.")
     if request.instance_id is not None and not request.instance_id.strip():
         raise InvalidRequestError("InstanceId can't be empty.")
     if request.rack is not None and not request.rack.strip():

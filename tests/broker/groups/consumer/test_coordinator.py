@@ -10,7 +10,7 @@ from broker.clients import Client
 from kafka.errors import (
     FencedMemberEpochError,
     GroupIdNotFoundError,
-    InvalidGroupIdError,
+    InvalidRequestError,
     StaleMemberEpochError,
     UnknownMemberIdError,
 )
@@ -58,10 +58,10 @@ def topic(client):
 
 def test_a_member_joins_reads_and_leaves(topic):
     answer = join(topic, "x")
-    assert (answer.error, answer.member_id, answer.member_epoch, count(answer)) == (None, "x", 1, 6)
+    assert (answer.error, answer.member_id, answer.member_epoch, count(answer)) == (None, "x", 2, 6)
     assert answer.interval == 5.0
     group = described(topic)
-    assert (group.error, group.state, group.epoch, group.assignment_epoch) == (None, "Stable", 1, 1)
+    assert (group.error, group.state, group.epoch, group.assignment_epoch) == (None, "Stable", 2, 2)
     assert group.assignor == "uniform" and list(group.topics.values()) == ["t"]
     assert send(topic, "x", -1).member_epoch == -1
     assert described(topic).state == "Empty"
@@ -69,7 +69,7 @@ def test_a_member_joins_reads_and_leaves(topic):
 
 def test_errors_are_answered_with_kafkas_words(topic):
     assert send(topic, "x", 3).error is GroupIdNotFoundError
-    assert join(topic, "x", group="").error is InvalidGroupIdError
+    assert join(topic, "x", group="").error is InvalidRequestError
     join(topic, "x")
     answer = send(topic, "x", 3)
     assert answer.error is FencedMemberEpochError and "abandon all its partitions" in answer.message
@@ -95,10 +95,10 @@ def test_offsets_need_the_members_epoch(topic):
         offsets = {("t", 0): CommittedOffset(1)}
         return topic.call("commit_offsets", "g", offsets, generation=epoch, member_id=member)["t", 0]
 
-    assert commit(1, "x") is None
-    assert commit(2, "x") is StaleMemberEpochError
-    assert commit(1, "y") is UnknownMemberIdError
-    assert topic.call("fetch_offsets", "g", member_id="x", member_epoch=1)["t", 0].offset == 1
+    assert commit(2, "x") is None
+    assert commit(3, "x") is StaleMemberEpochError
+    assert commit(2, "y") is UnknownMemberIdError
+    assert topic.call("fetch_offsets", "g", member_id="x", member_epoch=2)["t", 0].offset == 1
     with pytest.raises(StaleMemberEpochError):
         topic.call("fetch_offsets", "g", member_id="x", member_epoch=0)
     with pytest.raises(UnknownMemberIdError):
@@ -138,11 +138,11 @@ def test_after_a_restart_members_join_again_epochs_go_on_and_offsets_are_there(t
         join(client, "x")
         join(client, "y")
         offsets = {("t", 0): CommittedOffset(7)}
-        client.call("commit_offsets", "g", offsets, generation=2, member_id="y")
+        client.call("commit_offsets", "g", offsets, generation=3, member_id="y")
     with Broker(tmp_path) as broker:
         client = Client(broker)
         assert send(client, "x", 1).error is UnknownMemberIdError
-        assert join(client, "x").member_epoch == 3
+        assert join(client, "x").member_epoch == 4
         assert client.call("fetch_offsets", "g")["t", 0].offset == 7
 
 

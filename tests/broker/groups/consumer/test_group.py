@@ -282,11 +282,6 @@ def test_the_target_of_a_large_group_comes_later_and_members_keep_what_they_have
     assert table.numbers(table.send("x", 1)) == [0, 1, 2]
 
 
-def test_nobody_is_told_the_epoch_that_means_joining(table, monkeypatch):
-    monkeypatch.setattr(group_module, "ASSIGNED_AT_ONCE", 0)
-    assert table.join("x").epoch > 0 and table.group.needs_target
-
-
 def test_members_are_described_as_they_are(table):
     table.join("x", rack="r", client_id="c", client_host="/h", regex="u", matched=["u"])
     (one,) = table.group.described()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka.errors import InvalidGroupIdError, InvalidRequestError, UnsupportedAssignorError
+from kafka.errors import InvalidRequestError, UnsupportedAssignorError
 
 from dafka.broker.groups.consumer.requests import check_heartbeat
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
@@ -36,9 +36,9 @@ def test_what_makes_sense_passes(good):
 @pytest.mark.parametrize(
     ("group", "bad", "error"),
     [
-        ("", {}, InvalidGroupIdError),
-        (" ", {}, InvalidGroupIdError),
-        (None, {}, InvalidGroupIdError),
+        ("", {}, InvalidRequestError),
+        (" ", {}, InvalidRequestError),
+        (None, {}, InvalidRequestError),
         ("g", {"member_id": ""}, InvalidRequestError),
         ("g", {"instance_id": ""}, InvalidRequestError),
         ("g", {"rack": " "}, InvalidRequestError),

@@ -46,13 +46,13 @@ def topic(client: Client) -> Any:
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_member_joins_and_is_described(wire: WireClient, topic: Any, version: int):
     answer = wire.ask(heartbeat(), version)
-    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m", 1)
+    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m", 2)
     assert answer.heartbeat_interval_ms == 5000
     (share,) = answer.assignment.topic_partitions
     assert (share.topic_id, share.partitions) == (topic, [0, 1, 2, 3])
     request = ConsumerGroupDescribeRequest(group_ids=["g", "none"], include_authorized_operations=True)
     known, unknown = wire.ask(request, version).groups
-    assert (known.group_state, known.group_epoch, known.assignor_name) == ("Stable", 1, "uniform")
+    assert (known.group_state, known.group_epoch, known.assignor_name) == ("Stable", 2, "uniform")
     (member,) = known.members
     assert member.assignment.topic_partitions[0].topic_name == "t"
     assert known.authorized_operations and member.subscribed_topic_names == ["t"]
@@ -73,7 +73,7 @@ def test_offsets_are_not_told_to_a_member_of_another_epoch(wire: WireClient, top
         groups = [of_group(group_id="g", member_id=member, member_epoch=epoch, topics=None)]
         return wire.ask(OffsetFetchRequest(groups=groups, require_stable=True), 9).groups[0].error_code
 
-    assert fetched(1, "m") == 0
+    assert fetched(2, "m") == 0
     assert fetched(0, "m") == StaleMemberEpochError.errno
     assert fetched(-1, None) == 0
 

@@ -93,7 +93,7 @@ def test_commits_carry_the_members_epoch_and_metadata_tells_it(
     consumer.commit({T[0]: OffsetAndMetadata(3, "", -1)})
     assert consumer.committed(T[0]) == 3
     metadata = consumer.group_metadata()
-    assert (metadata.group_id, metadata.generation_id) == ("g", 1) and metadata.member_id
+    assert (metadata.group_id, metadata.generation_id) == ("g", 2) and metadata.member_id
 
 
 def test_a_member_that_was_removed_loses_its_partitions_and_joins_again(new_member: Members) -> None:
