@@ -35,6 +35,12 @@ MEMBER_TOPICS = 10_000
 GROUP_SUBSCRIPTIONS = 1_000_000
 """Topics that all members of such a group subscribe to, counted for each member."""
 
+MIGRATED_MEMBERS = 500
+"""Members of a classic group that becomes one with the newer protocol; a larger one has to be empty."""
+
+MIGRATED_OCTETS = 256 * 1024
+"""Octets of their subscriptions and assignments, and of what a classic member there subscribes to."""
+
 ASSIGNED_AT_ONCE = 5_000
 """Members, their subscriptions and partitions of a group together whose assignment is computed at once; that
 of a larger group is computed beside the hub."""

@@ -30,12 +30,14 @@ from kafka.errors import (
     UnknownMemberIdError,
 )
 
+from dafka.broker.groups.consumer import classic
 from dafka.broker.groups.consumer.group import ConsumerGroup
+from dafka.broker.groups.consumer.migration import downgraded
 from dafka.broker.groups.generation import at_once
 from dafka.broker.groups.group import Group, State
 from dafka.broker.groups.members import Reply
 from dafka.broker.groups.offsets import GroupOffsets, check_offsets
-from dafka.broker.groups.registry import Groups
+from dafka.broker.groups.registry import AnyGroup, Groups
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import (
     NO_GENERATION,
@@ -75,6 +77,7 @@ class Coordinator(GroupInterface):
         self._hub = hub
         self._offsets = offsets
         self._groups = groups
+        groups.successors.append(self._downgraded)
         self._stopped = stopped
         self._forgetting: list[Callable[[str], Error | None]] = []
         self._waiting: set[gevent.event.AsyncResult] = set()
@@ -101,6 +104,10 @@ class Coordinator(GroupInterface):
         found = self._groups.get(group)
         if isinstance(found, Group):
             known = found
+        elif isinstance(found, ConsumerGroup) and found.occupied:
+            joined = classic.join(self._groups.clock(), found, request)
+            self._groups.changed(group, found)
+            return joined
         elif found is not None and found.occupied:
             return Joined(InconsistentGroupProtocolError, member_id=request.member_id)
         else:
@@ -129,6 +136,12 @@ class Coordinator(GroupInterface):
         protocol: str | None = None,
         assignments: Mapping[str, bytes] | None = None,
     ) -> Synced:
+        newer = self._newer(group)
+        if newer is not None:
+            now = self._groups.clock()
+            synced = classic.sync(now, newer, generation, member_id, instance_id, protocol_type, protocol)
+            self._groups.changed(group, newer)
+            return synced
         known = self._classic(group)
         if known is None:
             return Synced(_unknown(group))
@@ -149,6 +162,13 @@ class Coordinator(GroupInterface):
         *,
         max_wait: float = 0.0,
     ) -> Error | None:
+        newer = self._newer(group)
+        if newer is not None:
+            told = classic.heartbeat(self._groups.clock(), newer, generation, member_id, instance_id)
+            self._groups.changed(group, newer)
+            if told is None and max_wait > 0:
+                self._pause(max_wait)  # nobody is woken here; the next heartbeat tells
+            return told
         found = self._classic(group)
         if found is None:
             return _unknown(group)
@@ -168,12 +188,38 @@ class Coordinator(GroupInterface):
             self._groups.changed(group, found)
 
     def leave_group(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
+        newer = self._newer(group)
+        if newer is not None:
+            left = classic.leave(self._groups.clock(), newer, members)
+            self._groups.changed(group, newer)
+            return left
         found = self._classic(group)
         if found is None:
             return [_unknown(group) for _ in members]
         answers = found.leave(self._groups.clock(), members)
         self._groups.changed(group, found)
         return answers
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, until :meth:`close` at most."""
+        answer = gevent.event.AsyncResult()
+        self._waiting.add(answer)
+        try:
+            answer.wait(seconds)
+            if answer.ready():
+                answer.get_nowait()
+        finally:
+            self._waiting.discard(answer)
+
+    def _newer(self, name: str) -> ConsumerGroup | None:
+        found = self._groups.get(name) if isinstance(name, str) else None
+        return found if isinstance(found, ConsumerGroup) else None
+
+    def _downgraded(self, group: AnyGroup) -> Group | None:
+        """The classic group that takes the place of one in which only classic members are left."""
+        if isinstance(group, ConsumerGroup) and group.only_classic:
+            return downgraded(self._groups.clock(), group, self._deliver)
+        return None
 
     def _classic(self, name: str) -> Group | None:
         found = self._groups.get(name) if isinstance(name, str) else None

@@ -393,6 +393,10 @@ class Group:
         member.expires = now + member.request.session_timeout
         self.wake_at = min(self.wake_at, member.expires)
 
+    def begin_again(self, now: float) -> None:
+        """Have all members join again."""
+        self._prepare(now)
+
     # -- leaving ------------------------------------------------------------------------------------
 
     def leave(self, now: float, leaving: Iterable[LeavingMember]) -> list[Error | None]:

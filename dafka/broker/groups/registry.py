@@ -86,6 +86,8 @@ class Groups:
         self._groups: dict[str, AnyGroup] = {}
         self.deleting: set[str] = set()
         """Groups whose offsets are being deleted, in several rounds."""
+        self.successors: list[Callable[[AnyGroup], AnyGroup | None]] = []
+        """Asked after each change of a group: whether another one is to take its place."""
         self._made: dict[GroupType, Callable[[int], AnyGroup]] = {}
         self._deadlines = Deadlines(hub, self._tick, lambda: self.clock())
 
@@ -152,6 +154,10 @@ class Groups:
         """Schedule the next tick of a group that may have changed; forget it if it is dead."""
         if self._groups.get(name) is not group:
             return
+        for successor in self.successors:
+            other = successor(group)
+            if other is not None:
+                group = self._groups[name] = other
         self._times.note(name, group.occupied, group.kept)
         if group.dead:
             del self._groups[name]

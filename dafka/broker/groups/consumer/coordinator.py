@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from kafka.errors import BrokerResponseError, CoordinatorLoadInProgressError, GroupIdNotFoundError
 
 from dafka.broker.groups.consumer.group import ConsumerGroup
+from dafka.broker.groups.consumer.migration import upgraded
 from dafka.broker.groups.consumer.requests import check_heartbeat
+from dafka.broker.groups.group import Group
 from dafka.broker.groups.modern.group import JOIN_EPOCH
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.patterns import matching
@@ -87,6 +89,8 @@ class ConsumerGroups(ConsumerGroupInterface):
         if may_begin and (found is None or (found.type is GroupType.CLASSIC and not found.occupied)):
             self._groups.check_room()
             return ConsumerGroup(self._groups.clock(), self._topics, FIRST_EPOCH)
+        if may_begin and isinstance(found, Group):
+            return upgraded(self._groups.clock(), name, found, self._topics)
         return self._groups.of(name, ConsumerGroup)
 
     def _seconds(self, name: str, setting: str) -> float:

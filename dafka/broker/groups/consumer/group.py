@@ -23,9 +23,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import inf
 from typing import NamedTuple
+from uuid import UUID
 
 from kafka.errors import (
     FencedInstanceIdError,
+    IllegalGenerationError,
     InvalidRequestError,
     StaleMemberEpochError,
     UnknownMemberIdError,
@@ -45,7 +47,7 @@ from dafka.broker.groups.modern.assignment import (
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ModernGroup
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
-from dafka.broker.interface.groups import Error, GroupType
+from dafka.broker.interface.groups import Error, GroupType, JoinRequest
 from dafka.broker.limits import ASSIGNED_AT_ONCE
 
 _NO_TOPICS: frozenset[str] = frozenset()
@@ -69,6 +71,7 @@ class ConsumerGroup(ModernGroup[Member]):
         self.resolved: dict[str, frozenset[str]] = {}
         self._owned = Owned()
         self._instances: dict[str, str] = {}  # static members: instance id -> member id
+        self._classic: set[str] = set()  # members with the classic protocol
 
     # -- heartbeats -----------------------------------------------------------------------------
 
@@ -92,21 +95,39 @@ class ConsumerGroup(ModernGroup[Member]):
             member = self._named(request)
             self._check(member, request)
         before, repeated = member.assigned, request.member_epoch != member.epoch
+        self.progress(now, member, is_new, request, session, matched)
+        everything = request.rebalance_timeout is not None and request.owned is not None
+        everything = everything and (request.topics is not None or request.regex is not None)
+        told = is_new or repeated or everything or member.assigned != before
+        return Answer(member.member_id, member.epoch, member.assigned if told else None)
+
+    def progress(
+        self,
+        now: float,
+        member: Member,
+        is_new: bool,
+        request: ConsumerHeartbeat,
+        session: float,
+        matched: frozenset[str] = _NO_TOPICS,
+        classic: JoinRequest | None = None,
+    ) -> None:
+        """Take over what a member says, and lead it towards its target.
+
+        ``classic``: what it has joined with, if it speaks the classic protocol.
+        """
         try:
             changed = self._update(member, request, matched)
         except InvalidRequestError:
             if is_new:
                 self.remove(now, member)
             raise
+        member.classic, member.answer_by = classic, inf
+        (self._classic.discard if classic is None else self._classic.add)(member.member_id)
         if changed or is_new or self.topics_changed():
             self.raise_epoch()
         self.assign_if_small()
         self._reconcile(now, member, request.owned)
         self.touch(now, member, session)
-        everything = request.rebalance_timeout is not None and request.owned is not None
-        everything = everything and (request.topics is not None or request.regex is not None)
-        told = is_new or repeated or everything or member.assigned != before
-        return Answer(member.member_id, member.epoch, member.assigned if told else None)
 
     def _joined(self, request: ConsumerHeartbeat, most: int) -> tuple[Member, bool]:
         """The member that joins, or joins again; and whether it is a new one."""
@@ -127,20 +148,28 @@ class ConsumerGroup(ModernGroup[Member]):
 
     def _take_over(self, old: Member, request: ConsumerHeartbeat) -> Member:
         """A new process of a static member takes the place of the one that has left."""
-        if old.epoch != LEAVE_STATIC_EPOCH:
+        if old.epoch != LEAVE_STATIC_EPOCH and old.classic is None:
             raise UnreleasedInstanceIdError(
                 f"Static member {request.member_id} with instance id {request.instance_id} cannot join the "
                 f"group because the instance id is owned by {old.member_id} member."
             )
-        new = request.member_id
-        if new in self.members:
-            raise UnreleasedInstanceIdError(f"{new} is the id of another member of the group.")
+        if request.member_id in self.members:
+            raise UnreleasedInstanceIdError(f"{request.member_id} is the id of another member of the group.")
+        self.rename(old, request.member_id)
+        return old
+
+    def rename(self, old: Member, new: str) -> None:
+        """Give the place of a static member to a new process, with another member id."""
+        self._classic.discard(old.member_id)
         self.members = {(new if one is old else name): one for name, one in self.members.items()}
         if old.member_id in self.target:
             self.target[new] = self.target.pop(old.member_id)
         old.member_id = self._instances[str(old.instance_id)] = new
         old.epoch = old.previous_epoch = JOIN_EPOCH
-        return old
+
+    def static(self, instance_id: str | None) -> Member | None:
+        """The static member with that instance id."""
+        return self.members.get(self._instances.get(instance_id or "", ""))
 
     def _named(self, request: ConsumerHeartbeat) -> Member:
         """The member that a heartbeat comes from."""
@@ -206,6 +235,46 @@ class ConsumerGroup(ModernGroup[Member]):
         if changed:
             self.raise_epoch()
 
+    # -- members that come from a classic group -------------------------------------------------------
+
+    def adopt(self, now: float, member: Member) -> None:
+        """Take over a member, which has no partitions yet."""
+        self.add(member)
+        self.subscribe(member, member.names)
+        self._classic.add(member.member_id)
+        if member.instance_id is not None:
+            self._instances[member.instance_id] = member.member_id
+        self.wake_at = min(self.wake_at, member.deadline)
+
+    def give(self, member: Member, assigned: Assignment) -> None:
+        """Note what a member has that was taken over, as far as nobody else has it."""
+        member.assigned = without_nothing(
+            {topic: self._owned.free(topic, numbers) for topic, numbers in assigned.items()}
+        )
+        self._owned.take(member.assigned)
+        self.target[member.member_id] = member.assigned
+
+    @property
+    def only_classic(self) -> bool:
+        """Whether it has members, and all of them speak the classic protocol."""
+        return 0 < len(self.members) == len(self._classic)
+
+    def waits_for_others(self, member: Member) -> bool:
+        """Whether what a member lacks is still somebody else's."""
+        had = member.assigned
+        return not any(
+            self._owned.free(topic, numbers - had.get(topic, frozenset()))
+            for topic, numbers in self.target_of(member).items()
+        )
+
+    def names(self) -> dict[UUID, str]:
+        """The names of the topics that its members read, by id."""
+        return {topic.topic_id: name for name, topic in self._known.items()}
+
+    def ids(self) -> dict[str, UUID]:
+        """The ids of the topics that its members read, by name."""
+        return {name: topic.topic_id for name, topic in self._known.items()}
+
     # -- leaving --------------------------------------------------------------------------------
 
     def _leave(self, now: float, request: ConsumerHeartbeat) -> Answer:
@@ -221,6 +290,7 @@ class ConsumerGroup(ModernGroup[Member]):
     def remove(self, now: float, member: Member) -> None:
         """Remove a member; its partitions are free."""
         self._release_all(member)
+        self._classic.discard(member.member_id)
         if member.instance_id is not None:
             self._instances.pop(member.instance_id, None)
         super().remove(now, member)
@@ -273,8 +343,10 @@ class ConsumerGroup(ModernGroup[Member]):
         kept, given_up = _split(had, target)
         if given_up and _has_any(owned, given_up):
             member.assigned, member.revoking = kept, given_up
-            member.lacks, member.revoke_by = False, now + member.rebalance_timeout
-            self.wake_at = min(self.wake_at, member.revoke_by)
+            member.lacks = False
+            if member.classic is None:
+                member.revoke_by = now + member.rebalance_timeout
+                self.wake_at = min(self.wake_at, member.revoke_by)
             member.advance(epoch)
             return
         self._owned.release(given_up)
@@ -305,7 +377,9 @@ class ConsumerGroup(ModernGroup[Member]):
         member = self.members.get(member_id)
         if member is None:
             return UnknownMemberIdError
-        return None if epoch == member.epoch else StaleMemberEpochError
+        if epoch == member.epoch:
+            return None
+        return StaleMemberEpochError if member.classic is None else IllegalGenerationError
 
     # -- describing -----------------------------------------------------------------------------
 
@@ -323,6 +397,7 @@ class ConsumerGroup(ModernGroup[Member]):
                 one.regex,
                 one.assigned,
                 self.target_of(one),
+                one.classic is not None,
             )
 
 

@@ -10,6 +10,7 @@ from math import inf
 
 from dafka.broker.groups.modern.assignment import NOTHING, Assignment
 from dafka.broker.groups.modern.group import ModernMember
+from dafka.broker.interface.groups import JoinRequest
 
 
 class Member(ModernMember):
@@ -25,7 +26,9 @@ class Member(ModernMember):
         self.revoking: Assignment = NOTHING
         self.lacks = False  # whether some of its target is another one's still
         self.revoke_by = inf  # it is removed if it still has what it is to give up
+        self.classic: JoinRequest | None = None  # what it joined with, if it speaks the classic protocol
+        self.answer_by = inf  # until when a classic member has to join or to sync
 
     @property
     def deadline(self) -> float:
-        return min(self.expires, self.revoke_by)
+        return min(self.expires, self.revoke_by, self.answer_by)

@@ -1,0 +1,67 @@
+"""Groups that change their protocol while they have members.
+
+A classic group whose members are consumers becomes one with the newer protocol when the first member joins
+with that, and a classic one again when the last such member has gone. Its members go on: classic ones are
+told to join again.
+"""
+
+from __future__ import annotations
+
+from kafka.errors import GroupIdNotFoundError, RebalanceInProgressError
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
+
+from dafka.broker.groups.consumer import classic as protocol
+from dafka.broker.groups.consumer.group import ConsumerGroup
+from dafka.broker.groups.consumer.member import Member
+from dafka.broker.groups.generation import Deliver, at_once
+from dafka.broker.groups.group import Group, State
+from dafka.broker.groups.members import Member as ClassicMember
+from dafka.broker.groups.modern.topics import Topics
+from dafka.broker.limits import MIGRATED_MEMBERS, MIGRATED_OCTETS
+
+
+def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerGroup:
+    """The group with the newer protocol, with the members of the classic one and what they have.
+
+    Raises GroupIdNotFoundError if its members are no consumers, or too many for one turn of the hub; then
+    nothing has changed.
+    """
+    members = classic.members.values()
+    octets = sum(len(one.assignment) + len(one.request.protocols[0][1]) for one in members)
+    if len(members) > MIGRATED_MEMBERS or octets > MIGRATED_OCTETS:
+        raise GroupIdNotFoundError(f"Group {name} is too large to become one with the newer protocol.")
+    if classic.protocol_type != ConsumerProtocolType:
+        raise GroupIdNotFoundError(f"Group {name} is not a consumer group.")
+    group = ConsumerGroup(now, topics, max(classic.generation, 1))
+    try:
+        for one in members:
+            chosen = one.metadata(classic.protocol) or one.request.protocols[0][1]
+            member = Member(one.member_id)
+            member.names = frozenset(ConsumerProtocolSubscription.decode(chosen).topics)
+            member.instance_id = one.request.instance_id
+            member.client_id, member.client_host = one.request.client_id, one.request.client_host
+            member.rebalance_timeout = one.request.rebalance_timeout
+            member.epoch = member.previous_epoch = group.epoch
+            member.classic = one.request
+            member.expires = now + one.request.session_timeout
+            group.adopt(now, member)
+            group.give(member, protocol.decoded(group.ids(), one.assignment))
+    except Exception as error:
+        raise GroupIdNotFoundError(f"Group {name} cannot become a consumer group: {error}") from error
+    for one in members:
+        at_once(one.dismiss(RebalanceInProgressError), 1)
+    return group
+
+
+def downgraded(now: float, group: ConsumerGroup, deliver: Deliver) -> Group:
+    """The classic group of the members that are left, all of which are classic; they have to join again."""
+    classic = Group(now, deliver)
+    for one in group.members.values():
+        assert one.classic is not None
+        classic.members.add(ClassicMember(one.member_id, one.classic, now))
+    classic.protocol_type = ConsumerProtocolType
+    classic.generation = group.epoch
+    classic.state = State.STABLE
+    classic.protocol = classic.members.chosen_protocol()
+    classic.begin_again(now)
+    return classic

@@ -1,0 +1,103 @@
+"""Groups that change their protocol while they have members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from broker.groups.clocked import Table as ClassicTable
+from broker.groups.consumer.test_group import Table
+from kafka.errors import GroupIdNotFoundError, RebalanceInProgressError
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from dafka.broker.groups.consumer import classic, migration
+from dafka.broker.groups.consumer.migration import downgraded, upgraded
+from dafka.broker.groups.generation import at_once
+from dafka.broker.groups.group import State
+
+SUBSCRIPTION = bytes(ConsumerProtocolSubscription(0, ["t"], b"").encode())
+PROTOCOLS = [("range", SUBSCRIPTION)]
+
+
+def assignment(*numbers: int) -> bytes:
+    return bytes(ConsumerProtocolAssignment(0, [("t", list(numbers))], b"").encode())
+
+
+@pytest.fixture
+def table():
+    return Table()
+
+
+@pytest.fixture
+def old() -> Any:
+    """A stable classic group of two consumers, with three partitions each."""
+    found = ClassicTable()
+    first = found.join(protocols=PROTOCOLS)
+    second = found.join(protocols=PROTOCOLS)
+    found.pass_time(1)
+    joined = sorted((first[0], second[0]), key=lambda one: one.member_id != one.leader)
+    shares = {joined[0].member_id: assignment(0, 1, 2), joined[1].member_id: assignment(3, 4, 5)}
+    found.sync(joined[1])
+    found.sync(joined[0], shares)
+    assert found.group.state is State.STABLE
+    return found
+
+
+def test_members_keep_what_they_have_and_the_epoch_follows_the_generation(table, old):
+    group = upgraded(0.0, "g", old.group, table.topics)
+    assert group.epoch == old.group.generation and set(group.members) == set(old.group.members)
+    assert sorted(sorted(one.assigned.values())[0] for one in group.described()) == [{0, 1, 2}, {3, 4, 5}]
+    assert all(one.is_classic and one.topics == ["t"] for one in group.described())
+
+
+def test_parked_calls_are_answered_with_a_rebalance(table, old):
+    waiting = old.join(protocols=PROTOCOLS)
+    upgraded(0.0, "g", old.group, table.topics)
+    assert waiting[0].error is RebalanceInProgressError
+
+
+def test_a_new_member_gets_partitions_when_classic_ones_have_joined_again(table, old):
+    table.group = group = upgraded(0.0, "g", old.group, table.topics)
+    fresh = table.join("x")
+    assert table.numbers(fresh) == []
+    for member in list(group.members.values()):
+        if member.classic is None:
+            continue
+        beat = classic.heartbeat(0.0, group, member.epoch, member.member_id, None)
+        assert beat is RebalanceInProgressError
+        again = classic.join(0.0, group, member.classic._replace(member_id=member.member_id))
+        assert (again.error, again.generation, again.leader) == (None, group.epoch, "")
+        synced = classic.sync(0.0, group, again.generation, member.member_id, None, "consumer", "range")
+        (topic,) = ConsumerProtocolAssignment.decode(synced.assignment).assigned_partitions
+        assert len(topic.partitions) == 2
+    assert len(table.numbers(table.send("x", fresh.epoch))) == 2
+
+
+def test_the_last_member_with_the_newer_protocol_leaves_a_classic_group(table, old):
+    table.group = group = upgraded(0.0, "g", old.group, table.topics)
+    table.join("x")
+    assert not group.only_classic
+    table.send("x", -1)
+    assert group.only_classic
+    back = downgraded(0.0, group, at_once)
+    assert (back.state, back.protocol_type) == (State.PREPARING, "consumer")
+    assert back.generation == group.epoch and set(back.members) == set(group.members)
+
+
+def test_what_is_no_group_of_consumers_or_too_large_stays_as_it_is(table, old, monkeypatch):
+    old.group.protocol_type = "connect"
+    with pytest.raises(GroupIdNotFoundError):
+        upgraded(0.0, "g", old.group, table.topics)
+    old.group.protocol_type = "consumer"
+    monkeypatch.setattr(migration, "MIGRATED_MEMBERS", 1)
+    with pytest.raises(GroupIdNotFoundError, match="too large"):
+        upgraded(0.0, "g", old.group, table.topics)
+    assert old.group.state is State.STABLE
+
+
+def test_garbage_for_a_subscription_keeps_a_group_classic(table):
+    garbage = ClassicTable()
+    garbage.stable(2)
+    with pytest.raises(GroupIdNotFoundError):
+        upgraded(0.0, "g", garbage.group, table.topics)
+    assert garbage.group.state is State.STABLE
