@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
+from libzmq_loops import NotBuiltError
 from lines import LINES, Line
 from tabulate import tabulate
 from tqdm import tqdm
@@ -41,10 +42,12 @@ def main() -> None:
                     if line.reference is not None:
                         references[line].append(line.reference(turn))
                 except UnavailableError as error:
+                    unavailable.add(f"without Apache Kafka: {error}")
+                except NotBuiltError as error:
                     unavailable.add(str(error))
                 bar.update()
     for reason in sorted(unavailable):
-        print(f"bench: without Apache Kafka: {reason}", file=sys.stderr)
+        print(f"bench: {reason}", file=sys.stderr)
     rows = [row(line, median(figures[line]), median(references[line] or [0.0])) for line in lines]
     style = "github" if options.markdown else "simple"
     alignment = ["left", "right", "right", "left", "right", "right", "left"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
+import libzmq_loops
 import native_nodes
 import pyzmq_loops
 from line import Figure, Line, measurement, megabytes, microseconds, percent, pick, rate
@@ -17,6 +18,7 @@ LONE_RECORDS = 500
 PAUSE = 0.003  # seconds between lone records
 TOPICS = 10_000
 PUB, SUB = "pyzmq: PUB send_multipart loop", "pyzmq: SUB recv_multipart loop"
+IN_C = "libzmq: the same loop in C"
 
 
 @cache
@@ -26,6 +28,17 @@ def plain_loops(size: int) -> tuple[Figure, Figure]:
         partial(pyzmq_loops.publish, count=count, size=size), partial(pyzmq_loops.receive, count=count)
     )
     return pick(figures), pick(figures, 1)
+
+
+def references(size: int) -> list[Line]:
+    """What the references cost themselves: Python's loops beside the same ones in C."""
+    c_loops = partial(libzmq_loops.measured, count=MESSAGES[size], size=size)
+    return [
+        Line(
+            f"native: {loop}, {SIZES[size]}", rate, figure, pick(c_loops, place), "libzmq: the same loop in C"
+        )
+        for place, (loop, figure) in enumerate(zip((PUB, SUB), plain_loops(size), strict=True))
+    ]
 
 
 def handed_over() -> Line:
@@ -89,6 +102,8 @@ def many_topics() -> list[Line]:
 
 
 NATIVE_LINES = [
+    *references(100),
+    *references(10_000),
     handed_over(),
     *streams("raw", 100, (0.4, 0.4, 0.4)),
     *streams("raw", 10_000, (None, 0.4, 0.4)),

@@ -16,6 +16,7 @@ from dafka.zper import ZperOptions
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "benchmark"))
 
 import kafka_tools
+import libzmq_loops
 import line
 import processes
 import zper_servers
@@ -106,3 +107,18 @@ def test_the_client_that_has_its_frames_ready_writes_messages_of_that_size(size:
             ours.send("done")
         client.result(10)
     assert [record.value for record in records] == [bytes(size)] * count
+
+
+def test_libzmqs_own_loops_are_built_and_measured_where_there_is_a_compiler() -> None:
+    try:
+        libzmq_loops.program()
+    except libzmq_loops.NotBuiltError as error:
+        pytest.skip(str(error))
+    sent, received = libzmq_loops.rates(count=1000, size=100)
+    assert sent > 0 and received > 0
+
+
+def test_without_a_compiler_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libzmq_loops.shutil, "which", lambda command: None)
+    with pytest.raises(libzmq_loops.NotBuiltError, match="no C compiler"):
+        libzmq_loops.program.__wrapped__()
