@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
@@ -319,3 +320,38 @@ def test_many_handshakes_at_once_hold_nobody_up(broker, authority):
         hub.run(hub.turns.reset)
         list(pool.map(shake, range(60)))
         no_long_turn(hub.turns.longest_cpu, 0.02)
+
+
+def test_of_fuzzed_records_nobody_notices(broker, authority):
+    """A client's first flight, changed somewhere and cut short somewhere."""
+    chance = random.Random(5)
+    host, port = broker.listeners["SSL"].split(":")
+    for _ in range(200):
+        into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = ssl.create_default_context(cafile=authority.cafile)
+        with suppress(ssl.SSLWantReadError):
+            context.wrap_bio(into, out, server_hostname="localhost").do_handshake()
+        octets = bytearray(out.read())
+        for _ in range(chance.randint(1, 4)):
+            octets[chance.randrange(len(octets))] = chance.randrange(256)
+        with socket.create_connection((host, int(port)), 100) as stranger, suppress(OSError):
+            stranger.sendall(octets[: chance.randint(1, len(octets))])
+            stranger.shutdown(socket.SHUT_WR)
+            while stranger.recv(65536):
+                pass
+    assert remote(broker, ClientTls(cafile=authority.cafile))
+    assert "internal" not in broker.discarded
+
+
+def test_half_open_ones_by_the_thousand_leave_room_for_who_is_quick(broker, authority, monkeypatch):
+    monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKES", 200)
+    monkeypatch.setattr("dafka.broker.server.limits.HANDSHAKE_LEAST_SECONDS", 0.2)
+    host, port = broker.listeners["SSL"].split(":")
+    with ExitStack() as opened:
+        for _ in range(1000):
+            stranger = opened.enter_context(socket.create_connection((host, int(port)), 100))
+            with suppress(OSError):
+                stranger.sendall(b"\x16\x03\x01")
+        assert remote(broker, ClientTls(cafile=authority.cafile))
+        assert broker.metrics()["listener_connections"] <= 210
+        assert broker.metrics()["listener_held_bytes"] < 1 << 20
