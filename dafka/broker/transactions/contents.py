@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka.errors import (
+    IllegalGenerationError,
     InvalidProducerEpochError,
     InvalidTxnStateError,
     PolicyViolationError,
     ProducerFencedError,
+    StaleMemberEpochError,
     TransactionAbortableError,
 )
 
@@ -144,6 +146,8 @@ class Contents:
         for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
             if error is None and by_member:
                 error = self._groups.check_commit(group, *member)
+                if error is StaleMemberEpochError:  # of a group with the newer protocol
+                    error = IllegalGenerationError  # as in Kafka: what producers know
             found, rows = self._offsets.rows(group, dict(some))
             if error is None and rows:
                 values = {key: value for (_, key), value in rows.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
+from uuid import UUID
 
 from kafka.errors import BrokerResponseError, CoordinatorLoadInProgressError, GroupIdNotFoundError
 
@@ -25,6 +26,7 @@ from dafka.broker.interface.consumer_groups import (
     ConsumerGroupInterface,
     ConsumerHeartbeat,
     ConsumerHeartbeatAnswer,
+    ConsumerMember,
 )
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.limits import GROUP_MAX_SIZE
@@ -161,19 +163,14 @@ class ConsumerGroups(ConsumerGroupInterface):
             group = self._groups.of(name, ConsumerGroup)
         except GroupIdNotFoundError as error:
             return ConsumerGroupDescription(GroupIdNotFoundError, str(error.args[0]))
-        members = list(group.described())
-        ids = {topic for one in members for share in (one.assigned, one.target) for topic in share}
+        whole = group.state_name, group.epoch, group.assignment_epoch, group.assignor_name
+        members: list[ConsumerMember] = []
+        ids: set[UUID] = set()
+        for one in Pace().over(group.described()):
+            members.append(one)
+            ids.update(one.assigned, one.target)
         names = {topic: found for topic in ids if (found := self._topics.name_of(topic)) is not None}
-        return ConsumerGroupDescription(
-            None,
-            None,
-            group.state_name,
-            group.epoch,
-            group.assignment_epoch,
-            group.assignor_name,
-            members,
-            names,
-        )
+        return ConsumerGroupDescription(None, None, *whole, members, names)
 
 
 class _Matched:

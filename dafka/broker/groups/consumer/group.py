@@ -384,8 +384,8 @@ class ConsumerGroup(ModernGroup[Member]):
     # -- describing -----------------------------------------------------------------------------
 
     def described(self) -> Iterator[ConsumerMember]:
-        """The members as they are described."""
-        for one in self.members.values():
+        """The members as they are described; others may come and go meanwhile."""
+        for one in list(self.members.values()):
             yield ConsumerMember(
                 one.member_id,
                 one.instance_id,

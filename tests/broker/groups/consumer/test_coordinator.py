@@ -10,6 +10,7 @@ from broker.clients import Client
 from kafka.errors import (
     FencedMemberEpochError,
     GroupIdNotFoundError,
+    IllegalGenerationError,
     InvalidRequestError,
     StaleMemberEpochError,
     UnknownMemberIdError,
@@ -103,6 +104,20 @@ def test_offsets_need_the_members_epoch(topic):
         topic.call("fetch_offsets", "g", member_id="x", member_epoch=0)
     with pytest.raises(UnknownMemberIdError):
         topic.call("fetch_offsets", "g", member_id="y", member_epoch=1)
+
+
+def test_a_transaction_commits_offsets_of_the_members_epoch_only(topic):
+    join(topic, "x")
+    who = topic.call("init_producer_id", "transaction", 60.0)
+    assert topic.call("add_offsets_to_transaction", "transaction", *who[1:3], "g") is None
+
+    def commit(epoch: int) -> Any:
+        offsets, named = {("t", 0): CommittedOffset(1)}, {"generation": epoch, "member_id": "x"}
+        call = "commit_transaction_offsets"
+        return topic.call(call, "transaction", *who[1:3], "g", offsets, **named)["t", 0]
+
+    assert commit(2) is None
+    assert commit(1) is IllegalGenerationError
 
 
 def test_a_large_groups_assignment_is_computed_beside_the_hub(topic, monkeypatch):
