@@ -227,7 +227,7 @@ def forgets_no_leaf_of_a_node_that_is_gone(patch):
         (sends_back_to_where_it_came_from, 3),
         (tells_leaves_nothing_new, 3),
         (keeps_the_list_of_leaves_to_itself, 3),
-        (forgets_no_leaf_of_a_node_that_is_gone, 1),
+        (forgets_no_leaf_of_a_node_that_is_gone, 38),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
