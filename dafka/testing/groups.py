@@ -11,6 +11,7 @@ from kafka.structs import TopicPartition
 
 from dafka.broker.interface.broker import BrokerInterface, LeavingMember
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.interface.share import ShareHeartbeat
 
 T = TypeVar("T")
 
@@ -73,6 +74,18 @@ class GroupsOfBroker:
             raise LookupError(f"group {group!r} has no member {member!r}; it has {names}")
         return dropped
 
+    def share_offsets(self, group: str, topic: str | None = None) -> dict[TopicPartition, int]:
+        """The start offsets of a share group, in one topic or in all: records below are done with.
+
+        Partitions that nobody has read yet are left out.
+        """
+        found = self._within(lambda broker: broker.share_offsets(group))
+        return {
+            TopicPartition(*partition): one.start
+            for partition, one in sorted(found.partitions.items())
+            if one.start >= 0 and topic in (None, partition[0])
+        }
+
     def expire_group(self, group: str) -> None:
         """Forget a group with its committed offsets, as a broker does after ``offsets.retention.minutes``.
 
@@ -94,6 +107,23 @@ class GroupsOfBroker:
 
 def _described(broker: BrokerInterface, group: str) -> tuple[str, list[GroupMember]]:
     """The state of a group, and its members."""
+    shared = broker.describe_share_groups([group])[group]
+    if shared.error is None:
+        topics = {one.topic_id: name for name, one in broker.metadata(None).topics.items()}
+        return shared.state, [
+            GroupMember(
+                one.member_id,
+                one.client_id,
+                None,
+                frozenset(
+                    TopicPartition(topics[topic], number)
+                    for topic, numbers in one.assignment.items()
+                    if topic in topics
+                    for number in numbers
+                ),
+            )
+            for one in shared.members
+        ]
     newer = broker.describe_consumer_groups([group])[group]
     if newer.error is None:
         return newer.state, [
@@ -119,6 +149,10 @@ def _described(broker: BrokerInterface, group: str) -> tuple[str, list[GroupMemb
 
 def _take_out(broker: BrokerInterface, group: str, members: Iterable[GroupMember]) -> None:
     """Have members leave, whichever protocol their group has."""
+    if broker.describe_share_groups([group])[group].error is None:
+        for one in members:
+            broker.share_heartbeat(ShareHeartbeat(group, one.member_id, _LEAVE))
+        return
     if broker.describe_consumer_groups([group])[group].error is not None:
         broker.leave_group(group, [LeavingMember(one.member_id) for one in members])
         return

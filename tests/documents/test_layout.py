@@ -46,6 +46,8 @@ ELSEWHERE = {
     "compat/kafka/__main__.py": "tests/compat/test_install.py",
     "compat/kafka/admin/_requests.py": "tests/compat/admin/test_client.py",
     "compat/kafka/consumer/_arguments.py": "tests/compat/test_bad_input.py",
+    "compat/kafka/share/_member.py": "tests/compat/share/test_consumer.py",
+    "compat/kafka/share/_records.py": "tests/compat/share/test_consumer.py",
     "dafka/broker/codec/acls.py": "tests/broker/server/answers/test_access.py",
     "dafka/broker/remote/access.py": "tests/cli/test_user.py",
     "dafka/broker/remote/authenticating.py": "tests/broker/server/test_authentication.py",

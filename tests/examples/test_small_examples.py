@@ -106,3 +106,8 @@ def test_events_of_zeek_become_records_and_a_record_an_event(tmp_path):
         ),
         "/zeek/verdict/10.0.0.7 ('block', ('10.0.0.7',))",
     ]
+
+
+def test_a_queue_delivers_a_job_again_that_has_failed(tmp_path):
+    said = run(EXAMPLES / "queue_of_jobs.py", folder=tmp_path)
+    assert said == "30 jobs done; those that took two deliveries: [7]\n"

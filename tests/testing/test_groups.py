@@ -9,6 +9,7 @@ import pytest
 
 from compat.kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from compat.kafka.errors import CommitFailedError
+from compat.kafka.share import ShareConsumer
 from dafka.testing import GroupMember, TestBroker, wait_until
 
 Consumers = Callable[..., KafkaConsumer]
@@ -171,3 +172,24 @@ def test_groups_whose_assignment_the_broker_computes_are_seen_and_changed_alike(
         dafka_broker.drop_member("g", "three")
     dafka_broker.expire_group("g")
     wait_until(lambda: listener.told.count("lost") == 3 and shared())
+
+
+def test_share_groups_are_seen_and_changed_alike(dafka_broker: TestBroker) -> None:
+    dafka_broker.create_topic("t")
+    options = {"bootstrap_servers": dafka_broker.bootstrap_servers, "fetch_max_wait_ms": 20}
+    with ShareConsumer("t", group_id="g", client_id="one", **options) as consumer:
+        wait_until(lambda: consumer.poll(20) == {} and dafka_broker.share_offsets("g") == {("t", 0): 0})
+        dafka_broker.preload("t", [b"v"])
+        (records,) = wait_until(lambda: consumer.poll(100)).values()
+        assert [record.delivery_count for record in records] == [1]
+        assert (dafka_broker.group_state("g"), dafka_broker.groups()) == ("Stable", ["g"])
+        (member,) = dafka_broker.members("g")
+        assert (member.client_id, member.partitions) == ("one", {("t", 0)})
+        assert dafka_broker.drop_member("g", "one") == [member]  # what it had is for whoever comes next
+        (again,) = wait_until(lambda: consumer.poll(100)).values()
+        assert [record.delivery_count for record in again] == [2]
+        consumer.commit()
+        assert dafka_broker.share_offsets("g", "t") == {("t", 0): 1}
+    assert dafka_broker.group_state("g") == "Empty"
+    dafka_broker.expire_group("g")
+    assert dafka_broker.groups() == []

@@ -140,6 +140,11 @@ def _rows(
     return list(map(tuple.__new__, repeat(ConsumerRecord), fields))
 
 
+def rows_of(partition: TopicPartition, header: BatchHeader, columns: Columns) -> list[ConsumerRecord]:
+    """All records of a batch, with keys and values as bytes."""
+    return _rows(partition, header, columns, columns.keys, columns.values)
+
+
 def _sizes(column: list[bytes | None]) -> Any:
     nones = column.count(None)
     if not nones:

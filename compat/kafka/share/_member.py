@@ -1,0 +1,223 @@
+"""A member of a share group as the hub knows it: heartbeats, its share session, and its requests in order.
+
+Nothing here keeps the consumer alive. One that is dropped without ``close`` is collected, and leaves.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from uuid import UUID, uuid4
+
+import gevent
+import gevent.event
+from gevent.lock import BoundedSemaphore
+from kafka.errors import (
+    FencedMemberEpochError,
+    GroupIdNotFoundError,
+    InvalidShareSessionEpochError,
+    KafkaError,
+    RetriableError,
+    ShareSessionNotFoundError,
+    UnknownMemberIdError,
+)
+from kafka.structs import TopicPartition
+
+from compat.kafka._client import Client
+from compat.kafka.share._records import batches_of
+from dafka.broker import BrokerStoppedError
+from dafka.broker.interface.share import (
+    CLOSE_SESSION,
+    OPEN_SESSION,
+    AcknowledgeType,
+    ShareFetched,
+    ShareFetchLimits,
+    ShareHeartbeat,
+    SharePlace,
+    ShareRequest,
+)
+
+log = logging.getLogger(__name__)
+
+JOIN, LEAVE = 0, -1
+IN_PROCESS_INTERVAL = 0.1  # seconds between heartbeats to a broker of this process: they cost next to nothing
+PAUSE = 0.1  # seconds until something is tried again
+
+_LOST = (UnknownMemberIdError, FencedMemberEpochError, GroupIdNotFoundError)
+_CLOSED = (ShareSessionNotFoundError, InvalidShareSessionEpochError)
+
+Types = Mapping[TopicPartition, Mapping[int, int]]
+"""Types of acknowledgements by partition and offset."""
+
+
+class ShareMember:
+    """One consumer's membership. Its methods are called in the hub."""
+
+    def __init__(self, client: Client, config: Mapping[str, Any]) -> None:
+        self._client = client
+        self._group = config["group_id"]
+        self._client_id = config["client_id"] or ""
+        self._rack = config["client_rack"] or None
+        self.member_id = str(uuid4())
+        self.failure: Exception | None = None  # for the program
+        self._topics: tuple[str, ...] = ()
+        self._told: tuple[str, ...] | None = None
+        self._epoch = JOIN
+        self._given: dict[UUID, tuple[int, ...]] = {}
+        self._names: dict[UUID, str] = {}
+        self._session = OPEN_SESSION
+        self._places: frozenset[SharePlace] = frozenset()  # of the session
+        self._in_order = BoundedSemaphore(1)
+        self._heart: gevent.Greenlet | None = None
+        self._wake = gevent.event.Event()
+        self._assigned = gevent.event.Event()
+        self._closed = False
+
+    @property
+    def _broker(self) -> Any:
+        return self._client.broker
+
+    @property
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions of the member."""
+        return {
+            TopicPartition(self._names[topic], number)
+            for topic, numbers in self._given.items()
+            if topic in self._names
+            for number in numbers
+        }
+
+    # -- membership ------------------------------------------------------------------------------------
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Read these topics from now on; none: leave the group."""
+        self._topics = topics
+        if self._heart is None:
+            self._heart = self._client.hub.spawn(self._beat)
+        self._wake.set()
+
+    def _beat(self) -> None:
+        while not self._closed:
+            pause = PAUSE
+            try:
+                pause = self._heartbeat()
+            except BrokerStoppedError:
+                pass
+            except KafkaError as error:
+                self.failure = error
+            self._wake.wait(pause)
+            self._wake.clear()
+
+    def _heartbeat(self) -> float:
+        """One heartbeat; seconds until the next one."""
+        if not self._topics:
+            if self._epoch != JOIN:
+                self._leave()
+            return 60.0
+        topics = None if self._told == self._topics and self._epoch != JOIN else self._topics
+        answer = self._broker.share_heartbeat(self._beat_with(self._epoch, topics))
+        if self._closed:
+            return 60.0
+        if answer.error in _LOST:
+            self._epoch, self._given = JOIN, {}
+            return 0.001
+        if answer.error is not None:
+            if not issubclass(answer.error, RetriableError):
+                self.failure = answer.error(answer.message)
+            return PAUSE
+        self._epoch = answer.member_epoch
+        self._told = topics or self._told
+        if answer.assignment is not None:
+            self._given = {topic: tuple(numbers) for topic, numbers in answer.assignment.items()}
+            if self._given.keys() - self._names.keys():
+                found = self._broker.metadata(self._topics).topics
+                self._names.update({topic.topic_id: name for name, topic in found.items()})
+            self._assigned.set()
+        interval: float = answer.interval
+        return interval if self._broker.is_remote else min(interval, IN_PROCESS_INTERVAL)
+
+    def _beat_with(self, epoch: int, topics: tuple[str, ...] | None) -> ShareHeartbeat:
+        return ShareHeartbeat(
+            self._group, self.member_id, epoch, topics, self._rack if epoch == JOIN else None, self._client_id
+        )
+
+    def _leave(self) -> None:
+        self._epoch, epoch, self._given, self._told = JOIN, self._epoch, {}, None
+        if epoch != JOIN:
+            self._broker.share_heartbeat(self._beat_with(LEAVE, None))
+
+    def close(self, types: Types) -> list[tuple[TopicPartition, Any]]:
+        """Acknowledge what is left, give everything else back, and leave; the errors of acknowledgements."""
+        self._closed = True
+        self._wake.set()
+        errors: list[tuple[TopicPartition, Any]] = []
+        with suppress(BrokerStoppedError, KafkaError):
+            if self._session != OPEN_SESSION:
+                errors = self._acknowledge(types, CLOSE_SESSION)
+            self._leave()
+        return errors
+
+    # -- requests ----------------------------------------------------------------------------------------
+
+    def fetch(
+        self, types: Types, limits: ShareFetchLimits, token: object
+    ) -> tuple[dict[TopicPartition, Any], list[tuple[TopicPartition, Any]]]:
+        """Acknowledge, and acquire further records: both by partition, the first with what was fetched."""
+        if not self._given:
+            self._assigned.clear()
+            self._assigned.wait(limits.max_wait)
+        with self._in_order:
+            places = {(topic, number) for topic, numbers in self._given.items() for number in numbers}
+            if not places and not types:
+                return {}, []
+            lost: list[tuple[TopicPartition, Any]] = []
+            if self._session == OPEN_SESSION and types:
+                lost, types = [(key, ShareSessionNotFoundError) for key in types], {}
+            request = self._request(types, self._session)
+            added = places - self._places
+            answer = self._broker.share_fetch(request, added, self._places - places, limits, token)
+            if answer.error in _CLOSED:
+                self._session, self._places = OPEN_SESSION, frozenset()
+                return {}, lost + [(key, answer.error) for key in types]
+            if answer.error is not None:
+                if not issubclass(answer.error, RetriableError):
+                    raise answer.error(answer.message)
+                gevent.sleep(PAUSE)
+                return {}, lost + [(key, answer.error) for key in types]
+            self._session, self._places = self._session + 1, frozenset(places)
+            return self._named(answer), lost + self._outcome(answer, types)
+
+    def acknowledge(self, types: Types) -> list[tuple[TopicPartition, Any]]:
+        """Acknowledge; the error, or None, of each partition."""
+        with self._in_order:
+            if self._session == OPEN_SESSION:
+                return [(key, ShareSessionNotFoundError) for key in types]
+            return self._acknowledge(types, self._session)
+
+    def _acknowledge(self, types: Types, epoch: int) -> list[tuple[TopicPartition, Any]]:
+        answer = self._broker.share_acknowledge(self._request(types, epoch))
+        if answer.error is not None:
+            if answer.error in _CLOSED:
+                self._session, self._places = OPEN_SESSION, frozenset()
+            return [(key, answer.error) for key in types]
+        self._session = OPEN_SESSION if epoch == CLOSE_SESSION else epoch + 1
+        return self._outcome(answer, types)
+
+    def _request(self, types: Types, epoch: int) -> ShareRequest:
+        ids = {name: topic for topic, name in self._names.items()}
+        given = {(ids[key.topic], key.partition): batches_of(some) for key, some in types.items()}
+        renews = any(AcknowledgeType.RENEW in some.values() for some in types.values())
+        return ShareRequest(self._group, self.member_id, epoch, given, renews)
+
+    def _named(self, answer: ShareFetched) -> dict[TopicPartition, Any]:
+        return {
+            TopicPartition(self._names[topic], number): one
+            for (topic, number), one in answer.partitions.items()
+            if topic in self._names
+        }
+
+    def _outcome(self, answer: ShareFetched, types: Types) -> list[tuple[TopicPartition, Any]]:
+        found = self._named(answer)
+        return [(key, found[key].acknowledge_error if key in found else None) for key in types]

@@ -1,0 +1,229 @@
+"""ShareConsumer: a queue for programs, with a broker in the process and over TCP."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kafka.errors import IllegalStateError, InvalidRecordStateError, KafkaConfigurationError
+
+from compat.kafka import KafkaProducer
+from compat.kafka.share import AcknowledgeType, ShareConsumer
+from dafka import Broker
+from dafka.broker import connect
+from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
+from dafka.broker.interface.broker import TopicSpec
+
+WAIT = 60_000
+
+
+class Scene:
+    """A broker with a topic, and share consumers of it."""
+
+    def __init__(self, broker: Broker, remote: bool) -> None:
+        self.servers = broker.bootstrap_servers
+        self.connection = connect(self.servers, 60.0)
+        self.remote = remote
+        self.made: list[ShareConsumer] = []
+        self.connection.call("create_topics", {"jobs": TopicSpec(1)})
+        self.configure("g", share_auto_offset_reset="earliest")
+
+    def configure(self, group: str, **settings: str) -> None:
+        changes = [ConfigChange(name.replace("_", "."), 0, value) for name, value in settings.items()]
+        self.connection.call("alter_configs", {Resource(ResourceType.GROUP, group): changes})
+
+    def send(self, *values: bytes) -> None:
+        with KafkaProducer(bootstrap_servers=self.servers) as producer:
+            for value in values:
+                producer.send("jobs", value)
+
+    def consumer(self, **configs: Any) -> ShareConsumer:
+        options = {"group_id": "g", "bootstrap_servers": self.servers, "share_acquire_mode": "record_limit"}
+        self.made.append(ShareConsumer("jobs", **{**options, **configs}))
+        assert self.made[-1]._client.broker.is_remote is self.remote
+        return self.made[-1]
+
+    def offset(self) -> int:
+        found = self.connection.call("share_offsets", "g", [("jobs", 0)])
+        return int(found.partitions["jobs", 0].start)
+
+
+@pytest.fixture(params=["in the process", "over TCP"])
+def scene(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    with Broker(listen="127.0.0.1:0") as broker:
+        made = Scene(broker, request.param == "over TCP")
+        if made.remote:  # as a client of another process would find it
+            monkeypatch.setattr("dafka.broker.connecting.running.at", lambda addresses: None)
+            monkeypatch.setattr("dafka.broker.connecting.running.brokers", lambda: [])
+        yield made
+        for consumer in made.made:
+            consumer.close()
+
+
+def values(records: dict[Any, list[Any]]) -> list[bytes]:
+    return [record.value for some in records.values() for record in some]
+
+
+def counts(records: dict[Any, list[Any]]) -> list[int]:
+    return [record.delivery_count for some in records.values() for record in some]
+
+
+def poll(consumer: ShareConsumer, **options: Any) -> dict[Any, list[Any]]:
+    found = consumer.poll(WAIT, **options)
+    assert found, "nothing came"
+    return found
+
+
+def until(condition: Callable[[], object]) -> None:
+    ends = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def test_records_are_accepted_with_the_next_poll(scene: Scene) -> None:
+    scene.send(b"a", b"b")
+    consumer = scene.consumer()
+    assert values(poll(consumer, max_records=1)) == [b"a"]
+    assert scene.offset() == 0
+    assert values(poll(consumer)) == [b"b"]
+    assert scene.offset() == 1
+    assert consumer.commit() == {next(iter(consumer.assignment())): None}
+    assert scene.offset() == 2
+
+
+def test_a_loop_over_records(scene: Scene) -> None:
+    scene.send(b"a", b"b", b"c")
+    consumer = scene.consumer(consumer_timeout_ms=20_000, value_deserializer=bytes.decode)
+    found = []
+    for record in consumer:
+        found.append((record.topic, record.value, record.delivery_count))
+        if len(found) == 2:
+            break
+    assert found == [("jobs", "a", 1), ("jobs", "b", 1)]
+    consumer.close()
+    assert values(poll(scene.consumer())) == [b"a", b"b", b"c"]  # none of them was acknowledged
+
+
+def test_each_record_goes_to_one_member_and_what_one_gives_back_to_another(scene: Scene) -> None:
+    scene.send(*(b"%d" % number for number in range(6)))
+    one, two = scene.consumer(), scene.consumer()
+    first = values(poll(one, max_records=3))
+    assert first == [b"0", b"1", b"2"]
+    assert values(poll(two)) == [b"3", b"4", b"5"]
+    one.close()
+    again = poll(two)
+    assert (values(again), counts(again)) == (first, [2, 2, 2])
+
+
+def test_explicit_acknowledgements(scene: Scene) -> None:
+    scene.send(b"a", b"b", b"c", b"d")
+    consumer = scene.consumer(share_acknowledgement_mode="explicit")
+    (records,) = poll(consumer).values()
+    with pytest.raises(IllegalStateError, match="must be acknowledged"):
+        consumer.poll()
+    types = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
+    for record, type_ in zip(records, types, strict=True):
+        consumer.acknowledge(record, type_)
+    with pytest.raises(IllegalStateError, match="cannot be acknowledged"):
+        consumer.acknowledge(records[0])
+    with pytest.raises(ValueError, match="REJECT"):
+        consumer.acknowledge(records[3], 7)
+    assert list(consumer.commit().values()) == [None]
+    consumer.acknowledge(records[3])
+    again = poll(consumer)
+    assert (values(again), counts(again)) == ([b"b"], [2])
+    assert scene.offset() == 1
+
+
+def test_what_became_of_acknowledgements_is_told(scene: Scene) -> None:
+    scene.configure("g", share_record_lock_duration_ms="30")
+    scene.send(b"a")
+    told: list[Any] = []
+    slow = scene.consumer()
+    slow.set_acknowledgement_commit_callback(lambda offsets, error: told.append((offsets, error)))
+    poll(slow)
+    other = scene.consumer()
+    assert counts(poll(other)) == [2]
+    (error,) = slow.commit().values()
+    assert isinstance(error, InvalidRecordStateError)
+    ((offsets, failed),) = told
+    assert (list(offsets.values()), type(failed)) == ([{0}], InvalidRecordStateError)
+
+
+def test_a_commit_without_waiting(scene: Scene) -> None:
+    scene.send(b"a")
+    consumer = scene.consumer()
+    poll(consumer)
+    consumer.commit_async()
+    until(lambda: scene.offset() == 1)
+
+
+def test_a_record_that_cannot_be_read_is_an_error_and_released(scene: Scene) -> None:
+    scene.send(b"1", b"x")
+    consumer = scene.consumer(value_deserializer=int)
+    assert values(poll(consumer)) == [1]
+    with pytest.raises(ValueError, match="invalid literal"):
+        consumer.poll(WAIT)
+    consumer.close()
+    again = poll(scene.consumer())
+    assert (values(again), counts(again)) == ([b"x"], [2])
+
+
+def test_a_poll_waits_for_records_and_ends_when_it_is_told_to(scene: Scene) -> None:
+    consumer = scene.consumer(fetch_max_wait_ms=50)
+    assert consumer.poll(0) == {}
+    waker = threading.Timer(0.2, consumer.wakeup)
+    waker.start()
+    assert consumer.poll(WAIT) == {}
+    sender = threading.Thread(target=scene.send, args=(b"late",))
+    sender.start()
+    assert values(poll(consumer)) == [b"late"]
+    sender.join()
+    waker.join()
+
+
+def test_a_consumer_that_is_dropped_leaves(scene: Scene) -> None:
+    scene.send(b"a")
+    consumer = scene.consumer()
+    poll(consumer)
+    scene.made.clear()
+    del consumer
+    gc.collect()
+    assert counts(poll(scene.consumer())) == [2]
+
+
+def test_a_group_begins_with_new_records_unless_it_is_told_otherwise(scene: Scene) -> None:
+    scene.send(b"old")
+    consumer = scene.consumer(group_id="fresh", fetch_max_wait_ms=20)
+    until(lambda: consumer.poll(20) == {} and consumer.assignment())
+    consumer.poll(100)
+    scene.send(b"new")
+    assert values(poll(consumer)) == [b"new"]
+
+
+def test_configurations_that_cannot_be(scene: Scene) -> None:
+    for bad in (
+        {"group_id": None},
+        {"share_acknowledgement_mode": "maybe"},
+        {"share_acquire_mode": "all"},
+        {"auto_offset_reset": "earliest"},
+    ):
+        with pytest.raises(KafkaConfigurationError):
+            scene.consumer(**bad)
+    with pytest.raises(TypeError):
+        scene.consumer().subscribe("jobs")
+
+
+def test_after_close_nothing_works(scene: Scene) -> None:
+    consumer = scene.consumer()
+    consumer.close()
+    consumer.close()
+    for call in (consumer.poll, consumer.commit, consumer.unsubscribe):
+        with pytest.raises(IllegalStateError):
+            call()
+    assert list(consumer) == []
