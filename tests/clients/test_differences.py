@@ -7,6 +7,7 @@ import uuid
 import pytest
 from clients.adapters import Confluent
 from clients.adapters.client import SECONDS
+from clients.adapters.java import tool, tools_missing
 from clients.records import Record
 from clients.servers import DAFKA, Server
 from confluent_kafka import Consumer
@@ -55,3 +56,26 @@ def test_a_consumer_may_have_the_newer_group_protocol(server: Server, topic: str
     assert message is not None, errors
     assert message.error() is None
     assert message.value() == b"x"
+
+
+def test_javas_consumer_may_have_it_too(server: Server, topic: str, name: str) -> None:
+    reason = tools_missing()
+    if reason is not None:
+        pytest.skip(reason)
+    Confluent().produce(server.bootstrap_servers, topic, [Record(b"to Java")])
+    address = "--bootstrap-server", server.bootstrap_servers
+    wanted = (
+        "--topic",
+        topic,
+        "--group",
+        name,
+        "--from-beginning",
+        "--max-messages",
+        "1",
+        "--timeout-ms",
+        "60000",
+    )
+    newer = "--command-property", "group.protocol=consumer"
+    assert "to Java" in tool("consumer.ConsoleConsumer", *address, *wanted, *newer)
+    listed = tool("consumer.group.ConsumerGroupCommand", *address, "--list", "--type")
+    assert [name, "Consumer"] in [line.split() for line in listed.splitlines()]
