@@ -38,11 +38,14 @@ class SettingsTable:
         self._configs = configs
         self._version = -1
         self._known: dict[str, ShareSettings] = {}
+        self._sessions: int | None = None
 
     @property
     def sessions(self) -> int:
-        """How many share sessions there may be."""
-        return int(str(self._configs.of_broker()["group.share.max.share.sessions"].value))
+        """How many share sessions there may be; it is set when the broker starts."""
+        if self._sessions is None:
+            self._sessions = int(str(self._configs.of_broker()["group.share.max.share.sessions"].value))
+        return self._sessions
 
     def of(self, group: str) -> ShareSettings:
         """The settings of a group."""
