@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from kafka.errors import BrokerResponseError, CoordinatorLoadInProgressError, GroupIdNotFoundError
 
@@ -39,6 +40,9 @@ log = logging.getLogger(__name__)
 FIRST_EPOCH = 1
 """The epoch of a new group, whose first member raises it, as in Apache Kafka."""
 
+NEVER = -1
+"""No version of the topics."""
+
 TARGETS = Aside(1)
 """Computes the targets of large groups, one after the other."""
 
@@ -56,7 +60,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         self._topics = topics
         self._setting = setting
         self._assigning: set[str] = set()  # groups whose target is being computed
-        self._matched: dict[str, _Matched] = {}  # by group
+        self._matched: WeakKeyDictionary[ConsumerGroup, _Matched] = WeakKeyDictionary()
         groups.revive(GroupType.CONSUMER, lambda epoch: ConsumerGroup(groups.clock(), self._topics, epoch))
 
     # -- heartbeats -----------------------------------------------------------------------------
@@ -69,6 +73,7 @@ class ConsumerGroups(ConsumerGroupInterface):
             return ConsumerHeartbeatAnswer(type(error), str(error.args[0]) if error.args else None)
 
     def _heartbeat(self, name: str, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
+        version = self._topics.version
         matched = self._match(request.regex, request.may_see) if request.regex else frozenset()
         if name in self._groups.deleting:
             raise CoordinatorLoadInProgressError(f"Group {name} is being deleted.")
@@ -78,7 +83,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         answer = group.heartbeat(now, request, session, GROUP_MAX_SIZE, matched)
         self._groups.put(name, group)
         self._groups.changed(name, group)
-        self._note_pattern(name, request)
+        self._note_pattern(group, request, version)
         self._refresh(name, group)
         self._assign(name, group)
         interval = min(self._seconds(name, "consumer.heartbeat.interval.ms"), session / 2)
@@ -123,32 +128,37 @@ class ConsumerGroups(ConsumerGroupInterface):
         found = matching(regex, self._topics.names())
         return frozenset(found if may_see is None else may_see(found))
 
-    def _note_pattern(self, name: str, request: ConsumerHeartbeat) -> None:
+    def _note_pattern(self, group: ConsumerGroup, request: ConsumerHeartbeat, version: int) -> None:
+        """Note an expression that was matched for the topics of that version, or later ones."""
         if request.regex:
-            known = self._matched.setdefault(name, _Matched(self._topics.version))
+            known = self._matched.setdefault(group, _Matched(version))
+            known.version = min(known.version, version)
             known.may_see[request.regex] = request.may_see
+            if len(known.may_see) > len(group.resolved):
+                known.forget_others(group.resolved)
 
     def _refresh(self, name: str, group: ConsumerGroup) -> None:
         """Match the expressions of a group again if there are other topics than when that was last done."""
-        known = self._matched.get(name)
+        known = self._matched.get(group)
         if known is None:
             return
         if not group.resolved:
-            del self._matched[name]
+            del self._matched[group]
         elif known.version != self._topics.version and not known.busy:
             known.busy = True
             self._hub.spawn(self._match_again, name, group, known)
 
     def _match_again(self, name: str, group: ConsumerGroup, known: _Matched) -> None:
         try:
-            version = self._topics.version
-            known.may_see = {one: seen for one, seen in known.may_see.items() if one in group.resolved}
+            known.version = self._topics.version  # whoever comes with an older match meanwhile sets it back
+            known.forget_others(group.resolved)
             found = {regex: self._match(regex, known.may_see.get(regex)) for regex in list(group.resolved)}
-            group.resolve(found)
-            known.version = version
+            for _ in Pace().over(group.resolving(found), every=1):
+                pass
             self._groups.changed(name, group)
             self._assign(name, group)
         except Exception:
+            known.version = NEVER
             log.exception("the regular expressions of group %r failed unexpectedly", name)
         finally:
             known.busy = False
@@ -180,3 +190,7 @@ class _Matched:
         self.version = version
         self.may_see: dict[str, MaySee | None] = {}
         self.busy = False
+
+    def forget_others(self, used: Collection[str]) -> None:
+        """Forget the expressions that nobody uses any more."""
+        self.may_see = {regex: seen for regex, seen in self.may_see.items() if regex in used}

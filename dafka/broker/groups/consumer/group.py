@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from math import inf
 from typing import NamedTuple
 from uuid import UUID
@@ -166,6 +167,8 @@ class ConsumerGroup(ModernGroup[Member]):
             self.target[new] = self.target.pop(old.member_id)
         old.member_id = self._instances[str(old.instance_id)] = new
         old.epoch = old.previous_epoch = JOIN_EPOCH
+        if self.needs_target:
+            self.raise_epoch()  # the target that is being computed is for the member id before
 
     def static(self, instance_id: str | None) -> Member | None:
         """The static member with that instance id."""
@@ -202,7 +205,7 @@ class ConsumerGroup(ModernGroup[Member]):
             matched = self.resolved.get(regex or "", _NO_TOPICS)
         changed = self.subscribe(member, names | matched) or changed
         member.names, member.regex = names, regex
-        if request.regex:
+        if request.regex and self.resolved.get(request.regex) != matched:
             self.resolve({request.regex: matched})
         if request.instance_id is not None:
             if member.instance_id not in (None, request.instance_id):
@@ -220,18 +223,23 @@ class ConsumerGroup(ModernGroup[Member]):
 
     def resolve(self, resolved: Mapping[str, frozenset[str]]) -> None:
         """Take over what regular expressions match now; those that no member has are forgotten."""
+        for _ in self.resolving(resolved):
+            pass
+
+    def resolving(self, resolved: Mapping[str, frozenset[str]]) -> Iterator[None]:
+        """The same, member after member: the caller may pause, and the group may change meanwhile."""
         used = {member.regex for member in self.members.values()}
         self.resolved = {
             regex: topics for regex, topics in {**self.resolved, **resolved}.items() if regex in used
         }
         changed = False
-        for member in self.members.values():
-            if member.regex is not None:
-                matched = self.resolved.get(member.regex, _NO_TOPICS)
-                try:
+        for member in list(self.members.values()):
+            regex = member.regex
+            if regex in resolved and self.members.get(member.member_id) is member:
+                matched = self.resolved.get(regex or "", _NO_TOPICS)
+                with suppress(InvalidRequestError):  # too many for the group: it goes on with what it has
                     changed = self.subscribe(member, member.names | matched) or changed
-                except InvalidRequestError:
-                    continue  # too many for the group: it goes on with those that it has
+                yield
         if changed:
             self.raise_epoch()
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
+import gevent
 import pytest
 from broker.clients import Client
 from kafka.errors import (
@@ -18,7 +23,7 @@ from kafka.errors import (
 from timing import until
 
 from dafka import Broker
-from dafka.broker.groups.patterns import InvalidRegularExpressionError
+from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import CommittedOffset, JoinRequest
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
@@ -138,6 +143,46 @@ def test_expressions_are_re2s_and_find_topics_that_are_created_later(topic):
     (member,) = described(topic).members
     assert (member.topics, member.regex) == ([], "t.*")
     assert join(topic, "y", regex="(?=t)").error is InvalidRegularExpressionError
+
+
+def test_a_topic_that_is_created_while_an_expression_is_matched_is_found(topic, monkeypatch):
+    matched, created = Event(), Event()
+
+    def slowly(regex: str, names: Any) -> list[str]:
+        found = matching(regex, names)
+        matched.set()
+        while not created.is_set():
+            gevent.sleep(0.001)
+        return found
+
+    monkeypatch.setattr("dafka.broker.groups.consumer.coordinator.matching", slowly)
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(join, topic, "x", topics=[], regex="t.*")
+        try:
+            assert matched.wait(100)
+            topic.create("t2", 2)
+        finally:
+            created.set()
+        answer = joining.result()
+    found = until(lambda: (again := send(topic, "x", answer.member_epoch)).assignment and again)
+    assert count(found) == 8
+
+
+def test_of_expressions_that_no_member_has_any_more_nothing_is_kept(topic):
+    class MaySee:
+        def __call__(self, names: Any) -> Any:
+            return names
+
+    asked = [MaySee() for _ in range(3)]
+    gone = [weakref.ref(one) for one in asked]
+    epoch = join(topic, "x", topics=[], regex="t0", may_see=asked[0]).member_epoch
+    for number in 1, 2:
+        answer = send(topic, "x", epoch, topics=[], regex=f"t{number}", may_see=asked[number])
+        epoch = answer.member_epoch
+    del asked
+
+    gc.collect()
+    assert [one() is not None for one in gone] == [False, False, True]
 
 
 def test_an_expression_finds_only_what_its_member_may_see(topic):

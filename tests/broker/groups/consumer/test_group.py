@@ -282,6 +282,27 @@ def test_the_target_of_a_large_group_comes_later_and_members_keep_what_they_have
     assert table.numbers(table.send("x", 1)) == [0, 1, 2]
 
 
+def test_who_takes_a_place_while_the_target_is_computed_gets_its_partitions(table, monkeypatch):
+    monkeypatch.setattr(group_module, "ASSIGNED_AT_ONCE", 0)
+
+    def compute() -> None:
+        while table.group.needs_target:
+            spec = table.group.spec()
+            table.group.install(spec.epoch, table.group.assignor(spec))
+
+    old = table.join("old", instance_id="i")
+    compute()
+    table.send("old", old.epoch, instance_id="i")
+    table.send("old", -2, instance_id="i")
+    table.join("other")
+    spec = table.group.spec()
+    new = table.join("new", instance_id="i")
+    table.group.install(spec.epoch, table.group.assignor(spec))
+    compute()
+    new = table.send("new", new.epoch, instance_id="i", owned={})
+    assert len(table.numbers(new)) == 3
+
+
 def test_members_are_described_as_they_are(table):
     table.join("x", rack="r", client_id="c", client_host="/h", regex="u", matched=["u"])
     (one,) = table.group.described()
