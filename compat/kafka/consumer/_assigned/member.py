@@ -126,6 +126,8 @@ class AssignedMember(Membership):
         wanted = {TopicPartition(topic, number) for topic, number in assigned if topic in topics}
         owned = subscription.assigned_partitions()
         if wanted == owned:
+            if self.session.owned != wanted:  # it was assigned more meanwhile, and then not any more
+                self.session.owns(wanted)
             return
         notices = Notices(subscription.rebalance_listener)
         revoked, added = owned - wanted, wanted - owned

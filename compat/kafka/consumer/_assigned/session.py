@@ -81,7 +81,7 @@ class AssignedSession:
         self.called = False  # whether the program's thread has to look
         self.last_poll = monotonic()
         self._topics: tuple[str, ...] | None = None
-        self._owned: Numbered = frozenset()
+        self.owned: Numbered = frozenset()  # what the program reads, or may begin to read at any moment
         self._ids: dict[str, UUID] = {}
         self._given: Partitions | None = None  # what the coordinator has assigned, if names are not known yet
         self._told: tuple[tuple[str, ...], Numbered] | None = None  # what it was told and has answered
@@ -105,8 +105,11 @@ class AssignedSession:
         self._hub.post(self._subscribe, tuple(sorted(topics)))
 
     def owns(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """This is what the program reads now, and nothing else."""
-        self._hub.post(self._own, frozenset((topic, number) for topic, number in partitions))
+        """This is what the program reads now, and nothing else but what is assigned.
+
+        It has taken effect when it returns: what is assigned next is then looked at with it in mind.
+        """
+        self._hub.run(self._own, frozenset((topic, number) for topic, number in partitions))
 
     def rejoin(self) -> None:
         """The partitions that were lost are dropped: join again."""
@@ -153,11 +156,11 @@ class AssignedSession:
             self._heard.wait(seconds)
 
     def _own(self, partitions: Numbered) -> None:
-        self._owned = partitions
+        self.owned = partitions | (self.assigned or frozenset())
         self._wake.set()
 
     def _rejoin(self) -> None:
-        self._owned = frozenset()
+        self.owned = frozenset()
         self.lost = False
         self._wake.set()
 
@@ -200,7 +203,7 @@ class AssignedSession:
 
     def _once(self, me: Any) -> float:
         """One heartbeat; how many seconds until the next."""
-        topics, owned = self._topics or (), self._owned
+        topics, owned = self._topics or (), self.owned
         full = self._told is None or self.epoch == JOIN
         request = ConsumerHeartbeat(
             self.member_id,
@@ -251,10 +254,13 @@ class AssignedSession:
             with suppress(KafkaError):
                 names.update(self._broker.topic_names(given.keys() - names.keys()))
         known = {topic_id: names[topic_id] for topic_id in given if topic_id in names}
-        self._ids = {name: topic_id for topic_id, name in known.items()}
+        held = {name for name, _ in self.owned}  # the program reads them until it has given them up
+        self._ids = {name: topic_id for name, topic_id in self._ids.items() if name in held}
+        self._ids.update((name, topic_id) for topic_id, name in known.items())
         assigned = frozenset((known[one], number) for one in known for number in given[one])
         if assigned != self.assigned:
             self.assigned = assigned
+            self.owned |= assigned
             self._call()
         complete = len(known) == len(given)
         if complete:
@@ -313,7 +319,7 @@ class AssignedSession:
             heart.kill(block=False)
         self._say(LEAVE if self.instance_id is None else LEAVE_STATIC)
         self.epoch, self.assigned, self._given, self._told = JOIN, None, None, None
-        self.lost, self.failure, self._owned = False, None, frozenset()
+        self.lost, self.failure, self.owned = False, None, frozenset()
 
     def _leave_if_possible(self) -> None:
         with suppress(BrokerStoppedError):

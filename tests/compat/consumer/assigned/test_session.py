@@ -102,6 +102,32 @@ def test_after_an_answer_that_did_not_come_everything_is_said_again(fake, begin)
     assert not session.lost
 
 
+def test_what_the_program_has_not_given_up_yet_is_never_said_to_be_given_up(fake, begin):
+    session = begin()
+    until(lambda: session.assigned == {("a", 0)})
+    session.owns([("a", 0)])
+    fake.answers.append(ConsumerHeartbeatAnswer(None, None, "m", 1, 0.02, {}))
+    until(lambda: session.assigned == frozenset())
+    fake.answers.append(ConsumerHeartbeatAnswer(CoordinatorNotAvailableError))
+    until(lambda: not fake.answers)
+    seen = len(fake.asked)
+    said = until(lambda: [one.owned for one in fake.asked[seen:] if one.topics is not None])
+    assert said[0] == {A: {0}}
+    session.owns([])
+    until(lambda: any(one.owned == {} for one in fake.asked[seen:]))
+
+
+def test_what_the_program_may_begin_to_read_is_not_said_to_be_free(fake, begin):
+    session = begin()
+    until(lambda: session.assigned == {("a", 0)})
+    fake.answers.append(ConsumerHeartbeatAnswer(None, None, "m", 1, 0.02, {}))
+    seen = len(fake.asked)
+    until(lambda: session.assigned == frozenset())
+    fake.answers.append(ConsumerHeartbeatAnswer(CoordinatorNotAvailableError))
+    said = until(lambda: [one.owned for one in fake.asked[seen + 1 :] if one.topics is not None])
+    assert said[0] == {A: {0}}
+
+
 def test_a_fenced_member_waits_for_its_program_and_joins_again(fake, begin):
     session = begin()
     until(lambda: session.epoch == 1)
