@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from uuid import UUID
 
+from gevent.event import AsyncResult
 from kafka.errors import (
     BrokerResponseError,
     GroupIdNotFoundError,
@@ -132,15 +133,19 @@ class ShareCalls(ShareInterface):
     def _retire(self, name: str) -> None:
         """Keep nothing in memory of a group without members."""
         for delivery in Pace().over(self._deliveries.of_group(name)):
-            found = self._groups.get(name)
-            if (found is None or not found.occupied) and not delivery.is_waited_for:
-                self._deliveries.drop_and_wait(delivery)
+            if delivery.saved is not None:
+                delivery.saved.idle()
+            found = self._groups.get(name)  # which may have members again
+            if (found is None or not found.occupied) and not delivery.is_used:
+                self._deliveries.drop(delivery)
 
     def _end(self, key: SessionKey) -> None:
         """End a session, and give back what its member has acquired."""
         group, member = key
         session = self._sessions.close(key)
         if session is not None:
+            for fetch in list(session.fetches):
+                fetch.abandon()
             self._release(group, member)
 
     def _release(self, group: str, member: str) -> None:
@@ -169,7 +174,10 @@ class ShareCalls(ShareInterface):
         if session is None:
             self._release(request.group, request.member_id)
         elif not request.is_renewal:
-            found = self._fetch(request, session, limits, not answers)
+            try:
+                found = self._fetch(request, session, limits, not answers)
+            except ShareSessionNotFoundError as error:
+                return ShareFetched(type(error), _words(error), partitions=answers)
             for place, records in found.items():
                 before = answers.get(place)
                 if before is not None:
@@ -216,19 +224,19 @@ class ShareCalls(ShareInterface):
     def _acknowledge(self, request: ShareRequest) -> dict[SharePlace, SharedRecords]:
         """Carry out acknowledgements; returns when they are on disk."""
         answers: dict[SharePlace, SharedRecords] = {}
-        saving: list[tuple[SharePlace, Delivery]] = []
+        begun: list[tuple[SharePlace, AsyncResult | None]] = []
         for place, batches in Pace().over(request.acknowledgements.items(), every=1):
             delivery, error, words = self._delivery(request.group, place), None, None
             if isinstance(delivery, Delivery):
                 error, words = delivery.acknowledge(request.member_id, batches)
-                saving.append((place, delivery))
+                if error is None and delivery.saved is not None:
+                    begun.append((place, delivery.saved.begin()))  # before anybody else has their turn
             else:
                 error = delivery
             answers[place] = SharedRecords(None, error, message=words)
-        begun = [(place, one.saved.begin() if one.saved is not None else None) for place, one in saving]
         for place, outcome in begun:
             failed = Saved.end(outcome)
-            if failed is not None and answers[place].acknowledge_error is None:
+            if failed is not None:
                 answers[place] = SharedRecords(None, failed)
         return answers
 
@@ -237,19 +245,24 @@ class ShareCalls(ShareInterface):
     ) -> dict[SharePlace, SharedRecords]:
         opened: dict[Delivery, SharePlace] = {}
         answers: dict[SharePlace, SharedRecords] = {}
-        for place in Pace().over(list(session.places)):
-            delivery = self._delivery(request.group, place)
-            if isinstance(delivery, Delivery):
-                opened[delivery] = place
-            else:
-                answers[place] = SharedRecords(delivery)
         fetch = ShareFetch(self._deliveries, request.member_id, limits)
         self._waiting.add(fetch)
+        session.fetches.add(fetch)
         try:
+            for place in Pace().over(list(session.places)):
+                delivery = self._delivery(request.group, place)
+                if isinstance(delivery, Delivery):
+                    opened[delivery] = place
+                else:
+                    answers[place] = SharedRecords(delivery)
             found = fetch.run(opened, wait and not answers)
         finally:
             self._waiting.discard(fetch)
+            session.fetches.discard(fetch)
             self._stopped()
+        if (request.group, request.member_id) not in self._sessions:  # it has ended meanwhile
+            self._release(request.group, request.member_id)
+            raise ShareSessionNotFoundError
         session.read(found)
         return {**answers, **found}
 

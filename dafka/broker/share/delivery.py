@@ -83,9 +83,9 @@ class Delivery:
         return begin is not None and begin < self._deliveries.end(self.partition, settings)
 
     @property
-    def is_waited_for(self) -> bool:
-        """Whether a fetch stands in line."""
-        return bool(self._line)
+    def is_used(self) -> bool:
+        """Whether it is being opened, a fetch stands in line, or somebody has acquired records."""
+        return self.machine is None or bool(self._line) or self.machine.is_held
 
     def stand(self, waiter: Waiter) -> None:
         """Stand in line."""

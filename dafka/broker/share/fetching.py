@@ -67,7 +67,7 @@ class ShareFetch:
         self._wake.set()
 
     def abandon(self) -> None:
-        """The broker stops."""
+        """The broker stops, or nobody wants the records any more."""
         self._abandoned = True
         self._wake.set()
 
@@ -92,18 +92,21 @@ class ShareFetch:
         settings, partition = delivery.settings, delivery.partition
         batches: list[bytes] = []
         acquired: list[Acquired] = []
-        enough, before = True, -1
+        enough, before, failed = True, -1, None
         while self._records < self._wanted.max_records and (self._bytes < self._most or not self._records):
             delivery.expire()
             begin = machine.next_offset(settings.terms)
             if begin is None or begin <= before or begin >= self._deliveries.end(partition, settings):
                 break  # what was given back meanwhile is for the next fetch: batches are in order
             before = begin
-            error, read, described = self._deliveries.read(delivery, begin, self._room, settings)
-            if error is OffsetOutOfRangeError and machine.trim(partition.log_start):
+            failed, read, described = self._deliveries.read(delivery, begin, self._room, settings)
+            if delivery.gone:
+                failed = UnknownTopicOrPartitionError
+            elif failed is OffsetOutOfRangeError and machine.trim(partition.log_start):
+                failed = None
                 continue
-            if error is not None:
-                return SharedRecords(error, None, batches, acquired) if not acquired else None
+            if failed is not None:
+                break
             if not is_last and self._bytes + sum(map(len, read)) < self.min_bytes:
                 enough = False
                 break
@@ -117,13 +120,15 @@ class ShareFetch:
                 strict=self._wanted.strict,
                 batch_size=self._wanted.batch_size,
             )
+            self._deliveries.schedule(delivery)
             taken = _with_acquired(read, described, some)
             batches += taken
             acquired += some
             self._bytes += sum(map(len, taken))
             self._records += sum(one.last - one.first + 1 for one in some)
+        if failed is not None and not acquired:
+            return SharedRecords(failed)  # otherwise of the next fetch
         delivery.keep()
-        self._deliveries.schedule(delivery)
         delivery.offer(None if enough else self.min_bytes)
         return SharedRecords(None, None, _joined(batches), acquired) if acquired else None
 

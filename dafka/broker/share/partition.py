@@ -104,6 +104,11 @@ class SharePartition:
         return self.end - self.start - self._in_flight
 
     @property
+    def is_held(self) -> bool:
+        """Whether any records are acquired."""
+        return any(run.state is ACQUIRED for run in self._runs)
+
+    @property
     def runs(self) -> Iterator[Run]:
         """The runs of offsets in the same state, in their order; they belong to this object."""
         return iter(self._runs)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from kafka.errors import InvalidShareSessionEpochError, ShareSessionNotFoundError
 
 from dafka.broker.interface.share import OPEN_SESSION, SharePlace, ShareSessionLimitReachedError
+from dafka.broker.share.fetching import ShareFetch
 from dafka.broker.share.limits import SESSION_PARTITIONS
 
 SessionKey = tuple[str, str]
@@ -26,6 +27,8 @@ class ShareSession:
         self.epoch = 1
         self.connection = connection
         self.places: dict[SharePlace, None] = {}
+        self.fetches: set[ShareFetch] = set()
+        """Those that are being answered."""
 
     def change(self, added: Collection[SharePlace], forgotten: Collection[SharePlace]) -> None:
         """Add partitions, and remove others."""
@@ -53,6 +56,9 @@ class ShareSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def __contains__(self, key: SessionKey) -> bool:
+        return key in self._sessions
 
     def open(self, key: SessionKey, connection: object, places: Collection[SharePlace]) -> ShareSession:
         """A new session in the place of any older one. Raises ShareSessionLimitReachedError."""

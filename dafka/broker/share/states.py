@@ -26,7 +26,7 @@ from dafka.broker.topics.table import Partition, Topic
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
 from dafka.hub.turns import Pace, in_pieces
-from dafka.log import Log, LogError, shapes
+from dafka.log import Log, LogClosedError, LogError, shapes
 
 SHARE = "share"
 
@@ -128,17 +128,24 @@ class Saved:
         self._writing = False
         self._closed = False
         self._waiting: list[gevent.event.AsyncResult] = []
+        self._round: list[gevent.event.AsyncResult] = []  # that wait for what is being written
 
     def begin(self, whole: bool = False) -> gevent.event.AsyncResult | None:
-        """Have all changes so far written, with ``whole`` as a snapshot; what :meth:`end` waits for."""
+        """Have all changes so far written, with ``whole`` as a snapshot; what :meth:`end` waits for.
+
+        That is also what is being written already.
+        """
         machine = self._machine()
         self._whole = self._whole or whole
-        if not self._whole and (machine is None or not machine.changed):
-            return None
         outcome = gevent.event.AsyncResult()
-        self._waiting.append(outcome)
+        if self._whole or (machine is not None and machine.changed):
+            self._waiting.append(outcome)
+            if not self._writing:
+                self._write()
+            return outcome
         if not self._writing:
-            self._write()
+            return None
+        self._round.append(outcome)
         return outcome
 
     @staticmethod
@@ -159,7 +166,7 @@ class Saved:
         """Wait as a green thread until nothing is being written."""
         while self._writing:
             outcome = gevent.event.AsyncResult()
-            self._waiting.append(outcome)
+            self._round.append(outcome)
             outcome.wait()
 
     def close(self) -> None:
@@ -170,10 +177,10 @@ class Saved:
         waiting, self._waiting = self._waiting, []
         if self._closed:
             for outcome in waiting:
-                outcome.set(None)
+                outcome.set(LogClosedError(self._writer.log.path, "the share partition is gone"))
             return
         rows = self._rows()
-        self._writing = True
+        self._writing, self._round = True, waiting
 
         def done(error: Exception | None) -> None:
             self._writing = False

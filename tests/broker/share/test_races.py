@@ -1,0 +1,99 @@
+"""What happens to a share group while something else waits: no record gets lost, none is two members'."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import kafka.errors as errors_
+import pytest
+from broker.clients import Client
+from broker.share.member import ACCEPT, Member, acquired, errors
+from timing import until
+
+from dafka import Broker
+from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
+from dafka.broker.share.delivery import Deliveries
+from dafka.commit.writer import Writer
+from dafka.hub.hub import get_hub
+
+GROUP = "queue"
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with Broker() as broker:
+        client = Client(broker)
+        resource = Resource(ResourceType.GROUP, GROUP)
+        client.call("alter_configs", {resource: [ConfigChange("share.auto.offset.reset", 0, "earliest")]})
+        client.create("jobs")
+        yield client
+
+
+def joined(client: Client) -> Member:
+    member = Member(client.call, GROUP, "jobs")
+    assert member.heartbeat().error is None
+    return member
+
+
+def test_what_was_acquired_before_an_error_is_delivered(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = joined(client)
+    for _ in range(2):
+        client.produce("jobs", b"x" * 300_000)
+    read = Deliveries.read
+
+    def failing(self: Deliveries, delivery: Any, offset: int, *rest: Any) -> Any:
+        return (errors_.KafkaStorageError, [], []) if offset else read(self, delivery, offset, *rest)
+
+    monkeypatch.setattr(Deliveries, "read", failing)
+    assert acquired(member.fetch()) == [(0, 0, 1)]
+    (records,) = member.fetch().partitions.values()
+    assert records.error is errors_.KafkaStorageError
+
+
+def test_a_group_that_has_members_again_keeps_what_they_hold(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = joined(client)
+    client.produce("jobs", b"a")
+    assert acquired(first.fetch()) == [(0, 0, 1)]
+    put = Writer.put
+    held: list[Callable[[], None]] = []
+
+    def hold(writer: Writer, values: Any, done: Any, *rest: Any) -> None:
+        held.append(lambda: put(writer, values, done, *rest))
+
+    monkeypatch.setattr(Writer, "put", hold)
+    first.heartbeat(-1)  # the record is given back, which is written
+    until(lambda: held)
+    monkeypatch.setattr(Writer, "put", put)
+    second = joined(client)
+    assert acquired(second.fetch()) == [(0, 0, 2)]
+    for write in held:
+        get_hub().run(write)
+    client.produce("jobs", b"b")  # is written behind it
+    assert acquired(joined(client).fetch()) == [(1, 1, 1)]
+    assert errors(second.acknowledge((0, 0, ACCEPT))) == [None]
+
+
+def test_a_fetch_whose_connection_is_gone_takes_nothing(client: Client) -> None:
+    gone, other = joined(client), joined(client)
+    connection = object()
+    found: list[Any] = []
+    waiting = threading.Thread(
+        target=lambda: found.append(gone.fetch(epoch=0, max_wait=20.0, connection=connection))
+    )
+    waiting.start()
+
+    def ends() -> bool:
+        client.call("forget_connection", connection)
+        waiting.join(0.05)
+        return not waiting.is_alive()
+
+    until(ends)
+    assert found[0].error is errors_.ShareSessionNotFoundError
+    client.produce("jobs", b"a")
+    assert acquired(other.fetch()) == [(0, 0, 1)]

@@ -1,0 +1,69 @@
+"""How changes of a share partition are written: whoever waits, waits until they are on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafka.errors import KafkaStorageError
+
+from dafka.broker.interface.share import Acknowledged
+from dafka.broker.share.partition import LogBatch, SharePartition, Terms
+from dafka.broker.share.states import Saved
+
+ACCEPT = 1
+
+
+class FakeWriter:
+    """A writer that writes when it is told to."""
+
+    def __init__(self) -> None:
+        self.rounds: list[Callable[[Exception | None], None]] = []
+        self.log = self
+        self.path = "folder"
+
+    def put(self, values: Any, done: Callable[[Exception | None], None]) -> None:
+        self.rounds.append(done)
+
+    def write(self) -> None:
+        self.rounds.pop(0)(None)
+
+
+def partition() -> SharePartition:
+    """Whose ten records a member has acquired."""
+    machine = SharePartition(0)
+    machine.acquire(0.0, "m", 0, [LogBatch(0, 9)], Terms(), records=10)
+    return machine
+
+
+def saved_of(machine: SharePartition, writer: Any) -> Saved:
+    saved = Saved(writer, "1:g/", [], 0, lambda: machine)
+    saved.begin(whole=True)
+    writer.write()
+    return saved
+
+
+def acknowledge(machine: SharePartition, offset: int) -> None:
+    machine.acknowledge(0.0, "m", [Acknowledged(offset, offset, [ACCEPT])], Terms())
+
+
+def test_what_another_has_begun_to_write_is_waited_for() -> None:
+    machine, writer = partition(), FakeWriter()
+    saved = saved_of(machine, writer)
+    acknowledge(machine, 0)
+    acknowledge(machine, 1)
+    first, second = saved.begin(), saved.begin()  # the first round has both
+    assert len(writer.rounds) == 1
+    assert first is not None and second is not None
+    assert not first.ready() and not second.ready()
+    writer.write()
+    assert (saved.end(first), saved.end(second), writer.rounds) == (None, None, [])
+    assert saved.begin() is None
+
+
+def test_what_is_not_written_any_more_is_not_answered_as_if_it_had_been() -> None:
+    machine, writer = partition(), FakeWriter()
+    saved = saved_of(machine, writer)
+    acknowledge(machine, 0)
+    saved.close()
+    assert saved.end(saved.begin()) is KafkaStorageError
