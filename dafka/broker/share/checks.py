@@ -6,7 +6,8 @@ from kafka.errors import InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, ShareHeartbeat, ShareRequest
-from dafka.broker.share.limits import MEMBER_ID_LENGTH
+from dafka.broker.share.limits import ACKNOWLEDGED_AT_ONCE, MEMBER_ID_LENGTH
+from dafka.hub.turns import Pace
 
 _TYPES = frozenset(map(int, AcknowledgeType))
 
@@ -34,9 +35,15 @@ def check_member(request: ShareRequest) -> None:
 
 
 def check_acknowledgements(request: ShareRequest) -> None:
-    """Raise InvalidRequestError for acknowledgements that nobody can carry out."""
+    """Raise InvalidRequestError for acknowledgements that nobody can carry out; waits as a green thread."""
     renews = False
-    for batches in request.acknowledgements.values():
+    for batches in Pace().over(request.acknowledgements.values(), every=1):
+        items = len(batches) + sum(len(batch.types) for batch in batches)
+        if items > ACKNOWLEDGED_AT_ONCE:
+            raise InvalidRequestError(
+                f"{items} batches and types of acknowledgements of one partition; "
+                f"{ACKNOWLEDGED_AT_ONCE} are the most"
+            )
         before = -1
         for batch in batches:
             renews = _check_batch(batch, before) or renews

@@ -18,6 +18,14 @@ DELTAS = 100
 ROW_RUNS = 256
 """A snapshot of at most so many runs replaces the changes at once."""
 
+ACQUIRED_OFFSETS = 2000
+"""Offsets that a member acquires of one run or batch in one turn; of a longer batch it gets a part. What can
+be acknowledged one by one is bounded by it as well."""
+
+ACKNOWLEDGED_AT_ONCE = 25_000
+"""Types and batches of acknowledgements of one partition in a request, which are carried out in one turn: all
+records in flight, one by one."""
+
 EXPIRED_AT_ONCE = 1000
 """Runs of offsets whose locks expire in one turn."""
 

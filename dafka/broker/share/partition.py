@@ -32,7 +32,7 @@ from math import inf
 from typing import NamedTuple
 
 from dafka.broker.interface.share import Acknowledged, AcknowledgeType, Acquired
-from dafka.broker.share.limits import ACQUIRED_AT_ONCE, EXPIRED_AT_ONCE, RUNS
+from dafka.broker.share.limits import ACQUIRED_AT_ONCE, ACQUIRED_OFFSETS, EXPIRED_AT_ONCE, RUNS
 from dafka.broker.share.runs import RecordState, Run, Runs
 
 AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
@@ -223,6 +223,7 @@ class SharePartition:
         first = max(first, self.start)
         for available in list(self._known(first, last)):
             self._finish(available.first, available.last, ARCHIVED)
+            self._runs.join(available.first, available.last)
         if last >= self.end:
             begin = self.end
             self._runs.append(Run(begin, last, ARCHIVED, 0))
@@ -245,9 +246,8 @@ class SharePartition:
         ``batches`` are in the order of their offsets and do not overlap. What is below the start is ignored:
         it was removed from the log. Raises InvalidRecordStateError and RenewalError.
         """
+        batches = [batch for batch in batches if batch.last >= self.start]
         for batch in batches:
-            if batch.last < self.start:
-                continue
             if batch.last >= self.end:
                 raise InvalidRecordStateError(f"nobody has acquired the record of offset {batch.last}")
             for run in self._runs.within(batch.first, batch.last):
@@ -260,6 +260,8 @@ class SharePartition:
         for batch in batches:
             for first, last, type_ in _by_type(batch):
                 self._settle(now, max(first, self.start), last, type_, terms)
+        if batches:
+            self._runs.join(batches[0].first, batches[-1].last)
         self._advance()
 
     def _settle(self, now: float, first: int, last: int, type_: int, terms: Terms) -> None:
@@ -269,12 +271,10 @@ class SharePartition:
             self._finish(first, last, ACKNOWLEDGED)
         elif type_ == AcknowledgeType.RELEASE:
             self._take_back(self._runs.cut(first, last), terms)
-            self._runs.join(first, last)
         elif type_ == AcknowledgeType.RENEW:
             until = now + terms.lock
             for run in self._runs.cut(first, last):
                 run.until = until
-            self._runs.join(first, last)
             self._locked(until, first, last)
         else:
             self._finish(first, last, ARCHIVED)
@@ -319,7 +319,6 @@ class SharePartition:
         for run in self._runs.cut(first, last):
             self._in_flight -= 0 if run.state.is_final else len(run)
             run.change(state, run.count)
-        self._runs.join(first, last)
         self.changed.append((first, last))
 
     def _advance(self) -> None:
@@ -407,7 +406,7 @@ class _Taking:
         if limit > 2 and count >= slow:
             self.is_full = True
             size = max(size >> (count - slow + 1), 1)
-        return min(size, self._records - self._taken) if self.strict else size
+        return min(size, self._records - self._taken if self.strict else ACQUIRED_OFFSETS)
 
     def add(self, first: int, last: int, count: int) -> None:
         self._taken += last - first + 1

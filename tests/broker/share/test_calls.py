@@ -14,8 +14,9 @@ from broker.share.member import ACCEPT, REJECT, RELEASE, Member, acquired, error
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
 from dafka.broker.interface.broker import TopicSpec
+from dafka.broker.interface.share import Acknowledged, ShareRequest
 from dafka.broker.remote.remote import Remote
-from dafka.broker.share.checks import MEMBER_ID_LENGTH
+from dafka.broker.share.limits import ACKNOWLEDGED_AT_ONCE, MEMBER_ID_LENGTH
 from dafka.hub.hub import get_hub
 
 GROUP = "queue"
@@ -142,6 +143,18 @@ def test_what_cannot_be_is_refused(call):
     member.member_id = "x" * (MEMBER_ID_LENGTH + 1)
     assert member.fetch().error is errors_.InvalidRequestError
     assert member.heartbeat(0).error is errors_.InvalidRequestError
+
+
+def test_more_acknowledgements_of_a_partition_than_can_be_in_flight_are_refused(call):
+    member = joined(call)
+    member.fetch()
+    last = ACKNOWLEDGED_AT_ONCE - 1
+    for types, error in (([ACCEPT] * last, None), ([ACCEPT] * (last + 1), errors_.InvalidRequestError)):
+        batches = [Acknowledged(0, len(types) - 1, types)]
+        request = ShareRequest(GROUP, member.member_id, 1, {member.places[0]: batches})
+        answer = call("share_acknowledge", request)
+        assert answer.error is error
+        assert error or errors(answer) == [errors_.InvalidRecordStateError]
 
 
 def test_epochs_of_members(call):

@@ -32,8 +32,8 @@ MUTATIONS = {
     "markers are delivered": ("if batch.deliver:", "if True:"),
     "gaps are delivered": ("if batch.first > at:", "if False:"),
     "an acknowledgement is not stored": (
-        "self._runs.join(first, last)\n        self.changed.append((first, last))",
-        "self._runs.join(first, last)",
+        "run.change(state, run.count)\n        self.changed.append((first, last))",
+        "run.change(state, run.count)",
     ),
     "what is given back is not found": (
         "self._seek = min(self._seek, run.first)\n            else:\n                run.change(ARCHIVED",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from broker.share import share_histories
 
+from dafka.broker.share import partition as share_partition
 from dafka.broker.share.partition import (
     Acknowledged,
     AcknowledgeType,
@@ -56,6 +59,26 @@ def test_a_batch_is_taken_as_a_whole_unless_the_limit_is_strict() -> None:
     partition = SharePartition(0)
     assert take(partition, records=3, strict=True) == [Acquired(0, 2, 1)]
     assert take(partition, records=12, strict=True) == [Acquired(3, 14, 1)]
+
+
+def test_of_a_long_batch_a_part_is_taken_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_partition, "ACQUIRED_OFFSETS", 1000)
+    partition, batches, terms = SharePartition(0), [LogBatch(0, 2499)], Terms(in_flight=5000)
+    taken = [partition.acquire(0.0, "m", first, batches, terms, records=1) for first in (0, 1000, 2000)]
+    assert taken == [[Acquired(0, 999, 1)], [Acquired(1000, 1999, 1)], [Acquired(2000, 2499, 1)]]
+    partition.release("m", terms)
+    assert partition.acquire(0.0, "m", 0, batches, terms, records=1) == [Acquired(0, 999, 2)]
+
+
+class Unread(list[int]):
+    """Types that must not be looked at one by one."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError("they are looked at")
+
+
+def test_acknowledgements_below_the_start_cost_nothing() -> None:
+    SharePartition(10).acknowledge(0.0, "m", [Acknowledged(0, 9, Unread([ACCEPT] * 10))], Terms())
 
 
 def test_acquired_records_are_listed_in_parts_that_end_where_batches_end() -> None:
