@@ -17,6 +17,7 @@ import gevent
 import gevent.event
 
 from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ class Deadlines(Generic[K]):
             self._green.kill(block=False)
 
     def _run(self) -> None:
+        pace = Pace()  # as many may be due at once, or each become due while the one before is called
         while True:
             self._changed.clear()
             left = self._heap[0][0] - self._clock() if self._heap else inf
@@ -78,3 +80,4 @@ class Deadlines(Generic[K]):
                     self._due(key)
                 except Exception:  # otherwise the deadlines of all keys would stop
                     log.exception("the deadline of %r failed unexpectedly", key)
+            pace.rest()

@@ -9,6 +9,7 @@ from timing import until
 
 from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import get_hub
+from dafka.hub.turns import next_turn
 
 
 class Table:
@@ -90,3 +91,25 @@ def test_after_closing_nothing_is_due(table: Table):
     table.set("b", 0.0)
     assert len(table.deadlines._heap) == 1
     assert table.due == []
+
+
+def test_others_have_their_turns_while_a_deadline_comes_again_and_again(table: Table, monkeypatch):
+    monkeypatch.setattr("dafka.hub.limits.PACE_SECONDS", 0.0)
+    turns: list[int] = []
+
+    def again(key: str) -> None:
+        table.due.append(key)
+        if len(table.due) < 50:
+            deadlines.set(key, 0.0)
+
+    def others() -> None:
+        while len(table.due) < 50:
+            next_turn()
+            turns.append(len(table.due))
+
+    deadlines = table.hub.run(Deadlines, table.hub, again, lambda: 1.0)
+    table.hub.post(table.hub.spawn, others)
+    table.hub.run(deadlines.set, "a", 0.0)
+    until(lambda: len(table.due) == 50)
+    table.hub.run(deadlines.close)
+    assert len({one for one in turns if 0 < one < 50}) > 10

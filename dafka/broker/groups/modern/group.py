@@ -23,7 +23,6 @@ caller says it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Collection, Mapping
 from math import inf
 from typing import ClassVar, Generic, TypeVar
@@ -41,6 +40,8 @@ from dafka.broker.groups.modern.topics import KnownTopic, Topics
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import Error, GroupType
 from dafka.broker.limits import EMPTY_SECONDS, GROUP_SUBSCRIPTIONS
+
+REMOVED_AT_ONCE = 1000  # members and their subscriptions, in one tick
 
 JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH = 0, -1, -2
 """The member epochs that have a meaning of their own."""
@@ -88,7 +89,7 @@ class ModernGroup(ABC, Generic[M]):
         self.target: Target = {}
         self.wake_at = inf
         self._topics = topics
-        self._readers: Counter[str] = Counter()  # members by the name of a topic that they subscribe to
+        self._readers: dict[str, int] = {}  # members by the name of a topic that they subscribe to
         self._known: dict[str, KnownTopic] = {}  # those of the topics that exist
         self._version = -1  # of the topics, when they were looked up
         self._subscriptions = 0  # of all members
@@ -199,9 +200,13 @@ class ModernGroup(ABC, Generic[M]):
             self._emptied(now)
 
     def tick(self, now: float) -> None:
-        """Remove the members whose time has come."""
+        """Remove the members whose time has come; of very many, some."""
+        left = REMOVED_AT_ONCE
         for member in [one for one in self.members.values() if one.deadline <= now]:
+            left -= 1 + len(member.topics)
             self.remove(now, member)
+            if left <= 0:
+                break  # the next tick, which is due at once, goes on
         self._gone = not self.members and self._forget_at <= now
         deadlines = min((one.deadline for one in self.members.values()), default=inf)
         self.wake_at = min(deadlines, inf if self._gone else self._forget_at)
@@ -229,12 +234,15 @@ class ModernGroup(ABC, Generic[M]):
         self._subscriptions = total
         member.topics = wanted
         for name in wanted - had:
-            self._readers[name] += 1
-            if self._readers[name] == 1:
+            count = self._readers.get(name, 0)
+            self._readers[name] = count + 1
+            if not count:
                 self._look_up(name)
         for name in had - wanted:
-            self._readers[name] -= 1
-            if not self._readers[name]:
+            count = self._readers[name] - 1
+            if count:
+                self._readers[name] = count
+            else:
                 del self._readers[name]
                 self._known.pop(name, None)
         return True
