@@ -108,7 +108,7 @@ class Coordinator(GroupInterface):
             joined = classic.join(self._groups.clock(), found, request)
             self._groups.changed(group, found)
             return joined
-        elif found is not None and found.occupied:
+        elif found is not None and (found.occupied or found.type is GroupType.SHARE):
             return Joined(InconsistentGroupProtocolError, member_id=request.member_id)
         else:
             if request.member_id != NO_MEMBER:

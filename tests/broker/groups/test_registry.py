@@ -20,6 +20,7 @@ from timing import until
 from dafka import Broker
 from dafka.broker.groups.group import Group
 from dafka.broker.interface.broker import CommittedOffset, JoinRequest, LeavingMember, ListedGroup
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.groups import GroupType
 from dafka.broker.limits import EMPTY_SECONDS
 
@@ -65,9 +66,10 @@ def test_an_id_has_one_type_and_the_classic_protocol_is_refused_on_the_others(cl
         client.core._groups._groups.of("none", Group)
 
 
-def test_a_group_without_members_gives_its_id_to_another_type(client):
-    group = occupied(client, "g")
-    client.connection.hub.run(group.remove, 0.0, group.members["m"])
+def test_a_consumer_group_without_members_gives_its_id_to_a_classic_one(client):
+    for epoch in 0, -1:
+        beat = ConsumerHeartbeat("m", epoch, rebalance_timeout=5.0, topics=["t"], owned={})
+        assert client.call("consumer_group_heartbeat", "g", beat).error is None
     assert client.call("join_group", "g", JOIN).error is None
     assert listed(client) == {"g": "classic"}
 

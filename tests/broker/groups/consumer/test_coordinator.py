@@ -16,6 +16,7 @@ from kafka.errors import (
     FencedMemberEpochError,
     GroupIdNotFoundError,
     IllegalGenerationError,
+    InconsistentGroupProtocolError,
     InvalidRequestError,
     StaleMemberEpochError,
     UnknownMemberIdError,
@@ -27,6 +28,8 @@ from dafka.broker.groups.patterns import InvalidRegularExpressionError, matching
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, Resource, ResourceType
 from dafka.broker.interface.broker import CommittedOffset, JoinRequest
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.interface.groups import GroupType
+from dafka.broker.interface.share import ShareHeartbeat
 
 JOIN = {"rebalance_timeout": 5.0, "owned": {}}
 
@@ -86,6 +89,14 @@ def test_a_group_with_classic_members_is_no_such_group_to_others(topic):
     topic.call("join_group", "g", JoinRequest("", 10.0, 10.0, "other", [("p", b"")]))
     assert join(topic, "x").error is GroupIdNotFoundError
     assert described(topic).error is GroupIdNotFoundError
+
+
+def test_an_empty_share_group_stays_one_when_a_classic_member_comes(topic):
+    for epoch in 0, -1:
+        topic.call("share_heartbeat", ShareHeartbeat("g", "x", epoch, topics=["t"]))
+    joining = JoinRequest("", 10.0, 10.0, "consumer", [("range", b"")])
+    assert topic.call("join_group", "g", joining).error is InconsistentGroupProtocolError
+    assert [one.type for one in topic.call("list_groups")] == [GroupType.SHARE]
 
 
 def test_the_settings_of_a_group_say_when_its_members_are_gone_and_how_often_they_speak(topic):
