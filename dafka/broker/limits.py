@@ -29,6 +29,9 @@ COMMIT_OFFSETS = 500
 GROUP_MAX_SIZE = 10_000
 """group.max.size: members of one group, those that have only been given an id included."""
 
+MEMBER_TEXT = 1024
+"""Characters of the id, the instance id and the rack of a member of a consumer group."""
+
 MEMBER_TOPICS = 10_000
 """Topics that a member of a consumer, share or streams group subscribes to; beyond, it is refused."""
 

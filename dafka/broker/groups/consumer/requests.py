@@ -9,7 +9,7 @@ from dafka.broker.groups.consumer.uniform_assignor import assign_uniform
 from dafka.broker.groups.modern.assignment import Assignor
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
-from dafka.broker.limits import MEMBER_TOPICS
+from dafka.broker.limits import MEMBER_TEXT, MEMBER_TOPICS
 
 ASSIGNORS: dict[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
 """The assignors, the default first."""
@@ -23,6 +23,8 @@ def check_heartbeat(group: object, request: ConsumerHeartbeat) -> None:
         raise InvalidRequestError("InstanceId can't be empty.")
     if request.rack is not None and not request.rack.strip():
         raise InvalidRequestError("RackId can't be empty.")
+    if max(len(request.member_id), len(request.instance_id or ""), len(request.rack or "")) > MEMBER_TEXT:
+        raise InvalidRequestError(f"MemberId, InstanceId and RackId have {MEMBER_TEXT} characters at most.")
     if request.topics is not None and len(request.topics) > MEMBER_TOPICS:
         raise InvalidRequestError(f"A member names {MEMBER_TOPICS} topics at most.")
     epoch = request.member_epoch

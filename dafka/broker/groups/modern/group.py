@@ -23,10 +23,11 @@ caller says it is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from kafka.errors import (
     FencedMemberEpochError,
@@ -41,6 +42,8 @@ from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import Error, GroupType
 from dafka.broker.limits import EMPTY_SECONDS, GROUP_SUBSCRIPTIONS
 
+LONGEST_NAME = 249  # characters of a topic
+FEW_NAMES = 1000  # that are looked up one by one
 REMOVED_AT_ONCE = 1000  # members and their subscriptions, in one tick
 
 JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH = 0, -1, -2
@@ -90,6 +93,8 @@ class ModernGroup(ABC, Generic[M]):
         self.wake_at = inf
         self._topics = topics
         self._readers: dict[str, int] = {}  # members by the name of a topic that they subscribe to
+        # What members subscribe to: one object for all with the same, so that they are soon compared.
+        self._sets: WeakValueDictionary[int, frozenset[str]] = WeakValueDictionary()
         self._known: dict[str, KnownTopic] = {}  # those of the topics that exist
         self._version = -1  # of the topics, when they were looked up
         self._subscriptions = 0  # of all members
@@ -231,9 +236,18 @@ class ModernGroup(ABC, Generic[M]):
                 f"all members of a group together subscribe to {GROUP_SUBSCRIPTIONS} topics at most, "
                 "counted for each member"
             )
+        new = wanted - had
+        longest = max(map(len, new), default=0)
+        if longest > LONGEST_NAME:
+            raise InvalidRequestError(f"no topic has a name of {longest} characters")
+        same = self._sets.get(hash(wanted))
+        if same is not None and same == wanted:
+            wanted = same
+        else:
+            self._sets[hash(wanted)] = wanted
         self._subscriptions = total
         member.topics = wanted
-        for name in wanted - had:
+        for name in new:
             count = self._readers.get(name, 0)
             self._readers[name] = count + 1
             if not count:
@@ -259,7 +273,10 @@ class ModernGroup(ABC, Generic[M]):
             return False
         self._version, before = version, self._known
         self._known = {}
-        for name in self._readers:
+        wanted: Iterable[str] = self._readers
+        if len(self._readers) > FEW_NAMES:  # perhaps most of them are no topics'
+            wanted = [name for name in self._topics.names() if name in self._readers]
+        for name in wanted:
             self._look_up(name)
         return before != self._known
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -24,6 +25,9 @@ class Topics(Protocol):
 
     def find(self, name: str) -> KnownTopic | None:
         """The topic of that name."""
+
+    def names(self) -> Iterable[str]:
+        """The names of all topics."""
 
 
 class TableTopics:

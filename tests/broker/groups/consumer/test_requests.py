@@ -49,6 +49,9 @@ def test_what_makes_sense_passes(good):
         ("g", {"owned": {1: [0]}}, InvalidRequestError),
         ("g", {"topics": None}, InvalidRequestError),
         ("g", {"topics": [str(number) for number in range(10_001)]}, InvalidRequestError),
+        ("g", {"member_id": "m" * 1025}, InvalidRequestError),
+        ("g", {"instance_id": "i" * 1025}, InvalidRequestError),
+        ("g", {"rack": "r" * 1025}, InvalidRequestError),
         ("g", {"assignor": "sticky"}, UnsupportedAssignorError),
     ],
 )

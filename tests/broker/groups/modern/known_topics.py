@@ -28,5 +28,8 @@ class FakeTopics:
         self.version += 1
         del self.known[name]
 
+    def names(self) -> list[str]:
+        return list(self.known)
+
     def find(self, name: str) -> KnownTopic | None:
         return self.known.get(name)

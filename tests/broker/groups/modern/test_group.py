@@ -126,6 +126,18 @@ def test_changes_of_subscribed_topics_are_noticed_once(group, topics):
     assert not group.topics_changed()
 
 
+def test_names_that_are_no_topics_are_not_looked_up_again_and_again(group, topics, monkeypatch):
+    monkeypatch.setattr("dafka.broker.groups.modern.group.FEW_NAMES", 2)
+    group.enter("m", "a", "b", "later", *map(str, range(100)))
+    assert not group.topics_changed()
+    topics.create("later", 4)
+    asked = []
+    find = topics.find
+    monkeypatch.setattr(topics, "find", lambda name: [asked.append(name), find(name)][1])
+    assert group.topics_changed()
+    assert sorted(asked) == ["a", "b", "later"] and len(group.partitions()) == 3
+
+
 def test_partitions_are_those_of_topics_that_exist_and_somebody_reads(group, topics):
     m, n = group.enter("m", "a", "none"), group.enter("n", "a", "b")
     a, b = topics.known["a"].topic_id, topics.known["b"].topic_id
@@ -172,6 +184,19 @@ def test_of_very_many_members_whose_time_has_come_each_tick_removes_some(group, 
     group.tick(10.0)
     group.tick(10.0)
     assert not group.members and group.wake_at == 10.0 + EMPTY_SECONDS
+
+
+def test_names_that_no_topic_can_have_are_refused_and_change_nothing(group):
+    m = group.enter("m", "a")
+    with pytest.raises(InvalidRequestError):
+        group.subscribe(m, ["n" * 250])
+    assert m.topics == {"a"} and group.subscribed() == {"a"}
+    assert group.subscribe(m, ["n" * 249])
+
+
+def test_members_with_the_same_topics_share_them(group):
+    m, n = group.enter("m", "a", "b"), group.enter("n", "b", "a")
+    assert m.topics is n.topics
 
 
 def test_subscriptions_are_bounded(group, monkeypatch):
