@@ -49,6 +49,7 @@ from dafka.broker.share.partition import SharePartition
 from dafka.broker.share.sessions import SessionKey, ShareSession, ShareSessions
 from dafka.broker.share.settings import SettingsTable
 from dafka.broker.share.states import Saved, States, key_of
+from dafka.broker.share.targets import Targets
 from dafka.broker.topics.table import Partition, Topic, TopicTable
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
@@ -79,6 +80,7 @@ class ShareCalls(ShareInterface):
         self._deliveries = deliveries
         self._stopped = stopped
         self._sessions = ShareSessions(lambda: settings.sessions)
+        self._targets = Targets(hub)
         self._waiting: set[ShareFetch] = set()
         groups.revive(GroupType.SHARE, self._new_group)
 
@@ -98,12 +100,15 @@ class ShareCalls(ShareInterface):
             return ShareHeartbeatAnswer(type(error), _words(error))
         settings = self._settings.of(heartbeat.group)
         try:
-            answer = group.heartbeat(self._groups.clock(), heartbeat, settings.session, settings.heartbeat)
+            try:
+                group.receive(self._groups.clock(), heartbeat, settings.session)
+            finally:
+                self._groups.changed(heartbeat.group, group)
+            self._targets.renew(group)
+            self._targets.wait(group, heartbeat.member_id)
+            return group.answer(heartbeat, settings.heartbeat)
         except BrokerResponseError as error:
             return ShareHeartbeatAnswer(type(error), _words(error))
-        finally:
-            self._groups.changed(heartbeat.group, group)
-        return answer
 
     def _group_of(self, heartbeat: ShareHeartbeat) -> ShareGroup:
         name = heartbeat.group

@@ -2,7 +2,8 @@
 
 It stands on what the newer groups have in common (:mod:`dafka.broker.groups.modern.group`). Several members
 may have the same partition, so nobody waits for anybody: a member gets its new assignment with its next
-heartbeat, and has its epoch from then on.
+heartbeat, and has its epoch from then on. The target of a large group is computed elsewhere
+(:mod:`dafka.broker.share.targets`), between :meth:`ShareGroup.receive` and :meth:`ShareGroup.answer`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dafka.broker.interface.share import (
     ShareMember,
 )
 from dafka.broker.share.assignor import assign
-from dafka.broker.share.limits import GROUP_SIZE
+from dafka.broker.share.limits import ASSIGNED_AT_ONCE, GROUP_SIZE
 
 ASSIGNOR = "simple"
 
@@ -66,23 +67,38 @@ class ShareGroup(ModernGroup[ShareGroupMember]):
         super().remove(now, member)
         self._left(self, member.member_id)
 
-    def heartbeat(
-        self, now: float, beat: ShareHeartbeat, session: float, interval: float
-    ) -> ShareHeartbeatAnswer:
-        """Answer a heartbeat. Raises exceptions of ``kafka.errors``."""
-        self.tick(now)
+    def receive(self, now: float, beat: ShareHeartbeat, session: float) -> None:
+        """Take over what a heartbeat says, and compute the target of a small group.
+
+        Raises exceptions of ``kafka.errors``.
+        """
+        if now >= self.wake_at:
+            self.tick(now)
         if beat.member_epoch == LEAVE_EPOCH:
             self.remove(now, self.member(beat.member_id))
-            return ShareHeartbeatAnswer(None, None, beat.member_id, LEAVE_EPOCH)
+            return
         member = self._member_of(beat)
         changed = self.subscribe(member, beat.topics) if beat.topics is not None else False
         if beat.rack is not None:
             member.rack = beat.rack
         if self.topics_changed() or changed:
             self.raise_epoch()
-        if self.needs_target:
+        if self.needs_target and self._weight() <= ASSIGNED_AT_ONCE:
             self.install(self.epoch, assign(self.spec()))
         self.touch(now, member, session)
+
+    def _weight(self) -> int:
+        return len(self.members) + self._subscriptions + sum(one.partitions for one in self._known.values())
+
+    def lacks_target(self, member_id: str) -> bool:
+        """Whether this member is new, and no target has been computed since."""
+        return self.needs_target and member_id in self.members and member_id not in self.target
+
+    def answer(self, beat: ShareHeartbeat, interval: float) -> ShareHeartbeatAnswer:
+        """The answer to a heartbeat that was received. Raises UnknownMemberIdError if the member is gone."""
+        if beat.member_epoch == LEAVE_EPOCH:
+            return ShareHeartbeatAnswer(None, None, beat.member_id, LEAVE_EPOCH)
+        member = self.member(beat.member_id)
         target = self.target_of(member)
         told = target if beat.member_epoch == JOIN_EPOCH or target != member.told else None
         member.told = target

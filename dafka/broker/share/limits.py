@@ -35,6 +35,10 @@ ACQUIRED_AT_ONCE = 500
 GROUP_SIZE = 10_000
 """group.share.max.size: members of one group. Kafka's is 200."""
 
+ASSIGNED_AT_ONCE = 500
+"""Members, their subscriptions and partitions of a group whose target is computed in a turn of the hub, which
+takes 2 ms then. That of a larger group is computed beside it."""
+
 SESSION_PARTITIONS = 200_000
 """Partitions in all share sessions together; beyond, no further session begins."""
 
