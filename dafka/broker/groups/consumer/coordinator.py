@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from kafka.errors import BrokerResponseError, CoordinatorLoadInProgressError, GroupIdNotFoundError
 
 from dafka.broker.groups.consumer.group import ConsumerGroup
-from dafka.broker.groups.consumer.migration import upgraded
+from dafka.broker.groups.consumer.migration import dismiss, upgraded
 from dafka.broker.groups.consumer.requests import check_heartbeat
 from dafka.broker.groups.group import Group
 from dafka.broker.groups.modern.group import JOIN_EPOCH
@@ -77,11 +77,13 @@ class ConsumerGroups(ConsumerGroupInterface):
         matched = self._match(request.regex, request.may_see) if request.regex else frozenset()
         if name in self._groups.deleting:
             raise CoordinatorLoadInProgressError(f"Group {name} is being deleted.")
-        group = self._group(name, request.member_epoch == JOIN_EPOCH)
+        group, before = self._group(name, request.member_epoch == JOIN_EPOCH), self._groups.get(name)
         now = self._groups.clock()
         session = self._seconds(name, "consumer.session.timeout.ms")
         answer = group.heartbeat(now, request, session, GROUP_MAX_SIZE, matched)
         self._groups.put(name, group)
+        if isinstance(before, Group):
+            dismiss(before)
         self._groups.changed(name, group)
         self._note_pattern(group, request, version)
         self._refresh(name, group)

@@ -23,8 +23,8 @@ from dafka.broker.limits import MIGRATED_MEMBERS, MIGRATED_OCTETS
 def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerGroup:
     """The group with the newer protocol, with the members of the classic one and what they have.
 
-    Raises GroupIdNotFoundError if its members are no consumers, or too many for one turn of the hub; then
-    nothing has changed.
+    The classic group is as it was, and to be dismissed when the new one has taken its place. Raises
+    GroupIdNotFoundError if its members are no consumers, or too many for one turn of the hub.
     """
     members = classic.members.values()
     octets = sum(len(one.assignment) + len(one.request.protocols[0][1]) for one in members)
@@ -48,9 +48,13 @@ def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerG
             group.give(member, protocol.decoded(group.ids(), one.assignment))
     except Exception as error:
         raise GroupIdNotFoundError(f"Group {name} cannot become a consumer group: {error}") from error
-    for one in members:
-        at_once(one.dismiss(RebalanceInProgressError), 1)
     return group
+
+
+def dismiss(classic: Group) -> None:
+    """Answer the parked calls of a group that was upgraded."""
+    for one in classic.members.values():
+        at_once(one.dismiss(RebalanceInProgressError), 1)
 
 
 def downgraded(now: float, group: ConsumerGroup, deliver: Deliver) -> Group:

@@ -21,6 +21,7 @@ from kafka.errors import (
     StaleMemberEpochError,
     UnknownMemberIdError,
 )
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 from timing import until
 
 from dafka import Broker
@@ -89,6 +90,18 @@ def test_a_group_with_classic_members_is_no_such_group_to_others(topic):
     topic.call("join_group", "g", JoinRequest("", 10.0, 10.0, "other", [("p", b"")]))
     assert join(topic, "x").error is GroupIdNotFoundError
     assert described(topic).error is GroupIdNotFoundError
+
+
+def test_who_is_refused_disturbs_no_classic_member(topic):
+    subscription = bytes(ConsumerProtocolSubscription(0, ["t"], b"").encode())
+    joining = JoinRequest("", 10.0, 10.0, "consumer", [("range", subscription)])
+    with ThreadPoolExecutor(1) as pool:
+        first = topic.call("join_group", "g", joining)
+        second = pool.submit(topic.call, "join_group", "g", joining)  # it waits for the first one
+        until(lambda: topic.call("describe_groups", ["g"])["g"].state == "PreparingRebalance")
+        assert join(topic, "x", "n" * 250).error is InvalidRequestError
+        again = topic.call("join_group", "g", joining._replace(member_id=first.member_id))
+        assert (again.error, second.result().error) == (None, None)
 
 
 def test_an_empty_share_group_stays_one_when_a_classic_member_comes(topic):

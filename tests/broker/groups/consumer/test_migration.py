@@ -11,7 +11,7 @@ from kafka.errors import GroupIdNotFoundError, RebalanceInProgressError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from dafka.broker.groups.consumer import classic, migration
-from dafka.broker.groups.consumer.migration import downgraded, upgraded
+from dafka.broker.groups.consumer.migration import dismiss, downgraded, upgraded
 from dafka.broker.groups.generation import at_once
 from dafka.broker.groups.group import State
 
@@ -53,6 +53,8 @@ def test_members_keep_what_they_have_and_the_epoch_follows_the_generation(table,
 def test_parked_calls_are_answered_with_a_rebalance(table, old):
     waiting = old.join(protocols=PROTOCOLS)
     upgraded(0.0, "g", old.group, table.topics)
+    assert not waiting
+    dismiss(old.group)
     assert waiting[0].error is RebalanceInProgressError
 
 
