@@ -311,6 +311,8 @@ class Connection:
             return
         while self._slots or self._writing:
             self._wait_for_room()
+        while frame.is_share_fetch and self._throttling.owes(frame):
+            self._wait_as_throttled()
         self._shares = self._shares or frame.is_share_fetch
         self._waits = frame.is_fetch or frame.is_share_fetch
         response = self._throttling.answered(frame, partial(self._answered, frame))

@@ -61,6 +61,11 @@ class Frame(NamedTuple):
     def is_share_fetch(self) -> bool:
         return self.header.key == SHARE_FETCH
 
+    @property
+    def reads(self) -> bool:
+        """Whether records are read."""
+        return self.is_fetch or self.is_share_fetch
+
 
 def read_frame(data: memoryview) -> Frame:
     """The header and the API of a frame. Raises BadRequestError."""
@@ -94,16 +99,28 @@ def respond(
         answer = partial(api.answer_by_hand, data, body_of(data, header, True), version)
         large = len(data) > limits.INLINE_BYTES
         return framed(header.correlation, True, [REQUESTS.run(answer) if large else answer()])
+    most = 0
+    if frame.is_share_fetch:
+        with room() as most:  # not held: it may wait for long
+            pass
     if api.name in WIDE or len(data) > limits.INLINE_BYTES:
         rights = None if peer.rights is None else cast(Rights, _FromThread(peer.rights))
-        return REQUESTS.run(_answer, cast(BrokerInterface, _FromThread(broker)), frame, api, peer, rights)
-    return _answer(broker, frame, api, peer, peer.rights)
+        remote = cast(BrokerInterface, _FromThread(broker))
+        return REQUESTS.run(_answer, remote, frame, api, peer, rights, most)
+    return _answer(broker, frame, api, peer, peer.rights, most)
 
 
-def _answer(broker: BrokerInterface, frame: Frame, api: Api, peer: Peer, rights: Rights | None) -> Buffers:
-    """Decode, answer and encode, in the hub or in a thread; a wide response is always encoded in a thread."""
+def _answer(
+    broker: BrokerInterface, frame: Frame, api: Api, peer: Peer, rights: Rights | None, most: int
+) -> Buffers:
+    """Decode, answer and encode, in the hub or in a thread; a wide response is always encoded in a thread.
+
+    ``most``: the octets of records that a ShareFetch may have.
+    """
     header = frame.header
     request = _read(frame, api)
+    if frame.is_share_fetch:
+        request.max_bytes = min(request.max_bytes, most)
     if header.key == API_VERSIONS:
         peer.is_kafka_python = request.client_software_name == KAFKA_PYTHON
     assert api.answer is not None

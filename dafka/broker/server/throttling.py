@@ -6,6 +6,7 @@ client should wait. Whether it does or not, its connection is not read before.
 Octets of a Produce request count when it has come, before further ones are read; those of a Fetch when it is
 answered. A Fetch gets at most what is left of a quota, but always one batch. One that comes while its user
 still has to wait, which takes another connection, gets none: an empty response with the time, as in Kafka.
+So it is with a ShareFetch, but one that comes too early is answered later: it may have acknowledgements.
 Processor time of the threads that answer counts for ``request_percentage``.
 """
 
@@ -53,14 +54,18 @@ class Throttling:
 
     def room(self, frame: Frame, room: Room) -> Room:
         """The room for the batches of a Fetch."""
-        if not frame.is_fetch or not self._throttles.has(FETCHED):
+        if not frame.reads or not self._throttles.has(FETCHED):
             return room
         return partial(_at_most, room, self._throttles.room(FETCHED, *self._who(frame)))
 
     def refuses(self, frame: Frame) -> bool:
         """Whether a Fetch comes from somebody who has to wait; this connection then does."""
+        return frame.is_fetch and self.owes(frame)
+
+    def owes(self, frame: Frame) -> bool:
+        """The same of a Fetch or ShareFetch."""
         self._owed = 0.0
-        if not frame.is_fetch or not self._throttles.has(FETCHED):
+        if not frame.reads or not self._throttles.has(FETCHED):
             return False
         self._owed = self._throttles.owed(FETCHED, *self._who(frame))
         if self._owed:
@@ -77,7 +82,7 @@ class Throttling:
             seconds = max(seconds, self._use(REQUESTED, frame, 100.0 * spent.seconds))
         else:
             response = answer()
-        if frame.is_fetch:
+        if frame.reads:
             seconds = max(seconds, self._owed or self._use(FETCHED, frame, sum(map(len, response))))
         return with_throttle_time(frame, response, seconds) if seconds else response
 

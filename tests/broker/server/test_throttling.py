@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaProducer
 from broker.clients import Client, batch
 from broker.server.client import WireClient, decoded
 from broker.server.samples import fetch, produce
+from broker.server.share_samples import SHARERS, share_fetch, share_samples
 from confluent_kafka import Producer as ConfluentProducer
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
@@ -20,6 +21,7 @@ from timing import until
 from dafka import Broker
 from dafka.broker.codec.encoding import encoded
 from dafka.broker.codec.framing import Header
+from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
 from dafka.broker.interface.quotas import QuotaChange, QuotaChanges
 from dafka.broker.server.requests import Frame
 from dafka.broker.server.table import API_VERSIONS, BY_KEY
@@ -162,6 +164,27 @@ def test_a_response_has_no_more_than_is_allowed_at_once_but_one_batch(
     set_quota(broker, USER, **{FETCHED: RATE})
     records = wire.ask(fetch("topic", 0), 11).responses[0].partitions[0].records
     assert 16_000 < len(records) <= BURST
+
+
+def test_records_of_share_groups_count_as_all_others(
+    broker: Broker, client: Client, wire: WireClient
+) -> None:
+    client.create("topic")
+    topic_id = client.call("metadata", ["topic"]).topics["topic"].topic_id
+    resource = Resource(ResourceType.GROUP, SHARERS)
+    client.call("alter_configs", {resource: [ConfigChange("share.auto.offset.reset", 0, "earliest")]})
+    assert not wire.ask(share_samples("topic", topic_id)[0], 1).error_code
+    for _ in range(4):
+        wire.ask(produce("topic", batch(LARGE[:11_000])), 9)
+    set_quota(broker, USER, **{FETCHED: RATE})
+    response = wire.ask(share_fetch(topic_id), 1)
+    ((records,),) = [[one.records for one in topic.partitions] for topic in response.responses]
+    assert 11_000 < len(records) < 33_000  # what is allowed at once, and the batch that goes beyond
+    told = response.throttle_time_ms / 1000
+    assert 0.3 < told <= 7
+    with WireClient(broker) as other:
+        assert seconds(other.ask, share_fetch(topic_id, 1), 1) >= told - 0.3
+    set_quota(broker, USER, **{FETCHED: None})
 
 
 def test_who_has_much_computed_is_told(broker: Broker, client: Client, wire: WireClient) -> None:
