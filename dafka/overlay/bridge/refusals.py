@@ -13,7 +13,7 @@ from kafka.errors import InvalidRecordError, MessageSizeTooLargeError, RecordLis
 from dafka.broker.interface.broker import Produced, TopicPartition
 from dafka.hub.pool import BATCHES
 from dafka.log.repeating import bounded_logger
-from dafka.protocol.batch import CODEC_NAMES, COMPRESSION_MASK, read_header
+from dafka.protocol.batch import CODEC_NAMES, COMPRESSION_MASK, HEADER_OCTETS, read_header
 from dafka.protocol.batch_reader import Columns, decode_batch
 from dafka.protocol.batch_writer import encode_columns
 
@@ -31,6 +31,7 @@ class Refusals:
     ) -> None:
         self._discarded = discarded
         self._allow = allow
+        self._allowed: dict[TopicPartition, bytes] = {}  # the header of what is written again
 
     def instead(self, key: TopicPartition, batches: Sequence[bytes], refusal: Produced) -> list[bytes] | None:
         """What to write instead of refused batches; None: the same, again."""
@@ -48,12 +49,20 @@ class Refusals:
                 found.append(batch)
                 continue
             halves = BATCHES.run(halves_of, batch)
-            if not halves and self._allow(key[0], len(batch)):
+            if not halves and self._may_try_again(key, batch):
                 halves = [batch]
             if not halves:
                 self._leave_out("size", key, 1, f"a record of {len(batch)} octets is too large")
             found += halves
         return found
+
+    def _may_try_again(self, key: TopicPartition, batch: bytes) -> bool:
+        """Whether the topic may take the batch now. It may refuse it whatever its settings, so once."""
+        header = batch[:HEADER_OCTETS]
+        if self._allowed.pop(key, None) == header or not self._allow(key[0], len(batch)):
+            return False
+        self._allowed[key] = header
+        return True
 
     def _with_keys(self, key: TopicPartition, batches: Sequence[bytes]) -> list[bytes] | None:
         found: list[bytes] = []

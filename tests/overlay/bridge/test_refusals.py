@@ -74,6 +74,12 @@ def test_a_single_record_is_allowed_where_that_is_possible_and_else_left_out(ref
 
     assert refuse(Refusals(discarded, allow), [small, large], TOO_LARGE) == [small, large]
     assert allowed == [("t", len(large))]
+    refusals = Refusals(discarded, allow)
+    assert refuse(refusals, [large], TOO_LARGE) == [large]
+    assert refuse(refusals, [large], TOO_LARGE) == []  # whatever the settings, so nothing would go on
+    assert refuse(refusals, [large], TOO_LARGE) == [large]
+    assert discarded == {"size": 1}
+    discarded.clear()
     assert refuse(Refusals(discarded), [small, large], TOO_LARGE) == [small]
     assert discarded == {"size": 1}
 
