@@ -88,6 +88,8 @@ class Groups:
         """Groups whose offsets are being deleted, in several rounds."""
         self.successors: list[Callable[[AnyGroup], AnyGroup | None]] = []
         """Asked after each change of a group: whether another one is to take its place."""
+        self.watchers: list[Callable[[str, AnyGroup], object]] = []
+        """Told of each change of a group that goes on."""
         self._made: dict[GroupType, Callable[[int], AnyGroup]] = {}
         self._deadlines = Deadlines(hub, self._tick, lambda: self.clock())
 
@@ -163,6 +165,8 @@ class Groups:
             del self._groups[name]
             return
         self._deadlines.set((name, group), group.wake_at)
+        for watcher in self.watchers:
+            watcher(name, group)
 
     def _tick(self, named: tuple[str, AnyGroup]) -> None:
         name, group = named

@@ -21,7 +21,7 @@ from dafka.broker.groups.group import Group
 from dafka.broker.groups.modern.group import JOIN_EPOCH
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.patterns import matching
-from dafka.broker.groups.registry import Groups
+from dafka.broker.groups.registry import AnyGroup, Groups
 from dafka.broker.interface.consumer_groups import (
     ConsumerGroupDescription,
     ConsumerGroupInterface,
@@ -61,6 +61,7 @@ class ConsumerGroups(ConsumerGroupInterface):
         self._setting = setting
         self._assigning: set[str] = set()  # groups whose target is being computed
         self._matched: WeakKeyDictionary[ConsumerGroup, _Matched] = WeakKeyDictionary()
+        groups.watchers.append(self._assign)  # classic members and timeouts change groups, too
         groups.revive(GroupType.CONSUMER, lambda epoch: ConsumerGroup(groups.clock(), self._topics, epoch))
 
     # -- heartbeats -----------------------------------------------------------------------------
@@ -87,7 +88,6 @@ class ConsumerGroups(ConsumerGroupInterface):
         self._groups.changed(name, group)
         self._note_pattern(group, request, version)
         self._refresh(name, group)
-        self._assign(name, group)
         interval = min(self._seconds(name, "consumer.heartbeat.interval.ms"), session / 2)
         return ConsumerHeartbeatAnswer(
             None, None, answer.member_id, answer.epoch, interval, answer.assignment
@@ -107,9 +107,9 @@ class ConsumerGroups(ConsumerGroupInterface):
 
     # -- targets --------------------------------------------------------------------------------
 
-    def _assign(self, name: str, group: ConsumerGroup) -> None:
+    def _assign(self, name: str, group: AnyGroup) -> None:
         """Have the target of a large group computed, unless that is under way."""
-        if group.needs_target and name not in self._assigning:
+        if isinstance(group, ConsumerGroup) and group.needs_target and name not in self._assigning:
             self._assigning.add(name)
             self._hub.spawn(self._compute, name, group)
 
@@ -158,7 +158,6 @@ class ConsumerGroups(ConsumerGroupInterface):
             for _ in Pace().over(group.resolving(found), every=1):
                 pass
             self._groups.changed(name, group)
-            self._assign(name, group)
         except Exception:
             known.version = NEVER
             log.exception("the regular expressions of group %r failed unexpectedly", name)

@@ -104,6 +104,15 @@ def test_who_is_refused_disturbs_no_classic_member(topic):
         assert (again.error, second.result().error) == (None, None)
 
 
+def test_the_assignment_of_a_large_group_is_computed_for_its_classic_members_too(topic, monkeypatch):
+    monkeypatch.setattr("dafka.broker.groups.consumer.group.ASSIGNED_AT_ONCE", 0)
+    join(topic, "x")
+    until(lambda: described(topic).epoch == described(topic).assignment_epoch)
+    subscription = bytes(ConsumerProtocolSubscription(0, ["t"], b"").encode())
+    topic.call("join_group", "g", JoinRequest("", 10.0, 10.0, "consumer", [("range", subscription)]))
+    until(lambda: described(topic).epoch == described(topic).assignment_epoch)
+
+
 def test_an_empty_share_group_stays_one_when_a_classic_member_comes(topic):
     for epoch in 0, -1:
         topic.call("share_heartbeat", ShareHeartbeat("g", "x", epoch, topics=["t"]))
