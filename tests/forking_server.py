@@ -73,9 +73,12 @@ def serve(connection: socket.socket) -> dict[str, Any]:
 
 def become(folder: str, environment: dict[str, str], session: bool) -> None:
     """Set what a new process has of its own."""
+    from dafka.broker import connecting
+
     if session:
         os.setsid()
     os.chdir(folder)
+    connecting._STARTED_IN = os.getcwd()  # it was imported elsewhere
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()

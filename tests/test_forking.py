@@ -38,6 +38,11 @@ def test_arguments_environment_folder_and_standard_streams_are_its_own(tmp_path)
     assert (done.stderr, done.returncode) == ("errors\n", 0)
 
 
+def test_a_folder_of_the_environment_is_where_it_was_started(tmp_path):
+    program = "from dafka.broker.connecting import _STARTED_IN; print(_STARTED_IN)"
+    assert python("-c", program, cwd=tmp_path).stdout == f"{tmp_path}\n"
+
+
 @pytest.mark.parametrize("kind", ["file", "module", "package", "in one word"])
 def test_files_and_modules_are_run_as_main(tmp_path, kind):
     place = tmp_path / "some" / "__main__.py" if kind == "package" else tmp_path / "some.py"
