@@ -6,18 +6,24 @@ not in its target; epochs do not go back. When it is quiet, every partition is r
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import UUID
 
-import histories
-from broker.groups.modern.known_topics import FakeTopics
 from kafka.errors import KafkaError
 
-from dafka.broker.groups.consumer.group import ConsumerGroup
-from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+ROOT = Path(__file__).parents[4]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # for a run as a program
+
+import histories  # noqa: E402 - needs the path
+from broker.groups.modern.known_topics import FakeTopics  # noqa: E402
+
+from dafka.broker.groups.consumer.group import ConsumerGroup  # noqa: E402
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat  # noqa: E402
 
 SESSION, REBALANCE, INTERVAL = 10.0, 15.0, 2.0
 MOST = 12

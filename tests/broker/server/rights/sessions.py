@@ -187,6 +187,9 @@ class Aiokafka(Session):
                     return YES
             except Exception as error:
                 return REFUSED if "TopicAuthorizationFailed" in type(error).__name__ else repr(error)
+            # What its metadata tells it before a fetch does it keeps to itself.
+            if self._topic in self._clients[1]._client.cluster.unauthorized_topics:
+                return REFUSED
         return "nothing"
 
     async def _stop(self) -> None:
