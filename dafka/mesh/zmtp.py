@@ -135,11 +135,14 @@ class _Watcher:
         self._speakers = speakers
         self.cancelled = sink.cancelled
 
-    def subscribed(self, peer: Peer, prefix: bytes) -> None:
+    def allows(self, peer: Peer, prefix: bytes) -> bool:
         if self._speakers is None or self._speakers.may_subscribe(peer.key, prefix):
-            self._sink.subscribed(prefix)
-        else:
-            self._sink.refused(CAUSE)
+            return True
+        self._sink.refused(CAUSE)
+        return False
+
+    def subscribed(self, peer: Peer, prefix: bytes) -> None:
+        self._sink.subscribed(prefix)
 
 
 def _bind(interface: str) -> Any:

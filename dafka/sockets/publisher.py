@@ -39,6 +39,9 @@ from dafka.zmtp.subscriptions import Most, Subscriptions
 class Watcher(Protocol):
     """Who wants to know of subscriptions. It is called in the peer's green thread, which may wait."""
 
+    def allows(self, peer: Peer, prefix: bytes) -> bool:
+        """Whether a peer may subscribe; what it may not counts for nothing."""
+
     def subscribed(self, peer: Peer, prefix: bytes) -> None:
         """A peer has subscribed, maybe not as the first one."""
 
@@ -126,6 +129,8 @@ class _Pattern:
     def subscribed(self, peer: Peer, prefix: bytes) -> None:
         if peer.is_closed:
             return  # what it had sent before it was closed
+        if self._watcher is not None and not self._watcher.allows(peer, prefix):
+            return
         self._subscriptions.add(peer, prefix)
         if self._watcher is not None:
             self._watcher.subscribed(peer, prefix)

@@ -154,6 +154,14 @@ class Log:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, bytes]] = []
+        self.refused: dict[bytes, list[object]] = {}  # peers that may not subscribe, by prefix
+
+    def allows(self, peer: object, prefix: bytes) -> bool:
+        refused = self.refused.get(prefix)
+        if refused is None or (refused and peer not in refused):
+            return True
+        refused.append(peer)
+        return False
 
     def subscribed(self, peer: object, prefix: bytes) -> None:
         self.told.append(("subscribed", prefix))
@@ -178,6 +186,24 @@ def test_a_watcher_is_told_of_each_subscription_and_of_the_last_one_that_ends():
             two.unsubscribe(b"a")
             until(lambda: log.told[4:] == [("cancelled", b"a")])
         until(lambda: sorted(log.told[5:]) == [("cancelled", b"b"), ("cancelled", b"c")])
+
+
+def test_a_subscription_that_is_not_allowed_keeps_no_prefix_alive():
+    log = Log()
+    with (
+        publisher(watcher=log) as served,
+        client(zmq.SUB, served.endpoint) as refused,
+        client(zmq.SUB, served.endpoint) as allowed,
+    ):
+        log.refused[b"a"] = []
+        refused.subscribe(b"a")
+        refused.subscribe(b"b")
+        until(lambda: log.told == [("subscribed", b"b")])
+        allowed.subscribe(b"a")
+        until(lambda: log.told[1:] == [("subscribed", b"a")])
+        assert served.metrics()["subscriptions"] == 2
+        allowed.unsubscribe(b"a")
+        until(lambda: log.told[2:] == [("cancelled", b"a")])
 
 
 def test_encoded_messages_go_to_who_subscribes_to_what_they_have_in_common():
