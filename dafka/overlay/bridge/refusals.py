@@ -13,7 +13,7 @@ from kafka.errors import InvalidRecordError, MessageSizeTooLargeError, RecordLis
 from dafka.broker.interface.broker import Produced, TopicPartition
 from dafka.hub.pool import BATCHES
 from dafka.log.repeating import bounded_logger
-from dafka.protocol.batch import CODEC_NAMES, COMPRESSION_MASK, HEADER_OCTETS, read_header
+from dafka.protocol.batch import CODEC_NAMES, COMPRESSION_MASK, HEADER_OCTETS, BatchError, read_header
 from dafka.protocol.batch_reader import Columns, decode_batch
 from dafka.protocol.batch_writer import encode_columns
 
@@ -52,7 +52,9 @@ class Refusals:
             if not halves and self._may_try_again(key, batch):
                 halves = [batch]
             if not halves:
-                self._leave_out("size", key, 1, f"a record of {len(batch)} octets is too large")
+                count = read_header(batch).count
+                what = "a record" if count == 1 else f"a batch of {count} records that cannot be cut"
+                self._leave_out("size", key, count, f"{what}, of {len(batch)} octets, is too large")
             found += halves
         return found
 
@@ -68,7 +70,10 @@ class Refusals:
         found: list[bytes] = []
         left_out = 0
         for batch in batches:
-            kept, without = BATCHES.run(keyed, batch)
+            try:
+                kept, without = BATCHES.run(keyed, batch)
+            except BatchError:  # nobody can say which of its records have keys
+                kept, without = [], read_header(batch).count
             found += kept
             left_out += without
         if not left_out:
@@ -82,8 +87,11 @@ class Refusals:
 
 
 def halves_of(batch: bytes) -> list[bytes]:
-    """The records of a batch in two; nothing if there is only one."""
-    columns = decode_batch(batch)
+    """The records of a batch in two; nothing if there is only one, or the batch cannot be read."""
+    try:
+        columns = decode_batch(batch)
+    except BatchError:  # another site's brokers may store what they cannot read
+        return []
     count = len(columns.offsets)
     if count < 2:
         return []

@@ -16,6 +16,7 @@ from dafka.broker.interface.records import Produced
 from dafka.hub.hub import get_hub
 from dafka.overlay import Bridge, Endpoint, ToKafka
 from dafka.overlay.bridge.refusals import Refusals
+from dafka.protocol.batch import HEADER_OCTETS, with_offset
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
 
@@ -61,6 +62,15 @@ def test_the_largest_batches_are_cut_in_two_and_others_stay(refuse, compression:
         assert len(found) == 4
     assert records_of(found) == records_of([small, large, small])
     assert not discarded
+
+
+@pytest.mark.parametrize("refusal", [TOO_LARGE, NO_KEY], ids=["too large", "no key"])
+def test_a_batch_that_cannot_be_read_is_left_out(refuse, refusal: Produced) -> None:
+    written = batch(*((b"k", bytes(100)) for _ in range(11)), compression="gzip")
+    damaged = with_offset(written[:HEADER_OCTETS] + bytes(len(written) - HEADER_OCTETS), 0, -1)
+    discarded: Counter[str] = Counter()
+    assert refuse(Refusals(discarded), [damaged], refusal) == []
+    assert discarded.total() == 11
 
 
 def test_a_single_record_is_allowed_where_that_is_possible_and_else_left_out(refuse) -> None:
