@@ -18,34 +18,16 @@ from dafka.broker.server.answers.share import (
     refused_offsets,
 )
 from dafka.broker.server.rights.asked import Asked
-from dafka.security.acls.terms import ResourceType
+from dafka.broker.server.rights.described import described
 
 
 def describe(asked: Asked) -> Any:
     """Groups that may be described, if their topics may be, with the operations allowed on each."""
-    group_need, topic_need = asked.needs
-    request = asked.request
-    names = list(dict.fromkeys(request.group_ids))
-    allowed = asked.allowed(group_need, names)
-    request.group_ids = [name for name in names if name in allowed]
-    response = asked.answer()
-    groups = [_visible(asked, group, topic_need) for group in response.groups]
-    if request.include_authorized_operations:
-        described = [group for group in groups if not group.error_code]
-        found = asked.operations(ResourceType.GROUP, (group.group_id for group in described))
-        for group in described:
-            group.authorized_operations = found[group.group_id]
-    refused = [refused_group(name, group_need.error) for name in names if name not in allowed]
-    response.groups = groups + refused
-    return response
 
+    def topics(member: Any) -> set[str]:
+        return {topic.topic_name for topic in member.assignment.topic_partitions}
 
-def _visible(asked: Asked, group: Any, need: Any) -> Any:
-    topics = {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
-    if asked.allowed(need, topics) == topics:
-        return group
-    words = "The group has described topic(s) that the client is not authorized to describe."
-    return refused_group(group.group_id, need.error, words)
+    return described(asked, topics, refused_group)
 
 
 def fetch(asked: Asked) -> Any:
