@@ -73,7 +73,8 @@ class Client:
         except LogError as error:
             raise KafkaConnectionError(f"no broker on the folder of {EMBEDDED}: {error}") from error
         self.hub = connection.hub
-        self._broker = connection.broker
+        self._client_id = config.get("client_id") or ""
+        self._broker = connection.broker.for_client(self._client_id)
         self._owner = connection.owner  # a broker of this process runs as long as a client of it has it
         # Also for a client that is dropped without closing it. The sender of a closed producer still has it.
         self._release = weakref.finalize(self, _release, connection, os.getpid())
@@ -87,7 +88,8 @@ class Client:
         """The broker; after it was stopped and started again at its address, the one that runs now."""
         if self._unmet or not self._broker.running:
             known = self._broker
-            self._broker, self._owner = successor(known)
+            found, self._owner = successor(known)
+            self._broker = known if found is known else found.for_client(self._client_id)
             if self._unmet and self._broker is not known:
                 self._release()  # the connections to addresses where no broker was
             self._unmet = self._unmet and not self._broker.reached

@@ -64,6 +64,9 @@ class FaultyBroker:
         late.__name__ = name
         return late
 
+    def for_client(self, client_id: str) -> BrokerInterface:
+        return self  # type: ignore[return-value]
+
     def hang(self) -> None:
         """Answer nothing that is asked from now on, until :meth:`release`."""
         self._answering.clear()

@@ -31,6 +31,7 @@ from kafka.errors import (
 from compat.kafka._client import Client
 from compat.kafka.producer._batches import Batch, PartitionQueue
 from dafka.broker import BrokerStoppedError
+from dafka.broker.interface.transactions import Writes
 from dafka.protocol.batch import SEQUENCES, with_producer
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ class Identity:
     """The identity of a producer without a transactional id."""
 
     transactional_id: str | None = None
+    writes: Writes = Writes.ANNOUNCED
+    """How it writes in transactions."""
 
     def __init__(self, client: Client, timeout_ms: float) -> None:
         self._client = client

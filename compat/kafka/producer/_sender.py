@@ -172,6 +172,7 @@ class Sender:
                 return
             if self._identity.transactional_id is not None:
                 options["transactional_id"] = self._identity.transactional_id
+                options["writes"] = self._identity.writes
         requests = {
             _key(queue): [batch.content for batch in batches if batch.content is not None]
             for queue, batches in work.items()

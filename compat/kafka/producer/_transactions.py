@@ -4,6 +4,11 @@ The program's thread begins and ends transactions; the sender adds partitions to
 first batch there. An *abortable* error ends the transaction and leaves the producer usable once it has called
 ``abort_transaction``; a *fatal* one, such as being fenced by another instance, leaves only ``close``.
 
+The feature transaction.version of the cluster says how transactions are written (KIP-890): from level 2 on
+the first batch for a partition adds it, and each end raises the producer's epoch, so that nothing which
+arrives late can belong to a later transaction. It is looked up when the producer takes over its transactional
+id; brokers accept either way at every level.
+
 Two things differ from kafka-python 3.0: a batch that expires makes its transaction abortable, where
 kafka-python would commit without it; and nothing waits for ever for a broker that has gone, but at most
 ``max_block_ms``.
@@ -24,6 +29,7 @@ from kafka.errors import (
     GroupAuthorizationFailedError,
     IllegalGenerationError,
     IllegalStateError,
+    IncompatibleBrokerVersion,
     InvalidProducerEpochError,
     InvalidProducerIdMappingError,
     InvalidTxnStateError,
@@ -32,6 +38,7 @@ from kafka.errors import (
     ProducerFencedError,
     RetriableError,
     TopicAuthorizationFailedError,
+    TransactionAbortableError,
     TransactionAbortedError,
     TransactionalIdAuthorizationFailedError,
     UnknownMemberIdError,
@@ -44,6 +51,7 @@ from compat.kafka._client import Client
 from compat.kafka.producer._batches import Batch, PartitionQueue, allocate_lock
 from compat.kafka.producer._identity import LATER, SEQUENCE_ERRORS, Identity
 from dafka.broker.interface.broker import CommittedOffset
+from dafka.broker.interface.transactions import Writes
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +62,7 @@ FATAL_ERRORS = (
     InvalidTxnStateError,
 )
 FENCED = (ProducerFencedError, InvalidProducerEpochError)
+FEATURE, SECOND_PROTOCOL = "transaction.version", 2
 
 
 class Transactions(Identity):
@@ -143,6 +152,8 @@ class Transactions(Identity):
             raise KafkaError(
                 "Cannot send offsets to transaction because the producer is not in an active transaction"
             )
+        if not offsets:
+            return
         self._call(self._send_offsets, dict(offsets), group)
 
     def begin_end(self, commit: bool) -> None:
@@ -214,12 +225,22 @@ class Transactions(Identity):
             gevent.sleep(self._backoff)
 
     def _initialize(self) -> Exception | None:
+        self.writes = self._writes_of_cluster()
         given = self._client.broker.init_producer_id(self.transactional_id, self._timeout)
         if given.error is not None:
             return self._judge(given.error, "InitProducerIdResponse")
         self._identity = given.producer_id, given.epoch
         self._move(TransactionState.READY)
         return None
+
+    def _writes_of_cluster(self) -> Writes:
+        try:
+            features = self._client.broker.features()
+        except IncompatibleBrokerVersion:  # older than features
+            return Writes.ANNOUNCED
+        if features.levels.get(FEATURE, 0) >= SECOND_PROTOCOL:
+            return Writes.ADDING
+        return Writes.ABORTABLE if FEATURE in features.supported else Writes.ANNOUNCED
 
     def prepare(self, queues: Iterable[PartitionQueue]) -> Exception | None:
         queues = list(queues)
@@ -228,6 +249,10 @@ class Transactions(Identity):
                 queue.identity, queue.next_sequence = self._identity, 0
         new = {tuple(queue.partition) for queue in queues} - self._partitions
         if not new:
+            return None
+        if self.writes is Writes.ADDING:
+            self._started = True  # even if the batches that add the partitions should fail
+            self._partitions |= new
             return None
         answers = self._client.broker.add_partitions_to_transaction(
             self.transactional_id, *self._identity, [(topic, number) for topic, number in new]
@@ -238,7 +263,16 @@ class Transactions(Identity):
             self._partitions |= new
             return None
         for error in errors.values():
-            if issubclass(error, (RetriableError, *FENCED, *FATAL_ERRORS, InvalidProducerIdMappingError)):
+            if issubclass(
+                error,
+                (
+                    RetriableError,
+                    *FENCED,
+                    *FATAL_ERRORS,
+                    InvalidProducerIdMappingError,
+                    TransactionAbortableError,
+                ),
+            ):
                 return self._judge(error, "AddPartitionsToTxnResponse")
         unauthorized = {key[0] for key, error in errors.items() if error is TopicAuthorizationFailedError}
         failure: KafkaError
@@ -251,13 +285,14 @@ class Transactions(Identity):
 
     def _send_offsets(self, offsets: dict[Any, Any], group: Any) -> Exception | None:
         broker = self._client.broker
-        error = broker.add_offsets_to_transaction(self.transactional_id, *self._identity, group.group_id)
-        if error is not None:
-            if error in (UnknownProducerIdError, InvalidProducerIdMappingError):
-                return self._abortable(error())
-            if error is GroupAuthorizationFailedError:
-                return self._abortable(error(group.group_id))
-            return self._judge(error, "AddOffsetsToTxnResponse")
+        if self.writes is not Writes.ADDING:
+            error = broker.add_offsets_to_transaction(self.transactional_id, *self._identity, group.group_id)
+            if error is not None:
+                if error in (UnknownProducerIdError, InvalidProducerIdMappingError):
+                    return self._abortable(error())
+                if error is GroupAuthorizationFailedError:
+                    return self._abortable(error(group.group_id))
+                return self._judge(error, "AddOffsetsToTxnResponse")
         self._started = True
         answers = broker.commit_transaction_offsets(
             self.transactional_id,
@@ -270,6 +305,7 @@ class Transactions(Identity):
             generation=group.generation_id,
             member_id=group.member_id,
             instance_id=group.group_instance_id,
+            writes=self.writes,
         )
         errors = [error for error in answers.values() if error is not None]
         for error in sorted(errors, key=lambda error: issubclass(error, RetriableError)):
@@ -288,7 +324,14 @@ class Transactions(Identity):
         return None
 
     def _end(self, commit: bool) -> Exception | None:
-        error = self._client.broker.end_transaction(self.transactional_id, *self._identity, commit)
+        broker, identity = self._client.broker, self._identity
+        if self.writes is not Writes.ADDING:
+            error = broker.end_transaction(self.transactional_id, *identity, commit)
+        else:
+            given = broker.end_transaction_with_epoch(self.transactional_id, *identity, commit)
+            error = given.error
+            if error is None:
+                self._identity = given.producer_id, given.epoch
         return None if error is None else self._judge(error, "EndTxnResponse")
 
     def _judge(self, error: Any, where: str) -> Exception:
@@ -299,6 +342,8 @@ class Transactions(Identity):
             return self._fatal(ProducerFencedError())
         if issubclass(error, FATAL_ERRORS):
             return self._fatal(error())
+        if issubclass(error, TransactionAbortableError):
+            return self._abortable(error())
         return self._fatal(KafkaError(f"Unexpected error in {where}: {error()}"))
 
     def _fatal(self, error: Exception) -> Exception:
@@ -331,7 +376,7 @@ class Transactions(Identity):
         return False  # it would leave the transaction
 
     def failed(self, batch: Batch, error: Exception) -> None:
-        if isinstance(error, SEQUENCE_ERRORS):
+        if isinstance(error, SEQUENCE_ERRORS) and self.writes is not Writes.ADDING:
             self._bump(error)
         elif isinstance(error, FATAL_ERRORS):
             self._fatal(error)

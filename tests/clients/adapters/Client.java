@@ -1,6 +1,7 @@
 // The Java client and Kafka's tools as tests use them, in one process; records are lines as in records.py.
 
 import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
@@ -8,6 +9,8 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.security.cert.CertificateFactory;
+import java.security.cert.X509Certificate;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -25,6 +28,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Exit;
@@ -68,6 +72,14 @@ public class Client {
             case "transact" -> transact(settings, topic, lines);
             case "consume" -> consume(settings, topic, Integer.parseInt(words.get(2)));
             case "tool" -> tool(topic, words.subList(2, words.size()));
+            case "open" -> open(settings, topic);
+            case "write" -> lastProducer.send(parse(topic, lines.get(0))).get();
+            case "read" -> out.println(lastConsumer.poll(Duration.ofMillis(500)).count());
+            case "close" -> {
+                lastProducer.close(Duration.ZERO);
+                lastConsumer.close(Duration.ZERO);
+            }
+            case "principals" -> principals(topic, lines);
             default -> throw new IllegalArgumentException(words.get(0));
         }
     }
@@ -104,6 +116,21 @@ public class Client {
         out.println(printed.toString(StandardCharsets.UTF_8));
     }
 
+    // Who clients are by their certificates, each a line of base64, and by rules: "name -> who|", "-" for nobody.
+    static void principals(String rules, List<String> certificates) throws Exception {
+        SslPrincipalMapper mapper = SslPrincipalMapper.fromRules(rules);
+        CertificateFactory factory = CertificateFactory.getInstance("X.509");
+        for (String line : certificates) {
+            var octets = new ByteArrayInputStream(Base64.getDecoder().decode(line));
+            String name = ((X509Certificate) factory.generateCertificate(octets)).getSubjectX500Principal().getName();
+            try {
+                out.println(name + " -> " + mapper.getName(name) + "|");
+            } catch (java.io.IOException nobody) {
+                out.println(name + " -> -|");
+            }
+        }
+    }
+
     static KafkaProducer<byte[], byte[]> producer(Properties settings) {
         return new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
     }
@@ -138,6 +165,16 @@ public class Client {
                 }
             }
         }
+    }
+
+    static KafkaProducer<byte[], byte[]> lastProducer;
+    static KafkaConsumer<byte[], byte[]> lastConsumer;
+
+    // A producer and a consumer that stay connected from one command to the next.
+    static void open(Properties settings, String topic) {
+        lastProducer = producer(settings);
+        lastConsumer = consumer(settings);
+        lastConsumer.subscribe(List.of(topic));
     }
 
     static void consume(Properties settings, String topic, int partitions) {

@@ -130,6 +130,30 @@ def tool(name: str, *arguments: str) -> str:
     return "\n".join(_ask(["tool", name, *arguments]))
 
 
+class Connected:
+    """A producer and a consumer that stay connected: one at a time. What fails is a RuntimeError."""
+
+    def __init__(self, topic: str, settings: dict[str, str]) -> None:
+        self._topic = topic
+        _ask(["open", topic, *_pairs(settings)])
+
+    def write(self, record: Record) -> None:
+        _ask(["write", self._topic], [to_line(record)])
+
+    def read(self) -> int:
+        """How many records come within half a second."""
+        return int(_ask(["read", self._topic])[0])
+
+    def close(self) -> None:
+        _ask(["close", self._topic])
+
+
+def principals(rules: str, certificates: Iterable[str]) -> list[tuple[str, str | None]]:
+    """The names in certificates (base64), and who that is by Kafka's ``ssl.principal.mapping.rules``."""
+    lines = [line[:-1].rsplit(" -> ", 1) for line in _ask(["principals", rules], certificates)]
+    return [(name, None if who == "-" else who) for name, who in lines]
+
+
 def tools_missing() -> str | None:
     """Why Kafka's console tools cannot be used here."""
     return _program()[1]

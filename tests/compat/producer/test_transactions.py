@@ -12,25 +12,55 @@ import forking
 import pytest
 from kafka.errors import (
     CommitFailedError,
+    CoordinatorNotAvailableError,
     IllegalStateError,
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
     KafkaError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
     ProducerFencedError,
+    TransactionAbortableError,
     TransactionAbortedError,
+    UnknownProducerIdError,
 )
 
 from compat.kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from compat.kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 from dafka.broker import connect
+from dafka.broker.interface.broker import Produced
+from dafka.broker.interface.features import FeatureUpdate, UpgradeType
+from dafka.broker.interface.transactions import ProducerIdentity
 from dafka.testing import TestBroker
 from tests.compat.patient import PatientConsumer
 
 T0 = TopicPartition("t", 0)
 
 
+@pytest.fixture(params=[1, 2], ids=["announced", "raising"])
+def level(request, broker):
+    """Either protocol of transactions: that of the level of transaction.version."""
+    connection = connect(broker.bootstrap_servers, 100.0)
+    update = FeatureUpdate(request.param, UpgradeType.SAFE_DOWNGRADE)
+    if request.param != connection.call("features").levels["transaction.version"]:
+        assert connection.call("update_features", {"transaction.version": update}).error is None
+    return request.param
+
+
 @pytest.fixture
-def transactional(new_producer, broker):
+def state(broker):
+    """State and epoch of a transactional id."""
+    connection = connect(broker.bootstrap_servers, 100.0)
+
+    def look(name: str = "mine") -> tuple[str, int]:
+        found = connection.call("describe_transactions", [name])[name]
+        return found.state, found.epoch
+
+    return look
+
+
+@pytest.fixture
+def transactional(new_producer, broker, level):
     broker.create_topic("t", 2)
     producer = new_producer(transactional_id="mine")
     producer.init_transactions()
@@ -164,16 +194,18 @@ def test_the_next_instance_fences_the_one_before(transactional, new_producer, co
     assert committed() == [b"new"]
 
 
-def test_a_fenced_producers_records_fail(transactional, new_producer):
+def test_a_fenced_producers_records_fail(transactional, new_producer, level):
     new_producer(transactional_id="mine").init_transactions()
     transactional.begin_transaction()
-    with pytest.raises(ProducerFencedError):
+    with pytest.raises(ProducerFencedError if level == 1 else InvalidProducerEpochError):
         transactional.send("t", b"zombie").get(100)
-    with pytest.raises(KafkaError):
+    with pytest.raises(KafkaError, match="in an error state"):
         transactional.commit_transaction()
+    with pytest.raises(ProducerFencedError if level == 2 else KafkaError):
+        transactional.abort_transaction()
 
 
-def test_a_transaction_that_lasts_too_long_is_aborted_by_the_broker(broker, new_producer, committed):
+def test_a_transaction_that_lasts_too_long_is_aborted_by_the_broker(broker, new_producer, committed, level):
     broker.create_topic("t", 1)
     producer = new_producer(transactional_id="slow", transaction_timeout_ms=2000)
     producer.init_transactions()
@@ -183,7 +215,7 @@ def test_a_transaction_that_lasts_too_long_is_aborted_by_the_broker(broker, new_
     broker.wait_until(
         lambda: connection.call("describe_transactions", ["slow"])["slow"].state == "CompleteAbort", 100
     )
-    with pytest.raises(ProducerFencedError):
+    with pytest.raises(ProducerFencedError if level == 1 else InvalidTxnStateError):  # as Kafka's clients
         producer.commit_transaction()
     assert committed() == []
 
@@ -205,6 +237,166 @@ def test_a_record_that_is_refused_has_to_be_answered_with_an_abort(broker, new_p
     producer.send("t", b"c")
     producer.commit_transaction()
     assert committed() == [b"c"]
+
+
+def test_each_end_raises_the_epoch_and_no_partition_is_announced(
+    broker, new_producer, committed, state, level, monkeypatch
+):
+    broker.create_topic("t", 2)
+    producer = new_producer(transactional_id="mine")
+    producer.init_transactions()
+    asked = []
+    monkeypatch.setattr(
+        producer._client.broker,
+        "add_partitions_to_transaction",
+        lambda *args, real=producer._client.broker.add_partitions_to_transaction: (
+            asked.append(args) or real(*args)
+        ),
+    )
+    epochs = []
+    for number in range(3):
+        producer.begin_transaction()
+        producer.send("t", b"%d" % number, partition=number % 2)
+        producer.commit_transaction() if number != 1 else (producer.flush(), producer.abort_transaction())
+        epochs.append(state())
+    words = ["CompleteCommit", "CompleteAbort", "CompleteCommit"]
+    assert epochs == list(zip(words, [0, 0, 0] if level == 1 else [1, 2, 3], strict=True))
+    assert len(asked) == (3 if level == 1 else 0)
+    assert committed() == [b"0", b"2"]
+
+
+def test_a_producer_keeps_its_protocol_until_it_takes_over_its_id_again(
+    transactional, new_producer, broker, committed, state, level
+):
+    other = FeatureUpdate(3 - level, UpgradeType.UPGRADE if level == 1 else UpgradeType.SAFE_DOWNGRADE)
+    connection = connect(broker.bootstrap_servers, 100.0)
+    assert connection.call("update_features", {"transaction.version": other}).error is None
+    transactional.begin_transaction()
+    transactional.send("t", b"old")
+    transactional.commit_transaction()
+    assert state() == ("CompleteCommit", level - 1)
+    newer = new_producer(transactional_id="mine")
+    newer.init_transactions()
+    _, epoch = state()
+    newer.begin_transaction()
+    newer.send("t", b"new")
+    newer.commit_transaction()
+    assert state() == ("CompleteCommit", epoch + (level == 1))
+    assert committed() == [b"new", b"old"]
+
+
+class Refusing:
+    """The broker of a producer, except that it answers calls with the errors that are ordered."""
+
+    def __init__(self, producer) -> None:
+        self._broker = producer._client._broker
+        self.errors: dict[str, list[type[KafkaError]]] = {}
+        producer._client._broker = self
+
+    def __getattr__(self, name):
+        real = getattr(self._broker, name)
+        if not self.errors.get(name):
+            return real
+
+        def refuse(*args, **options):
+            error = self.errors[name].pop()
+            if name == "produce":
+                return {partition: Produced(error) for partition in args[0]}
+            if name == "commit_transaction_offsets":
+                return dict.fromkeys(args[4], error)
+            if name == "add_partitions_to_transaction":
+                return dict.fromkeys(args[3], error)
+            return error if name != "end_transaction_with_epoch" else ProducerIdentity(error)
+
+        return refuse
+
+
+@pytest.mark.parametrize(
+    "level, where",
+    [
+        (1, "add_partitions_to_transaction"),
+        (1, "produce"),
+        (1, "commit_transaction_offsets"),
+        (2, "produce"),
+        (2, "commit_transaction_offsets"),
+    ],
+    indirect=["level"],
+)
+def test_an_abortable_error_leaves_the_producer_usable(transactional, committed, level, where):
+    broker = Refusing(transactional)
+    transactional.begin_transaction()
+    transactional.send("t", b"a", partition=0).get(100)
+    broker.errors[where] = [TransactionAbortableError]
+    with pytest.raises(TransactionAbortableError):
+        if where == "commit_transaction_offsets":
+            transactional.send_offsets_to_transaction({T0: OffsetAndMetadata(5, "", -1)}, "g")
+        else:
+            transactional.send("t", b"b", partition=1).get(100)
+    with pytest.raises(KafkaError, match="in an error state"):
+        transactional.commit_transaction()
+    transactional.abort_transaction()
+    transactional.begin_transaction()
+    transactional.send("t", b"c")
+    transactional.commit_transaction()
+    assert committed() == [b"c"]
+
+
+def test_a_commit_with_an_abortable_error_is_aborted_instead(transactional, committed, level):
+    broker = Refusing(transactional)
+    transactional.begin_transaction()
+    transactional.send("t", b"a")
+    name = "end_transaction" if level == 1 else "end_transaction_with_epoch"
+    broker.errors[name] = [TransactionAbortableError]
+    with pytest.raises(TransactionAbortableError):
+        transactional.commit_transaction()
+    transactional.abort_transaction()
+    transactional.begin_transaction()
+    transactional.send("t", b"b")
+    transactional.commit_transaction()
+    assert committed() == [b"b"]
+
+
+def test_a_lost_answer_to_an_end_is_asked_for_again(transactional, committed, level, state):
+    broker = Refusing(transactional)
+    name = "end_transaction" if level == 1 else "end_transaction_with_epoch"
+    for commit in (True, False):
+        transactional.begin_transaction()
+        transactional.send("t", b"a")
+        transactional.flush()
+        identity = transactional._transactions._identity
+        broker.errors[name] = [CoordinatorNotAvailableError, CoordinatorNotAvailableError]
+        ended = transactional._client.call(getattr(broker._broker, name), "mine", *identity, commit)
+        assert ended is None or ended.error is None  # and its answer does not arrive
+        transactional.commit_transaction() if commit else transactional.abort_transaction()
+        if level == 1:
+            break  # Apache Kafka refuses to abort again what is aborted, too
+    assert state() == (("CompleteCommit", 0) if level == 1 else ("CompleteAbort", 2))
+    assert committed() == [b"a"]
+
+
+@pytest.mark.parametrize("level", [2], indirect=True)
+def test_an_error_in_the_sequence_is_over_with_the_abort(transactional, committed, level, state):
+    broker = Refusing(transactional)
+    transactional.begin_transaction()
+    transactional.send("t", b"a").get(100)
+    broker.errors["produce"] = [UnknownProducerIdError]
+    with pytest.raises(UnknownProducerIdError):
+        transactional.send("t", b"b").get(100)
+    with pytest.raises(KafkaError, match="in an error state"):
+        transactional.commit_transaction()
+    transactional.abort_transaction()
+    assert state() == ("CompleteAbort", 1)
+    transactional.begin_transaction()
+    transactional.send("t", b"c")
+    transactional.commit_transaction()
+    assert committed() == [b"c"]
+
+
+def test_no_offsets_are_nothing_to_commit(transactional, state):
+    transactional.begin_transaction()
+    transactional.send_offsets_to_transaction({}, "g")
+    assert state() == ("Empty", 0)
+    transactional.commit_transaction()
 
 
 # -- offsets ------------------------------------------------------------------------------------
