@@ -17,6 +17,9 @@ NAME_BYTES = 255
 PAUSE_KEYS = 256
 """Keys that are looked at before a pause may be taken."""
 
+READ_KEYS = 64
+"""Small values of a table that are read together: some milliseconds."""
+
 TABLE_VALUE_BYTES = 16 * 1024 * 1024
 """The largest encoded value of a table; tables are for small things."""
 

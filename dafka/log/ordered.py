@@ -40,13 +40,13 @@ class OrderedKeys:
         else:
             del self._blocks[position], self._lasts[position]
 
-    def beginning(self, prefix: str = "") -> Iterator[str]:
-        """The keys that begin with ``prefix``, in order.
+    def beginning(self, prefix: str = "", start: str = "") -> Iterator[str]:
+        """The keys that begin with ``prefix``, in order, from ``start`` on.
 
         Keys may come and go meanwhile: what comes behind the last one is found, and some that are gone are
         given all the same.
         """
-        start = prefix
+        start = max(prefix, start)
         while True:
             position = bisect_left(self._lasts, start)
             if position == len(self._blocks):

@@ -62,6 +62,7 @@ _NO_FILES = 2**62  # larger than any value
 _FILES_FROM = {"process": FILE_BYTES, "power": _NO_FILES}
 
 _SOME_ROWS = 5000  # looked at before a pause may be taken
+_SMALL = 4096  # octets of a value that is read together with others
 _PAGE = 4096  # SQLite's page; diskcache leaves it at that
 _SETTINGS = {
     "eviction_policy": "none",
@@ -136,6 +137,16 @@ class Storage:
             return self._cache.get(key)
         except (sqlite3.Error, OSError) as error:
             raise self._reading(error, place) from error
+
+    def get_small(self, keys: Sequence[bytes]) -> dict[bytes, object]:
+        """The values of those of ``keys`` that are small and in the database: one question for all of them.
+
+        Any other key is left out, as all are where the database cannot be read: :meth:`get` says why.
+        """
+        try:
+            return self._cache.small(keys)  # type: ignore[no-any-return]
+        except (sqlite3.Error, OSError):
+            return {}
 
     def holds(self, key: bytes) -> bool:
         try:
@@ -358,6 +369,15 @@ class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no type
         """The name of the file that holds the value of ``key``."""
         rows = self._sql("SELECT filename FROM Cache WHERE key = ? AND raw = 1", (key,)).fetchall()
         return rows[0][0] if rows else None
+
+    def small(self, keys: Sequence[bytes]) -> dict[bytes, object]:
+        """The values of ``keys`` that have at most _SMALL octets and no file."""
+        marks = ",".join("?" * len(keys))
+        select = (
+            f"SELECT CAST(key AS BLOB), value FROM Cache WHERE key IN ({marks}) AND raw = 1 AND mode = ? "
+            "AND filename IS NULL AND expire_time IS NULL AND length(value) <= ?"
+        )
+        return dict(self._sql(select, (*keys, diskcache.core.MODE_RAW, _SMALL)).fetchall())
 
     def index_what_expires(self) -> None:
         """Restrict diskcache's index of expiry times to rows that expire; a log has none.

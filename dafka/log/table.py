@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from crc32c import crc32c
 
 from dafka.log import shapes
 from dafka.log.errors import TableValueError
-from dafka.log.limits import PAUSE_KEYS, TABLE_VALUE_BYTES
+from dafka.log.limits import PAUSE_KEYS, READ_KEYS, TABLE_VALUE_BYTES
 from dafka.log.ordered import OrderedKeys
 
 TABLE_TAG = b"t"
@@ -49,21 +50,25 @@ _JSON, _BYTES = b"j", b"b"
 
 
 Load = Callable[[str, str, "shapes.RowShape | None"], tuple[bytes, Any]]
+LoadSome = Callable[[str, Sequence[str], "shapes.RowShape | None"], dict[str, tuple[bytes, Any]]]
 
 
 class Table:
     """The values of one table as they were last committed. Write through :meth:`dafka.log.Log.write`.
 
-    ``load(table, key, shape)`` gives the stored and the decoded value of a key.
+    ``load(table, key, shape)`` gives the stored and the decoded value of a key, ``load_some`` those of
+    several keys at once, without those that ``load`` has to read.
     """
 
-    def __init__(self, name: str, load: Load) -> None:
+    def __init__(self, name: str, load: Load, load_some: LoadSome = lambda table, keys, shape: {}) -> None:
         self.name = name
         self._load = load
+        self._load_some = load_some
         self._shape: shapes.RowShape | None = None
         self._keeps = True  # the values that are committed or read
         self._stored: dict[str, bytes | None] = {}  # None: on disk, not read yet
         self._order = OrderedKeys()
+        self._ahead: dict[str, tuple[bytes, Any] | None] = {}  # what is on disk still; None: to be read alone
         self._kinds: tuple[Callable[[str], str], Counter[str]] | None = None  # once they are asked for
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -92,7 +97,24 @@ class Table:
         Keys may come and go meanwhile; those that are gone when it is their turn are left out.
         """
         for key in self.keys(prefix):
-            yield key, self.get(key)
+            if self._stored[key] is not None:
+                yield key, self.get(key)
+                continue
+            if key not in self._ahead:
+                self._read_ahead(prefix, key)
+            stored, value = self._ahead.pop(key) or self._load(self.name, key, self._shape)
+            if self._keeps:
+                self._stored[key] = stored
+            yield key, value
+
+    def _read_ahead(self, prefix: str, first: str) -> None:
+        """Read the values of the next keys that are on the disk alone, as many as can be read at once."""
+        if len(self._ahead) > 100 * READ_KEYS:  # of those who did not go through to the end
+            self._ahead.clear()
+        following = islice(self._order.beginning(prefix, first), READ_KEYS)
+        unread = [key for key in following if key in self._stored and self._stored[key] is None]
+        self._ahead.update(dict.fromkeys(unread))
+        self._ahead.update(self._load_some(self.name, unread, self._shape))
 
     def keys(self, prefix: str = "") -> Iterator[str]:
         """The keys of :meth:`items`."""
@@ -135,11 +157,14 @@ class Table:
             self._count(key, 1)
             self._order.add(key)
         self._stored[key] = stored if self._keeps else None
+        if self._ahead:
+            self._ahead.pop(key, None)
 
     def drop(self, key: str) -> None:
         """Note a committed deletion; the log's own."""
         if key in self._stored:
             del self._stored[key]
+            self._ahead.pop(key, None)
             self._count(key, -1)
             self._order.remove(key)
 
@@ -156,6 +181,7 @@ class Table:
         """Read the value again from disk when it is next asked for; the log's own."""
         if key in self._stored:
             self._stored[key] = None
+            self._ahead.pop(key, None)
 
 
 Encoded = dict[tuple[str, str], bytes | None]
@@ -220,7 +246,7 @@ def encode_value(value: object) -> bytes:
 
 
 def decode_value(stored: bytes) -> Any:
-    return stored[1:] if stored[:1] == _BYTES else json.loads(stored[1:])
+    return stored[1:] if stored[:1] == _BYTES else json.loads(stored[1:].decode())
 
 
 def seal(row: bytes, stored: bytes) -> bytes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from dafka.log.limits import PAUSE_KEYS
@@ -46,7 +47,7 @@ class Tables:
         table = self._tables.get(name)
         if table is None:
             row_key(self._path, name, "")
-            table = self._tables[name] = Table(name, self._load)
+            table = self._tables[name] = Table(name, self._load, self._load_some)
         if shape is not None:
             self._check_keys(table, shape)
             table.expect(shape)
@@ -77,13 +78,32 @@ class Tables:
         place = _place(table, key)
         row = pack_key(table, key)
         try:
-            stored = unseal(row, self._storage.get(row, place))
-            value = decode_value(stored)
-            if shape is not None and not shape.value(key, value):
-                raise ValueError("its value has another shape than those that are written")
-            return stored, value
+            return _checked(key, row, self._storage.get(row, place), shape)
         except (ValueError, RecursionError) as error:
             raise damaged(self._path, place, error) from error
+
+    def _load_some(
+        self, table: str, keys: Sequence[str], shape: RowShape | None
+    ) -> dict[str, tuple[bytes, Any]]:
+        """Those of these keys that can be read together; for damage, too, ``_load`` has the error."""
+        self._check_open()
+        rows = {key: pack_key(table, key) for key in keys}
+        values = self._storage.get_small(list(rows.values()))
+        read = {}
+        for key, row in rows.items():
+            if row in values:
+                with suppress(ValueError, RecursionError):
+                    read[key] = _checked(key, row, values[row], shape)
+        return read
+
+
+def _checked(key: str, row: bytes, value: object, shape: RowShape | None) -> tuple[bytes, Any]:
+    """The stored and the decoded value of a row. Raises ValueError, RecursionError."""
+    stored = unseal(row, value)
+    decoded = decode_value(stored)
+    if shape is not None and not shape.value(key, decoded):
+        raise ValueError("its value has another shape than those that are written")
+    return stored, decoded
 
 
 def _place(table: str, key: str) -> str:

@@ -59,9 +59,18 @@ def parse_rules(text: str) -> tuple[Rule, ...]:
             raise TlsError(
                 f"principal_rules={text!r}: {found['pattern']!r} is no pattern: {error}"
             ) from error
-        replacement = re.sub(r"\$(\d)", r"\\g<\1>", _without_slashes(found["text"]))
-        rules.append(Rule(pattern, replacement, found["case"]))
+        rules.append(Rule(pattern, _replacement(found["text"], pattern.groups), found["case"]))
     return tuple(rules) or (Rule(None),)
+
+
+def _replacement(text: str, groups: int) -> str:
+    """In Python's form. As Kafka has it, a group that there is not is text, if there is any."""
+
+    def written(found: re.Match[str]) -> str:
+        is_text = 0 < groups < int(found[1])
+        return found[0] if is_text else f"\\g<{found[1]}>"
+
+    return re.sub(r"\$(\d)", written, _without_slashes(text))
 
 
 def _without_slashes(text: str) -> str:
@@ -92,7 +101,7 @@ def subject(certificate: Mapping[str, Any]) -> str:
 
 
 def _escaped(value: str) -> str:
-    text = re.sub(r'([,+"\\<>;])', r"\\\1", value)
+    text = re.sub(r'([,=+"\\<>;])', r"\\\1", value)  # Java escapes "=", too
     if text[:1] in ("#", " "):
         text = "\\" + text
     return text[:-1] + "\\ " if text.endswith(" ") and not text.endswith("\\ ") else text

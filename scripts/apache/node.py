@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -65,26 +65,38 @@ class StartError(Exception):
 class Node:
     """A node of Apache Kafka with its data in ``folder``; a context manager that starts and stops it.
 
-    ``settings`` are Kafka's own, on top of its defaults; ``heap`` is Java's -Xmx and -Xms. Raises
-    UnavailableError where there is no Java or no jars, StartError if Kafka does not come up.
+    ``settings`` are Kafka's own, on top of its defaults; ``heap`` is Java's -Xmx and -Xms, ``flags`` are
+    further ones of Java. ``listeners`` are the names of more listeners than PLAINTEXT, and :attr:`listeners`
+    has all their addresses. Raises UnavailableError where there is no Java or no jars, StartError if Kafka
+    does not come up.
     """
 
     def __init__(
-        self, folder: Path, *, heap: str = "512m", settings: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        heap: str = "512m",
+        settings: Mapping[str, str] | None = None,
+        listeners: Sequence[str] = (),
+        flags: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.log = folder / "server.log"
         self._classpath = classpath()
-        self._java = [java(), *FLAGS, f"-Xmx{heap}", f"-Xms{heap}", "-cp", self._classpath]
+        self._java = [java(), *FLAGS, f"-Xmx{heap}", f"-Xms{heap}", *flags, "-cp", self._classpath]
         self._process: subprocess.Popen[bytes] | None = None
-        broker, controller = _free_ports(2)
-        self.bootstrap_servers = f"127.0.0.1:{broker}"
+        controller, *ports = _free_ports(2 + len(listeners))
+        self.listeners = {
+            name: f"127.0.0.1:{port}" for name, port in zip(("PLAINTEXT", *listeners), ports, strict=True)
+        }
+        self.bootstrap_servers = self.listeners["PLAINTEXT"]
+        doors = {**self.listeners, "CONTROLLER": f"127.0.0.1:{controller}"}
         self._properties = folder / "server.properties"
         (folder / "log4j2.properties").write_text(LOGGING)
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
+            "listeners": ",".join(f"{name}://{address}" for name, address in doors.items()),
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "log.dirs": str(folder / "data"),
@@ -166,11 +178,17 @@ class Node:
 
 
 @contextmanager
-def running(*, heap: str = "512m", settings: Mapping[str, str] | None = None) -> Iterator[Node]:
+def running(
+    *,
+    heap: str = "512m",
+    settings: Mapping[str, str] | None = None,
+    listeners: Sequence[str] = (),
+    flags: Sequence[str] = (),
+) -> Iterator[Node]:
     """A node in a temporary folder that goes away with it."""
     with (
         tempfile.TemporaryDirectory(prefix="apache-kafka-", ignore_cleanup_errors=True) as folder,
-        Node(Path(folder), heap=heap, settings=settings) as node,
+        Node(Path(folder), heap=heap, settings=settings, listeners=listeners, flags=flags) as node,
     ):
         yield node
 

@@ -69,3 +69,47 @@ def test_values_of_a_closed_log_that_were_not_read_are_not_read(folder: Path) ->
     log.close()
     with pytest.raises(LogClosedError):
         table.get("a")
+
+
+def test_going_through_a_table_reads_many_small_values_at_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = {f"{number:04}": number for number in range(300)}
+    with Log(folder) as log:
+        log.write([], {("t", key): value for key, value in written.items()})
+        log.write([], {("t", "0100"): "long" * 2000})
+    asked: list[int] = []
+    some = Storage.get_small
+    monkeypatch.setattr(Storage, "get_small", lambda *args: (asked.append(len(args[1])), some(*args))[1])
+    with Log(folder) as log:
+        table = log.table("t")
+        table.get("0007")
+        assert dict(table.items()) == {**written, "0100": "long" * 2000}
+        assert sum(asked) <= 300 and len(asked) < 10
+        table.leave_on_disk()
+        assert dict(table.items("00")) == {key: written[key] for key in written if key[:2] == "00"}
+
+
+def test_what_was_read_ahead_is_not_given_when_it_has_changed(folder: Path) -> None:
+    with Log(folder) as log:
+        log.write([], {("t", key): 1 for key in "abcd"})
+    for keeps in (True, False):
+        with Log(folder) as log:
+            table = log.table("t")
+            if not keeps:
+                table.leave_on_disk()
+            through, beside = table.items(), table.items()
+            assert (next(through), next(beside)) == (("a", 1), ("a", 1))
+            log.write([], {("t", "b"): 2, ("t", "c"): None, ("t", "e"): 5})
+            assert list(through) == list(beside) == [("b", 2), ("d", 1), ("e", 5)]
+            log.write([], {("t", "b"): 1, ("t", "c"): 1, ("t", "e"): None})
+
+
+def test_damage_is_told_when_it_is_the_turn_of_its_key(folder: Path) -> None:
+    with Log(folder) as log:
+        log.write([], {("t", "a"): 1, ("t", "b"): "two", ("t", "c"): 3})
+    with Log(folder) as log:
+        through = log.table("t", NUMBERS).items()
+        assert next(through) == ("a", 1)
+        with pytest.raises(DamagedError, match=r"key 'b' of table 't'.* another shape"):
+            next(through)

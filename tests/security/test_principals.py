@@ -23,6 +23,7 @@ NAME = "CN=kafka-01.Example,OU=Service Users,O=Acme\\, Inc.,C=DE"
         ("RULE:CN=kafka/x/", None),  # a rule matches the whole name
         (r"RULE:.*/a\/b/", "a/b"),
         ("RULE:.*/$3/", None),  # there is no such group
+        ("RULE:CN=(kafka).*/$1-$3/", "kafka-$3"),
     ],
 )
 def test_the_first_rule_that_matches_makes_the_name(rules, name):
@@ -40,8 +41,8 @@ def test_a_subject_is_written_as_by_rfc_2253():
         "subject": (
             (("countryName", "DE"),),
             (("organizationName", "Acme, Inc."),),
-            (("commonName", "#one "), ("userId", "1")),
+            (("commonName", "#one=1 "), ("userId", "1")),
         )
     }
-    assert subject(certificate) == "CN=\\#one\\ +UID=1,O=Acme\\, Inc.,C=DE"
+    assert subject(certificate) == "CN=\\#one\\=1\\ +UID=1,O=Acme\\, Inc.,C=DE"
     assert subject({}) == ""

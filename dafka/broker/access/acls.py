@@ -54,7 +54,7 @@ class AclTable(AclInterface):
         table = log.table(ACLS, shapes.RowShape(shapes.any_key, _is_acl))
         # Plain tuples, which equal their Acl: collections of garbage pass over them.
         self._known = dict.fromkeys(tuple(value) for _, value in Pace().over(table.items()))
-        self._rules = Rules(map(_read, Pace().over(self._known)))
+        self._rules = Rules(Pace().over(self._known))
         self._decisions: dict[_Decision, int] = {}
         self._any: dict[tuple[str, tuple[str, ...], Operation, ResourceType], bool] = {}
         self._changing = BoundedSemaphore(1)

@@ -90,12 +90,17 @@ class Sasl:
         if mechanism == OAUTHBEARER:
             from dafka.security.sasl.oauthbearer import OAuthExchange
 
-            assert self._tokens is not None
-            tokens = self._tokens
-            return OAuthExchange(lambda token: PASSWORDS.run(tokens.identity, token))
+            return OAuthExchange(self._identity_of)
         from dafka.security.sasl.scram import ScramExchange
 
         return ScramExchange(mechanism, partial(self._accounts.credential, mechanism))
+
+    def _identity_of(self, token: str) -> Identity | None:
+        assert self._tokens is not None
+        identity = PASSWORDS.run(self._tokens.identity, token)
+        if identity is not None and identity.expires is not None and identity.expires <= time.time():
+            return None  # within clock_skew; its session would be over before it begins
+        return identity
 
     def _is_password(self, user: str, password: str) -> bool:
         """Whether this is a user's password, by any of its credentials; as slow for an unknown user."""
@@ -234,7 +239,7 @@ class Authentication:
             lifetime = self._begin_session(step.identity)
         response = SaslAuthenticateResponse(
             error_code=0,
-            error_message=None,
+            error_message="",  # as Apache Kafka has it
             auth_bytes=step.reply,
             session_lifetime_ms=int(lifetime * 1000),
         )

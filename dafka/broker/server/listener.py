@@ -126,11 +126,14 @@ class Listener:
         if door.greets:
             self._shared.greetings.make_room()
         _prepare(socket)
-        connection = Connection(self._shared, socket, address, door.told, door.tls, door.sasl)
+        connection = self._connected(door, socket, address)
         if door.greets:
             self._shared.greetings.add(connection)
         self._connections[connection] = None
         self._connections[connection] = self._hub.spawn(connection.run)
+
+    def _connected(self, door: Door, socket: Any, address: Any) -> Connection:
+        return Connection(self._shared, socket, address, door.told, door.tls, door.sasl)
 
 
 def _prepare(socket: Any) -> None:

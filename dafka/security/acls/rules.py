@@ -48,23 +48,25 @@ class Rules:
     Plain numbers and texts in tuples and dictionaries: collections of garbage pass over them.
     """
 
-    def __init__(self, acls: Iterable[Acl] = ()) -> None:
+    def __init__(self, acls: Iterable[Acl | tuple[Any, ...]] = ()) -> None:
         self._patterns: dict[_Pattern, dict[_Whom, int]] = {}
         self._of: dict[tuple[int, str, str], dict[_Pattern, None]] = {}
         self._lengths: dict[int, Counter[int]] = {int(one): Counter() for one in ResourceType}
         for acl in acls:
             self.add(acl)
 
-    def add(self, acl: Acl) -> None:
-        """Add an entry; one that is there already changes nothing."""
-        kind, pattern, whom = int(acl.resource_type), _pattern(acl), (acl.principal, acl.host)
+    def add(self, acl: Acl | tuple[Any, ...]) -> None:
+        """Add an entry, or the tuple that equals it; one that is there already changes nothing."""
+        kind, name, form, principal, host, operation, permission = acl
+        kind, whom = int(kind), (principal, host)
+        pattern = kind, int(form), name
         entries = self._patterns.get(pattern)
         if entries is None:
             entries = self._patterns[pattern] = {}
-            if acl.pattern is PatternType.PREFIXED:
-                self._lengths[kind][len(acl.name)] += 1
-        entries[whom] = entries.get(whom, 0) | _bit(acl)
-        self._of.setdefault((kind, *whom), {})[pattern] = None
+            if form == PatternType.PREFIXED:
+                self._lengths[kind][len(name)] += 1
+        entries[whom] = entries.get(whom, 0) | _bit(operation, permission)
+        self._of.setdefault((kind, principal, host), {})[pattern] = None
 
     def remove(self, acl: Acl) -> None:
         """Remove an entry, if it is there."""
@@ -72,7 +74,7 @@ class Rules:
         entries = self._patterns.get(pattern, {})
         if whom not in entries:
             return
-        entries[whom] &= ~_bit(acl)
+        entries[whom] &= ~_bit(acl.operation, acl.permission)
         if entries[whom]:
             return
         del entries[whom]
@@ -163,9 +165,9 @@ def _pattern(acl: Acl) -> _Pattern:
     return int(acl.resource_type), int(acl.pattern), acl.name
 
 
-def _bit(acl: Acl) -> int:
-    shift = _DENIED if acl.permission is Permission.DENY else 0
-    return 1 << acl.operation + shift
+def _bit(operation: int, permission: int) -> int:
+    shift = _DENIED if permission == Permission.DENY else 0
+    return 1 << operation + shift
 
 
 def hosts_of(address: str) -> tuple[str, ...]:

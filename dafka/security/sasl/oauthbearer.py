@@ -10,6 +10,9 @@ from dafka.security.sasl.steps import AuthenticationError, Identity, Step
 
 # n,a=NAME,^Aauth=Bearer TOKEN^Akey=value^A^A
 _FIRST = re.compile(r"n,(?:a=(?P<name>[^,]*))?,\x01(?P<pairs>(?:[^\x01=]+=[^\x01]*\x01)+)\x01")
+_REFUSED = (  # Kafka's words
+    "Authentication failed during authentication due to invalid credentials with SASL mechanism OAUTHBEARER"
+)
 _INVALID = json.dumps({"status": "invalid_token"}, separators=(",", ":"))
 
 
@@ -24,17 +27,16 @@ class OAuthExchange:
         if self._refused is not None:  # whatever the client answers to the failure
             raise self._refused
         try:
-            text = message.decode()
+            found = _FIRST.fullmatch(message.decode())
         except ValueError:
-            raise AuthenticationError(_INVALID) from None
-        found = _FIRST.fullmatch(text)
+            raise AuthenticationError(_REFUSED) from None
         if found is None:
-            raise AuthenticationError(_INVALID)
+            raise AuthenticationError(_REFUSED)
         pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
         kind, _, token = pairs.get("auth", "").partition(" ")
-        identity = None
-        if kind.lower() == "bearer" and token:
-            identity = self._identity_of(token.strip())
+        if kind.lower() != "bearer" or not token.strip():
+            raise AuthenticationError(_REFUSED)
+        identity = self._identity_of(token.strip())
         if identity is None or found["name"] not in (None, "", identity.name):
             self._refused = AuthenticationError(_INVALID, found["name"] or "")
             return Step(_INVALID.encode())

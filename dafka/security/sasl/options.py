@@ -20,7 +20,7 @@ class OAuthTokens:
     ``jwks``: the keys of who signs them, as a file or an ``https://`` address (a JSON Web Key Set).
     ``audience`` (one of those in the token), ``issuer``: what the token has to say; None: anything.
     ``scopes``: what has to be in its ``scope_claim``. ``subject_claim``: what its user is called by.
-    ``clock_skew``: seconds by which clocks may differ.
+    ``clock_skew``: seconds by which a token may begin later than now; nobody is let in after its end.
     """
 
     jwks: Path

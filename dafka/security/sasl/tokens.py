@@ -60,7 +60,7 @@ class TokenCheck:
                 },
             )
             name = claims[options.subject_claim]
-            if not isinstance(name, str) or not 0 < len(name) <= MOST_NAME:
+            if not isinstance(name, str) or not name.strip() or len(name) > MOST_NAME:
                 raise jwt.InvalidTokenError(f"{options.subject_claim} is no name")
             missing = set(options.scopes) - _scopes(claims.get(options.scope_claim))
             if missing:

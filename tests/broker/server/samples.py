@@ -45,6 +45,10 @@ from dafka.broker.codec.messages.consumer_group import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
 )
+from dafka.broker.codec.messages.streams_group import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupHeartbeatRequest,
+)
 
 
 def produce(topic: str, *records: bytes | None, topic_id: UUID = NO_ID, acks: int = -1, **more: Any) -> Any:
@@ -236,9 +240,39 @@ def _groups(topic: str, topic_id: UUID, group: str) -> list[Any]:
             topic_partitions=[],
         ),
         ConsumerGroupDescribeRequest(group_ids=[CONSUMERS], include_authorized_operations=True),
+        streams_heartbeat(topic),
+        StreamsGroupDescribeRequest(group_ids=[STREAMS], include_authorized_operations=True),
     ]
 
 
+def streams_heartbeat(topic: str, **fields: Any) -> Any:
+    """A member of a Streams group joins, whose topology reads a topic."""
+    subtopology = StreamsGroupHeartbeatRequest.Topology.Subtopology(
+        subtopology_id="0",
+        source_topics=[topic],
+        source_topic_regex=[],
+        state_changelog_topics=[],
+        repartition_sink_topics=[],
+        repartition_source_topics=[],
+        copartition_groups=[],
+    )
+    full = {
+        "group_id": STREAMS,
+        "member_id": "sample",
+        "member_epoch": 0,
+        "endpoint_information_epoch": -1,
+        "rebalance_timeout_ms": 10_000,
+        "topology": StreamsGroupHeartbeatRequest.Topology(epoch=0, subtopologies=[subtopology]),
+        "active_tasks": [],
+        "standby_tasks": [],
+        "warmup_tasks": [],
+        "process_id": "process",
+        "shutdown_application": False,
+    }
+    return StreamsGroupHeartbeatRequest(**{**full, **fields})
+
+
+STREAMS = "streams"  # a group of Kafka Streams, if the test makes one
 CONSUMERS = "consumers"  # a group of the newer protocol, if the test makes one
 
 

@@ -174,8 +174,10 @@ def test_whatever_is_wrong_the_answer_is_the_same_and_the_end(stranger, caplog, 
     assert "wrong" not in caplog.text and "rubbish" not in caplog.text
 
 
-def test_a_token_for_somebody_else_is_refused(stranger, signer):
-    answer = log_in(stranger, "OAUTHBEARER", f"n,,\x01auth=Bearer {signer.token(aud='x')}\x01\x01".encode())
+@pytest.mark.parametrize(("seconds", "audience"), [(300, "x"), (-10, "kafka")], ids=["other", "over"])
+def test_a_token_for_somebody_else_or_one_that_is_over_is_refused(stranger, signer, seconds, audience):
+    token = signer.token(seconds, aud=audience)
+    answer = log_in(stranger, "OAUTHBEARER", f"n,,\x01auth=Bearer {token}\x01\x01".encode())
     assert (answer.error_code, answer.auth_bytes) == (0, b'{"status":"invalid_token"}')
     answer = stranger.ask(SaslAuthenticateRequest(auth_bytes=b"\x01"), 2)
     assert answer.error_code == SaslAuthenticationFailedError.errno
