@@ -65,7 +65,7 @@ class Producer:
     ``beacon_interval``, ...): see :func:`dafka.mesh.options.mesh_options`. ``address``: the partition's
     name, a fresh UUID unless given (see below). ``min_stores``: distinct stores that
     must have acknowledged a record before it is forgotten; 0 asks for none and keeps what memory allows for
-    consumers. ``head_interval``: seconds between HEADs; while nothing is new they get rarer, to one in 16 s.
+    consumers. ``head_interval``: seconds between HEADs; while nothing is new they get rarer, to one in 32 s.
     ``store_timeout``: seconds after which a store that acknowledges nothing, not even again, counts as lost
     with its disk: who asks for records that only such stores have is told that they are gone, and goes on
     behind them. At least 30, as stores repeat themselves every 16 s (C stores do not); None, the default,

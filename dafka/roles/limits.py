@@ -75,7 +75,7 @@ class Limits(NamedTuple):
     """Most bytes in a producer's answer to one FETCH (at least one record); a store's log paces itself."""
 
     # -- producers -------------------------------------------------------------------------------
-    longest_head_interval: float = 16.0
+    longest_head_interval: float = 32.0
     """Longest time between the HEADs of a producer of which nothing is new; doubles from one to the next."""
     stores: int = 1000
     """Stores whose acknowledgements a producer remembers."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 TOPIC = "bench"
 LAST = b"the last one"
-SETTLING_SECONDS = 32.0  # until the HEADs of idle producers are as far apart as they get
-IDLE_SECONDS = 16.0  # that the processor time of idle nodes is taken over; each partition has a HEAD in it
+SETTLING_SECONDS = 64.0  # until the HEADs of idle producers are as far apart as they get
+IDLE_SECONDS = 32.0  # that the processor time of idle nodes is taken over; each partition has a HEAD in it
 
 
 def send(link: Connection, *, count: int, size: int, kind: str = "raw") -> Figures:

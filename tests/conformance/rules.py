@@ -225,7 +225,7 @@ RULES = [
         "test_commands.py::test_heads_are_sent_at_an_interval_after_the_first_record",
         note="ZeroMQ topic: the prose says the producer's address; grammar, subscriptions and field say the "
         "topic's name, and so do we. While nothing is new, and all is acknowledged, ours double the interval "
-        "up to 16 s; a record, or somebody new who subscribes, ends that.",
+        "up to 32 s; a record, or somebody new who subscribes, ends that.",
     ),
     Rule(
         "The FETCH Command",
