@@ -282,6 +282,7 @@ class _Running:
     """The resources of a running broker. Nothing here refers to the :class:`Broker`, which may be dropped."""
 
     core: EmbeddedBroker
+    listener_class = Listener
 
     def __init__(self, wanted_ports: list[int], options: BrokerOptions) -> None:
         self.path = ""
@@ -354,7 +355,7 @@ class _Running:
         for listen, door in zip(options.listeners, self.doors, strict=True):
             warn_if_open(listen, door.told.host, door.told.port, options.acls is not None)
         if self.doors:
-            self.listener = Listener(
+            self.listener = self.listener_class(
                 hub, self.core, self.doors, Throttles(self.core.quotas), self.core.acls
             )
         if options.zper is not None:

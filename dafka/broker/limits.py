@@ -38,6 +38,15 @@ MEMBER_TOPICS = 10_000
 GROUP_SUBSCRIPTIONS = 1_000_000
 """Topics that all members of such a group subscribe to, counted for each member."""
 
+TOPOLOGY_NAMES = 5_000
+"""Subtopologies, topics, settings of topics and the like of a topology of Kafka Streams."""
+
+TOPOLOGY_LETTERS = 1024 * 1024
+"""Characters of all names in a topology."""
+
+GROUP_TASKS = 20_000
+"""Active tasks of a streams group, and standby tasks as well; with more, no task is assigned."""
+
 MIGRATED_MEMBERS = 500
 """Members of a classic group that becomes one with the newer protocol; a larger one has to be empty."""
 
@@ -47,6 +56,10 @@ MIGRATED_OCTETS = 256 * 1024
 ASSIGNED_AT_ONCE = 5_000
 """Members, their subscriptions and partitions of a group together whose assignment is computed at once; that
 of a larger group is computed beside the hub."""
+
+TASKS_ASSIGNED_AT_ONCE = 500
+"""The same of a group of Kafka Streams: members and tasks, standbys counted. Its assignor looks at more, and
+takes some 5 ms for so many."""
 
 GROUPS_KEPT = 100_000
 """Groups that have members, or had some lately; beyond, no further group begins."""

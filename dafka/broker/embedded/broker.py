@@ -39,6 +39,7 @@ from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.groups.offsets_expiry import OffsetExpiry
 from dafka.broker.groups.registry import Groups
+from dafka.broker.groups.streams.coordinator import StreamsGroups
 from dafka.broker.groups.times import GroupTimes
 from dafka.broker.interface.broker import BrokerInterface, Fetched, FetchFrom, TopicPartition
 from dafka.broker.interface.part import Part
@@ -99,6 +100,12 @@ def _groups(broker: EmbeddedBroker) -> Coordinator:
 def _consumer_groups(broker: EmbeddedBroker) -> ConsumerGroups:
     broker._lifecycle.check()
     return broker._consumer_groups
+
+
+@Part
+def _streams_groups(broker: EmbeddedBroker) -> StreamsGroups:
+    broker._lifecycle.check()
+    return broker._streams_groups
 
 
 @Part
@@ -289,6 +296,9 @@ class EmbeddedBroker(BrokerInterface):
                 self._log_cleaner,
                 self._lifecycle,
             )
+            self._streams_groups = StreamsGroups(
+                hub, groups, topics, self._configs.of_group, self._topic_calls.create_topics
+            )
             self._admin_calls = AdminCalls(
                 hub,
                 self.log,
@@ -422,6 +432,8 @@ class EmbeddedBroker(BrokerInterface):
 
     consumer_group_heartbeat = _consumer_groups.answers(ConsumerGroups.consumer_group_heartbeat)
     describe_consumer_groups = _consumer_groups.answers(ConsumerGroups.describe_consumer_groups)
+    streams_group_heartbeat = _streams_groups.answers(StreamsGroups.streams_group_heartbeat)
+    describe_streams_groups = _streams_groups.answers(StreamsGroups.describe_streams_groups)
     share_heartbeat = _share.answers(ShareCalls.share_heartbeat)
     share_fetch = _share.answers(ShareCalls.share_fetch)
     share_acknowledge = _share.answers(ShareCalls.share_acknowledge)

@@ -41,6 +41,7 @@ SUPPORTED: Mapping[str, Supported] = {
     "eligible.leader.replicas.version": Supported(0, 1, 1),
     "group.version": Supported(0, 1, 1),
     "share.version": Supported(0, 1, 1),
+    "streams.version": Supported(0, 1, 1),
 }
 """What a Kafka 4.3 of one node has and this broker does, too. A feature goes here once it works: clients take
 its level for a promise."""

@@ -38,6 +38,7 @@ from dafka.broker.groups.group import Group, State
 from dafka.broker.groups.members import Reply
 from dafka.broker.groups.offsets import GroupOffsets, check_offsets
 from dafka.broker.groups.registry import AnyGroup, Groups
+from dafka.broker.groups.streams.group import StreamsGroup
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import (
     NO_GENERATION,
@@ -301,12 +302,9 @@ class Coordinator(GroupInterface):
             group.die()
             self._groups.changed(name, group)
         # Until the last round nobody joins it or commits for it; clients try again.
-        self._groups.deleting.add(name)
-        try:
+        with self._groups.nobody_joins(name):
             errors = [forget(name) for forget in (*self._forgetting, self._offsets.delete_group)]
             return next((error for error in errors if error is not None), None)
-        finally:
-            self._groups.deleting.discard(name)
 
     # -- offsets ------------------------------------------------------------------------------------
 
@@ -357,7 +355,7 @@ class Coordinator(GroupInterface):
         member_epoch: int = NO_GENERATION,
     ) -> dict[TopicPartition, CommittedOffset]:
         found = self._groups.get(group)
-        if isinstance(found, ConsumerGroup) and (member_id is not None or member_epoch >= 0):
+        if isinstance(found, (ConsumerGroup, StreamsGroup)) and (member_id is not None or member_epoch >= 0):
             error = found.check_member(member_id or "", member_epoch)
             if error is not None:
                 raise error(f"fetching the offsets of group {group!r}")

@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-from kafka.errors import CoordinatorNotAvailableError, GroupIdNotFoundError
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    GroupIdNotFoundError,
+)
 
 from dafka.broker.groups.times import GroupTimes, Kept
 from dafka.broker.interface.groups import Error, GroupType
@@ -85,7 +90,7 @@ class Groups:
         """The clock of all groups, in seconds."""
         self._groups: dict[str, AnyGroup] = {}
         self.deleting: set[str] = set()
-        """Groups whose offsets are being deleted, in several rounds."""
+        """Groups whose offsets are being changed or deleted, in several rounds. Nobody joins them then."""
         self.successors: list[Callable[[AnyGroup], AnyGroup | None]] = []
         """Asked after each change of a group: whether another one is to take its place."""
         self.watchers: list[Callable[[str, AnyGroup], object]] = []
@@ -142,6 +147,24 @@ class Groups:
                 yield name, kept
 
     # -- changing -------------------------------------------------------------------------------
+
+    @contextmanager
+    def nobody_joins(self, name: str) -> Iterator[None]:
+        """Have whoever joins a group try again later, while its offsets are changed or deleted.
+
+        Raises CoordinatorLoadInProgressError: that is under way already.
+        """
+        self.check_joins(name)
+        self.deleting.add(name)
+        try:
+            yield
+        finally:
+            self.deleting.discard(name)
+
+    def check_joins(self, name: str) -> None:
+        """Raise CoordinatorLoadInProgressError if a group is not to be joined now."""
+        if name in self.deleting:
+            raise CoordinatorLoadInProgressError(f"Offsets of group {name} are being changed or deleted.")
 
     def check_room(self) -> None:
         """Raise CoordinatorNotAvailableError if there are too many groups for another one."""

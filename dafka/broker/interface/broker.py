@@ -53,6 +53,7 @@ from dafka.broker.interface.records import (
     RecordInterface,
 )
 from dafka.broker.interface.share import ShareInterface
+from dafka.broker.interface.streams_groups import StreamsGroupInterface
 from dafka.broker.interface.topics import (
     Metadata,
     PartitionMetadata,
@@ -101,6 +102,7 @@ class BrokerInterface(
     GroupInterface,
     ConsumerGroupInterface,
     ShareInterface,
+    StreamsGroupInterface,
     TransactionInterface,
     AdminInterface,
     AccessInterface,
@@ -132,6 +134,11 @@ class BrokerInterface(
     @abstractmethod
     def reached(self) -> bool:
         """Whether the broker has ever answered; one of this process has."""
+
+    def for_client(self, client_id: str) -> BrokerInterface:
+        """The broker as a client of this process is to call it: one that is around another broker may tell
+        its clients apart."""
+        return self
 
     @abstractmethod
     def close(self) -> None:

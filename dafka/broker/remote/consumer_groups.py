@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafka.errors import CoordinatorNotAvailableError, IncompatibleBrokerVersion, KafkaError
+from kafka.errors import IncompatibleBrokerVersion, KafkaError
 
 from dafka.broker.codec.errors import error_of
 from dafka.broker.codec.messages.consumer_group import (
@@ -22,7 +22,7 @@ from dafka.broker.interface.consumer_groups import (
 )
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.connection import CLIENT_ID
-from dafka.broker.remote.coordinators import ask_coordinator, unavailable
+from dafka.broker.remote.coordinators import ask_coordinator, ask_described, unavailable
 
 _CLASSIC = 0  # the protocol of a member
 
@@ -83,20 +83,11 @@ class RemoteConsumerGroups(ConsumerGroupInterface):
     def _describe(self, group: str) -> ConsumerGroupDescription:
         request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
         try:
-            response = ask_coordinator(
-                self._cluster,
-                GROUP,
-                group,
-                request,
-                lambda response: [one.error_code for one in response.groups],
-            )
+            found = ask_described(self._cluster, group, request)
         except IncompatibleBrokerVersion:
             raise
         except KafkaError as error:
             return ConsumerGroupDescription(unavailable(error), str(error))
-        if not response.groups:
-            return ConsumerGroupDescription(CoordinatorNotAvailableError)
-        found = response.groups[0]
         shares = [share for one in found.members for share in (one.assignment, one.target_assignment)]
         return ConsumerGroupDescription(
             error_of(found.error_code),

@@ -16,7 +16,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.interface.groups import Error
-from dafka.broker.remote.cluster import LOST, Cluster
+from dafka.broker.remote.cluster import GROUP, LOST, Cluster
 from dafka.broker.remote.retrying import attempts
 
 MOVED = (NotCoordinatorError, CoordinatorNotAvailableError, CoordinatorLoadInProgressError)
@@ -55,6 +55,16 @@ def ask_coordinator(
         if not isinstance(failure, CoordinatorLoadInProgressError):
             cluster.forget_coordinator(kind, key)
     raise failure
+
+
+def ask_described(cluster: Cluster, group: str, request: Any) -> Any:
+    """Ask a group's coordinator to describe it: the one description in the response. Raises KafkaError."""
+    response = ask_coordinator(
+        cluster, GROUP, group, request, lambda response: [one.error_code for one in response.groups]
+    )
+    if not response.groups:
+        raise CoordinatorNotAvailableError(f"the coordinator of group {group!r} says nothing about it")
+    return response.groups[0]
 
 
 def partition_errors(response: Any) -> list[int]:

@@ -52,7 +52,7 @@ from dafka.broker.interface.groups import (
 )
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.connection import CLIENT_ID
-from dafka.broker.remote.coordinators import ask_coordinator, partition_errors, unavailable
+from dafka.broker.remote.coordinators import ask_coordinator, ask_described, partition_errors, unavailable
 from dafka.broker.remote.group_offsets import ask_by_partition, committed_topics
 from dafka.broker.remote.limits import HEARTBEAT_PAUSE, JOIN_MARGIN
 from dafka.hub.lines import KeyedFifoLocks
@@ -201,18 +201,9 @@ class RemoteGroups(GroupInterface):
     def _describe_group(self, group: str) -> GroupDescription:
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
         try:
-            response = ask_coordinator(
-                self._cluster,
-                GROUP,
-                group,
-                request,
-                lambda response: [one.error_code for one in response.groups],
-            )
+            found = ask_described(self._cluster, group, request)
         except KafkaError as error:
             return GroupDescription(unavailable(error), "")
-        if not response.groups:
-            return GroupDescription(CoordinatorNotAvailableError, "")
-        found = response.groups[0]
         members = [
             MemberDescription(
                 one.member_id,

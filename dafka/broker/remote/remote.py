@@ -30,6 +30,7 @@ from dafka.broker.remote.limits import CONNECT_TIMEOUT, REQUEST_TIMEOUT
 from dafka.broker.remote.quotas import RemoteQuotas
 from dafka.broker.remote.records import RemoteRecords
 from dafka.broker.remote.share import RemoteShare
+from dafka.broker.remote.streams_groups import RemoteStreamsGroups
 from dafka.broker.remote.topics import RemoteTopics
 from dafka.broker.remote.transactions import RemoteTransactions
 from dafka.hub.hub import Hub
@@ -54,6 +55,11 @@ def _groups(broker: Remote) -> RemoteGroups:
 @Part
 def _consumer_groups(broker: Remote) -> RemoteConsumerGroups:
     return broker._consumer_groups
+
+
+@Part
+def _streams_groups(broker: Remote) -> RemoteStreamsGroups:
+    return broker._streams_groups
 
 
 @Part
@@ -115,6 +121,7 @@ class Remote(BrokerInterface):
         self._records = RemoteRecords(self.cluster)
         self._groups = RemoteGroups(self.cluster)
         self._consumer_groups = RemoteConsumerGroups(self.cluster)
+        self._streams_groups = RemoteStreamsGroups(self.cluster)
         self._share = RemoteShare(self.cluster)
         self._transactions = RemoteTransactions(self.cluster)
         self._admin = RemoteAdmin(self.cluster)
@@ -187,6 +194,8 @@ class Remote(BrokerInterface):
 
     consumer_group_heartbeat = _consumer_groups.answers(RemoteConsumerGroups.consumer_group_heartbeat)
     describe_consumer_groups = _consumer_groups.answers(RemoteConsumerGroups.describe_consumer_groups)
+    streams_group_heartbeat = _streams_groups.answers(RemoteStreamsGroups.streams_group_heartbeat)
+    describe_streams_groups = _streams_groups.answers(RemoteStreamsGroups.describe_streams_groups)
     share_heartbeat = _share.answers(RemoteShare.share_heartbeat)
     share_fetch = _share.answers(RemoteShare.share_fetch)
     share_acknowledge = _share.answers(RemoteShare.share_acknowledge)

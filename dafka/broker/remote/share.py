@@ -43,7 +43,7 @@ from dafka.broker.interface.share import (
 )
 from dafka.broker.remote.cluster import GROUP, Cluster
 from dafka.broker.remote.connection import CLIENT_ID
-from dafka.broker.remote.coordinators import ask_coordinator, unavailable
+from dafka.broker.remote.coordinators import ask_coordinator, ask_described, unavailable
 
 _FetchTopic = ShareFetchRequest.FetchTopic
 _AcknowledgeTopic = ShareAcknowledgeRequest.AcknowledgeTopic
@@ -189,7 +189,7 @@ class RemoteShare(ShareInterface):
     def _describe(self, name: str) -> ShareGroupDescription:
         request = ShareGroupDescribeRequest(group_ids=[name], include_authorized_operations=False)
         try:
-            (found,) = self._ask(name, request, _group_errors).groups
+            found = ask_described(self._cluster, name, request)
         except KafkaError as error:
             return ShareGroupDescription(unavailable(error), str(error))
         members = [

@@ -87,6 +87,7 @@ class Api:
 
 _CONSUMER_GROUP = MESSAGES + "consumer_group"
 _SHARE = MESSAGES + "share_group"
+_STREAMS = MESSAGES + "streams_group"
 
 _CLUSTER, _TELEMETRY, _TOKENS = (MESSAGES + name for name in ("cluster", "telemetry", "delegation_tokens"))
 
@@ -158,6 +159,8 @@ _APIS = [
     Api(79, "ShareAcknowledge", 1, 2, _SHARE, "share.share_acknowledge"),
     Api(80, "AddRaftVoter", 0, 1, _CLUSTER, "voters.add_raft_voter"),
     Api(81, "RemoveRaftVoter", 0, 0, _CLUSTER, "voters.remove_raft_voter"),
+    Api(88, "StreamsGroupHeartbeat", 0, 0, _STREAMS, "streams_groups.streams_group_heartbeat"),
+    Api(89, "StreamsGroupDescribe", 0, 0, _STREAMS, "streams_groups.streams_group_describe"),
     Api(90, "DescribeShareGroupOffsets", 0, 1, _SHARE, "share.describe_share_group_offsets"),
     Api(91, "AlterShareGroupOffsets", 0, 0, _SHARE, "share.alter_share_group_offsets"),
     Api(92, "DeleteShareGroupOffsets", 0, 0, _SHARE, "share.delete_share_group_offsets"),
@@ -169,7 +172,7 @@ WIDE = frozenset(
     {
         *("DescribeGroups", "ListGroups", "CreateTopics", "DescribeConfigs", "DescribeLogDirs"),
         *("DescribeProducers", "DescribeTransactions", "ListTransactions", "ListConfigResources"),
-        "ConsumerGroupDescribe",
+        *("ConsumerGroupDescribe", "StreamsGroupDescribe"),
         *("DescribeTopicPartitions", "DescribeAcls", "DeleteAcls"),
         *("DescribeClientQuotas", "DescribeUserScramCredentials"),
     }

@@ -112,6 +112,8 @@ class ShareCalls(ShareInterface):
 
     def _group_of(self, heartbeat: ShareHeartbeat) -> ShareGroup:
         name = heartbeat.group
+        if heartbeat.member_epoch == JOIN_EPOCH:
+            self._groups.check_joins(name)
         found = self._groups.get(name)
         if isinstance(found, ShareGroup) and not found.dead:
             found.name = name
@@ -348,8 +350,12 @@ class ShareCalls(ShareInterface):
     def alter_share_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
         try:
             self._check_empty(group)
+            with self._groups.nobody_joins(group):
+                return self._alter_all(group, offsets)
         except BrokerResponseError as error:
             return ShareOutcome(type(error), {}, _words(error))
+
+    def _alter_all(self, group: str, offsets: Mapping[TopicPartition, int]) -> ShareOutcome:
         parts: dict[TopicPartition, Error | None] = {}
         for key, offset in Pace().over(offsets.items(), every=1):
             partition = self._topics.partition(*key)
@@ -383,8 +389,12 @@ class ShareCalls(ShareInterface):
     def delete_share_offsets(self, group: str, topics: Iterable[str]) -> ShareOutcome:
         try:
             self._check_empty(group)
+            with self._groups.nobody_joins(group):
+                return self._delete_all(group, topics)
         except BrokerResponseError as error:
             return ShareOutcome(type(error), {}, _words(error))
+
+    def _delete_all(self, group: str, topics: Iterable[str]) -> ShareOutcome:
         places: dict[UUID, list[int]] = {}
         for topic_id, number in self._states.places(group):
             places.setdefault(topic_id, []).append(number)

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from kafka.errors import InvalidRequestError
 
 from dafka.broker.groups.modern.assignment import NOTHING, Assignment
-from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, ModernGroup, ModernMember
+from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, ModernMember
+from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.interface.groups import Error, GroupType
 from dafka.broker.interface.share import (
@@ -34,7 +35,7 @@ class ShareGroupMember(ModernMember):
     told: Assignment = NOTHING
 
 
-class ShareGroup(ModernGroup[ShareGroupMember]):
+class ShareGroup(PartitionGroup[ShareGroupMember]):
     """The members of one share group; ``left`` is called with it and the id of each one that is gone."""
 
     type = GroupType.SHARE

@@ -15,6 +15,7 @@ from timing import until
 from dafka import Broker
 from dafka.broker.interface.admin import ConfigChange, Resource, ResourceType
 from dafka.broker.share.delivery import Deliveries
+from dafka.broker.share.states import SHARE
 from dafka.commit.writer import Writer
 from dafka.hub.hub import get_hub
 
@@ -97,3 +98,50 @@ def test_a_fetch_whose_connection_is_gone_takes_nothing(client: Client) -> None:
     assert found[0].error is errors_.ShareSessionNotFoundError
     client.produce("jobs", b"a")
     assert acquired(other.fetch()) == [(0, 0, 1)]
+
+
+@pytest.mark.parametrize(
+    "method, arguments, again",
+    [
+        ("alter_share_offsets", (GROUP, {("jobs", 0): 1}), (1, 2)),
+        ("delete_share_offsets", (GROUP, ["jobs"]), (0, 2)),
+        ("delete_groups", ([GROUP],), (0, 2)),
+    ],
+)
+def test_who_joins_while_offsets_are_changed_has_to_try_again(
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    arguments: Any,
+    again: tuple[int, int],
+) -> None:
+    first = joined(client)
+    for _ in range(3):
+        client.produce("jobs", b"a")
+    assert acquired(first.fetch())
+    first.heartbeat(-1)
+    add = Writer._add
+    held: list[Callable[[], None]] = []
+
+    def hold(writer: Writer, change: Any) -> None:
+        if any(key[0] == SHARE for key in getattr(change, "values", ())):
+            held.append(lambda: add(writer, change))
+        else:
+            add(writer, change)
+
+    monkeypatch.setattr(Writer, "_add", hold)
+    changing = threading.Thread(target=client.call, args=(method, *arguments))
+    changing.start()
+    until(lambda: held)
+    late = Member(client.call, GROUP, "jobs")
+    assert late.heartbeat().error is errors_.CoordinatorLoadInProgressError
+    answer = client.call(method, *arguments)  # another one of the same kind
+    error = answer[GROUP] if method == "delete_groups" else answer.error
+    assert error is errors_.CoordinatorLoadInProgressError
+    monkeypatch.setattr(Writer, "_add", add)
+    for write in held:
+        get_hub().run(write)
+    changing.join()
+    assert late.heartbeat().error is None
+    ((*offsets, _),) = acquired(late.fetch())
+    assert tuple(offsets) == again

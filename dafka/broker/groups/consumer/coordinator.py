@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from kafka.errors import BrokerResponseError, CoordinatorLoadInProgressError, GroupIdNotFoundError
+from kafka.errors import BrokerResponseError, GroupIdNotFoundError
 
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.migration import dismiss, upgraded
@@ -76,8 +76,7 @@ class ConsumerGroups(ConsumerGroupInterface):
     def _heartbeat(self, name: str, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
         version = self._topics.version
         matched = self._match(request.regex, request.may_see) if request.regex else frozenset()
-        if name in self._groups.deleting:
-            raise CoordinatorLoadInProgressError(f"Group {name} is being deleted.")
+        self._groups.check_joins(name)
         group, before = self._group(name, request.member_epoch == JOIN_EPOCH), self._groups.get(name)
         now = self._groups.clock()
         session = self._seconds(name, "consumer.session.timeout.ms")

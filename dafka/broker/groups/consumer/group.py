@@ -45,7 +45,8 @@ from dafka.broker.groups.modern.assignment import (
     size,
     without_nothing,
 )
-from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ModernGroup
+from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
+from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
 from dafka.broker.interface.groups import Error, GroupType, JoinRequest
@@ -62,7 +63,7 @@ class Answer(NamedTuple):
     assignment: Assignment | None = None
 
 
-class ConsumerGroup(ModernGroup[Member]):
+class ConsumerGroup(PartitionGroup[Member]):
     """A group. ``resolved`` are the topics that each regular expression of its members matches."""
 
     type = GroupType.CONSUMER

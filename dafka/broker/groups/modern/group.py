@@ -26,7 +26,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from typing import ClassVar, Generic, TypeVar
-from uuid import UUID
 from weakref import WeakValueDictionary
 
 from kafka.errors import (
@@ -36,7 +35,6 @@ from kafka.errors import (
     UnknownMemberIdError,
 )
 
-from dafka.broker.groups.modern.assignment import NOTHING, Assignment, Spec, Subscriber, Target
 from dafka.broker.groups.modern.topics import KnownTopic, Topics
 from dafka.broker.groups.times import Kept
 from dafka.broker.interface.groups import Error, GroupType
@@ -76,9 +74,10 @@ class ModernMember:
 
 
 M = TypeVar("M", bound=ModernMember)
+S = TypeVar("S")  # what a member is to have
 
 
-class ModernGroup(ABC, Generic[M]):
+class ModernGroup(ABC, Generic[M, S]):
     """A group; ``wake_at`` is the latest time for the next :meth:`tick`.
 
     ``epoch`` is where it begins: 0, or behind the epochs that a group of that id had before a restart.
@@ -89,7 +88,7 @@ class ModernGroup(ABC, Generic[M]):
     def __init__(self, now: float, topics: Topics, epoch: int = 0) -> None:
         self.epoch = self.assignment_epoch = epoch
         self.members: dict[str, M] = {}
-        self.target: Target = {}
+        self.target: dict[str, S] = {}  # what each member is to have, by member id
         self.wake_at = inf
         self._topics = topics
         self._readers: dict[str, int] = {}  # members by the name of a topic that they subscribe to
@@ -280,10 +279,6 @@ class ModernGroup(ABC, Generic[M]):
             self._look_up(name)
         return before != self._known
 
-    def partitions(self) -> Mapping[UUID, int]:
-        """How many partitions each topic has that exists and is subscribed to."""
-        return {topic.topic_id: topic.partitions for topic in self._known.values()}
-
     # -- the target -----------------------------------------------------------------------------
 
     def raise_epoch(self) -> None:
@@ -295,21 +290,7 @@ class ModernGroup(ABC, Generic[M]):
         """Whether the target is that of an older group."""
         return self.epoch > self.assignment_epoch and bool(self.members)
 
-    def spec(self) -> Spec:
-        """What the target of this epoch is to be computed from."""
-        ids = {name: topic.topic_id for name, topic in self._known.items()}
-        sets: dict[frozenset[str], frozenset[UUID]] = {}  # most members read the same topics
-        members = []
-        for member in self.members.values():
-            topics = sets.get(member.topics)
-            if topics is None:
-                topics = frozenset(ids[name] for name in member.topics if name in ids)
-                sets[member.topics] = topics
-            target = self.target.get(member.member_id, NOTHING)
-            members.append(Subscriber(member.member_id, member.instance_id, topics, target))
-        return Spec(self.epoch, members, self.partitions())
-
-    def install(self, epoch: int, target: Target) -> None:
+    def install(self, epoch: int, target: Mapping[str, S]) -> None:
         """Take over a target that was computed for the group of ``epoch``.
 
         Members that have come since have no part in it; the share of those that have gone is nobody's until
@@ -318,7 +299,3 @@ class ModernGroup(ABC, Generic[M]):
         if epoch > self.assignment_epoch:
             self.assignment_epoch = epoch
             self.target = {name: share for name, share in target.items() if name in self.members}
-
-    def target_of(self, member: M) -> Assignment:
-        """What the member is to have."""
-        return self.target.get(member.member_id, NOTHING)

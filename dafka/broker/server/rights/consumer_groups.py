@@ -25,8 +25,8 @@ def heartbeat(asked: Asked) -> Any:
 def describe(asked: Asked) -> Any:
     """Groups that may be described, if their topics may be, with the operations allowed on each."""
 
-    def topics(member: Any) -> set[str]:
-        shares = (member.assignment, member.target_assignment)
+    def topics(group: Any) -> set[str]:
+        shares = [one for member in group.members for one in (member.assignment, member.target_assignment)]
         return {topic.topic_name for share in shares for topic in share.topic_partitions}
 
     def refuse(name: str, error: Error, words: str | None = None) -> Any:

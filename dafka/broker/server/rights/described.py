@@ -1,4 +1,4 @@
-"""Descriptions of groups whose members' topics are known: what of them may be seen."""
+"""Descriptions of groups whose topics are known: what of them may be seen."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from dafka.security.acls.terms import ResourceType
 TOPICS_REFUSED = "The group has described topic(s) that the client is not authorized to describe."
 
 
-def described(asked: Asked, topics_of: Callable[[Any], Iterable[str]], refused: Callable[..., Any]) -> Any:
+def described(
+    asked: Asked,
+    topics_of: Callable[[Any], Iterable[str]],
+    refused: Callable[..., Any],
+    words: str = TOPICS_REFUSED,
+) -> Any:
     """Groups that may be described, if their topics may be, with the operations allowed on each.
 
-    ``topics_of(member)`` are the topics of a member; ``refused(group_id, error, words)`` describes a group
-    that may not be seen, the words being the error's own if there are none.
+    ``topics_of(group)`` are the topics of a group; ``refused(group_id, error, words)`` describes a group that
+    may not be seen, the words being the error's own if there are none. ``words`` are for one whose topics may
+    not be described.
     """
     group_need, topic_need = asked.needs
     request = asked.request
@@ -24,9 +30,9 @@ def described(asked: Asked, topics_of: Callable[[Any], Iterable[str]], refused: 
     request.group_ids = [name for name in names if name in allowed]
     response = asked.answer()
     for place, group in enumerate(response.groups):
-        topics = {topic for member in group.members for topic in topics_of(member)}
+        topics = {*topics_of(group)}
         if asked.allowed(topic_need, topics) != topics:
-            response.groups[place] = refused(group.group_id, topic_need.error, TOPICS_REFUSED)
+            response.groups[place] = refused(group.group_id, topic_need.error, words)
     if request.include_authorized_operations:
         seen = [group for group in response.groups if not group.error_code]
         found = asked.operations(ResourceType.GROUP, (group.group_id for group in seen))

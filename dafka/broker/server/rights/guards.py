@@ -7,7 +7,15 @@ from typing import Any
 
 from dafka.broker.interface.broker import BrokerInterface
 from dafka.broker.server.context import Context
-from dafka.broker.server.rights import cluster, consumer_groups, groups, share, topics, transactions
+from dafka.broker.server.rights import (
+    cluster,
+    consumer_groups,
+    groups,
+    share,
+    streams_groups,
+    topics,
+    transactions,
+)
 from dafka.broker.server.rights.asked import Asked, Guard, nothing, whole
 from dafka.broker.server.table import Api
 
@@ -71,6 +79,8 @@ GUARDS: Mapping[str, Guard] = {
     "ShareGroupDescribe": share.describe,
     "ShareFetch": share.fetch,
     "ShareAcknowledge": share.acknowledge,
+    "StreamsGroupHeartbeat": streams_groups.heartbeat,
+    "StreamsGroupDescribe": streams_groups.describe,
     "DescribeShareGroupOffsets": share.describe_offsets,
     "AlterShareGroupOffsets": share.alter_offsets,
     "DeleteShareGroupOffsets": share.delete_offsets,

@@ -182,6 +182,14 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "ShareAcknowledge": (_READ_GROUP, _READ_TOPIC),
     "AddRaftVoter": (_ALTER_CLUSTER,),
     "RemoveRaftVoter": (_ALTER_CLUSTER,),
+    "StreamsGroupHeartbeat": (
+        _READ_GROUP,
+        _DESCRIBE_TOPIC._replace(effect=_WHOLE, when="of a topology"),
+    ),
+    "StreamsGroupDescribe": (
+        Need(Operation.DESCRIBE, _GROUP, _EACH),
+        _DESCRIBE_TOPIC._replace(when="of the topology; for the group"),
+    ),
     "DescribeShareGroupOffsets": (
         Need(Operation.DESCRIBE, _GROUP, _EACH),
         _DESCRIBE_TOPIC._replace(when="topics are named"),

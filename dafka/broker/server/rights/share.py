@@ -24,8 +24,8 @@ from dafka.broker.server.rights.described import described
 def describe(asked: Asked) -> Any:
     """Groups that may be described, if their topics may be, with the operations allowed on each."""
 
-    def topics(member: Any) -> set[str]:
-        return {topic.topic_name for topic in member.assignment.topic_partitions}
+    def topics(group: Any) -> set[str]:
+        return {topic.topic_name for one in group.members for topic in one.assignment.topic_partitions}
 
     return described(asked, topics, refused_group)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from broker.groups.modern.any_group import AnyModern
 from broker.groups.modern.known_topics import FakeTopics
 from kafka.errors import (
     FencedMemberEpochError,
@@ -11,28 +12,8 @@ from kafka.errors import (
     UnknownMemberIdError,
 )
 
-from dafka.broker.groups.modern.group import ModernGroup, ModernMember
 from dafka.broker.groups.times import Kept
-from dafka.broker.interface.groups import GroupType
 from dafka.broker.limits import EMPTY_SECONDS
-
-
-class AnyModern(ModernGroup[ModernMember]):
-    type = GroupType.SHARE
-
-    def is_reconciled(self, member):
-        return member.epoch == self.assignment_epoch
-
-    def check_commit(self, now, generation, member_id, instance_id):
-        return None
-
-    def enter(self, name: str, *topics: str, at: float = 0.0, session: float = 10.0) -> ModernMember:
-        member = ModernMember(name)
-        self.add(member)
-        self.subscribe(member, topics)
-        self.raise_epoch()
-        self.touch(at, member, session)
-        return member
 
 
 @pytest.fixture
@@ -148,17 +129,6 @@ def test_partitions_are_those_of_topics_that_exist_and_somebody_reads(group, top
     assert group.subscribe(m, ["b"])
     assert group.partitions() == {b: 2}
     assert group.subscribed() == {"b"}
-
-
-def test_a_spec_has_the_members_with_the_ids_of_their_topics(group, topics):
-    group.enter("m", "a", "none")
-    group.enter("n", "a", "b")
-    group.install(group.epoch, {"m": {topics.known["a"].topic_id: frozenset({1})}, "n": {}})
-    spec = group.spec()
-    m, n = spec.members
-    assert m.topics == {topics.known["a"].topic_id} and m.target == {topics.known["a"].topic_id: {1}}
-    assert n.topics == {one.topic_id for one in topics.known.values()}
-    assert not spec.is_homogeneous and spec.epoch == group.epoch
 
 
 def test_a_target_of_an_older_epoch_is_not_installed_and_those_who_left_have_no_part(group):

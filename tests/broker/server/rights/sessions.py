@@ -12,11 +12,14 @@ import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import kafka
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from clients.adapters import java
+from clients.records import Record
 from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import KafkaException
 from confluent_kafka import Producer as ConfluentProducer
@@ -275,10 +278,49 @@ class Kcat(Session):
             self._consumer = None
 
 
+class Java(Session):
+    """Kafka's own client."""
+
+    def __init__(self, address: str, topic: str) -> None:
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        settings = {
+            "bootstrap.servers": address,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'{module} required username="{USER}" password="{PASSWORD}";',
+            "metadata.max.age.ms": "500",
+            "enable.idempotence": "false",
+            "group.id": "g",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": "false",
+        }
+        self._clients = java.Connected(topic, settings)
+
+    def write(self) -> str:
+        return self._outcome(lambda: self._clients.write(Record(b"v")) or 1)
+
+    def read(self) -> str:
+        ends = time.monotonic() + SECONDS
+        outcome = "nothing"
+        while outcome == "nothing" and time.monotonic() < ends:
+            outcome = self._outcome(self._clients.read)
+        return outcome
+
+    def _outcome(self, action: Callable[[], int]) -> str:
+        try:
+            return YES if action() else "nothing"
+        except RuntimeError as error:
+            return REFUSED if "AuthorizationException" in str(error) else str(error)
+
+    def close(self) -> None:
+        self._clients.close()
+
+
 SESSIONS = {
     "kafka-python": KafkaPython,
     "the facade over TCP": Facade,
     "confluent-kafka": Librdkafka,
     "aiokafka": Aiokafka,
     "kcat": Kcat,
+    "java": Java,
 }

@@ -10,7 +10,7 @@ import pytest
 from broker.clients import Client, batch
 from broker.server.admin_samples import ANY_ACL, NO_ID
 from broker.server.client import Addressed, WireClient
-from broker.server.samples import CONSUMERS, produce, samples
+from broker.server.samples import CONSUMERS, STREAMS, produce, samples
 from broker.server.share_samples import MEMBER, SHARED, SHARERS, share_acknowledge, share_offsets
 from broker.share.member import Member
 from crc32c import crc32c
@@ -33,6 +33,7 @@ from dafka.broker.codec.errors import error_code
 from dafka.broker.interface.broker import CommittedOffset
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.share import ShareFetchLimits, ShareRequest
+from dafka.broker.interface.streams_groups import StreamsHeartbeat, Subtopology, Topology
 from dafka.broker.server.rights import needs
 from dafka.broker.server.rights.guards import GUARDS
 from dafka.broker.server.rights.needs import ERRORS, NEEDS, Effect, Need
@@ -84,6 +85,9 @@ class Scene:
         call("add_partitions_to_transaction", TRANSACTION, identity.producer_id, identity.epoch, [(TOPIC, 0)])
         heartbeat = ConsumerHeartbeat("m", 0, rebalance_timeout=9.0, topics=[TOPIC], owned={})
         call("consumer_group_heartbeat", CONSUMERS, heartbeat)
+        topology = Topology(0, [Subtopology("0", [TOPIC])])
+        member = StreamsHeartbeat("m", 0, -1, None, None, 9.0, topology, {}, {}, {}, "p")
+        assert call("streams_group_heartbeat", STREAMS, member).error is None
         for group in (SHARERS, SHARED):
             member = Member(call, group, TOPIC)
             member.member_id = MEMBER

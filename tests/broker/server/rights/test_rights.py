@@ -14,6 +14,10 @@ from kafka.protocol.admin import DeleteTopicsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from dafka import Broker
+from dafka.broker.codec.messages.consumer_group import ConsumerGroupDescribeRequest
+from dafka.broker.codec.messages.streams_group import StreamsGroupDescribeRequest
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.interface.streams_groups import StreamsHeartbeat, Subtopology, Topology
 from dafka.protocol.batch import ATTRIBUTES, TRANSACTIONAL_BIT
 from dafka.security import ServerAcls
 from dafka.security.acls.terms import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
@@ -162,3 +166,29 @@ def test_only_what_may_be_described_is_listed(client: Client, wire: WireClient):
     for version in (0, 1, 12):
         found = wire.ask(MetadataRequest(topics=named, allow_auto_topic_creation=False), version).topics
         assert {(one.name, one.error_code) for one in found} == {("u", REFUSED), ("missing", REFUSED)}
+
+
+def test_groups_are_not_described_whose_topics_may_not_be_and_the_answer_says_so(
+    client: Client, wire: WireClient
+):
+    client.create("t")
+    heartbeat = ConsumerHeartbeat("m", 0, rebalance_timeout=9.0, topics=["t"], owned={})
+    assert client.call("consumer_group_heartbeat", "c", heartbeat).error is None
+    topology = Topology(0, [Subtopology("0", ["t"])])
+    joining = StreamsHeartbeat("m", 0, -1, None, None, 9.0, topology, {}, {}, {}, "p")
+    assert client.call("streams_group_heartbeat", "s", joining).error is None
+    may = Acl(
+        ResourceType.GROUP, "*", PatternType.LITERAL, EVERYBODY, "*", Operation.DESCRIBE, Permission.ALLOW
+    )
+    allow(client, may)
+
+    def said(kind: Any, group: str) -> tuple[int, str]:
+        (found,) = wire.ask(kind(group_ids=[group], include_authorized_operations=False), 0).groups
+        return found.error_code, found.error_message
+
+    words = "topic(s) that the client is not authorized to describe."
+    assert said(ConsumerGroupDescribeRequest, "c") == (REFUSED, f"The group has described {words}")
+    words = "topics that the client is not authorized to describe."
+    assert said(StreamsGroupDescribeRequest, "s") == (REFUSED, f"The described group uses {words}")
+    allow(client, acl(Operation.DESCRIBE))
+    assert said(StreamsGroupDescribeRequest, "s")[0] == 0

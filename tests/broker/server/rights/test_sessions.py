@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from broker.server.rights.sessions import PASSWORD, REFUSED, SESSIONS, USER, YES, Session
 from cli.tools import running
 from click.testing import CliRunner
+from clients.adapters.java import tools_missing
 from kafka import KafkaAdminClient
 from timing import until
 
@@ -56,6 +58,10 @@ def admin(address: str) -> Iterator[Any]:
 def test_what_a_client_may_is_what_it_can(address: str, admin: Any, client: str) -> None:
     if client == "kcat" and shutil.which("kcat") is None:
         pytest.skip("there is no kcat here")
+    if client == "java" and not os.environ.get("DAFKA_TEST_APACHE_KAFKA"):
+        pytest.skip("starts Java and its compiler; set DAFKA_TEST_APACHE_KAFKA=1")
+    if client == "java" and tools_missing():
+        pytest.skip(str(tools_missing()))
     topic = client.replace(" ", "-")
     settings = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"}
     tool = KafkaAdminClient(

@@ -1,0 +1,205 @@
+"""The groups of Kafka Streams of a broker: the clock, settings, topics and threads they need.
+
+The state machine is :mod:`dafka.broker.groups.streams.group`. Internal topics are made between the two halves
+of a heartbeat, so that the member that needs them gets its tasks at once. The target of a large group is
+computed beside the hub; until it is there the members keep what they have.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from kafka.errors import (
+    BrokerResponseError,
+    CoordinatorLoadInProgressError,
+    GroupIdNotFoundError,
+    TopicAlreadyExistsError,
+)
+
+from dafka.broker.groups.modern.group import JOIN_EPOCH
+from dafka.broker.groups.modern.topics import TableTopics
+from dafka.broker.groups.registry import AnyGroup, Groups
+from dafka.broker.groups.streams.group import Answer, Settings, StreamsGroup
+from dafka.broker.groups.streams.internal_topics import summarized
+from dafka.broker.groups.streams.requests import check_heartbeat
+from dafka.broker.groups.streams.sticky_assignor import assign_sticky
+from dafka.broker.interface.groups import GroupType
+from dafka.broker.interface.outcome import Outcome
+from dafka.broker.interface.streams_groups import (
+    Status,
+    StatusCode,
+    StreamsGroupDescription,
+    StreamsGroupInterface,
+    StreamsHeartbeat,
+    StreamsHeartbeatAnswer,
+    StreamsMember,
+    TaskShare,
+)
+from dafka.broker.interface.topics import TopicSpec
+from dafka.broker.limits import GROUP_MAX_SIZE
+from dafka.hub.hub import Hub
+from dafka.hub.pool import Aside
+from dafka.hub.turns import Pace
+
+log = logging.getLogger(__name__)
+
+FIRST_EPOCH = 1
+"""The epoch of a new group, whose first member raises it, as in Apache Kafka."""
+
+TARGETS = Aside(1)
+"""Computes the targets of large groups, one after the other."""
+
+CreateTopics = Callable[[Mapping[str, TopicSpec]], dict[str, Outcome]]
+
+
+class StreamsGroups(StreamsGroupInterface):
+    """The Streams groups of one broker. Hub side; methods wait as green threads.
+
+    ``setting(group, name)`` is a setting of a group; ``create_topics`` makes internal topics.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        groups: Groups,
+        topics: TableTopics,
+        setting: Callable[[str, str], str],
+        create_topics: CreateTopics,
+    ) -> None:
+        self._hub = hub
+        self._groups = groups
+        self._topics = topics
+        self._setting = setting
+        self._create_topics = create_topics
+        self._assigning: set[str] = set()  # groups whose target is being computed
+        groups.watchers.append(self._assign)
+        groups.revive(GroupType.STREAMS, lambda epoch: StreamsGroup(groups.clock(), topics, epoch))
+
+    # -- heartbeats -----------------------------------------------------------------------------
+
+    def streams_group_heartbeat(self, group: str, request: StreamsHeartbeat) -> StreamsHeartbeatAnswer:
+        try:
+            check_heartbeat(group, request)
+            return self._heartbeat(group, request)
+        except BrokerResponseError as error:
+            return StreamsHeartbeatAnswer(type(error), str(error.args[0]) if error.args else None)
+
+    def _heartbeat(self, name: str, request: StreamsHeartbeat) -> StreamsHeartbeatAnswer:
+        if name in self._groups.deleting:
+            raise CoordinatorLoadInProgressError(f"Group {name} is being deleted.")
+        group, settings = self._group(name, request.member_epoch == JOIN_EPOCH), self._settings(name)
+        group.receive(self._groups.clock(), request, settings, GROUP_MAX_SIZE)
+        self._groups.put(name, group)
+        try:
+            trouble = self._make_topics(group, request)  # before any target without them is computed
+            answer = group.proceed(self._groups.clock(), request, settings)
+        finally:
+            self._groups.changed(name, group)
+        return self._answer(group, request, answer, trouble)
+
+    def _answer(
+        self, group: StreamsGroup, request: StreamsHeartbeat, answer: Answer, trouble: str
+    ) -> StreamsHeartbeatAnswer:
+        statuses = [
+            Status(one.code, one.detail + trouble) if one.code == StatusCode.MISSING_INTERNAL_TOPICS else one
+            for one in answer.statuses
+        ]
+        epoch = group.endpoint_epoch
+        endpoints = None
+        if request.member_epoch >= JOIN_EPOCH and epoch != request.endpoint_epoch:
+            endpoints = list(Pace().over(group.endpoints(), every=1))
+        return StreamsHeartbeatAnswer(
+            None,
+            None,
+            answer.member_id,
+            answer.epoch,
+            answer.interval,
+            None if answer.tasks is None else TaskShare(*answer.tasks),
+            statuses,
+            epoch,
+            endpoints,
+        )
+
+    def _group(self, name: str, may_begin: bool) -> StreamsGroup:
+        found = self._groups.get(name)
+        if may_begin and (found is None or (found.type is GroupType.CLASSIC and not found.occupied)):
+            self._groups.check_room()
+            return StreamsGroup(self._groups.clock(), self._topics, FIRST_EPOCH)
+        return self._groups.of(name, StreamsGroup)
+
+    def _settings(self, name: str) -> Settings:
+        def seconds(setting: str) -> float:
+            return int(self._setting(name, f"streams.{setting}.ms")) / 1000
+
+        session = seconds("session.timeout")
+        return Settings(
+            session,
+            min(seconds("heartbeat.interval"), session / 2),
+            seconds("initial.rebalance.delay"),
+            seconds("assignment.interval"),
+            int(self._setting(name, "streams.num.standby.replicas")),
+        )
+
+    # -- internal topics ------------------------------------------------------------------------
+
+    def _make_topics(self, group: StreamsGroup, request: StreamsHeartbeat) -> str:
+        """Make the internal topics that are missing; in words, why some could not be made."""
+        missing = group.missing
+        if not missing or request.member_epoch < JOIN_EPOCH:
+            return ""
+        if request.may_create is not None:
+            refused = set(missing).difference(request.may_create(missing))
+            if refused:
+                return f"; Unauthorized to CREATE on topics {', '.join(sorted(refused))}."
+        made = self._create_topics(
+            {name: TopicSpec(topic.partitions, topic.configs) for name, topic in missing.items()}
+        )
+        failed = {
+            name: outcome.detail or outcome.error.__name__
+            for name, outcome in made.items()
+            if outcome.error not in (None, TopicAlreadyExistsError) and outcome.error is not None
+        }
+        if not failed:
+            return ""
+        first = failed[min(failed)]
+        log.warning("internal topics %s could not be made: %s", summarized(failed), first)
+        return f"; Creation failed: {summarized(failed)} ({first})."
+
+    # -- targets --------------------------------------------------------------------------------
+
+    def _assign(self, name: str, group: AnyGroup) -> None:
+        """Have the target of a large group computed, if it is due and that is not under way."""
+        if isinstance(group, StreamsGroup) and self._is_due(group) and name not in self._assigning:
+            self._assigning.add(name)
+            self._hub.spawn(self._compute, name, group)
+
+    def _is_due(self, group: StreamsGroup) -> bool:
+        return group.needs_target and group.assign_at <= self._groups.clock()
+
+    def _compute(self, name: str, group: StreamsGroup) -> None:
+        try:
+            while self._is_due(group) and self._groups.get(name) is group:
+                spec = group.spec()
+                group.assign(self._groups.clock(), spec.epoch, TARGETS.run(assign_sticky, spec))
+        except Exception:
+            log.exception("the assignment of group %r failed unexpectedly", name)
+        finally:
+            self._assigning.discard(name)
+
+    # -- describing -----------------------------------------------------------------------------
+
+    def describe_streams_groups(self, groups: Iterable[str]) -> dict[str, StreamsGroupDescription]:
+        return {name: self._describe(name) for name in Pace().over(groups, every=1)}
+
+    def _describe(self, name: str) -> StreamsGroupDescription:
+        try:
+            group = self._groups.of(name, StreamsGroup)
+        except GroupIdNotFoundError as error:
+            return StreamsGroupDescription(GroupIdNotFoundError, str(error.args[0]))
+        topology = group.topology
+        if group.configured is not None and group.is_ready:
+            topology = group.configured.topology
+        whole = group.state_name, group.epoch, group.assignment_epoch, topology
+        members: list[StreamsMember] = list(Pace().over(group.described()))
+        return StreamsGroupDescription(None, None, *whole, members)

@@ -1,0 +1,66 @@
+"""A member of a Streams group, and what it has of the group's tasks.
+
+A task of a member is *assigned*, or *revoking*: the member has been told to give it up, and has not said yet
+that it has. Both are the member's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+from dafka.broker.groups.modern.group import ModernMember
+from dafka.broker.groups.streams.tasks import NOTHING, Roles, TaskId, each
+from dafka.broker.interface.streams_groups import Endpoint, StreamsHeartbeat
+
+
+class Member(ModernMember):
+    """A member. ``since``: the epoch from which on it has had each of its active tasks."""
+
+    def __init__(self, member_id: str) -> None:
+        super().__init__(member_id)
+        self.rebalance_timeout = inf
+        self.topology_epoch = 0
+        self.process_id = ""
+        self.endpoint: Endpoint | None = None
+        self.tags: Mapping[str, str] = {}
+        self.assigned = NOTHING
+        self.revoking = NOTHING
+        self.since: dict[TaskId, int] = {}
+        self.lacks = False  # whether some of its target is not free yet
+        self.revoke_by = inf  # it is removed if it still has what it is to give up
+
+    @property
+    def deadline(self) -> float:
+        return min(self.expires, self.revoke_by)
+
+    def update(self, request: StreamsHeartbeat) -> bool:
+        """Take over what a heartbeat says of the member; whether that is something new."""
+        before = self._said()
+        if request.rack is not None:
+            self.rack = request.rack
+        if request.rebalance_timeout is not None:
+            self.rebalance_timeout = request.rebalance_timeout
+        if request.topology is not None:
+            self.topology_epoch = request.topology.epoch
+        if request.process_id is not None:
+            self.process_id = request.process_id
+        if request.endpoint is not None:
+            self.endpoint = request.endpoint
+        if request.tags is not None:
+            self.tags = dict(request.tags)
+        self.client_id, self.client_host = request.client_id, request.client_host
+        return self._said() != before
+
+    def _said(self) -> tuple[object, ...]:
+        told = (self.rack, self.rebalance_timeout, self.topology_epoch, self.process_id, self.endpoint)
+        return (*told, self.tags, self.client_id, self.client_host)
+
+    def take(self, fresh: Roles) -> None:
+        """Note since when it has these tasks; its epoch is the new one."""
+        self.since.update(dict.fromkeys(each(fresh.active), self.epoch))
+
+    def lose(self, given_up: Roles) -> None:
+        """Forget since when it had these tasks."""
+        for task in each(given_up.active):
+            self.since.pop(task, None)

@@ -1,0 +1,25 @@
+"""A group of the newer protocols that has only what all of them have."""
+
+from __future__ import annotations
+
+from dafka.broker.groups.modern.group import ModernMember
+from dafka.broker.groups.modern.partitions import PartitionGroup
+from dafka.broker.interface.groups import GroupType
+
+
+class AnyModern(PartitionGroup[ModernMember]):
+    type = GroupType.SHARE
+
+    def is_reconciled(self, member):
+        return member.epoch == self.assignment_epoch
+
+    def check_commit(self, now, generation, member_id, instance_id):
+        return None
+
+    def enter(self, name: str, *topics: str, at: float = 0.0, session: float = 10.0) -> ModernMember:
+        member = ModernMember(name)
+        self.add(member)
+        self.subscribe(member, topics)
+        self.raise_epoch()
+        self.touch(at, member, session)
+        return member
