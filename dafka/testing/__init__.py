@@ -16,14 +16,26 @@ from dafka.lazy_names import lazy_names
 if TYPE_CHECKING:
     from dafka.testing.broker import TestBroker
     from dafka.testing.groups import GroupMember
+    from dafka.testing.torture.broker import chaos
+    from dafka.testing.torture.plan import Fault
     from dafka.testing.waiting import NotInTimeError, async_wait_until, wait_until
 
-__all__ = ["GroupMember", "NotInTimeError", "TestBroker", "async_wait_until", "wait_until"]
+__all__ = [
+    "Fault",
+    "GroupMember",
+    "NotInTimeError",
+    "TestBroker",
+    "async_wait_until",
+    "chaos",
+    "wait_until",
+]
 
 _HOMES = {
+    "Fault": "dafka.testing.torture.plan",
     "GroupMember": "dafka.testing.groups",
     "NotInTimeError": "dafka.testing.waiting",
     "TestBroker": "dafka.testing.broker",
+    "chaos": "dafka.testing.torture.broker",
     "async_wait_until": "dafka.testing.waiting",
     "wait_until": "dafka.testing.waiting",
 }

@@ -154,11 +154,13 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         """The values of :meth:`records`."""
         return [record.value for record in self.records(topic, partition)]
 
-    def _records(self, partition: TopicPartition) -> Iterator[ConsumerRecord]:
+    def _records(self, partition: TopicPartition, committed: bool = False) -> Iterator[ConsumerRecord]:
         (offset,) = self._offsets([partition], EARLIEST).values()
         while True:
             wanted = {partition: FetchFrom(offset, FETCH_BYTES)}
-            answers = self._call("fetch", wanted, max_wait=0.0, min_bytes=0, max_bytes=FETCH_BYTES)
+            answers = self._call(
+                "fetch", wanted, max_wait=0.0, min_bytes=0, max_bytes=FETCH_BYTES, read_committed=committed
+            )
             fetched = answers[partition]
             if fetched.error is not None:
                 if fetched.error is UnknownTopicOrPartitionError:
@@ -166,7 +168,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
                 raise fetched.error(f"reading {partition} from offset {offset}")
             if not fetched.batches:
                 return
-            buffer = PartitionBuffer(partition, offset, fetched.batches)
+            buffer = PartitionBuffer(partition, offset, fetched.batches, fetched.aborted)
             while True:
                 some, offset = buffer.take(offset, BATCH_RECORDS, None, None)
                 if not some:

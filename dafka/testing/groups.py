@@ -12,6 +12,7 @@ from kafka.structs import TopicPartition
 from dafka.broker.interface.broker import BrokerInterface, LeavingMember
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
 from dafka.broker.interface.share import ShareHeartbeat
+from dafka.broker.interface.streams_groups import StreamsHeartbeat, Tasks, Topology
 
 T = TypeVar("T")
 
@@ -40,11 +41,11 @@ class GroupsOfBroker:
 
     def group_state(self, group: str) -> str:
         """The state of a group in Kafka's words: "Stable", "Empty", "Dead" if it does not exist, ..."""
-        return self._within(lambda broker: _described(broker, group)[0])
+        return self._within(lambda broker: described(broker, group)[0])
 
     def members(self, group: str) -> list[GroupMember]:
         """The members of a group with what they read; empty if there is no such group."""
-        return self._within(lambda broker: _described(broker, group)[1])
+        return self._within(lambda broker: described(broker, group)[1])
 
     def drop_member(self, group: str, member: GroupMember | str | None = None) -> list[GroupMember]:
         """Take a member out of its group as if its session had ended; returns the removed members.
@@ -64,8 +65,8 @@ class GroupsOfBroker:
             return member is None or member in (one.member_id, one.client_id, one.instance_id)
 
         def drop(broker: BrokerInterface) -> list[GroupMember]:
-            leaving = [one for one in _described(broker, group)[1] if meant(one)]
-            _take_out(broker, group, leaving)
+            leaving = [one for one in described(broker, group)[1] if meant(one)]
+            take_out(broker, group, leaving)
             return leaving
 
         dropped = self._within(drop)
@@ -97,7 +98,7 @@ class GroupsOfBroker:
         """
 
         def expire(broker: BrokerInterface) -> Any:
-            _take_out(broker, group, _described(broker, group)[1])
+            take_out(broker, group, described(broker, group)[1])
             return broker.delete_groups([group])[group]
 
         error = self._within(expire)
@@ -105,7 +106,7 @@ class GroupsOfBroker:
             raise LookupError(f"group {group!r} cannot expire: {error.__name__}; there are {self.groups()}")
 
 
-def _described(broker: BrokerInterface, group: str) -> tuple[str, list[GroupMember]]:
+def described(broker: BrokerInterface, group: str) -> tuple[str, list[GroupMember]]:
     """The state of a group, and its members."""
     shared = broker.describe_share_groups([group])[group]
     if shared.error is None:
@@ -123,6 +124,12 @@ def _described(broker: BrokerInterface, group: str) -> tuple[str, list[GroupMemb
                 ),
             )
             for one in shared.members
+        ]
+    streams = broker.describe_streams_groups([group])[group]
+    if streams.error is None:
+        return streams.state, [
+            GroupMember(one.member_id, one.client_id, None, _read_by(streams.topology, one.assigned.active))
+            for one in streams.members
         ]
     newer = broker.describe_consumer_groups([group])[group]
     if newer.error is None:
@@ -147,17 +154,26 @@ def _described(broker: BrokerInterface, group: str) -> tuple[str, list[GroupMemb
     ]
 
 
-def _take_out(broker: BrokerInterface, group: str, members: Iterable[GroupMember]) -> None:
+def take_out(broker: BrokerInterface, group: str, members: Iterable[GroupMember]) -> None:
     """Have members leave, whichever protocol their group has."""
     if broker.describe_share_groups([group])[group].error is None:
         for one in members:
             broker.share_heartbeat(ShareHeartbeat(group, one.member_id, _LEAVE))
+        return
+    if broker.describe_streams_groups([group])[group].error is None:
+        for one in members:
+            broker.streams_group_heartbeat(group, StreamsHeartbeat(one.member_id, _LEAVE))
         return
     if broker.describe_consumer_groups([group])[group].error is not None:
         broker.leave_group(group, [LeavingMember(one.member_id) for one in members])
         return
     for one in members:
         broker.consumer_group_heartbeat(group, ConsumerHeartbeat(one.member_id, _LEAVE, one.instance_id))
+
+
+def _read_by(topology: Topology | None, tasks: Tasks) -> frozenset[TopicPartition]:
+    found = () if topology is None else topology.read_by(tasks)
+    return frozenset(TopicPartition(*partition) for partition in found)
 
 
 def _partitions(assignment: bytes) -> frozenset[TopicPartition]:

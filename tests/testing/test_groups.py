@@ -10,6 +10,7 @@ import pytest
 from compat.kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from compat.kafka.errors import CommitFailedError
 from compat.kafka.share import ShareConsumer
+from dafka.broker.interface.streams_groups import StreamsHeartbeat, Subtopology, Topology
 from dafka.testing import GroupMember, TestBroker, wait_until
 
 Consumers = Callable[..., KafkaConsumer]
@@ -190,6 +191,18 @@ def test_share_groups_are_seen_and_changed_alike(dafka_broker: TestBroker) -> No
         assert [record.delivery_count for record in again] == [2]
         consumer.commit()
         assert dafka_broker.share_offsets("g", "t") == {("t", 0): 1}
+    assert dafka_broker.group_state("g") == "Empty"
+    dafka_broker.expire_group("g")
+    assert dafka_broker.groups() == []
+
+
+def test_groups_of_kafka_streams_are_seen_and_changed_alike(dafka_broker: TestBroker) -> None:
+    topology = Topology(0, [Subtopology("0", ["t"])])
+    member = StreamsHeartbeat("m", 0, -1, None, None, 9.0, topology, {}, {}, {}, "p")
+    assert dafka_broker._within(lambda broker: broker.streams_group_heartbeat("g", member)).error is None
+    assert dafka_broker.groups() == ["g"]
+    assert [one.member_id for one in dafka_broker.members("g")] == ["m"]
+    dafka_broker.drop_member("g", "m")
     assert dafka_broker.group_state("g") == "Empty"
     dafka_broker.expire_group("g")
     assert dafka_broker.groups() == []

@@ -1,0 +1,383 @@
+"""A broker interface with faults that a plan or a seed decides, around a real one. Hub side.
+
+Clients of a broker in this process get a :class:`ChaoticClient` each (``for_client``), and so does each
+connection of the listener. So clients of both kinds meet the same faults at the same places: a lost answer is
+an error of the network for a client of this process, and the end of its connection for one over TCP.
+
+The calls at a point are counted here, and nowhere else; :class:`~dafka.testing.torture.plan.Faults` says what
+each of them meets. A fault that makes no sense for a call (replicas, for a producer that does not wait for
+them) does not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import gevent
+from kafka.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    KafkaStorageError,
+    NetworkExceptionError,
+    NotCoordinatorError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
+    NotLeaderForPartitionError,
+    RequestTimedOutError,
+    TopicAuthorizationFailedError,
+)
+
+from dafka.broker.interface.broker import (
+    NO_OFFSET,
+    BrokerInterface,
+    CommittedOffset,
+    Error,
+    Fetched,
+    FetchFrom,
+    Joined,
+    JoinRequest,
+    LeavingMember,
+    Produced,
+    Synced,
+    TopicPartition,
+)
+from dafka.broker.interface.transactions import ProducerIdentity
+from dafka.protocol.batch import BatchError, read_header
+from dafka.testing.torture import others
+from dafka.testing.torture.deciding import (
+    BEFORE,
+    BEHIND,
+    Calls,
+    Chaos,
+    CutError,
+    Link,
+    Ranges,
+    told_of,
+)
+from dafka.testing.torture.history import NO_OFFSETS, NOTHING
+from dafka.testing.torture.kinds import COMMIT, FETCH, JOIN, KINDS, PRODUCE, SYNC, TRANSACTION
+
+SLOW_SECONDS = 0.05  # that a slow answer takes
+REFUSALS = 2  # connections that are closed at once after a fault "refused"
+
+NOT_WRITTEN: Mapping[str, Error] = {
+    "not_leader": NotLeaderForPartitionError,
+    "not_enough_replicas": NotEnoughReplicasError,
+    "full_disk": KafkaStorageError,
+    "denied": TopicAuthorizationFailedError,
+}
+WRITTEN: Mapping[str, Error] = {
+    "not_enough_replicas_after_append": NotEnoughReplicasAfterAppendError,
+    "timed_out": RequestTimedOutError,
+}
+OF_REPLICAS = {"not_enough_replicas", *WRITTEN}  # only with acks=all
+OF_COORDINATOR: Mapping[str, Error] = {
+    "not_coordinator": NotCoordinatorError,
+    "loading": CoordinatorLoadInProgressError,
+}
+
+T = TypeVar("T")
+
+
+class ChaoticBroker:
+    """A broker whose clients meet faults; calls of its own methods do not."""
+
+    def __init__(self, broker: Any, chaos: Chaos) -> None:
+        self._broker = broker
+        self.chaos = chaos
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    def for_client(self, client_id: str) -> BrokerInterface:
+        return ChaoticClient(self._broker, self.chaos, self.chaos.name(client_id))  # type: ignore[return-value]
+
+
+class ChaoticClient:
+    """The broker as one client calls it. ``link`` is its connection; None for a client in this process."""
+
+    def __init__(self, broker: Any, chaos: Chaos, name: str, link: Link | None = None) -> None:
+        self._broker = broker
+        self._chaos = chaos
+        self.link = link
+        self.name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    # -- records --------------------------------------------------------------------------------
+
+    def produce(
+        self, batches: Mapping[TopicPartition, Sequence[bytes]], acks: int = -1, **options: Any
+    ) -> dict[TopicPartition, Produced]:
+        calls = Calls(self._chaos, self.name, PRODUCE, [key for key, some in batches.items() if some])
+        calls.drop(lambda kind: (kind in OF_REPLICAS and acks != -1) or (not acks and kind not in BEFORE))
+        whole = calls.whole()
+        if whole is not None:
+            lost = Produced(NetworkExceptionError if acks else None, detail="the connection ended")
+
+            def carry_out() -> dict[TopicPartition, Produced]:
+                answers: dict[TopicPartition, Produced] = self._broker.produce(batches, acks, **options)
+                calls.ranges = _written(batches, answers)
+                return answers
+
+            try:
+                return self._transmit(whole.kind, carry_out, lambda: dict.fromkeys(batches, lost))
+            finally:
+                calls.note()
+        refused = {key: NOT_WRITTEN[one.kind] for key, one in calls.met.items() if one.kind in NOT_WRITTEN}
+        passed = {key: some for key, some in batches.items() if key not in refused}
+        answers = self._broker.produce(passed, acks, **options) if passed else {}
+        calls.ranges = _written(passed, answers)
+        doubted = {
+            key: WRITTEN[one.kind]
+            for key, one in calls.met.items()
+            if one.kind in WRITTEN and answers[key].error is None
+        }
+        told = {
+            **answers,
+            **{key: Produced(error, detail="by chaos") for key, error in {**refused, **doubted}.items()},
+        }
+        calls.note({key: told[key].error for key in calls.keys})
+        return told
+
+    def fetch(
+        self, partitions: Mapping[TopicPartition, FetchFrom], **options: Any
+    ) -> dict[TopicPartition, Fetched]:
+        answers: dict[TopicPartition, Fetched] = self._broker.fetch(partitions, **options)
+        calls = Calls(
+            self._chaos, self.name, FETCH, [key for key, answer in answers.items() if answer.batches]
+        )
+        if not calls.keys:
+            return answers
+        calls.ranges = {
+            key: (partitions[key].offset, _end_of(answers[key].batches[-1])) for key in calls.keys
+        }
+        disturbances = self._disturbances(calls)
+        whole = calls.whole()
+        if whole is not None:
+            lost = Fetched(NetworkExceptionError, NO_OFFSET, NO_OFFSET, [])
+            try:
+                return self._transmit(whole.kind, lambda: answers, lambda: dict.fromkeys(answers, lost))
+            finally:
+                calls.note()
+        for key, one in calls.met.items():
+            if one.kind == "not_leader":
+                answers[key] = Fetched(NotLeaderForPartitionError, NO_OFFSET, NO_OFFSET, [])
+            elif one.kind == "empty":
+                answers[key] = answers[key]._replace(batches=[], aborted=())
+        calls.note({key: answers[key].error for key in calls.keys})
+        for act in disturbances:
+            self._broker.hub.spawn(act).join()  # it may end this call: the consumer has to join again
+        return answers
+
+    def _disturbances(self, calls: Calls) -> list[Callable[[], None]]:
+        """What faults of groups do at a fetch; those that are not possible are forgotten."""
+        found = []
+        for key, fault in list(calls.met.items()):
+            if KINDS[fault.kind].level == "group":
+                groups = others.groups_of(self._broker, key)
+                acts = [others.disturbance(self._broker, fault.kind, one, partition=key) for one in groups]
+                possible = [act for act in acts if act is not None]
+                found += possible
+                if not possible:
+                    del calls.met[key]
+        return found
+
+    # -- groups ---------------------------------------------------------------------------------
+
+    def commit_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        member_id: str = "",
+        **identity: Any,
+    ) -> dict[TopicPartition, Error | None]:
+        act: Callable[[], None] | None = None
+
+        def possible(kind: str) -> bool:
+            nonlocal act
+            if KINDS[kind].level != "group":
+                return True
+            if member_id:
+                act = others.disturbance(self._broker, kind, group, member_id=member_id)
+            return act is not None
+
+        def carry_out() -> dict[TopicPartition, Error | None]:
+            if act is not None:
+                self._broker.hub.spawn(act).join()
+            return self._broker.commit_offsets(  # type: ignore[no-any-return]
+                group, offsets, member_id=member_id, **identity
+            )
+
+        return self._coordinated(
+            f"{COMMIT} {group}",
+            carry_out,
+            lambda error: dict.fromkeys(offsets, error),
+            lambda answers: next((error for error in answers.values() if error is not None), None),
+            {key: (one.offset, one.offset) for key, one in offsets.items()},
+            group,
+            possible=possible,
+        )
+
+    def join_group(self, group: str, request: JoinRequest) -> Joined:
+        return self._coordinated(
+            f"{JOIN} {group}",
+            lambda: self._broker.join_group(group, request),
+            lambda error: Joined(error, member_id=request.member_id),
+            lambda joined: joined.error,
+        )
+
+    def sync_group(self, group: str, *args: Any, **options: Any) -> Synced:
+        return self._coordinated(
+            f"{SYNC} {group}",
+            lambda: self._broker.sync_group(group, *args, **options),
+            Synced,
+            lambda synced: synced.error,
+        )
+
+    def leave_group(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
+        left: list[Error | None] = self._broker.leave_group(group, members)
+        self._chaos.history.add(self.name, f"leave {group}", 0, told_of(next(iter(left), None)), True)
+        return left
+
+    # -- transactions ---------------------------------------------------------------------------
+
+    def commit_transaction_offsets(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        epoch: int,
+        group: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        **options: Any,
+    ) -> dict[TopicPartition, Error | None]:
+        return self._coordinated(
+            f"{TRANSACTION} {transactional_id}",
+            lambda: self._broker.commit_transaction_offsets(
+                transactional_id, producer_id, epoch, group, offsets, **options
+            ),
+            lambda error: dict.fromkeys(offsets, error),
+            lambda answers: next((error for error in answers.values() if error is not None), None),
+        )
+
+    def end_transaction(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
+    ) -> Error | None:
+        return self._coordinated(
+            f"{TRANSACTION} {transactional_id}",
+            lambda: self._broker.end_transaction(transactional_id, producer_id, epoch, commit),
+            lambda error: error,
+            lambda error: error,
+        )
+
+    def end_transaction_with_epoch(
+        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
+    ) -> ProducerIdentity:
+        return self._coordinated(
+            f"{TRANSACTION} {transactional_id}",
+            lambda: self._broker.end_transaction_with_epoch(transactional_id, producer_id, epoch, commit),
+            ProducerIdentity,
+            lambda identity: identity.error,
+        )
+
+    # -- how a request and its answer are carried -------------------------------------------------
+
+    def _coordinated(
+        self,
+        point: str,
+        carry_out: Callable[[], Any],
+        failed: Callable[[Error], T],
+        error_of: Callable[[T], Error | None],
+        offsets: Ranges = NO_OFFSETS,
+        group: str = "",
+        possible: Callable[[str], bool] = lambda kind: True,
+    ) -> T:
+        """A call of a coordinator. ``failed`` makes an answer of an error, and ``error_of`` finds it."""
+        chaos, history = self._chaos, self._chaos.history
+        number, fault = chaos.decide(point)
+        if fault is not None and not possible(fault.kind):
+            fault = None
+        if fault is not None:
+            history.happens(fault)
+        kind = "" if fault is None else fault.kind
+        if kind in OF_COORDINATOR:
+            error = OF_COORDINATOR[kind]
+            history.add(self.name, point, number, told_of(error), False, offsets, fault, group)
+            return failed(error)
+        done = False
+        told = NOTHING
+
+        def carried_out() -> T:
+            nonlocal done, told
+            answer: T = carry_out()
+            error = error_of(answer)
+            done = error is None
+            if kind not in BEHIND:
+                told = told_of(error)
+            return answer
+
+        try:
+            return self._transmit(kind, carried_out, lambda: failed(CoordinatorNotAvailableError))
+        finally:
+            history.add(self.name, point, number, told, done, offsets, fault, group)
+
+    def _transmit(self, kind: str, carry_out: Callable[[], T], lost: Callable[[], T]) -> T:
+        """Carry a request out, or not, and its answer back, or not. ``lost`` makes the answer of a client in
+        this process whose connection has ended, if it had one; raises CutError for others."""
+        chaos, link = self._chaos, self.link
+        if kind in BEFORE:
+            if kind == "refused":
+                chaos.refusals += REFUSALS
+            elif kind == "restart":
+                chaos.cut_all()
+            if link is not None:
+                raise CutError(kind)
+            return lost()
+        answer = carry_out()
+        if kind == "slow_answer":
+            if link is None:
+                gevent.sleep(SLOW_SECONDS)
+            else:
+                link.slow_next(SLOW_SECONDS)
+        elif kind in BEHIND:
+            if link is None:
+                return lost()
+            if kind == "cut_answer":
+                link.cut_next()
+            elif kind == "half_open":
+                link.silence()
+            else:
+                raise CutError(kind)
+        return answer
+
+
+# isinstance() accepts them as the interface: __getattr__ passes all other operations on.
+BrokerInterface.register(ChaoticBroker)
+BrokerInterface.register(ChaoticClient)
+
+
+def _written(
+    batches: Mapping[TopicPartition, Sequence[bytes]], answers: Mapping[TopicPartition, Produced]
+) -> Ranges:
+    """The offsets of what was written, by partition."""
+    ranges = {}
+    for key, answer in answers.items():
+        offsets = answer.base_offsets
+        if offsets:
+            ranges[key] = (offsets[0], offsets[-1] + _count(batches[key][len(offsets) - 1]))
+    return ranges
+
+
+def _count(batch: bytes) -> int:
+    try:
+        return read_header(batch).last_offset_delta + 1
+    except BatchError:
+        return 1
+
+
+def _end_of(batch: bytes) -> int:
+    header = read_header(batch)
+    return int(header.base_offset + header.last_offset_delta + 1)
