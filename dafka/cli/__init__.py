@@ -23,6 +23,7 @@ _HOMES = {
     "broker": "dafka.cli.broker:broker",
     "config": "dafka.cli.config:config",
     "consume": "dafka.cli.console:consume",
+    "kafka": "dafka.cli.kafka:kafka",
     "keys": "dafka.cli.key_folders:keys",
     "log": "dafka.cli.log:log",
     "migrate": "dafka.cli.migrate:migrate",

@@ -71,7 +71,7 @@ def _check_tower(observer: Observer, seconds: float | None, mesh: dict[str, Any]
         addresses = ", ".join(gives for _, gives in mesh["tower"])
         raise click.ClickException(
             f"nothing was heard from a tower at {addresses} in {seconds:g} s: is one running there? "
-            "--sub and --pub say where"
+            "--sub and --pub say where. The topics of a broker are listed by `dafka kafka topics list`"
         )
 
 

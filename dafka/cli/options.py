@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import logging
 import math
 import os
@@ -274,8 +275,12 @@ def check_reader(output: IO[Any]) -> None:
     """
     if not hasattr(select, "poll"):
         return
+    try:
+        descriptor = output.fileno()
+    except io.UnsupportedOperation:
+        return  # it is no pipe
     poll = select.poll()
-    poll.register(output.fileno(), 0)
+    poll.register(descriptor, 0)
     if any(events & select.POLLERR for _, events in poll.poll(0)):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 

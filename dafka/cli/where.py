@@ -91,25 +91,12 @@ def where(command: Command) -> Command:
 
         @contextmanager
         def connect(**more: Any) -> Iterator[Connection]:
-            from kafka.errors import KafkaTimeoutError
-
             import dafka.broker
             from dafka.broker.broker import Broker
-            from dafka.broker.interface.errors import LoginRefusedError
 
             if bootstrap_server is not None:
-                try:
-                    connection = dafka.broker.connect(bootstrap_server, PATIENCE, retry_login=False, **login)
-                except LoginRefusedError as error:
-                    raise click.ClickException(str(error.args[0])) from error
-                except KafkaTimeoutError as error:
-                    raise click.ClickException(
-                        f"no broker answers within {PATIENCE:g} s: {error.__cause__ or error}"
-                    ) from error
-                try:
+                with opened(bootstrap_server, login) as connection:
                     yield connection
-                finally:
-                    connection.close()
                 return
             with Broker(data, **more) as broker:
                 yield dafka.broker.connect(broker.bootstrap_servers)
@@ -117,6 +104,28 @@ def where(command: Command) -> Command:
         return command(connect=connect, **options)
 
     return with_where
+
+
+@contextmanager
+def opened(bootstrap_server: str, login: dict[str, Any]) -> Iterator[Connection]:
+    """A connection to a broker that runs. Raises click.ClickException in words if there is none."""
+    from kafka.errors import KafkaTimeoutError
+
+    import dafka.broker
+    from dafka.broker.interface.errors import LoginRefusedError
+
+    try:
+        connection = dafka.broker.connect(bootstrap_server, PATIENCE, retry_login=False, **login)
+    except LoginRefusedError as error:
+        raise click.ClickException(str(error.args[0])) from error
+    except KafkaTimeoutError as error:
+        raise click.ClickException(
+            f"no broker answers within {PATIENCE:g} s: {error.__cause__ or error}"
+        ) from error
+    try:
+        yield connection
+    finally:
+        connection.close()
 
 
 def first_line(path: str) -> str:

@@ -1,0 +1,161 @@
+"""Groups of all kinds as the terminal sees them: members with their partitions, offsets and lags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+import click
+
+from dafka.broker.interface.groups import CommittedOffset, GroupType
+from dafka.cli.kafka.output import check, printable
+
+if TYPE_CHECKING:
+    from dafka.broker.connecting import Connection
+
+TopicPartition = tuple[str, int]
+
+_DESCRIBE = {
+    GroupType.CLASSIC: "describe_groups",
+    GroupType.CONSUMER: "describe_consumer_groups",
+    GroupType.SHARE: "describe_share_groups",
+    GroupType.STREAMS: "describe_streams_groups",
+}
+
+
+class Member(NamedTuple):
+    """A member with the partitions that it reads."""
+
+    member: str
+    instance: str | None
+    client: str
+    host: str
+    partitions: frozenset[TopicPartition]
+
+
+class Group(NamedTuple):
+    """A group. ``epoch`` is None for the classic kind. ``lags`` are those that the broker says itself."""
+
+    name: str
+    type: GroupType
+    state: str
+    epoch: int | None
+    assignor: str
+    members: tuple[Member, ...]
+    offsets: Mapping[TopicPartition, int]
+    lags: Mapping[TopicPartition, int]
+
+    @property
+    def headline(self) -> str:
+        """The group in one line."""
+        words = [f"{printable(self.name)}: {self.type.value}", self.state]
+        words += [f"epoch {self.epoch}"] if self.epoch is not None else []
+        words += [f"assigned by {printable(self.assignor)}"] if self.assignor else []
+        return ", ".join([*words, f"{len(self.members)} members"])
+
+
+def kind_of(connection: Connection, name: str) -> GroupType | None:
+    """The type of a group; None if there is no such group."""
+    return next((one.type for one in connection.call("list_groups") if one.group == name), None)
+
+
+def described(connection: Connection, name: str) -> Group:
+    """A group with all there is to know about it. Raises click.ClickException if there is none."""
+    kind = kind_of(connection, name)
+    if kind is None:
+        raise click.ClickException(f"there is no group {name!r}: `dafka kafka groups list`")
+    found = connection.call(_DESCRIBE[kind], [name])[name]
+    check({f"group {name}": found})
+    partitions = _partitions_of(connection, kind, found)
+    members = tuple(
+        Member(
+            one.member_id,
+            getattr(one, "instance_id", None),  # there are kinds without static members
+            one.client_id,
+            one.client_host,
+            partitions(one),
+        )
+        for one in found.members
+    )
+    epoch = None if kind is GroupType.CLASSIC else found.epoch
+    assignor = {GroupType.CLASSIC: "protocol", GroupType.STREAMS: ""}.get(kind, "assignor")
+    lags = _lags(connection, name) if kind is GroupType.SHARE else {}
+    where = offsets(connection, name, kind)
+    by = getattr(found, assignor) if assignor else ""
+    return Group(name, kind, found.state, epoch, by, members, where, lags)
+
+
+def _partitions_of(
+    connection: Connection, kind: GroupType, group: Any
+) -> Callable[[Any], frozenset[TopicPartition]]:
+    """Which partitions a member of a described group reads."""
+    if kind is GroupType.CLASSIC:
+        return lambda one: _assigned(group, one.assignment)
+    if kind is GroupType.CONSUMER:
+        return lambda one: _named(one.assigned, group.topics)
+    if kind is GroupType.SHARE:
+        ids = {id_ for one in group.members for id_ in one.assignment}
+        names = connection.call("topic_names", ids) if ids else {}
+        return lambda one: _named(one.assignment, names)
+    if group.topology is None:
+        return lambda one: frozenset()
+    return lambda one: frozenset(group.topology.read_by(one.assigned.active))
+
+
+def _lags(connection: Connection, name: str) -> dict[TopicPartition, int]:
+    """The lags of a share group, which only the broker knows."""
+    progress = connection.call("share_offsets", name)
+    return {key: one.lag for key, one in progress.partitions.items() if one.lag >= 0}
+
+
+def offsets(connection: Connection, name: str, kind: GroupType | None) -> dict[TopicPartition, int]:
+    """How far a group has come: the next offset of each partition."""
+    if kind is GroupType.SHARE:
+        found = connection.call("share_offsets", name)
+        check({f"group {name}": found})
+        return {key: one.start for key, one in found.partitions.items() if one.start >= 0}
+    return {key: one.offset for key, one in connection.call("fetch_offsets", name).items()}
+
+
+def change_offsets(
+    connection: Connection, name: str, kind: GroupType | None, new: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, Any]:
+    """Set offsets; the error of each partition, or None."""
+    if kind is not GroupType.SHARE:
+        committed = {key: CommittedOffset(offset) for key, offset in new.items()}
+        outcomes: dict[TopicPartition, Any] = connection.call("commit_offsets", name, committed)
+        return outcomes
+    found = connection.call("alter_share_offsets", name, new)
+    return {key: found.error or found.parts.get(key) for key in new}
+
+
+def forget_offsets(
+    connection: Connection, name: str, kind: GroupType | None, keys: Collection[TopicPartition]
+) -> dict[Any, Any]:
+    """Delete offsets, of a share group those of whole topics; the error of each, or None."""
+    if kind is not GroupType.SHARE:
+        outcomes: dict[Any, Any] = connection.call("delete_offsets", name, keys)
+        return outcomes
+    topics = sorted({topic for topic, _ in keys})
+    found = connection.call("delete_share_offsets", name, topics)
+    return {topic: found.error or found.parts.get((topic, -1)) for topic in topics}
+
+
+def _assigned(group: Any, assignment: bytes) -> frozenset[TopicPartition]:
+    """The partitions in what the leader of a classic group has told a member."""
+    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolType
+
+    if group.protocol_type != ConsumerProtocolType or not assignment:
+        return frozenset()
+    try:
+        decoded = ConsumerProtocolAssignment.decode(assignment)
+        return frozenset((str(topic), int(number)) for topic, number in decoded.partitions())
+    except Exception:  # octets of a stranger
+        return frozenset()
+
+
+def _named(assigned: Mapping[UUID, Iterable[int]], names: Mapping[UUID, str]) -> frozenset[TopicPartition]:
+    return frozenset(
+        (names.get(id_, str(id_)), number) for id_, numbers in assigned.items() for number in numbers
+    )
