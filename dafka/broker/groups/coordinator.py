@@ -319,20 +319,43 @@ class Coordinator(GroupInterface):
     ) -> dict[TopicPartition, Error | None]:
         if len(offsets) > COMMIT_OFFSETS:
             check_offsets(offsets.values())  # before some are committed
+            error = self._check_all(group, generation, member_id, instance_id, offsets)
+            if error is not None:
+                return dict.fromkeys(offsets, error)
         answers: dict[TopicPartition, Error | None] = {}
         for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
-            error = self.check_commit(group, generation, member_id, instance_id)
             committed = dict(some)
+            error = self.check_commit(group, generation, member_id, instance_id, committed)
             if error is not None:
                 answers.update(dict.fromkeys(committed, error))
             else:
                 answers.update(self._offsets.commit(group, committed))
         return answers
 
-    def check_commit(
-        self, group: str, generation: int, member_id: str, instance_id: str | None
+    def _check_all(
+        self,
+        group: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        partitions: Iterable[TopicPartition],
     ) -> Error | None:
-        """The error of an offset commit by this member, None if it may commit.
+        """The error of a commit to very many partitions: one that is refused has all of them refused."""
+        errors = (
+            self.check_commit(group, generation, member_id, instance_id, some)
+            for some in in_pieces(partitions, COMMIT_OFFSETS)
+        )
+        return next((error for error in errors if error is not None), None)
+
+    def check_commit(
+        self,
+        group: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        partitions: Iterable[TopicPartition],
+    ) -> Error | None:
+        """The error of an offset commit to these partitions by this member, None if it may commit.
 
         Counts as a heartbeat of the member.
         """
@@ -341,7 +364,9 @@ class Coordinator(GroupInterface):
         found = self._groups.get(group)
         if found is None:
             return IllegalGenerationError if generation >= 0 else None
-        error = found.check_commit(self._groups.clock(), generation, member_id, instance_id)
+        error = found.check_commit(
+            self._groups.clock(), generation, member_id, instance_id, partitions
+        )
         self._groups.changed(group, found)
         return error
 

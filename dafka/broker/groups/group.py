@@ -60,6 +60,7 @@ from dafka.broker.interface.groups import (
     LeavingMember,
     MemberDescription,
     Synced,
+    TopicPartition,
 )
 from dafka.broker.limits import EMPTY_SECONDS, GROUP_MAX_SIZE
 
@@ -368,7 +369,12 @@ class Group:
             self._touch(member, now)
 
     def check_commit(
-        self, now: float, generation: int, member_id: str, instance_id: str | None
+        self,
+        now: float,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        partitions: Iterable[TopicPartition],
     ) -> Error | None:
         """The error of an offset commit, None if it is allowed. A commit by a member extends its session."""
         if generation < 0 and not self.members:

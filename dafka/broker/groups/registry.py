@@ -9,7 +9,7 @@ then, and join again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
@@ -20,7 +20,7 @@ from kafka.errors import (
 )
 
 from dafka.broker.groups.times import GroupTimes, Kept
-from dafka.broker.interface.groups import Error, GroupType
+from dafka.broker.interface.groups import Error, GroupType, TopicPartition
 from dafka.broker.limits import GROUPS_KEPT
 from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import Hub
@@ -73,9 +73,14 @@ class AnyGroup(Protocol):
         """Whether offsets in topics that no member reads may expire while it has members."""
 
     def check_commit(
-        self, now: float, generation: int, member_id: str, instance_id: str | None
+        self,
+        now: float,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        partitions: Iterable[TopicPartition],
     ) -> Error | None:
-        """The error of an offset commit, None if it is allowed."""
+        """The error of an offset commit to these partitions, None if it is allowed."""
 
 
 G = TypeVar("G", bound=AnyGroup)

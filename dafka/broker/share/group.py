@@ -8,7 +8,7 @@ heartbeat, and has its epoch from then on. The target of a large group is comput
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kafka.errors import InvalidRequestError
 
@@ -16,7 +16,7 @@ from dafka.broker.groups.modern.assignment import NOTHING, Assignment
 from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH, ModernMember
 from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.groups.modern.topics import Topics
-from dafka.broker.interface.groups import Error, GroupType
+from dafka.broker.interface.groups import Error, GroupType, TopicPartition
 from dafka.broker.interface.share import (
     ShareGroupDescription,
     ShareHeartbeat,
@@ -59,7 +59,12 @@ class ShareGroup(PartitionGroup[ShareGroupMember]):
         return member.epoch == self.assignment_epoch
 
     def check_commit(
-        self, now: float, generation: int, member_id: str, instance_id: str | None
+        self,
+        now: float,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        partitions: Iterable[TopicPartition],
     ) -> Error | None:
         """Share groups have no committed offsets."""
         return InvalidRequestError

@@ -145,7 +145,7 @@ class Contents:
         answers: dict[TopicPartition, Error | None] = {}
         for some in in_pieces(offsets.items(), COMMIT_OFFSETS):
             if error is None and by_member:
-                error = self._groups.check_commit(group, *member)
+                error = self._groups.check_commit(group, *member, (key for key, _ in some))
                 if error is StaleMemberEpochError:  # of a group with the newer protocol
                     error = IllegalGenerationError  # as in Kafka: what producers know
             found, rows = self._offsets.rows(group, dict(some))

@@ -270,7 +270,7 @@ def test_heartbeats_are_fenced_by_generation_and_instance(table, generation, ins
 
 
 def test_any_client_may_commit_for_a_group_without_members(table):
-    assert table.group.check_commit(0.0, -1, "", None) is None
+    assert table.group.check_commit(0.0, -1, "", None, []) is None
 
 
 @pytest.mark.parametrize(
@@ -285,17 +285,17 @@ def test_any_client_may_commit_for_a_group_without_members(table):
 def test_only_members_may_commit_for_a_group_with_members(table, generation, member_id, error):
     (leader,) = table.stable()
     member_id = leader.member_id if member_id is None else member_id
-    assert table.group.check_commit(table.now, generation, member_id, None) is error
+    assert table.group.check_commit(table.now, generation, member_id, None, []) is error
 
 
 def test_commits_are_accepted_while_members_rejoin_and_refused_while_the_leader_assigns(table):
     (leader,) = table.stable()
     newcomer = table.join()
-    assert table.group.check_commit(table.now, 1, leader.member_id, None) is None
+    assert table.group.check_commit(table.now, 1, leader.member_id, None, []) is None
     table.join(leader.member_id)
-    error = table.group.check_commit(table.now, 2, newcomer[0].member_id, None)
+    error = table.group.check_commit(table.now, 2, newcomer[0].member_id, None, [])
     assert error is errors.RebalanceInProgressError
-    assert table.group.check_commit(table.now, 1, leader.member_id, None) is errors.IllegalGenerationError
+    assert table.group.check_commit(table.now, 1, leader.member_id, None, []) is errors.IllegalGenerationError
 
 
 # -- leaving --------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def test_the_previous_process_of_a_static_member_is_fenced(table):
     assert table.beat(old, instance="i") is errors.FencedInstanceIdError
     assert error_of(table.sync(old, instance="i")) is errors.FencedInstanceIdError
     assert error_of(table.join(old.member_id, instance="i")) is errors.FencedInstanceIdError
-    assert table.group.check_commit(table.now, 1, old.member_id, "i") is errors.FencedInstanceIdError
+    assert table.group.check_commit(table.now, 1, old.member_id, "i", []) is errors.FencedInstanceIdError
     leaving = [LeavingMember(old.member_id, "i")]
     assert table.group.leave(table.now, leaving) == [errors.FencedInstanceIdError]
 

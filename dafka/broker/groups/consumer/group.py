@@ -28,9 +28,7 @@ from uuid import UUID
 
 from kafka.errors import (
     FencedInstanceIdError,
-    IllegalGenerationError,
     InvalidRequestError,
-    StaleMemberEpochError,
     UnknownMemberIdError,
     UnreleasedInstanceIdError,
 )
@@ -49,7 +47,7 @@ from dafka.broker.groups.modern.group import JOIN_EPOCH, LEAVE_STATIC_EPOCH
 from dafka.broker.groups.modern.partitions import PartitionGroup
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.interface.consumer_groups import ConsumerHeartbeat, ConsumerMember, Partitions
-from dafka.broker.interface.groups import Error, GroupType, JoinRequest
+from dafka.broker.interface.groups import GroupType, JoinRequest
 from dafka.broker.limits import ASSIGNED_AT_ONCE
 
 _NO_TOPICS: frozenset[str] = frozenset()
@@ -261,6 +259,7 @@ class ConsumerGroup(PartitionGroup[Member]):
             {topic: self._owned.free(topic, numbers) for topic, numbers in assigned.items()}
         )
         self._owned.take(member.assigned)
+        member.take(member.assigned)
         self.target[member.member_id] = member.assigned
 
     @property
@@ -289,7 +288,7 @@ class ConsumerGroup(PartitionGroup[Member]):
     def _leave(self, now: float, request: ConsumerHeartbeat) -> Answer:
         member = self._named(request)
         if request.member_epoch == LEAVE_STATIC_EPOCH:
-            self._owned.release(member.revoking)
+            self._give_up(member, member.revoking)
             member.revoking, member.revoke_by = NOTHING, inf
             member.epoch = LEAVE_STATIC_EPOCH
         else:
@@ -307,10 +306,14 @@ class ConsumerGroup(PartitionGroup[Member]):
             self.resolved = {}
 
     def _release_all(self, member: Member) -> None:
-        self._owned.release(member.assigned)
-        self._owned.release(member.revoking)
+        self._give_up(member, member.assigned)
+        self._give_up(member, member.revoking)
         member.assigned = member.revoking = NOTHING
         member.lacks, member.revoke_by = False, inf
+
+    def _give_up(self, member: Member, partitions: Assignment) -> None:
+        self._owned.release(partitions)
+        member.lose(partitions)
 
     # -- towards the target ---------------------------------------------------------------------
 
@@ -345,7 +348,7 @@ class ConsumerGroup(PartitionGroup[Member]):
         if member.revoking:
             if _has_any(owned, member.revoking):
                 return
-            self._owned.release(member.revoking)
+            self._give_up(member, member.revoking)
             member.revoking, member.revoke_by = NOTHING, inf
             epoch = min(epoch + 1, self.assignment_epoch)
         target, had = self.target_of(member), member.assigned
@@ -358,7 +361,7 @@ class ConsumerGroup(PartitionGroup[Member]):
                 self.wake_at = min(self.wake_at, member.revoke_by)
             member.advance(epoch)
             return
-        self._owned.release(given_up)
+        self._give_up(member, given_up)
         fresh = without_nothing(
             {
                 topic: self._owned.free(topic, numbers - had.get(topic, frozenset()))
@@ -369,26 +372,13 @@ class ConsumerGroup(PartitionGroup[Member]):
         member.assigned = _joined(kept, fresh)
         member.lacks = size(member.assigned) < size(target)
         member.advance(self.assignment_epoch)
+        member.take(fresh)
 
     # -- offsets --------------------------------------------------------------------------------
 
-    def check_commit(
-        self, now: float, generation: int, member_id: str, instance_id: str | None
-    ) -> Error | None:
-        """The error of an offset commit, None if it is allowed: by a member with its epoch, or if there is
-        none."""
-        if generation < 0 and not self.members:
-            return None
-        return self.check_member(member_id, generation)
-
-    def check_member(self, member_id: str, epoch: int) -> Error | None:
-        """The error of what comes from a member of that epoch."""
-        member = self.members.get(member_id)
-        if member is None:
-            return UnknownMemberIdError
-        if epoch == member.epoch:
-            return None
-        return StaleMemberEpochError if member.classic is None else IllegalGenerationError
+    def has_since(self, member: Member, topic: str, partition: int) -> float:
+        found = self._topics.find(topic)
+        return inf if found is None else member.since.get((found.topic_id, partition), inf)
 
     # -- describing -----------------------------------------------------------------------------
 

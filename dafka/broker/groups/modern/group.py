@@ -16,6 +16,9 @@ epoch as its *member epoch* when it has arrived; nobody waits for anybody else o
 A heartbeat with another epoch than the member's is refused, and the member has to join again without any
 partition. The one before is taken from a member whose last answer may have been lost.
 
+A member commits offsets with the epoch that it knows, which may be older than its own by then. That is taken
+for partitions that it has had since that epoch or longer (KIP-1251): it alone reads them since then.
+
 What is refused is raised as an exception of ``kafka.errors``, whose words go to the client. Time is what the
 caller says it is.
 """
@@ -32,12 +35,13 @@ from kafka.errors import (
     FencedMemberEpochError,
     GroupMaxSizeReachedError,
     InvalidRequestError,
+    StaleMemberEpochError,
     UnknownMemberIdError,
 )
 
 from dafka.broker.groups.modern.topics import KnownTopic, Topics
 from dafka.broker.groups.times import Kept
-from dafka.broker.interface.groups import Error, GroupType
+from dafka.broker.interface.groups import Error, GroupType, TopicPartition
 from dafka.broker.limits import EMPTY_SECONDS, GROUP_SUBSCRIPTIONS
 
 LONGEST_NAME = 249  # characters of a topic
@@ -66,6 +70,11 @@ class ModernMember:
     def deadline(self) -> float:
         """When it is to be removed, unless something comes from it before."""
         return self.expires
+
+    @property
+    def stale(self) -> Error:
+        """The error of what comes with another epoch than its own."""
+        return StaleMemberEpochError
 
     def advance(self, epoch: int) -> None:
         """Give it a new epoch."""
@@ -146,11 +155,43 @@ class ModernGroup(ABC, Generic[M, S]):
         """Whether offsets in other topics may expire while it has members."""
         return True
 
-    @abstractmethod
+    # -- offsets --------------------------------------------------------------------------------
+
     def check_commit(
-        self, now: float, generation: int, member_id: str, instance_id: str | None
+        self,
+        now: float,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        partitions: Iterable[TopicPartition],
     ) -> Error | None:
-        """The error of an offset commit, None if it is allowed."""
+        """The error of an offset commit, None if it is allowed.
+
+        It is if there are no members, to a member with its epoch, and to one with an older epoch in which it
+        has had all of the partitions already.
+        """
+        if generation < 0 and not self.members:
+            return None
+        error = self.check_member(member_id, generation)
+        if error is None or error is UnknownMemberIdError:
+            return error
+        member = self.members[member_id]
+        if JOIN_EPOCH <= generation < member.epoch and all(
+            self.has_since(member, *partition) <= generation for partition in partitions
+        ):
+            return None
+        return error
+
+    def check_member(self, member_id: str, epoch: int) -> Error | None:
+        """The error of what comes from a member of that epoch."""
+        member = self.members.get(member_id)
+        if member is None:
+            return UnknownMemberIdError
+        return None if epoch == member.epoch else member.stale
+
+    def has_since(self, member: M, topic: str, partition: int) -> float:
+        """The epoch from which on the member has had a partition without a break; inf if it has not."""
+        return inf
 
     # -- members --------------------------------------------------------------------------------
 

@@ -20,11 +20,11 @@ A member that asks for it has the whole application shut down: all members are t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import NamedTuple
 
-from kafka.errors import InvalidRequestError, StaleMemberEpochError, UnknownMemberIdError
+from kafka.errors import InvalidRequestError
 
 from dafka.broker.groups.modern.group import JOIN_EPOCH, ModernGroup
 from dafka.broker.groups.modern.topics import Topics
@@ -34,8 +34,8 @@ from dafka.broker.groups.streams.member import Member
 from dafka.broker.groups.streams.owned import Owned
 from dafka.broker.groups.streams.sticky_assignor import Runner, Spec, assign_sticky
 from dafka.broker.groups.streams.tasks import NOTHING, Roles, frozen, joined, minus, overlap, size, split
-from dafka.broker.groups.streams.topology import normal, required_topics, source_topics
-from dafka.broker.interface.groups import Error, GroupType
+from dafka.broker.groups.streams.topology import normal, readers, required_topics
+from dafka.broker.interface.groups import GroupType
 from dafka.broker.interface.streams_groups import (
     EndpointPartitions,
     InternalTopic,
@@ -81,7 +81,8 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         self.topology: Topology | None = None
         self.configured: Configured | None = None
         self.endpoint_epoch = 0
-        self._required = self._sources = NO_TOPICS
+        self._required = NO_TOPICS
+        self._reader: Mapping[str, str] = {}  # the subtopology that reads each topic
         self._was_ready = False
         self._owned = Owned()
         self._standbys: int | None = None
@@ -104,7 +105,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         return self.configured is not None and self.configured.is_ready
 
     def subscribed(self) -> frozenset[str] | None:
-        return self._sources if self.members else NO_TOPICS
+        return frozenset(self._reader) if self.members else NO_TOPICS
 
     def is_reconciled(self, member: Member) -> bool:
         return member.epoch == self.assignment_epoch and not member.lacks and member.revoking == NOTHING
@@ -165,7 +166,7 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         if self.topology is None:
             configure(wanted, self._partitions)  # raises if it cannot be used
             self.topology = wanted
-            self._required, self._sources = required_topics(wanted), source_topics(wanted)
+            self._required, self._reader = required_topics(wanted), readers(wanted)
         elif topology.epoch >= self.topology.epoch and wanted != self.topology:
             raise InvalidRequestError("Topology updates are not supported yet.")
 
@@ -363,21 +364,9 @@ class StreamsGroup(ModernGroup[Member, Roles]):
 
     # -- offsets --------------------------------------------------------------------------------
 
-    def check_commit(
-        self, now: float, generation: int, member_id: str, instance_id: str | None
-    ) -> Error | None:
-        """The error of an offset commit, None if it is allowed: by a member with its epoch, or if there is
-        none."""
-        if generation < 0 and not self.members:
-            return None
-        return self.check_member(member_id, generation)
-
-    def check_member(self, member_id: str, epoch: int) -> Error | None:
-        """The error of what comes from a member of that epoch."""
-        member = self.members.get(member_id)
-        if member is None:
-            return UnknownMemberIdError
-        return None if epoch == member.epoch else StaleMemberEpochError
+    def has_since(self, member: Member, topic: str, partition: int) -> float:
+        subtopology = self._reader.get(topic)
+        return inf if subtopology is None else member.since.get((subtopology, partition), inf)
 
     # -- describing -----------------------------------------------------------------------------
 

@@ -113,12 +113,12 @@ def sources_of(one: Subtopology) -> list[str]:
     return [*one.sources, *(topic.name for topic in one.repartition_sources)]
 
 
-def source_topics(topology: Topology) -> frozenset[str]:
-    """All topics that members read and commit offsets in."""
-    return frozenset(name for one in topology.subtopologies for name in sources_of(one))
+def readers(topology: Topology) -> dict[str, str]:
+    """The subtopology that reads each of the topics that members read and commit offsets in."""
+    return {name: one.name for one in topology.subtopologies for name in sources_of(one)}
 
 
 def required_topics(topology: Topology) -> frozenset[str]:
     """All topics that have to be there before a task can run."""
     changelogs = (topic.name for one in topology.subtopologies for topic in one.changelogs)
-    return source_topics(topology).union(changelogs)
+    return frozenset(readers(topology)).union(changelogs)

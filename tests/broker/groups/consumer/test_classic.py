@@ -102,8 +102,8 @@ def test_other_generations_and_members_are_refused(mixed):
     assert mixed.sync(joined, member_id="x").error is UnknownMemberIdError
     assert mixed.sync(joined, protocol="sticky").error is InconsistentGroupProtocolError
     check = mixed.group.check_commit
-    assert check(0.0, joined.generation, joined.member_id, None) is None
-    assert check(0.0, 1, joined.member_id, None) is IllegalGenerationError
+    assert check(0.0, joined.generation, joined.member_id, None, [("t", 0)]) is None
+    assert check(0.0, 1, joined.member_id, None, [("t", 0)]) is IllegalGenerationError
 
 
 def test_a_newer_epoch_makes_a_member_join_again_in_time_or_be_removed(mixed):

@@ -261,13 +261,48 @@ def test_a_static_member_may_leave_for_good(table):
 
 
 def test_offsets_are_taken_from_members_with_their_epoch(table):
-    check = table.group.check_commit
-    assert check(0.0, -1, "", None) is None
+    def refusal(member: str, epoch: int) -> Any:
+        return table.group.check_commit(0.0, epoch, member, None, [("t", 0)])
+
+    assert refusal("", -1) is None
     table.join("x")
-    assert check(0.0, 1, "x", None) is None
-    assert check(0.0, 0, "x", None) is StaleMemberEpochError
-    assert check(0.0, 1, "y", None) is UnknownMemberIdError
-    assert check(0.0, -1, "", None) is UnknownMemberIdError
+    assert refusal("x", 1) is None
+    assert refusal("x", 0) is refusal("x", 2) is refusal("x", -1) is StaleMemberEpochError
+    assert refusal("y", 1) is refusal("", -1) is UnknownMemberIdError
+
+
+def test_offsets_of_partitions_that_a_member_kept_are_taken_with_an_older_epoch_too(table):
+    first = table.join("x").epoch
+    table.join("y")
+    x = table.send("x", first)
+    assert table.numbers(x) == [0, 1, 2]
+
+    def refusal(epoch: int, *numbers: int, topic: str = "t") -> Any:
+        return table.group.check_commit(0.0, epoch, "x", None, [(topic, number) for number in numbers])
+
+    assert refusal(first, 4) is None  # it has been told to give it up, and has not yet
+    x = table.send("x", x.epoch, owned=table.owned(0, 1, 2))
+    assert x.epoch > first
+    assert refusal(first, 0, 1, 2) is refusal(x.epoch, 5) is None
+    assert refusal(first, 4) is refusal(first, 0, 4) is StaleMemberEpochError
+    assert refusal(first, 0, topic="none") is StaleMemberEpochError
+    assert refusal(x.epoch + 1, 0) is refusal(-1, 0) is StaleMemberEpochError
+    table.send("y", -1)
+    for _ in range(2):
+        x = table.send("x", table.group.members["x"].epoch)
+    assert table.numbers(x) in (None, [0, 1, 2, 3, 4, 5])
+    assert refusal(first, 0) is None
+    assert refusal(first, 4) is StaleMemberEpochError  # it has it again, since later
+
+
+def test_who_joins_again_has_its_partitions_from_then_on(table):
+    first = table.join("x").epoch
+    again = table.join("x").epoch
+    table.topics.extend("t", 7)
+    now = table.send("x", again).epoch
+    assert first <= again < now
+    assert table.group.check_commit(0.0, again, "x", None, [("t", 0)]) is None
+    assert table.group.check_commit(0.0, again, "x", None, [("t", 6)]) is StaleMemberEpochError
 
 
 def test_the_target_of_a_large_group_comes_later_and_members_keep_what_they_have(table, monkeypatch):

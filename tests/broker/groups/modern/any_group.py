@@ -13,7 +13,7 @@ class AnyModern(PartitionGroup[ModernMember]):
     def is_reconciled(self, member):
         return member.epoch == self.assignment_epoch
 
-    def check_commit(self, now, generation, member_id, instance_id):
+    def check_commit(self, now, generation, member_id, instance_id, partitions):
         return None
 
     def enter(self, name: str, *topics: str, at: float = 0.0, session: float = 10.0) -> ModernMember:

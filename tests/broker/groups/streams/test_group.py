@@ -191,11 +191,31 @@ def test_members_learn_where_queries_are_answered():
 
 def test_offsets_are_committed_with_the_members_epoch():
     table = Table()
-    assert table.group.check_commit(0.0, -1, "", None) is None
+    def refusal(member: str, epoch: int) -> Any:
+        return table.group.check_commit(0.0, epoch, member, None, [("a", 0)])
+
+    assert refusal("", -1) is None
     epoch = table.join("m").epoch
-    assert table.group.check_commit(0.0, epoch, "m", None) is None
-    assert table.group.check_commit(0.0, epoch - 1, "m", None) is StaleMemberEpochError
-    assert table.group.check_commit(0.0, -1, "", None) is UnknownMemberIdError
+    assert refusal("m", epoch) is None
+    assert refusal("m", epoch - 1) is refusal("m", epoch + 1) is refusal("m", -1) is StaleMemberEpochError
+    assert refusal("", -1) is UnknownMemberIdError
+
+
+def test_offsets_of_tasks_that_a_member_kept_are_committed_with_an_older_epoch_too():
+    table = Table()
+    first = table.join("m").epoch
+    table.join("n")
+    kept = active(table.send("m", first))
+    now = table.send("m", first, **table.owns(*kept)).epoch
+    assert first < now and len(kept) == 2
+
+    def refusal(*numbers: int, topic: str = "a") -> Any:
+        return table.group.check_commit(0.0, first, "m", None, [(topic, number) for number in numbers])
+
+    assert refusal(*kept) is None
+    given_up = min({0, 1, 2, 3}.difference(kept))
+    assert refusal(given_up) is refusal(*kept, given_up) is StaleMemberEpochError
+    assert refusal(0, topic="no source") is StaleMemberEpochError
 
 
 def test_offsets_in_the_topics_that_it_reads_stay():

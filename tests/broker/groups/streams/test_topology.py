@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kafka.errors import InvalidRequestError
 
-from dafka.broker.groups.streams.topology import check_topology, normal, required_topics, source_topics
+from dafka.broker.groups.streams.topology import check_topology, normal, readers, required_topics
 from dafka.broker.interface.streams_groups import (
     InternalTopic,
     StreamsInvalidTopologyError,
@@ -18,7 +18,7 @@ ONE = Subtopology("0", ["a"], [], [InternalTopic("c")], ["s"], [InternalTopic("r
 
 def test_the_topics_of_a_topology():
     check_topology(Topology(1, [ONE]))
-    assert source_topics(Topology(1, [ONE])) == {"a", "r"}
+    assert readers(Topology(1, [ONE])) == dict.fromkeys(("a", "r"), ONE.name)
     assert required_topics(Topology(1, [ONE])) == {"a", "r", "c"}
 
 
