@@ -57,7 +57,7 @@ ELSEWHERE = {
     "dafka/broker/server/answers/share.py": "tests/broker/share/test_calls.py",
     "dafka/cli/kafka/copying.py": "tests/cli/kafka/test_topics.py",
     "dafka/cli/kafka/read_topics.py": "tests/cli/kafka/test_consume.py",
-    "dafka/cli/kafka/group_kinds.py": "tests/cli/kafka/test_groups.py",
+    "dafka/broker/looking/groups.py": "tests/cli/kafka/test_groups.py",
     "dafka/migrating/copying.py": "tests/cli/test_migrate.py",
     "dafka/migrating/groups.py": "tests/cli/test_migrate.py",
     "dafka/migrating/migration.py": "tests/cli/test_migrate.py",

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, ConfigSource, Resource, ResourceType
+from dafka.broker.looking.outcomes import check
 from dafka.cli.kafka.at_cluster import Cluster, at_cluster
-from dafka.cli.kafka.output import check, json_option, show
+from dafka.cli.kafka.output import json_option, show
 
 Command = Callable[..., Any]
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dafka.broker.looking.places import Place, offsets_of, partitions_of, readable_ends
 from dafka.cli.kafka.at_cluster import Cluster, at_cluster
 from dafka.cli.kafka.formats import Format, json_line, parse_format
-from dafka.cli.kafka.places import Place, PlaceType, offsets_of, partitions_of, readable_ends
+from dafka.cli.kafka.places import PlaceType
 from dafka.cli.kafka.read_topics import ReadTopics
 from dafka.cli.kafka.topics import chosen
 from dafka.cli.options import check_reader, ended_by_signal

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from dafka.broker.interface.groups import GroupType
-from dafka.cli.kafka import group_kinds
+from dafka.broker.looking import groups as group_kinds
+from dafka.broker.looking.outcomes import check, printable
+from dafka.broker.looking.places import Place, offsets_of, partitions_of, within
 from dafka.cli.kafka.at_cluster import Cluster, at_cluster
-from dafka.cli.kafka.output import check, json_option, printable, show
-from dafka.cli.kafka.places import Place, PlaceType, bounds, offsets_of, partitions_of
+from dafka.cli.kafka.output import json_option, show
+from dafka.cli.kafka.places import PlaceType
 from dafka.cli.kafka.topics import chosen
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def describe(names: tuple[str, ...], as_json: bool, cluster: Cluster) -> None:
     with cluster.connect() as connection:
         for number, name in enumerate(dict.fromkeys(names)):
             group = group_kinds.described(connection, name)
-            rows = _progress(connection, group)
+            rows = group_kinds.progress(connection, group)
             if as_json:
                 members = [{**one._asdict(), "partitions": sorted(one.partitions)} for one in group.members]
                 head = {"group": name, "type": group.type.value, "state": group.state, "epoch": group.epoch}
@@ -139,7 +141,7 @@ def reset(
         kind = group_kinds.kind_of(connection, name)
         before = group_kinds.offsets(connection, name, kind)
         if file is not None:
-            new = _within(connection, _read(file))
+            new = within(connection, _read(file))
         else:
             keys = sorted(before) if all_topics else _chosen(connection, chosen_topics)
             if not keys:
@@ -200,31 +202,6 @@ def forget(name: str, chosen_topics: tuple[tuple[str, tuple[int, ...]], ...], cl
         check(group_kinds.forget_offsets(connection, name, kind, keys))
 
 
-def _progress(connection: Connection, group: group_kinds.Group) -> list[dict[str, Any]]:
-    """A row for each partition that the group has an offset in, or a member."""
-    owners = {key: one for one in group.members for key in one.partitions}
-    keys = sorted({*owners, *group.offsets})
-    existing = connection.call("metadata", sorted({topic for topic, _ in keys})).topics if keys else {}
-    there = [key for key in keys if any(one.number == key[1] for one in existing[key[0]].partitions)]
-    _, ends = bounds(connection, there)
-    rows = []
-    for key in keys:
-        owner, offset, end = owners.get(key), group.offsets.get(key), ends.get(key)
-        rows.append(
-            {
-                "topic": key[0],
-                "partition": key[1],
-                "offset": offset,
-                "end": end,
-                "lag": None if offset is None or end is None else group.lags.get(key, end - offset),
-                "member": owner and owner.member,
-                "client": owner and owner.client,
-                "host": owner and owner.host,
-            }
-        )
-    return rows
-
-
 def _chosen(connection: Connection, topics: Iterable[tuple[str, tuple[int, ...]]]) -> list[TopicPartition]:
     wanted = list(topics)
     existing = partitions_of(connection, [topic for topic, _ in wanted])
@@ -247,13 +224,7 @@ def _moved(
         return offsets_of(connection, place, keys)
     if missing := [key for key in keys if key not in before]:
         raise click.ClickException(f"there is no offset in {missing[0][0]}-{missing[0][1]} to move by {by}")
-    return _within(connection, {key: before[key] + (by or 0) for key in keys})
-
-
-def _within(connection: Connection, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Offsets that partitions do not have become the nearest ones that they have."""
-    first, end = bounds(connection, list(offsets))
-    return {key: min(max(offset, first[key]), end[key]) for key, offset in offsets.items()}
+    return within(connection, {key: before[key] + (by or 0) for key in keys})
 
 
 def _read(file: TextIO) -> dict[TopicPartition, int]:

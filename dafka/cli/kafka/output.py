@@ -10,6 +10,8 @@ from typing import Any
 import click
 from tabulate import tabulate
 
+from dafka.broker.looking.outcomes import printable
+
 Command = Callable[..., Any]
 Row = Mapping[str, Any]
 
@@ -36,13 +38,6 @@ def show(rows: Iterable[Row], as_json: bool, columns: Sequence[str]) -> None:
         click.echo(line.rstrip())
 
 
-def printable(text: str) -> str:
-    """Text of strangers for a terminal: control characters are escaped."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-
-
 def octets(name: str, content: bytes | None) -> dict[str, Any]:
     """Octets in JSON: text as text, anything else as Base64 under a name that says so."""
     if content is None:
@@ -51,33 +46,6 @@ def octets(name: str, content: bytes | None) -> dict[str, Any]:
         return {name: content.decode()}
     except UnicodeDecodeError:
         return {f"{name}_base64": base64.b64encode(content).decode()}
-
-
-def check(outcomes: Mapping[Any, Any]) -> None:
-    """Raise click.ClickException with a line for each thing that was refused.
-
-    What came of each is an error (None: done), or has one as ``error`` and perhaps says in words why.
-    """
-    lines = []
-    for what, outcome in outcomes.items():
-        error = getattr(outcome, "error", outcome)
-        if error is not None:
-            detail = getattr(outcome, "detail", "") or getattr(outcome, "message", "")
-            if outcome is error or not detail:
-                detail = ""  # the name of the error says it all
-            lines.append(f"{named(what)}: {error.__name__}" + (f": {detail}" if detail else ""))
-    if lines:
-        raise click.ClickException(printable_lines(lines))
-
-
-def named(what: Any) -> str:
-    """A thing in words: a partition is TOPIC-NUMBER."""
-    return f"{what[0]}-{what[1]}" if isinstance(what, tuple) else str(what)
-
-
-def printable_lines(lines: Sequence[str]) -> str:
-    """Lines with what strangers wrote in them."""
-    return "\n".join(map(printable, lines))
 
 
 def _cell(value: Any) -> str:

@@ -1,111 +1,24 @@
-"""Places in partitions as people write them: ``earliest``, ``latest``, an offset, ``-10``, a time, ``2h``."""
+"""Places in partitions on the command line."""
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterable
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import click
 
-from dafka.broker.interface.records import EARLIEST, LATEST
-from dafka.cli.kafka.output import check
-
-if TYPE_CHECKING:
-    from dafka.broker.connecting import Connection
-
-TopicPartition = tuple[str, int]
-
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_AGO = re.compile(r"(\d{1,9})([smhd])")
-_LARGEST = 2**63 - 1
-
-
-class Place(NamedTuple):
-    """A place in any partition.
-
-    ``kind``: "earliest", "latest", "offset", "before end" (so many offsets) or "time" (milliseconds).
-    """
-
-    kind: str
-    number: int = 0
+from dafka.broker.looking.places import Place, parse_place
 
 
 # ParamType takes type arguments in newer versions of click only.
 class PlaceType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A place on the command line."""
+    """A place, as :func:`dafka.broker.looking.places.parse_place` reads it."""
 
     name = "place"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Place:
         if isinstance(value, Place):
             return value
-        if value in ("earliest", "latest"):
-            return Place(value)
-        if re.fullmatch(r"-?\d{1,19}", value, re.ASCII) and abs(int(value)) <= _LARGEST:
-            return Place("before end", -int(value)) if value[0] == "-" else Place("offset", int(value))
-        if found := _AGO.fullmatch(value):
-            return Place("time", max(int((time.time() - int(found[1]) * _SECONDS[found[2]]) * 1000), 0))
         try:
-            moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", value))  # Z is new in Python 3.11
-            return Place("time", int(moment.timestamp() * 1000))
-        except (ValueError, OverflowError, OSError):
-            self.fail(
-                f"{value!r} is none of earliest, latest, an offset (7), offsets before the end (-7), a time "
-                "(2026-01-31T12:00, local unless it says Z or +01:00) or a time ago (30s, 15m, 2h, 7d)",
-                param,
-                ctx,
-            )
-
-
-def offsets_of(
-    connection: Connection, place: Place, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """The offsets that ``place`` means: a time is the first record at or after it, or else the end.
-
-    An offset that a partition does not have becomes the nearest one that it has.
-    """
-    wanted = list(partitions)
-    first, end = bounds(connection, wanted)
-    if place.kind == "earliest":
-        return first
-    if place.kind == "latest":
-        return end
-    if place.kind == "time":
-        found = list_offsets(connection, wanted, place.number)
-        return {key: end[key] if found[key] < 0 else found[key] for key in wanted}
-    numbers = {key: place.number if place.kind == "offset" else end[key] - place.number for key in wanted}
-    return {key: min(max(number, first[key]), end[key]) for key, number in numbers.items()}
-
-
-def bounds(
-    connection: Connection, partitions: list[TopicPartition]
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """The first offset of each partition, and the one behind its last record."""
-    return list_offsets(connection, partitions, EARLIEST), list_offsets(connection, partitions, LATEST)
-
-
-def readable_ends(
-    connection: Connection, partitions: list[TopicPartition], committed: bool = True
-) -> dict[TopicPartition, int]:
-    """How far a consumer gets now: one of ``committed`` records not beyond an open transaction."""
-    return list_offsets(connection, partitions, LATEST, committed)
-
-
-def list_offsets(
-    connection: Connection, partitions: list[TopicPartition], timestamp: int, committed: bool = False
-) -> dict[TopicPartition, int]:
-    """The offset of each partition at a time. Raises click.ClickException."""
-    found = connection.call("list_offsets", dict.fromkeys(partitions, timestamp), read_committed=committed)
-    check(found)
-    return {key: found[key].offset for key in partitions}
-
-
-def partitions_of(connection: Connection, topics: Iterable[str]) -> dict[str, list[int]]:
-    """The numbers of the partitions of topics. Raises click.ClickException for one that does not exist."""
-    wanted = list(topics)
-    found = connection.call("metadata", wanted).topics
-    check({f"topic {name}": found[name] for name in wanted})
-    return {name: sorted(one.number for one in found[name].partitions) for name in wanted}
+            return parse_place(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 
 import click
 
+from dafka.broker.looking.rows import LARGEST_TIMESTAMP, NewRecord, RowError, json_row, text_rows
 from dafka.cli.kafka.at_cluster import Cluster, at_cluster
 from dafka.cli.kafka.configs import Setting
-from dafka.cli.kafka.rows import LARGEST_TIMESTAMP, NewRecord, RowError, json_row, text_rows
 
 LARGEST = 2**27  # octets of a record; the broker has a bound of its own
 

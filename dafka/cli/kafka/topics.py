@@ -10,10 +10,12 @@ import click
 
 from dafka.broker.interface.admin import ConfigChange, ConfigOperation, ConfigSource, Resource, ResourceType
 from dafka.broker.interface.topics import TopicSpec
+from dafka.broker.looking.outcomes import check
+from dafka.broker.looking.places import Place, bounds, offsets_of, partitions_of, readable_ends
 from dafka.cli.kafka.at_cluster import Cluster, at_cluster
 from dafka.cli.kafka.configs import Setting
-from dafka.cli.kafka.output import check, json_option, show
-from dafka.cli.kafka.places import Place, PlaceType, bounds, offsets_of, partitions_of, readable_ends
+from dafka.cli.kafka.output import json_option, show
+from dafka.cli.kafka.places import PlaceType
 from dafka.cli.kafka.read_topics import ReadTopics
 
 if TYPE_CHECKING:

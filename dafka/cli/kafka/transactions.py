@@ -8,9 +8,10 @@ from datetime import datetime, timezone
 import click
 from kafka.errors import ConcurrentTransactionsError
 
+from dafka.broker.looking.outcomes import check, named
+from dafka.broker.looking.places import partitions_of
 from dafka.cli.kafka.at_cluster import Cluster, at_cluster
-from dafka.cli.kafka.output import check, json_option, named, show
-from dafka.cli.kafka.places import partitions_of
+from dafka.cli.kafka.output import json_option, show
 
 _PATIENCE, _PAUSE = 20.0, 0.1  # seconds that the end of a transaction is waited for
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import click
-import pytest
-from kafka.errors import InvalidTopicError
-
-from dafka.broker.interface.outcome import Outcome
-from dafka.cli.kafka.output import check, octets, printable, show
+from dafka.broker.looking.outcomes import printable
+from dafka.cli.kafka.output import octets, show
 
 
 def test_a_table_has_headings_and_numbers_to_the_right(capsys):
@@ -32,10 +28,3 @@ def test_octets_are_text_where_they_can_be():
         {"k": "é"},
         {"k_base64": "/w=="},
     ]
-
-
-def test_what_was_refused_is_named_in_lines():
-    check({"a": Outcome(None), "b": None})
-    with pytest.raises(click.ClickException) as raised:
-        check({("t", 1): InvalidTopicError, "b": Outcome(InvalidTopicError, "why\x1b")})
-    assert raised.value.message == "t-1: InvalidTopicError\nb: InvalidTopicError: why\\x1b"

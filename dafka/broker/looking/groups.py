@@ -1,18 +1,14 @@
-"""Groups of all kinds as the terminal sees them: members with their partitions, offsets and lags."""
+"""Groups of all kinds as people see them: members with their partitions, offsets and lags."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
-import click
-
 from dafka.broker.interface.groups import CommittedOffset, GroupType
-from dafka.cli.kafka.output import check, printable
-
-if TYPE_CHECKING:
-    from dafka.broker.connecting import Connection
+from dafka.broker.looking.outcomes import Asked, RefusedError, check, printable
+from dafka.broker.looking.places import bounds
 
 TopicPartition = tuple[str, int]
 
@@ -55,19 +51,19 @@ class Group(NamedTuple):
         return ", ".join([*words, f"{len(self.members)} members"])
 
 
-def kind_of(connection: Connection, name: str) -> GroupType | None:
+def kind_of(broker: Asked, name: str) -> GroupType | None:
     """The type of a group; None if there is no such group."""
-    return next((one.type for one in connection.call("list_groups") if one.group == name), None)
+    return next((one.type for one in broker.call("list_groups") if one.group == name), None)
 
 
-def described(connection: Connection, name: str) -> Group:
-    """A group with all there is to know about it. Raises click.ClickException if there is none."""
-    kind = kind_of(connection, name)
+def described(broker: Asked, name: str) -> Group:
+    """A group with all there is to know about it. Raises RefusedError if there is none."""
+    kind = kind_of(broker, name)
     if kind is None:
-        raise click.ClickException(f"there is no group {name!r}: `dafka kafka groups list`")
-    found = connection.call(_DESCRIBE[kind], [name])[name]
+        raise RefusedError(f"there is no group {name!r}: `dafka kafka groups list`")
+    found = broker.call(_DESCRIBE[kind], [name])[name]
     check({f"group {name}": found})
-    partitions = _partitions_of(connection, kind, found)
+    partitions = _partitions_of(broker, kind, found)
     members = tuple(
         Member(
             one.member_id,
@@ -80,15 +76,38 @@ def described(connection: Connection, name: str) -> Group:
     )
     epoch = None if kind is GroupType.CLASSIC else found.epoch
     assignor = {GroupType.CLASSIC: "protocol", GroupType.STREAMS: ""}.get(kind, "assignor")
-    lags = _lags(connection, name) if kind is GroupType.SHARE else {}
-    where = offsets(connection, name, kind)
+    lags = _lags(broker, name) if kind is GroupType.SHARE else {}
+    where = offsets(broker, name, kind)
     by = getattr(found, assignor) if assignor else ""
     return Group(name, kind, found.state, epoch, by, members, where, lags)
 
 
-def _partitions_of(
-    connection: Connection, kind: GroupType, group: Any
-) -> Callable[[Any], frozenset[TopicPartition]]:
+def progress(broker: Asked, group: Group) -> list[dict[str, Any]]:
+    """A row for each partition that the group has an offset in, or a member."""
+    owners = {key: one for one in group.members for key in one.partitions}
+    keys = sorted({*owners, *group.offsets})
+    existing = broker.call("metadata", sorted({topic for topic, _ in keys})).topics if keys else {}
+    there = [key for key in keys if any(one.number == key[1] for one in existing[key[0]].partitions)]
+    _, ends = bounds(broker, there)
+    rows = []
+    for key in keys:
+        owner, offset, end = owners.get(key), group.offsets.get(key), ends.get(key)
+        rows.append(
+            {
+                "topic": key[0],
+                "partition": key[1],
+                "offset": offset,
+                "end": end,
+                "lag": None if offset is None or end is None else group.lags.get(key, end - offset),
+                "member": owner and owner.member,
+                "client": owner and owner.client,
+                "host": owner and owner.host,
+            }
+        )
+    return rows
+
+
+def _partitions_of(broker: Asked, kind: GroupType, group: Any) -> Callable[[Any], frozenset[TopicPartition]]:
     """Which partitions a member of a described group reads."""
     if kind is GroupType.CLASSIC:
         return lambda one: _assigned(group, one.assignment)
@@ -96,49 +115,49 @@ def _partitions_of(
         return lambda one: _named(one.assigned, group.topics)
     if kind is GroupType.SHARE:
         ids = {id_ for one in group.members for id_ in one.assignment}
-        names = connection.call("topic_names", ids) if ids else {}
+        names = broker.call("topic_names", ids) if ids else {}
         return lambda one: _named(one.assignment, names)
     if group.topology is None:
         return lambda one: frozenset()
     return lambda one: frozenset(group.topology.read_by(one.assigned.active))
 
 
-def _lags(connection: Connection, name: str) -> dict[TopicPartition, int]:
+def _lags(broker: Asked, name: str) -> dict[TopicPartition, int]:
     """The lags of a share group, which only the broker knows."""
-    progress = connection.call("share_offsets", name)
+    progress = broker.call("share_offsets", name)
     return {key: one.lag for key, one in progress.partitions.items() if one.lag >= 0}
 
 
-def offsets(connection: Connection, name: str, kind: GroupType | None) -> dict[TopicPartition, int]:
+def offsets(broker: Asked, name: str, kind: GroupType | None) -> dict[TopicPartition, int]:
     """How far a group has come: the next offset of each partition."""
     if kind is GroupType.SHARE:
-        found = connection.call("share_offsets", name)
+        found = broker.call("share_offsets", name)
         check({f"group {name}": found})
         return {key: one.start for key, one in found.partitions.items() if one.start >= 0}
-    return {key: one.offset for key, one in connection.call("fetch_offsets", name).items()}
+    return {key: one.offset for key, one in broker.call("fetch_offsets", name).items()}
 
 
 def change_offsets(
-    connection: Connection, name: str, kind: GroupType | None, new: Mapping[TopicPartition, int]
+    broker: Asked, name: str, kind: GroupType | None, new: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Any]:
     """Set offsets; the error of each partition, or None."""
     if kind is not GroupType.SHARE:
         committed = {key: CommittedOffset(offset) for key, offset in new.items()}
-        outcomes: dict[TopicPartition, Any] = connection.call("commit_offsets", name, committed)
+        outcomes: dict[TopicPartition, Any] = broker.call("commit_offsets", name, committed)
         return outcomes
-    found = connection.call("alter_share_offsets", name, new)
+    found = broker.call("alter_share_offsets", name, new)
     return {key: found.error or found.parts.get(key) for key in new}
 
 
 def forget_offsets(
-    connection: Connection, name: str, kind: GroupType | None, keys: Collection[TopicPartition]
+    broker: Asked, name: str, kind: GroupType | None, keys: Collection[TopicPartition]
 ) -> dict[Any, Any]:
     """Delete offsets, of a share group those of whole topics; the error of each, or None."""
     if kind is not GroupType.SHARE:
-        outcomes: dict[Any, Any] = connection.call("delete_offsets", name, keys)
+        outcomes: dict[Any, Any] = broker.call("delete_offsets", name, keys)
         return outcomes
     topics = sorted({topic for topic, _ in keys})
-    found = connection.call("delete_share_offsets", name, topics)
+    found = broker.call("delete_share_offsets", name, topics)
     return {topic: found.error or found.parts.get((topic, -1)) for topic in topics}
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dafka.broker.looking.rows import NewRecord, RowError, json_row, text_rows
 from dafka.cli.kafka.formats import json_line
-from dafka.cli.kafka.rows import NewRecord, RowError, json_row, text_rows
 
 OCTETS = st.none() | st.binary(max_size=8) | st.text(max_size=8).map(str.encode)
 
