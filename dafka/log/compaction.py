@@ -177,7 +177,7 @@ class _Compaction:
             horizon = self._horizon(state)
             if clean >= end and not (first_pass and horizon):
                 return
-            newest = NewestOffsets()
+            newest = NewestOffsets(self._offsets(clean, end), self._max_keys)
             self._mapped, self._readable = clean, True
             yield from self._map(clean, end, newest)
             mapped, readable = self._mapped, self._readable
@@ -204,6 +204,11 @@ class _Compaction:
             if when <= self._expired and count:
                 horizon = sequence
         return horizon
+
+    def _offsets(self, clean: int, end: int) -> range:
+        """Those of the records in the messages from the sequence ``clean`` up to ``end``."""
+        first, last = self._key_at(clean), self._key_at(end)
+        return range(first.base_offset if first else 0, last.base_offset if last else 0)
 
     def _map(self, cursor: int, end: int, newest: NewestOffsets) -> Iterator[Compacted]:
         """Fill ``newest`` and note how far it is filled."""

@@ -69,7 +69,7 @@ FREE_SHARE = 8
 """This share of the file may be free space, too: it is used by the next appends."""
 
 COMPACTION_KEYS = 4_000_000
-"""Keys that one pass of compaction keeps in memory: 250 MB at most, twice what Kafka's log
+"""Keys that one pass of compaction keeps in memory: 250 MB, twice what Kafka's log
 cleaner takes. More keys are more passes over the partition."""
 
 COMPACTED_BYTES = 512 * 1024

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from counting import steps
 from log.compacting import DAY, TAIL, Pair, kept, run, write
 from log.messages import ADDRESS, EVERYTHING, chunk_rows, database
 
@@ -20,6 +23,7 @@ from dafka.log import (
     tombstones_due,
 )
 from dafka.log.chunk import Chunk, ChunkKey
+from dafka.log.newest import NewestOffsets
 from dafka.log.verify import verify
 from dafka.protocol.batch import (
     BatchError,
@@ -30,6 +34,19 @@ from dafka.protocol.batch import (
 from dafka.protocol.batch_control import commits, encode_marker
 from dafka.protocol.batch_reader import decode_batch
 from dafka.protocol.batch_writer import encode_batch
+
+
+def test_twice_as_many_keys_are_twice_the_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dafka.log.compaction.NewestOffsets", partial(NewestOffsets, names=100))
+    work = []
+    for number in range(4):
+        batches = [
+            [(b"key %d" % (begin + place), b"1") for place in range(250)]
+            for begin in range(0, 1000 << number, 250)
+        ]
+        with Log(folder / str(number)) as log:
+            work.append(steps(run, log, write(log, *batches, TAIL)))
+    assert all(more < 2.1 * less for less, more in pairwise(work)), work
 
 
 @pytest.mark.parametrize("compression", [None, "gzip"])
