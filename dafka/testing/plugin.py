@@ -8,6 +8,8 @@
 ``kafka_producer``         a ``KafkaProducer`` of ``dafka_broker``, flushed and closed after the test
 ``kafka_consumer_factory`` makes ``KafkaConsumer`` objects of ``dafka_broker``: its arguments are theirs;
                            they are closed after the test, before the broker stops
+``dafka_chaos``            a :func:`~dafka.testing.chaos` broker for this test alone; the test runs with
+                           several seeds, see :mod:`dafka.testing.seeds`
 =========================  ===============================================================================
 
 Every worker of pytest-xdist is a process with brokers of its own, on ports and in folders of their own, so
@@ -27,10 +29,13 @@ import pytest
 if TYPE_CHECKING:
     from compat.kafka import KafkaConsumer, KafkaProducer
     from dafka.testing.broker import TestBroker
+    from dafka.testing.torture.broker import chaos
 
 CLOSE_TIMEOUT = 30.0  # seconds that a producer may take to send what the test left in it
 
 CONSUMER_TIMEOUT_MS = 5000
+
+_FOLDER = pytest.StashKey[str]()  # in which workers of pytest-xdist tell each other what failed
 
 
 @pytest.fixture
@@ -85,3 +90,92 @@ def kafka_consumer_factory(dafka_broker: TestBroker) -> Iterator[Callable[..., K
             return consumer
 
         yield make
+
+
+# -- chaos ------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("dafka", "a Kafka that misbehaves (dafka.testing)")
+    group.addoption(
+        "--dafka-chaos-seeds",
+        type=int,
+        metavar="N",
+        help="run each test with dafka_chaos with the seeds 0 to N - 1 (10)",
+    )
+    group.addoption(
+        "--dafka-chaos-seed", type=int, metavar="SEED", help="run each test with dafka_chaos with this one"
+    )
+    group.addoption(
+        "--dafka-chaos-shrink",
+        action="store_true",
+        help="run a test that failed again, with fewer and fewer faults, and print those that are enough",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "dafka_chaos(level=, rate=, weights=, plan=): what the broker of dafka_chaos does; with a "
+        "plan, a list of Fault, the test runs once",
+    )
+
+
+@pytest.fixture
+def dafka_chaos(request: pytest.FixtureRequest) -> Iterator[chaos]:
+    """A broker that misbehaves by a seed, for this test alone; the test runs with several seeds."""
+    from dafka.testing import seeds
+
+    with seeds.broker_of(request.node, getattr(request, "param", None)) as broker:
+        yield broker
+
+
+def _is_chaotic(item: pytest.Item) -> bool:
+    return "dafka_chaos" in getattr(item, "fixturenames", ())
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "dafka_chaos" in metafunc.fixturenames:
+        from dafka.testing import seeds
+
+        seeds.parametrize(metafunc)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    if not _is_chaotic(item):
+        return None
+    from dafka.testing import seeds
+
+    seeds.run(item, nextitem)
+    return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _is_chaotic(item):
+        from dafka.testing import seeds
+
+        seeds.skip_after_failure(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
+    if _is_chaotic(item):
+        from dafka.testing import seeds
+
+        seeds.note_error(item, call)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Called in the process that distributes tests, once for each worker of pytest-xdist."""
+    config = node.config
+    if _FOLDER not in config.stash:
+        import shutil
+        from tempfile import gettempdir
+        from uuid import uuid4
+
+        config.stash[_FOLDER] = folder = f"{gettempdir()}/dafka-chaos-{uuid4().hex}"
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    node.workerinput["dafka_chaos"] = config.stash[_FOLDER]

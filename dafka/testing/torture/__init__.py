@@ -11,5 +11,6 @@ connections       what faults do to connections over TCP
 others            what other members do to a group
 history           what was done
 assertions        what is to hold after all that
+shrinking         which of the faults are enough for a failure
 ================  =====================================================================================
 """

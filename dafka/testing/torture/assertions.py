@@ -146,6 +146,7 @@ class AssertionsOfBroker:
             yield from self._records(TopicPartition(topic, number), committed=True)
 
     def _fail(self, words: str, record: ConsumerRecord | None, position: int | None = None) -> NoReturn:
+        __tracebackhide__ = True
         calls = self._history.calls()
         if position is None and record is not None:
             position = _last_about(calls, record)
