@@ -18,6 +18,7 @@ from dafka.broker.server import limits
 from dafka.broker.server.connection import Connection, Shared
 from dafka.broker.server.context import Told
 from dafka.hub.hub import Hub
+from dafka.hub.turns import Pace
 from dafka.security.renewing import Renewed
 from dafka.security.sasl.options import ServerSasl
 from dafka.sockets import listening
@@ -69,7 +70,7 @@ class Listener:
         throttles: Throttles,
         acls: AclTable | None = None,
     ) -> None:
-        self._shared = Shared(broker, throttles, self._forget, acls)
+        self._shared = Shared(broker, throttles, self._forget, hub.turns, acls)
         self.discarded = self._shared.reasons.counted
         self._hub = hub
         self._connections: dict[Connection, gevent.Greenlet | None] = {}
@@ -92,14 +93,14 @@ class Listener:
         }
 
     def close(self) -> None:
-        """Close the port and all connections at once."""
+        """Close the port and all connections."""
         if self._closed:
             return
         self._closed = True
         for port in self._ports:
             port.close()
         self._checking.kill(block=False)
-        for connection, green in list(self._connections.items()):
+        for connection, green in Pace().over(list(self._connections.items()), every=10):
             connection.kill()
             if green is not None:
                 green.kill(block=False)
@@ -113,11 +114,14 @@ class Listener:
         """End fetches whose clients have disconnected; nothing reads a connection while it is answered."""
         while True:
             gevent.sleep(limits.GONE_SECONDS)
-            for connection, green in list(self._connections.items()):
+            for connection, green in Pace().over(list(self._connections.items())):
                 if green is not None and connection.is_abandoned():
                     green.kill(block=False)
 
     def _accept(self, door: Door, socket: Any, address: Any) -> None:
+        if self._closed:  # it came while the others were closed
+            listening.close(socket)
+            return
         self._accepted += 1
         if len(self._connections) >= limits.CONNECTIONS:
             self.discarded["connections"] += 1

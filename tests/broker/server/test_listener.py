@@ -8,6 +8,8 @@ import resource
 import socket
 import threading
 import time
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from broker.clients import Client, batch
@@ -16,11 +18,12 @@ from broker.server.samples import fetch, produce
 from kafka.errors import KafkaStorageError
 from kafka.protocol.consumer import JoinGroupRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
-from timing import until
+from timing import each_time, short_turns, until
 
 from dafka import Broker
 from dafka.broker import connect
-from dafka.broker.server import limits
+from dafka.broker.server import connection, limits
+from dafka.hub.hub import get_hub
 from dafka.testing import TestBroker
 
 
@@ -243,6 +246,37 @@ def test_a_thousand_idle_connections_do_not_slow_others(broker: Broker, client: 
         for one in idle:
             one.socket.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("how", ["their clients disconnect", "it stops"])
+@each_time
+def test_many_connections_that_end_at_once_hold_nobody_up(monkeypatch: pytest.MonkeyPatch, how: str):
+    def shut_slowly(one: Any) -> None:
+        shut(one)
+        ends = time.thread_time() + 0.001
+        while time.thread_time() < ends:
+            pass
+
+    with monkeypatch.context() as patched, Broker(listen="127.0.0.1:0") as broker, ExitStack() as opened:
+        clients = [opened.enter_context(WireClient(broker)) for _ in range(100)]
+        for one in clients:
+            one.ask(ApiVersionsRequest(), 0)
+            if "wait" in how:
+                one.send(fetch("topic", 0, wait=600_000), 12)
+        shut = connection._shut
+        patched.setattr(connection, "_shut", shut_slowly)
+        hub = get_hub()
+        with short_turns():
+            if how == "it stops":
+                broker.stop()
+                return
+            all_closed = threading.Event()
+            held = threading.Thread(target=hub.run, args=(all_closed.wait,))
+            held.start()  # the hub then hears of all of them in one turn
+            opened.close()
+            all_closed.set()
+            held.join()
+            until(lambda: broker.metrics()["listener_connections"] == 0)
 
 
 def test_the_listener_accepts_again_after_the_process_was_out_of_descriptors(
