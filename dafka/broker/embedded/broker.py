@@ -198,7 +198,10 @@ class EmbeddedBroker(BrokerInterface):
             times = GroupTimes(self.log, self._writer)
             groups = Groups(hub, times, time.monotonic)
             topics = TableTopics(self._topics)
-            self._consumer_groups = ConsumerGroups(hub, groups, topics, self._configs.of_group)
+            features = self._features
+            self._consumer_groups = ConsumerGroups(
+                hub, groups, topics, self._configs.of_group, partial(features.check_on, "group.version")
+            )
             self._groups = Coordinator(hub, self._offsets, groups, self._lifecycle.stopped_error)
             self._adoption = Adoption(hub, self._topics, self._lifecycle)
             self._writer.on_commit(self._adoption.committed)
@@ -229,7 +232,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._offsets,
                 self._groups,
                 self._leaders,
-                partial(self._features.level, "transaction.version"),
+                partial(features.level, "transaction.version"),
             )
             undo.callback(self._transactions.close)
             self._positions = Positions(
@@ -278,6 +281,7 @@ class EmbeddedBroker(BrokerInterface):
                 settings,
                 deliveries,
                 self._lifecycle.check,
+                partial(features.check_on, "share.version"),
             )
             self._groups.on_delete(self._share_calls.forget_group)
             self._topic_calls = TopicCalls(
@@ -297,7 +301,12 @@ class EmbeddedBroker(BrokerInterface):
                 self._lifecycle,
             )
             self._streams_groups = StreamsGroups(
-                hub, groups, topics, self._configs.of_group, self._topic_calls.create_topics
+                hub,
+                groups,
+                topics,
+                self._configs.of_group,
+                self._topic_calls.create_topics,
+                partial(features.check_on, "streams.version"),
             )
             self._admin_calls = AdminCalls(
                 hub,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gevent.lock import BoundedSemaphore
-from kafka.errors import InvalidUpdateVersionError, KafkaStorageError
+from kafka.errors import InvalidUpdateVersionError, KafkaStorageError, UnsupportedVersionError
 
 from dafka.broker.interface.features import FeatureInterface, Features, FeatureUpdate, UpgradeType
 from dafka.broker.interface.outcome import Outcome
@@ -74,6 +74,11 @@ class FeatureTable(FeatureInterface):
     def level(self, name: str) -> int:
         """The level of a feature; 0: it is off, or unknown."""
         return self._levels.get(name, 0)
+
+    def check_on(self, name: str) -> None:
+        """Raise UnsupportedVersionError for a feature whose level is 0."""
+        if not self.level(name):
+            raise UnsupportedVersionError(f"The feature {name} is off: its level is 0.")
 
     def features(self) -> Features:
         return Features(

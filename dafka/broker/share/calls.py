@@ -69,8 +69,10 @@ class ShareCalls(ShareInterface):
         settings: SettingsTable,
         deliveries: Deliveries,
         stopped: Callable[[], object],
+        check_on: Callable[[], object],
     ) -> None:
-        """``stopped()`` raises what ends waiting calls after :meth:`close`."""
+        """``stopped()`` raises what ends waiting calls after :meth:`close`; ``check_on()``, what is answered
+        while such groups are off."""
         self._hub = hub
         self._groups = groups
         self._topics = topics
@@ -79,6 +81,7 @@ class ShareCalls(ShareInterface):
         self._settings = settings
         self._deliveries = deliveries
         self._stopped = stopped
+        self._check_on = check_on
         self._sessions = ShareSessions(lambda: settings.sessions)
         self._targets = Targets(hub)
         self._waiting: set[ShareFetch] = set()
@@ -94,6 +97,7 @@ class ShareCalls(ShareInterface):
 
     def share_heartbeat(self, heartbeat: ShareHeartbeat) -> ShareHeartbeatAnswer:
         try:
+            self._check_on()
             check_heartbeat(heartbeat)
             group = self._group_of(heartbeat)
         except BrokerResponseError as error:
@@ -174,6 +178,7 @@ class ShareCalls(ShareInterface):
         connection: object = None,
     ) -> ShareFetched:
         try:
+            self._check_on()
             session = self._session(request, connection, partitions, forgotten)
         except BrokerResponseError as error:
             return ShareFetched(type(error), _words(error))
@@ -194,6 +199,7 @@ class ShareCalls(ShareInterface):
 
     def share_acknowledge(self, request: ShareRequest) -> ShareFetched:
         try:
+            self._check_on()
             if request.session_epoch == OPEN_SESSION:
                 check_member(request)
                 raise InvalidShareSessionEpochError
@@ -300,10 +306,11 @@ class ShareCalls(ShareInterface):
     def _describe(self, name: str) -> ShareGroupDescription:
         try:
             return self._share_group(name).describe()
-        except GroupIdNotFoundError as error:
+        except BrokerResponseError as error:
             return ShareGroupDescription(type(error), _words(error), "Dead")
 
     def _share_group(self, name: str) -> ShareGroup:
+        self._check_on()
         found = self._groups.get(name)
         if found is None:
             raise GroupIdNotFoundError(f"Group {name} not found.")
@@ -314,7 +321,7 @@ class ShareCalls(ShareInterface):
     def share_offsets(self, group: str, partitions: Iterable[TopicPartition] | None = None) -> ShareOffsets:
         try:
             self._share_group(group)
-        except GroupIdNotFoundError as error:
+        except BrokerResponseError as error:
             return ShareOffsets(type(error), {}, _words(error))
         found: dict[TopicPartition, ShareOffset] = {}
         if partitions is None:

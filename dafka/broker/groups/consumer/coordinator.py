@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from kafka.errors import BrokerResponseError, GroupIdNotFoundError
+from kafka.errors import BrokerResponseError
 
 from dafka.broker.groups.consumer.group import ConsumerGroup
 from dafka.broker.groups.consumer.migration import dismiss, upgraded
@@ -50,15 +50,25 @@ MaySee = Callable[[Sequence[str]], Collection[str]]
 
 
 class ConsumerGroups(ConsumerGroupInterface):
-    """The consumer groups of one broker; ``setting(group, name)`` is a setting of a group. Hub side."""
+    """The consumer groups of one broker. Hub side.
+
+    ``setting(group, name)`` is a setting of a group; ``check_on()`` raises what is answered while such groups
+    are off.
+    """
 
     def __init__(
-        self, hub: Hub, groups: Groups, topics: TableTopics, setting: Callable[[str, str], str]
+        self,
+        hub: Hub,
+        groups: Groups,
+        topics: TableTopics,
+        setting: Callable[[str, str], str],
+        check_on: Callable[[], object],
     ) -> None:
         self._hub = hub
         self._groups = groups
         self._topics = topics
         self._setting = setting
+        self._check_on = check_on
         self._assigning: set[str] = set()  # groups whose target is being computed
         self._matched: WeakKeyDictionary[ConsumerGroup, _Matched] = WeakKeyDictionary()
         groups.watchers.append(self._assign)  # classic members and timeouts change groups, too
@@ -68,6 +78,7 @@ class ConsumerGroups(ConsumerGroupInterface):
 
     def consumer_group_heartbeat(self, group: str, request: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
         try:
+            self._check_on()
             check_heartbeat(group, request)
             return self._heartbeat(group, request)
         except BrokerResponseError as error:
@@ -170,9 +181,10 @@ class ConsumerGroups(ConsumerGroupInterface):
 
     def _describe(self, name: str) -> ConsumerGroupDescription:
         try:
+            self._check_on()
             group = self._groups.of(name, ConsumerGroup)
-        except GroupIdNotFoundError as error:
-            return ConsumerGroupDescription(GroupIdNotFoundError, str(error.args[0]))
+        except BrokerResponseError as error:
+            return ConsumerGroupDescription(type(error), str(error.args[0]))
         whole = group.state_name, group.epoch, group.assignment_epoch, group.assignor_name
         members: list[ConsumerMember] = []
         ids: set[UUID] = set()

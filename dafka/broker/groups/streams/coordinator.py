@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from kafka.errors import (
     BrokerResponseError,
     CoordinatorLoadInProgressError,
-    GroupIdNotFoundError,
     TopicAlreadyExistsError,
 )
 
@@ -56,7 +55,8 @@ CreateTopics = Callable[[Mapping[str, TopicSpec]], dict[str, Outcome]]
 class StreamsGroups(StreamsGroupInterface):
     """The Streams groups of one broker. Hub side; methods wait as green threads.
 
-    ``setting(group, name)`` is a setting of a group; ``create_topics`` makes internal topics.
+    ``setting(group, name)`` is a setting of a group; ``create_topics`` makes internal topics; ``check_on()``
+    raises what is answered while such groups are off.
     """
 
     def __init__(
@@ -66,11 +66,13 @@ class StreamsGroups(StreamsGroupInterface):
         topics: TableTopics,
         setting: Callable[[str, str], str],
         create_topics: CreateTopics,
+        check_on: Callable[[], object],
     ) -> None:
         self._hub = hub
         self._groups = groups
         self._topics = topics
         self._setting = setting
+        self._check_on = check_on
         self._create_topics = create_topics
         self._assigning: set[str] = set()  # groups whose target is being computed
         groups.watchers.append(self._assign)
@@ -80,6 +82,7 @@ class StreamsGroups(StreamsGroupInterface):
 
     def streams_group_heartbeat(self, group: str, request: StreamsHeartbeat) -> StreamsHeartbeatAnswer:
         try:
+            self._check_on()
             check_heartbeat(group, request)
             return self._heartbeat(group, request)
         except BrokerResponseError as error:
@@ -194,9 +197,10 @@ class StreamsGroups(StreamsGroupInterface):
 
     def _describe(self, name: str) -> StreamsGroupDescription:
         try:
+            self._check_on()
             group = self._groups.of(name, StreamsGroup)
-        except GroupIdNotFoundError as error:
-            return StreamsGroupDescription(GroupIdNotFoundError, str(error.args[0]))
+        except BrokerResponseError as error:
+            return StreamsGroupDescription(type(error), str(error.args[0]))
         topology = group.topology
         if group.configured is not None and group.is_ready:
             topology = group.configured.topology
