@@ -34,6 +34,9 @@ class WriteCheck:
         transaction = self._table.of_producer(header.producer_id)
         if transaction is None and not header.is_transactional:
             return
+        if transaction is None and request.transactional_id is not None:
+            self._table.get(request.transactional_id)  # since the broker's start nobody has asked for it
+            transaction = self._table.of_producer(header.producer_id)
         producer_id, epoch = header.producer_id, header.producer_epoch
         who = f"producer {producer_id} with epoch {epoch}"
         known = (

@@ -7,6 +7,7 @@ import pytest
 from broker.clients import Client, batch
 from broker.transactions.transactional import Producer, committed, everything
 
+from dafka import Broker
 from dafka.broker.interface.transactions import Writes
 from dafka.protocol.batch import with_producer
 
@@ -68,6 +69,22 @@ def test_a_transactional_batch_of_an_unknown_producer_is_refused(client, produce
     refused = producer.write(b"a")
     assert refused.error is errors.InvalidTxnStateError
     assert "has no open transaction" in refused.detail
+
+
+def test_a_late_batch_is_refused_in_the_same_way_after_a_restart(tmp_path):
+    def write_late(broker):
+        producer.client = Client(broker)
+        return producer.write(b"b")
+
+    with Broker(tmp_path / "data") as broker:
+        client = Client(broker)
+        client.create("t", 1)
+        producer = Producer(client)
+        producer.send(b"a")
+        producer.commit()
+        before = write_late(broker)
+    with Broker(tmp_path / "data") as broker:
+        assert (before.error, write_late(broker)) == (errors.InvalidTxnStateError, before)
 
 
 def test_an_idempotent_producer_without_a_transactional_id_needs_no_transaction(client, producer):
