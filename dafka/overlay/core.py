@@ -19,7 +19,7 @@ from dafka.overlay.gateway.gateway import Gateway, Say
 from dafka.overlay.limits import MESSAGE_COST
 from dafka.overlay.peering import outputs as peering
 from dafka.overlay.peering.handshake import VERSIONS
-from dafka.overlay.peering.outputs import NewFilter, PeerDown, PeerUp, Received, ReceivedRouted
+from dafka.overlay.peering.outputs import NewFilter, PeerDown, PeerUp, Pong, Received, ReceivedRouted
 from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.routing import outputs as routing
 from dafka.overlay.routing.outputs import Deliver, DeliverMany, Discovered, Relay, Tell, ToLeaf, Unreachable
@@ -54,6 +54,7 @@ Output = (
     | peering.Refused
     | PeerUp
     | PeerDown
+    | Pong
     | Deliver
     | DeliverMany
     | Discovered
@@ -147,6 +148,10 @@ class Core:
         goodbye = self.peerings.unpeer(now, peer)
         return self._carry(goodbye) + self._leave(peer)
 
+    def ping(self, peer: bytes, payload: bytes) -> list[Output]:
+        """Ask a direct peer for a Pong: then everything is known that it had told before."""
+        return list(self.peerings.ping(peer, payload))
+
     def shut_down(self, now: float) -> list[Output]:
         """Say goodbye to everybody, and refuse whoever comes."""
         outputs = self._carry(self.peerings.shut_down(now))
@@ -178,6 +183,15 @@ class Core:
         if topic.startswith(LOCAL):
             return []
         return self._carry_routing(self.peer.publish_many(topic, payloads, kind))
+
+    def is_wanted(self, topic: bytes, peer: bytes | None = None) -> bool:
+        """Whether somebody gets what this node publishes on a topic; ``peer``: whether that one does."""
+        return self.peer.is_wanted(topic, peer)
+
+    @property
+    def changes(self) -> int:
+        """How often something has changed in what peers want, and in the ways to them."""
+        return self.peer.flooding.changes
 
     def fan_out(self, topic: bytes) -> int:
         """How many neighbours get a message on this topic; 1 if nobody does."""

@@ -73,10 +73,15 @@ class EndpointRole:
         return list(self.core.publish_many(topic, payloads, DATA))
 
     def ask_links(self, peer: bytes) -> list[Output]:
-        """Ask a peer whom it is peered with, see :mod:`dafka.overlay.wire.links`; one of ours, it answers."""
+        """Ask a peer whom it is peered with, see :mod:`dafka.overlay.wire.links`."""
         if peer not in self.core.peer.flooding.table.peers:
             return []
         return list(self.core.publish_to(peer, ASK, QUESTION, COMMAND))
+
+    def answers_links(self, peer: bytes) -> bool:
+        """Whether a peer is one that answers :meth:`ask_links`: those of version 1 do not."""
+        flooding = self.core.peer.flooding
+        return peer in flooding.table.peers or peer not in flooding.leaves
 
     def attach_master(
         self, name: str, content: Content | None = None, journal: Journal | None = None

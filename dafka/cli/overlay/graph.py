@@ -44,11 +44,13 @@ class Observer:
         self._endpoint = endpoint
         self._answers = endpoint.subscribe(ANSWER)
         self._asked: dict[EndpointId, float] = {}
+        self._mute: set[EndpointId] = set()
 
     @property
     def silent(self) -> list[EndpointId]:
-        """Those who have not answered."""
-        return [id for id, node in self.graph.nodes.items() if node.prefixes is None]
+        """Those who have not answered, but for peers of libbroker, which never do."""
+        unknown = (id for id, node in self.graph.nodes.items() if node.prefixes is None)
+        return [id for id in unknown if id not in self._mute]
 
     def look(self, seconds: float = 0.0) -> None:
         """Ask those who are new or silent, and wait so long for an answer."""
@@ -60,10 +62,19 @@ class Observer:
         for id in self.silent:
             if time.monotonic() - self._asked.get(id, float("-inf")) > _AGAIN:
                 self._asked[id] = time.monotonic()
-                self._endpoint.ask_links(id)
+                if not self._endpoint.ask_links(id):
+                    self._mute.add(id)
         with suppress(Empty):
-            for answer in [self._answers.get(seconds), *self._answers.poll()]:
+            for answer in [self._answers.get(seconds if self.silent else 0.0), *self._answers.poll()]:
                 self._hear(answer)
+
+    def find_all(self, timeout: float) -> None:
+        """Ask everybody who is reachable, until all have answered or for ``timeout`` seconds."""
+        ends = time.monotonic() + timeout
+        while True:
+            self.look(max(min(_AGAIN / 4, ends - time.monotonic()), 0.0))
+            if not self.silent or time.monotonic() >= ends:
+                return
 
     def close(self) -> None:
         self._answers.close()
@@ -91,12 +102,9 @@ class Observer:
 
 def gather(endpoint: Endpoint, timeout: float) -> Graph:
     """Ask everybody who is reachable, until all have answered or for ``timeout`` seconds."""
-    ends = time.monotonic() + timeout
     with Observer(endpoint) as observer:
-        while True:
-            observer.look(max(min(_AGAIN / 4, ends - time.monotonic()), 0.0))
-            if not observer.silent or time.monotonic() >= ends:
-                return observer.graph
+        observer.find_all(timeout)
+        return observer.graph
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

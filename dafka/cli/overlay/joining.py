@@ -83,7 +83,10 @@ class Joining:
         return endpoint
 
     def await_peers(self, endpoint: Endpoint) -> None:
-        """Wait until all of --peer are peers; with --listen alone, until anybody is."""
+        """Wait until all of --peer are peers, with --listen alone until anybody is; and for what they tell.
+
+        So whom they know can be reached, and gets what is published.
+        """
         ends = time.monotonic() + self.timeout
         while not self._is_joined(endpoint):
             if time.monotonic() > ends:
@@ -93,6 +96,10 @@ class Joining:
                     f"no peering with {who} within {self.timeout:g} s; --timeout allows more"
                 )
             time.sleep(_PAUSE)
+        if not endpoint.await_routes(max(0.0, ends - time.monotonic())):
+            raise click.ClickException(
+                f"a peer has not told whom it knows within {self.timeout:g} s; --timeout allows more"
+            )
 
     def _is_joined(self, endpoint: Endpoint) -> bool:
         statuses = [peer.status for peer in endpoint.peers()]

@@ -24,8 +24,11 @@ _LOOK = 0.5  # seconds between two looks whether somebody still reads our output
 @click.option(
     "--event", metavar="NAME", help="Publish one event of Zeek's, with the VALUEs as its arguments."
 )
+@click.option("--wait", is_flag=True, help="Wait until somebody wants TOPIC, --timeout seconds at most.")
 @joining_options
-def publish_(topic: str, values: tuple[str, ...], form: str, event: str | None, joining: Joining) -> None:
+def publish_(
+    topic: str, values: tuple[str, ...], form: str, event: str | None, wait: bool, joining: Joining
+) -> None:
     """Publish VALUEs on TOPIC, or without any each line of standard input.
 
     JSON stands for the value that it looks like: integers, reals, strings, vectors and tables; and
@@ -38,6 +41,8 @@ def publish_(topic: str, values: tuple[str, ...], form: str, event: str | None, 
         given = (value_of(one.rstrip("\r\n"), form) for one in sys.stdin)
     with ended_by_signal(), joining.endpoint() as endpoint:
         joining.await_peers(endpoint)
+        if wait and not endpoint.await_subscriber(topic, timeout=joining.timeout):
+            raise click.ClickException(f"nobody has wanted {topic!r} within {joining.timeout:g} s")
         for value in given:
             endpoint.publish(topic, value, timeout=joining.timeout)
 

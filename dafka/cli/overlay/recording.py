@@ -25,7 +25,6 @@ from dafka.overlay.values import encode
 CLUSTER, MESSAGES = "cluster.json", "messages.csv"
 HEADING = ("microseconds", "sender", "topic", "octets")
 
-_LOOKS = 30  # that the peers have to say who they are peered with before it begins
 _POLL = 0.1  # seconds between two looks for new peers
 _OWN = "<$>/"  # topics of the overlay itself
 _CAPACITY = 100_000  # messages that wait to be recorded; then publishers wait
@@ -49,10 +48,7 @@ def record_(folder: Path, count: int | None, seconds: float | None, joining: Joi
             Observer(endpoint) as observer,
             (folder / MESSAGES).open("w", newline="") as file,
         ):
-            for _ in range(_LOOKS):
-                observer.look(_POLL)
-                if not observer.silent:
-                    break
+            observer.find_all(joining.timeout)  # so they have heard that this endpoint wants everything
             click.echo(f"recording {len(observer.graph.nodes) - 1} peers into {folder}", err=True)
             with ended_by_signal():
                 rows = csv.writer(file, lineterminator="\n")

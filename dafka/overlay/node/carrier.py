@@ -30,10 +30,11 @@ from dafka.overlay.node.connections.links import Links
 from dafka.overlay.node.connections.tls import Security
 from dafka.overlay.node.errors import Closed
 from dafka.overlay.node.publishing import Publishing
+from dafka.overlay.node.questions import Questions
 from dafka.overlay.node.subscriber import StatusSubscriber, Subscriber
 from dafka.overlay.node.subscribers import Subscribers
 from dafka.overlay.node.types import EndpointId, PeerInfo, format_address
-from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Refused, Send
+from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Pong, Refused, Send
 from dafka.overlay.peering.statuses import (
     ERRORS,
     STATUSES,
@@ -85,6 +86,8 @@ class Carrier:
         self._changed = Changes()
         self._congested: set[int] = set()  # links of version 1 whose queue is long
         self._up: set[int] = set()  # links whose handshake is over
+        self._questions = Questions()
+        self._routes_of = 0  # how often routes had changed when it was looked at last
         self._is_closed = False
         self._ticking = hub.keep(self._tick)
 
@@ -110,13 +113,16 @@ class Carrier:
         self._doors.security.check(where[0])
         if any(link.is_connector and link.address == where for link in self._peers.values()):
             self._carry_connector(self._connector.peer(address))
-            return True
+            return not wait or self.await_routes(timeout)
         if not wait:
             self._carry_connector(self._connector.peer(address))
             return False
+        ends = None if timeout is None else self.now + timeout
         result = self._attempts.expect(where)
         self._carry_connector(self._connector.peer(address))
-        return self._attempts.wait(where, result, timeout)
+        if not self._attempts.wait(where, result, timeout):
+            return False
+        return self.await_routes(None if ends is None else max(0.0, ends - self.now))
 
     def unpeer_address(self, host: str, port: int) -> bool:
         """Leave the peer at an address, and do not connect to it again; waits for the goodbye."""
@@ -142,6 +148,27 @@ class Carrier:
         """Wait until a peer is reachable."""
         return (
             self._wait_until(lambda: self._is_closed or self.is_reachable(peer), timeout)
+            and not self._is_closed
+        )
+
+    def await_routes(self, timeout: float | None) -> bool:
+        """Wait until all direct peers have told whom they know, and what those want."""
+        # What a neighbour tells comes in order, so behind its answer there is nothing left of it. Those of
+        # version 1 have told everything in the handshake.
+        asked = [peer for peer, link in self._peers.items() if not link.is_plain]
+        question, silent = self._questions.ask(asked)
+        for peer in asked:
+            self.carry(self.role.core.ping(peer, question))
+        try:
+            return self._wait_until(lambda: self._is_closed or not silent, timeout) and not self._is_closed
+        finally:
+            self._questions.end(question)
+
+    def await_subscriber(self, topic: bytes, peer: bytes | None, timeout: float | None) -> bool:
+        """Wait until what is published on a topic reaches somebody, or this peer."""
+        core = self.role.core
+        return (
+            self._wait_until(lambda: self._is_closed or core.is_wanted(topic, peer), timeout)
             and not self._is_closed
         )
 
@@ -213,9 +240,10 @@ class Carrier:
         self.check()
         self.carry(self.role.core.publish_to(receiver, topic, payload))
 
-    def ask_links(self, peer: bytes) -> None:
+    def ask_links(self, peer: bytes) -> bool:
         self.check()
         self.carry(self.role.ask_links(peer))
+        return self.role.answers_links(peer)
 
     def check(self) -> None:
         """Raises :class:`Closed`."""
@@ -262,6 +290,9 @@ class Carrier:
                         listener(output)
                 case _:
                     self._hear(output)
+        if self._routes_of != self.role.core.changes:
+            self._routes_of = self.role.core.changes
+            self._changed.tell()
 
     def _congest(self, link: Link) -> None:
         """A peer of version 1 is sent nothing more until its connection has room."""
@@ -296,6 +327,9 @@ class Carrier:
             case PeerDown(number, peer):
                 self._peers.pop(peer, None)
                 self._up.discard(number)
+                self._questions.gone(peer)
+            case Pong(peer, question):
+                self._questions.answered(peer, question)
             case Refused(number, _, _, _, redundant):
                 refused = self._links.get(number)
                 if refused is not None and refused.is_connector:

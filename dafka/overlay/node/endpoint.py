@@ -133,6 +133,7 @@ class Endpoint:
         It stays connected: a lost connection is made again at once, a failed attempt is repeated after
         ``retry`` seconds; 0: there is one attempt. False means that the endpoint has refused, that the only
         attempt has failed, or that ``timeout`` seconds are over; attempts go on unless ``retry`` is 0.
+        What is published from then on reaches everybody whom that endpoint knew, see :meth:`await_routes`.
         """
         return self._hub.run(self._carrier.peer, parse_address(address, retry), True, timeout)
 
@@ -162,9 +163,12 @@ class Endpoint:
         known = self._hub.run(lambda: self._carrier.role.core.filters)
         return {EndpointId(peer): list(map(text_of, prefixes)) for peer, prefixes in known.items()}
 
-    def ask_links(self, id: str | bytes) -> None:
-        """Ask a peer whom it is peered with; it answers as :mod:`dafka.overlay.wire.links` says."""
-        self._hub.run(self._carrier.ask_links, bytes(EndpointId.parse(id)))
+    def ask_links(self, id: str | bytes) -> bool:
+        """Ask a peer whom it is peered with; it answers as :mod:`dafka.overlay.wire.links` says.
+
+        False for a peer that never answers, one of libbroker's.
+        """
+        return self._hub.run(self._carrier.ask_links, bytes(EndpointId.parse(id)))
 
     def await_peer(
         self,
@@ -185,6 +189,24 @@ class Endpoint:
 
         threading.Thread(target=wait, name="dafka-await-peer", daemon=True).start()
         return self._hub.run(self._carrier.is_reachable, peer)
+
+    def await_routes(self, timeout: float | None = None) -> bool:
+        """Wait until all direct peers have told whom they know now, and what those want.
+
+        False after ``timeout`` seconds.
+        """
+        return self._hub.run(self._carrier.await_routes, timeout)
+
+    def await_subscriber(
+        self, topic: str | bytes, id: str | bytes | None = None, timeout: float | None = None
+    ) -> bool:
+        """Wait until what is published here on a topic reaches another endpoint, or the one with this id.
+
+        A new subscription takes a moment to be known everywhere; what is published before that does not reach
+        it. False after ``timeout`` seconds. Subscribers of this endpoint itself do not count.
+        """
+        peer = None if id is None else bytes(EndpointId.parse(id))
+        return self._hub.run(self._carrier.await_subscriber, topic_octets(topic), peer, timeout)
 
     def statuses(
         self, errors: bool = True, capacity: int = limits.STATUSES, statuses: bool = True

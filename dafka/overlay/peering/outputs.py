@@ -68,6 +68,13 @@ class Received(NamedTuple):
     envelope: Envelope
 
 
+class Pong(NamedTuple):
+    """A peer has answered a ping: everything that it had sent before has been heard."""
+
+    peer: bytes
+    payload: bytes
+
+
 class ReceivedRouted(NamedTuple):
     """A message from a peer of version 2, as :mod:`dafka.overlay.wire.routed` reads it."""
 
@@ -75,4 +82,4 @@ class ReceivedRouted(NamedTuple):
     message: bytes
 
 
-Output = Send | Close | PeerUp | PeerDown | Refused | NewFilter | Received | ReceivedRouted
+Output = Send | Close | PeerUp | PeerDown | Refused | NewFilter | Received | Pong | ReceivedRouted

@@ -24,6 +24,7 @@ from dafka.overlay.peering.outputs import (
     Output,
     PeerDown,
     PeerUp,
+    Pong,
     Received,
     ReceivedRouted,
     Refused,
@@ -154,6 +155,13 @@ class Peerings:
             return []
         return [Send(connection.number, octets)]
 
+    def ping(self, peer: bytes, payload: bytes) -> list[Send]:
+        """Ask a peer for a :class:`Pong` with this payload, which is not to be empty or to begin with BYE."""
+        connection = self._connection_of(peer)
+        if connection is None or connection.goodbye is not None:
+            return []
+        return [self._ping(connection, peer, payload)]
+
     def unpeer(self, now: float, peer: bytes) -> list[Output]:
         """Say goodbye. A :class:`PeerDown` follows when the peer has answered, or does not."""
         connection = self._connection_of(peer)
@@ -275,7 +283,7 @@ class Peerings:
         if envelope.kind == PING:
             return self._hear_ping(connection, envelope.payload, encode_envelope(pong(self.me, envelope)))
         if envelope.kind == PONG:
-            return self._hear_pong(connection, envelope.payload)
+            return self._hear_pong(connection, peer, envelope.payload)
         if envelope.kind == ROUTING_UPDATE:
             return [NewFilter(peer, read_filter(envelope))]
         if envelope.sender in (NOBODY, self.me):
@@ -288,7 +296,7 @@ class Peerings:
         if message[0] == PING:
             return self._hear_ping(connection, message[1:], frame(bytes((PONG,)) + message[1:]))
         if message[0] == PONG:
-            return self._hear_pong(connection, message[1:])
+            return self._hear_pong(connection, peer, message[1:])
         return [ReceivedRouted(peer, message)]
 
     def _hear_ping(self, connection: _Connection, payload: bytes, answer: bytes) -> list[Output]:
@@ -296,9 +304,9 @@ class Peerings:
             connection.said_goodbye = True
         return [Send(connection.number, answer)]
 
-    def _hear_pong(self, connection: _Connection, payload: bytes) -> list[Output]:
+    def _hear_pong(self, connection: _Connection, peer: bytes, payload: bytes) -> list[Output]:
         if payload != connection.goodbye:
-            return []
+            return [Pong(peer, payload)] if payload else []
         return self._drop(connection, ErrorCode.NONE, "")
 
     def _prove(self, connection: _Connection) -> list[Output]:

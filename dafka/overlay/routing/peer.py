@@ -127,6 +127,15 @@ class Peer:
         """How many neighbours and leaves a message on this topic goes to."""
         return len(self._route(topic, self.me))
 
+    def is_wanted(self, topic: bytes, peer: bytes | None = None) -> bool:
+        """Whether somebody gets what this node publishes on a topic; ``peer``: whether that one does."""
+        if peer is None:
+            return bool(self._route(topic, self.me))
+        known = self.flooding.table.peers.get(peer)
+        leaves = self.flooding.leaves
+        filter = known.filter if known is not None else leaves.filter(peer) if peer in leaves else ()
+        return topic.startswith(filter) and self._hops_to(peer) is not None
+
     def height(self, branches: bytes) -> int:
         """How many hops a way has, at most. Raises :class:`MalformedMessage`."""
         if not branches:

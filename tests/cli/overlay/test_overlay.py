@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from dafka.overlay.values import Count
 from dafka.overlay.wire.zeek import from_value
 
 SECONDS = 150.0
+PATIENT = ("--timeout", "150")  # the commands have time, too
 ANY = "127.0.0.1:0"
 
 
@@ -56,15 +58,29 @@ def after(process: subprocess.Popen[str], pattern: str) -> re.Match[str]:
 def test_values_and_events_are_published(hub: Endpoint) -> None:
     with hub.subscribe("/t") as messages:
         values = ['{"a":1}', "2.5", '{"event":"ping","args":[1]}']
-        ended = run("overlay", "publish", "/t/x", *values, "--peer", hub.address)
+        ended = run("overlay", "publish", "/t/x", *values, "--peer", hub.address, *PATIENT)
         assert (ended.returncode, ended.stderr) == (0, "")
         assert messages.get(SECONDS).value == {"a": 1}
         assert messages.get(SECONDS).value == 2.5
         assert from_value(messages.get(SECONDS).value) == Event("ping", (1,))
-        run("overlay", "publish", "/t", "1", '"x"', "--event", "pong", "--peer", hub.address)
+        run("overlay", "publish", "/t", "1", '"x"', "--event", "pong", "--peer", hub.address, *PATIENT)
         assert from_value(messages.get(SECONDS).value) == Event("pong", (1, "x"))
-        run("overlay", "publish", "/t", "--form", "text", "--peer", hub.address, stdin="one\ntwo\n")
+        run("overlay", "publish", "/t", "--form", "text", "--peer", hub.address, *PATIENT, stdin="one\ntwo\n")
         assert [messages.get(SECONDS).value for _ in range(2)] == ["one", "two"]
+
+
+def test_a_publisher_waits_for_somebody_who_wants_it(hub: Endpoint) -> None:
+    options = ("--wait", "--peer", hub.address)
+    with running("overlay", "publish", "/t", "1", *options, *PATIENT) as process:
+        statuses = hub.statuses()
+        while not any(peer.status == "peered" for peer in hub.peers()):
+            statuses.get(SECONDS)
+        with hub.subscribe("/t") as messages:
+            assert messages.get(SECONDS).value == 1
+        assert process.wait(SECONDS) == 0
+    nobody = run("overlay", "publish", "/t", "1", *options, "--timeout", "2")
+    assert nobody.returncode == 1
+    assert re.search("Error: (nobody has wanted '/t'|no peering with|a peer has not told)", nobody.stderr)
 
 
 def test_what_is_published_is_printed(hub: Endpoint) -> None:
@@ -89,8 +105,7 @@ def test_a_node_passes_on_what_others_publish(opened: ExitStack, hub: Endpoint) 
         address = after(process, rf"node: {name} at (\S+)")[1]
         other = opened.enter_context(Endpoint(peers=[address]))
         messages = opened.enter_context(other.subscribe("/t"))
-        assert hub.await_peer(other.id, SECONDS)
-        assert other.await_peer(hub.id, SECONDS)
+        assert hub.await_subscriber("/t", other.id, SECONDS)
         hub.publish("/t", "over the node")
         message = messages.get(SECONDS)
         assert (message.value, message.sender) == ("over the node", hub.id)
@@ -98,12 +113,12 @@ def test_a_node_passes_on_what_others_publish(opened: ExitStack, hub: Endpoint) 
 
 def test_peers_at_any_distance_are_listed(opened: ExitStack) -> None:
     endpoints = ring(opened, 4)
-    ended = run("overlay", "peers", "--peer", endpoints[0].address, "--json")
+    ended = run("overlay", "peers", "--peer", endpoints[0].address, *PATIENT, "--json")
     found = {peer["id"]: peer for peer in map(json.loads, ended.stdout.splitlines())}
     assert set(found) == {str(endpoint.id) for endpoint in endpoints}
     assert found[str(endpoints[0].id)]["address"] == endpoints[0].address
     assert [found[str(endpoint.id)]["status"] for endpoint in endpoints] == ["peered"] + ["reachable"] * 3
-    table = run("overlay", "peers", "--peer", endpoints[0].address).stdout.splitlines()
+    table = run("overlay", "peers", "--peer", endpoints[0].address, *PATIENT).stdout.splitlines()
     assert table[0].split() == ["peer", "address", "flags", "status"]
     assert len(table) == 5
 
@@ -112,7 +127,8 @@ def test_the_topology_has_every_link_also_those_between_others(opened: ExitStack
     endpoints = ring(opened, 5)
     opened.enter_context(endpoints[3].subscribe("/wanted"))
     picture = tmp_path / "ring.dot"
-    ended = run("overlay", "topology", "--peer", endpoints[0].address, "--json", "--picture", str(picture))
+    options = ("--json", "--picture", str(picture), *PATIENT)
+    ended = run("overlay", "topology", "--peer", endpoints[0].address, *options)
     shown = json.loads(ended.stdout)
     ids = [str(endpoint.id) for endpoint in endpoints]
     expected = {frozenset((ids[number], ids[number - 1])) for number in range(5)}
@@ -123,11 +139,22 @@ def test_the_topology_has_every_link_also_those_between_others(opened: ExitStack
     assert drawn == expected
 
 
+def test_peers_of_libbroker_are_asked_for_nothing(opened: ExitStack, hub: Endpoint) -> None:
+    plain = opened.enter_context(Endpoint(peers=[hub.address], versions=(1, 1)))
+    assert hub.await_peer(plain.id, SECONDS)
+    began = time.monotonic()
+    ended = run("overlay", "topology", "--peer", hub.address, "--json", *PATIENT)
+    assert time.monotonic() - began < SECONDS
+    shown = json.loads(ended.stdout)
+    assert {node["id"]: node["prefixes"] for node in shown["nodes"]} == {str(hub.id): [], str(plain.id): None}
+    assert [set(link) for link in shown["links"]] == [{str(hub.id), str(plain.id)}]
+
+
 def test_the_topology_is_drawn(hub: Endpoint, tmp_path: Path) -> None:
     pytest.importorskip("networkx")
     pytest.importorskip("matplotlib")
     picture = tmp_path / "overlay.svg"
-    ended = run("overlay", "topology", "--peer", hub.address, "--picture", str(picture))
+    ended = run("overlay", "topology", "--peer", hub.address, *PATIENT, "--picture", str(picture))
     assert ended.returncode == 0, ended.stderr
     assert str(hub.id) in ended.stdout
     assert "<svg" in picture.read_text()
@@ -138,7 +165,7 @@ def test_a_recording_is_replayed_with_as_many_deliveries(opened: ExitStack, tmp_
     opened.enter_context(endpoints[1].subscribe("/a"))
     opened.enter_context(endpoints[2].subscribe("/a", "/b"))
     folder = tmp_path / "recording"
-    options = ("--peer", endpoints[0].address, "--count", "30")
+    options = ("--peer", endpoints[0].address, "--count", "30", *PATIENT)
     with running("overlay", "record", str(folder), *options) as process:
         after(process, "recording 3 peers")
         for number in range(10):
@@ -147,12 +174,12 @@ def test_a_recording_is_replayed_with_as_many_deliveries(opened: ExitStack, tmp_
             endpoints[2].publish("/c", number)
         assert "recorded 30 messages" in process.communicate(timeout=SECONDS)[1]
     assert "yyyyy" not in (folder / "messages.csv").read_text(), "contents are not recorded"
-    ended = run("overlay", "replay", str(folder), "--json")
+    ended = run("overlay", "replay", str(folder), "--json", *PATIENT)
     assert ended.returncode == 0, ended.stderr
     result = json.loads(ended.stdout)
     assert (result["nodes"], result["links"], result["published"]) == (3, 3, 30)
     assert result["delivered"] == result["expected"] == 2 * 10 + 10
-    again = run("overlay", "record", str(folder), "--peer", endpoints[0].address)
+    again = run("overlay", "record", str(folder), "--peer", endpoints[0].address, *PATIENT)
     assert "holds a recording already" in again.stderr
 
 
@@ -161,7 +188,7 @@ def test_a_store_is_read_and_changed_wherever_its_master_is(opened: ExitStack) -
     master = opened.enter_context(endpoints[0].attach_master("inventory"))
 
     def store(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run("overlay", "store", "inventory", *arguments, "--peer", endpoints[2].address)
+        return run("overlay", "store", "inventory", *arguments, "--peer", endpoints[2].address, *PATIENT)
 
     assert store("put", "apples", "3").returncode == 0
     assert store("increment", "apples", "2").returncode == 0
@@ -181,7 +208,7 @@ def test_a_store_is_read_and_changed_wherever_its_master_is(opened: ExitStack) -
 def test_what_changes_in_a_store_is_printed(opened: ExitStack, hub: Endpoint) -> None:
     master = opened.enter_context(hub.attach_master("s"))
     master.put("before", 1)
-    with running("overlay", "store", "s", "events", "--peer", hub.address) as process:
+    with running("overlay", "store", "s", "events", "--peer", hub.address, *PATIENT) as process:
         statuses = hub.statuses()
         while not any(peer.status == "peered" for peer in hub.peers()):
             statuses.get(SECONDS)
@@ -218,7 +245,7 @@ def test_what_makes_no_sense_is_answered_in_one_line(arguments: list[str], said:
 def test_peers_talk_with_tls_if_both_want_it(opened: ExitStack) -> None:
     hub = opened.enter_context(Endpoint(listen=ANY, tls="anonymous"))
     messages = opened.enter_context(hub.subscribe("/t"))
-    assert run("overlay", "publish", "/t", "1", "--peer", hub.address, "--tls").returncode == 0
+    assert run("overlay", "publish", "/t", "1", "--peer", hub.address, *PATIENT, "--tls").returncode == 0
     assert messages.get(SECONDS).value == 1
     plain = run("overlay", "publish", "/t", "1", "--peer", hub.address, "--timeout", "0.5")
     assert "no peering" in plain.stderr

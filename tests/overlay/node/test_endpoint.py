@@ -261,6 +261,62 @@ def test_await_peer_ends_after_its_time_and_calls_back(two):
         until(lambda: called == [True, True])
 
 
+def test_once_peered_everybody_whom_the_peer_knows_gets_what_is_published(make):
+    middle = make("127.0.0.1:0")
+    far = [make() for _ in range(5)]
+    subscribers = [one.subscribe("/t") for one in far]
+    for one in far:
+        assert one.peer(middle.address, timeout=WAIT)
+        assert middle.await_subscriber("/t", one.id, timeout=WAIT)
+    connector = make()
+    assert connector.peer(middle.address, timeout=WAIT)
+    assert {peer.id for peer in connector.peers()} == {one.id for one in (middle, *far)}
+    connector.publish("/t", "at once")
+    assert [one.get(timeout=WAIT).value for one in subscribers] == ["at once"] * 5
+
+
+def test_who_accepts_peers_waits_for_what_they_tell(make):
+    listener, far = make("127.0.0.1:0"), make("127.0.0.1:0")
+    middle = make(peers=[far.address])
+    assert middle.await_peer(far.id, timeout=WAIT)
+    middle.peer_nosync(listener.address)
+    assert listener.await_peer(middle.id, timeout=WAIT)
+    assert listener.await_routes(timeout=WAIT)
+    assert listener.await_peer(far.id, timeout=0)
+    assert make().await_routes(timeout=0), "without peers there is nothing to wait for"
+
+
+@pytest.mark.parametrize("versions", [(1, 1), (1, 2)])
+def test_a_publisher_waits_until_a_subscription_is_known(make, versions):
+    middle = make("127.0.0.1:0")
+    connector, far = make(peers=[middle.address]), make(peers=[middle.address], versions=versions)
+    assert not connector.await_subscriber("/t/x", timeout=0.01)
+    connector.subscribe("/t"), middle.subscribe("/other")
+    waiting = threading.Thread(target=connector.await_subscriber, args=("/t/x", far.id, WAIT))
+    waiting.start()
+    subscriber = far.subscribe("/t")
+    waiting.join(WAIT)
+    connector.publish("/t/x", "it is")
+    assert subscriber.get(timeout=WAIT).value == "it is"
+    assert connector.await_subscriber("/t/x", timeout=0)
+    assert not connector.await_subscriber("/t/x", middle.id, timeout=0)
+    subscriber.close()
+    until(lambda: not connector.await_subscriber("/t/x", timeout=0))
+
+
+def test_who_waits_for_a_subscriber_is_told_of_the_end(two):
+    listener, connector = two
+    outcomes = []
+    calls = [lambda: connector.await_subscriber("/t"), lambda: connector.await_subscriber("/t", listener.id)]
+    waiting = [threading.Thread(target=lambda call=call: outcomes.append(call())) for call in calls]
+    for one in waiting:
+        one.start()
+    connector.close()
+    for one in waiting:
+        one.join(WAIT)
+    assert outcomes == [False, False]
+
+
 def test_two_endpoints_with_one_id_are_refused(make):
     listener = make("127.0.0.1:0")
     twin = make(id=listener.id)

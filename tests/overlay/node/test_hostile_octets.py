@@ -124,7 +124,6 @@ def test_a_peer_of_version_1_that_sends_it_stays_a_peer_and_others_go_on(endpoin
     endpoint.attach_master("st")
     with Endpoint(listen="127.0.0.1:0", peers=[endpoint.address]) as other, connect(endpoint) as connection:
         here, there = endpoint.subscribe("/t"), other.subscribe("/t")
-        assert other.await_peer(endpoint.id, SECONDS)
         connection.sendall(HELLO + SELECT + encode_handshake(OriginatorSyn(Announcement((b"/t",)))))
         heard = messages(connection)
         while not isinstance(decode_handshake(next(heard)), ResponderSynAck):
@@ -133,6 +132,8 @@ def test_a_peer_of_version_1_that_sends_it_stays_a_peer_and_others_go_on(endpoin
         connection.sendall(encode_envelope(ping(ME, endpoint.id, b"alive")))
         while not next(heard).endswith(b"alive"):
             pass
+        assert other.await_subscriber("/t", endpoint.id, SECONDS)
+        assert endpoint.await_subscriber("/t", other.id, SECONDS)
         other.publish("/t", "from the other")
         values = []
         while "from the other" not in values:

@@ -10,7 +10,7 @@ from overlay.peering.replay import Side, identity
 
 from dafka.overlay import limits
 from dafka.overlay.peering import statuses
-from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, ReceivedRouted, Refused, Send
+from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Pong, ReceivedRouted, Refused, Send
 from dafka.overlay.peering.peerings import Peerings
 from dafka.overlay.values import Count, Enum, Port
 from dafka.overlay.wire.codes import ErrorCode, StatusCode
@@ -89,6 +89,23 @@ def test_version_2_tells_filters_with_their_times():
     pair.open(1, 0)
     pair.run()
     assert ups(other)[0].heard == ups(one)[0].announced == Announcement((b"/a",), 5, 7)
+
+
+@pytest.mark.parametrize("versions", [(1, 1), BOTH])
+def test_a_ping_is_answered_behind_what_was_sent_before(versions):
+    one, other = Side(SMALL, versions=versions), Side(LARGE, versions=versions)
+    pair = Pair(one, other)
+    pair.open(1, 0)
+    pair.run()
+    one.carry(one.peerings.ping(LARGE, b"all?"))
+    one.carry(one.peerings.ping(THIRD, b"nobody"))
+    pair.collect()
+    pair.run()
+    assert [output for side in pair.sides for output in side.outputs if isinstance(output, Pong)] == [
+        Pong(LARGE, b"all?")
+    ]
+    one.carry(one.peerings.unpeer(0.0, LARGE))
+    assert one.peerings.ping(LARGE, b"no longer") == []
 
 
 @pytest.mark.parametrize("seed", range(100))
