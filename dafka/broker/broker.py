@@ -355,9 +355,8 @@ class _Running:
         for listen, door in zip(options.listeners, self.doors, strict=True):
             warn_if_open(listen, door.told.host, door.told.port, options.acls is not None)
         if self.doors:
-            self.listener = self.listener_class(
-                hub, self.core, self.doors, Throttles(self.core.quotas), self.core.acls
-            )
+            throttles = Throttles(self.core.quotas, options.clock.monotonic)
+            self.listener = self.listener_class(hub, self.core, self.doors, throttles, self.core.acls)
         if options.zper is not None:
             keys = None if options.keys is None else options.keys.load_server()
             self.zper = options.zper.open(hub, self.core, before, keys)

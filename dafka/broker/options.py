@@ -11,6 +11,7 @@ from dafka.broker.interface.front_end import FrontEndOptions
 from dafka.broker.limits import OFFSETS_RETENTION, PARTITIONS_PER_TOPIC
 from dafka.broker.listening import Listen, parse_listeners
 from dafka.commit.retention import CHECK_INTERVAL, Retention, check_choice, check_interval, check_retention
+from dafka.hub.clock import REAL, Clock
 from dafka.log import Durability, OnDamage
 from dafka.mesh.address import TowerLike, tower_addresses
 from dafka.security.acls.options import ServerAcls
@@ -42,6 +43,7 @@ class BrokerOptions:
     acls: ServerAcls | None = None
     zper: FrontEndOptions | None = None
     keys: KeyFolder | None = None
+    clock: Clock = REAL
 
     def __post_init__(self) -> None:
         count = self.default_partitions

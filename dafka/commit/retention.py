@@ -125,6 +125,7 @@ class Cleaner:
         trimmed: Callable[[LogPartition], None],
         interval: float = CHECK_INTERVAL,
         trimming: Callable[[LogPartition, int], AbstractContextManager[object]] = _unnoticed,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._log = log
         self._writer = writer
@@ -132,11 +133,13 @@ class Cleaner:
         self._trimmed = trimmed
         self._interval = interval
         self._trimming = trimming
+        self._clock = clock
         self._closed = False
         self._wakes = [gevent.event.Event(), gevent.event.Event()]
+        self._waiting: list[list[gevent.event.Event]] = [[], []]  # for the next pass
+        works = (self._retain, self._compact)
         self._greens = [
-            hub.keep(self._run, wake, work)
-            for wake, work in zip(self._wakes, (self._retain, self._compact), strict=True)
+            hub.keep(self._run, *one) for one in zip(self._wakes, self._waiting, works, strict=True)
         ]
 
     def wake(self) -> None:
@@ -144,19 +147,31 @@ class Cleaner:
         for wake in self._wakes:
             wake.set()
 
+    def look(self) -> None:
+        """Look at all partitions now; waits as a green thread until that is done."""
+        looks = [gevent.event.Event(), gevent.event.Event()]
+        for waiting, look in zip(self._waiting, looks, strict=True):
+            waiting.append(look)
+        self.wake()
+        gevent.wait([*looks, *self._greens], count=len(looks))
+
     def close(self) -> None:
         """End after the step that is under way; waits as a green thread. The writer must still run."""
         self._closed = True
         self.wake()
         gevent.joinall(self._greens)
 
-    def _run(self, wake: gevent.event.Event, work: Work) -> None:
+    def _run(self, wake: gevent.event.Event, waiting: list[gevent.event.Event], work: Work) -> None:
         while not self._closed:
             wake.clear()
+            told, waiting[:] = waiting[:], []
             try:
                 self._pass(work)
             except LogClosedError:
                 return
+            finally:
+                for look in told:
+                    look.set()
             wake.wait(self._interval)
 
     def _pass(self, work: Work) -> None:
@@ -188,7 +203,7 @@ class Cleaner:
     def _retain(self, partition: LogPartition, rules: Rules) -> int:
         """Let go of what is too old or too much; the number of messages."""
         ms, size = rules.retention
-        oldest = None if ms < 0 else int(time.time() * 1000) - ms
+        oldest = None if ms < 0 else int(self._clock() * 1000) - ms
         keep = None if size < 0 else size
         gone = 0
         while not self._closed and not partition.dropped:
@@ -215,6 +230,7 @@ class Cleaner:
             min_lag_ms=how.min_lag_ms,
             end_offset=how.end_offset,
             aborted=how.aborted,
+            now_ms=int(self._clock() * 1000),
             allowed=partial(self._may_compact, partition),
         )
         done = Compacted()
@@ -234,7 +250,7 @@ class Cleaner:
         return rules is not None and rules.compaction is not None
 
     def _is_due(self, partition: LogPartition, how: Compaction) -> bool:
-        now = int(time.time() * 1000)
+        now = int(self._clock() * 1000)
         min_lag, end = how.min_lag_ms, how.end_offset
         dirty, total = dirty_bytes(self._log, partition, min_lag_ms=min_lag, end_offset=end, now_ms=now)
         if not dirty:

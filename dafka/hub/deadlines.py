@@ -59,6 +59,12 @@ class Deadlines(Generic[K]):
         """Read the clock again, after a test has set it forward."""
         self._changed.set()
 
+    def settle(self) -> None:
+        """The same; waits as a green thread until what is due has been called."""
+        self.check()
+        while self._heap and self._heap[0][0] <= self._clock() and not self._closed:
+            gevent.sleep(0)
+
     def close(self) -> None:
         """Forget all deadlines, and ignore further ones."""
         self._closed = True

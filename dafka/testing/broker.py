@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, Protocol, TypeVar, cast
@@ -26,6 +26,7 @@ from compat.kafka.consumer._records import PartitionBuffer
 from dafka.broker.broker import Broker
 from dafka.broker.interface.broker import EARLIEST, LATEST, BrokerInterface, FetchFrom, TopicSpec
 from dafka.protocol.batch_writer import encode_batch
+from dafka.testing.clock import MovableClock
 from dafka.testing.faults import Failure, FaultyBroker
 from dafka.testing.groups import GroupsOfBroker
 from dafka.testing.waiting_for_broker import WaitingForBroker
@@ -56,6 +57,8 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
 
     Without a ``path`` its temporary folder is in memory where the system has a place for that (``/dev/shm``
     with half a gigabyte free), because what takes time in starting a broker is the disk.
+
+    :attr:`clock` is its time, a :class:`~dafka.testing.clock.MovableClock`: the test may set it forward.
     """
 
     __test__ = False  # for pytest, which takes classes of this name for tests
@@ -68,6 +71,8 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         **options: Any,
     ) -> None:
         super().__init__(path, listen=listen, **options)
+        self.clock = MovableClock(self._clock_moved)
+        self._options = replace(self._options, clock=self.clock.of_broker)
 
     def _open(self) -> Any:
         folder = None
@@ -116,7 +121,7 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
             raise metadata.error(f"topic {topic!r}")
         numbers = [one.number for one in metadata.partitions if one.writable]
         turn = count()
-        now = time.time_ns() // 1_000_000
+        now = int(self.clock.time() * 1000)
         rows: dict[int, list[Row]] = {}
         for record in records:
             own, row = _row(record, now)
@@ -277,6 +282,10 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
     @property
     def _faulty(self) -> FaultyBroker:
         return cast(FaultyBroker, self._state().core)
+
+    def _clock_moved(self) -> None:
+        if self.running:
+            self._call("clock_moved")
 
     def _within(self, work: Callable[[BrokerInterface], T]) -> T:
         return self._hub.run(work, self._faulty._broker)

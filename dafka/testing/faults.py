@@ -44,6 +44,7 @@ class FaultyBroker:
 
     def __init__(self, broker: Any) -> None:
         self._broker = broker
+        self.time = broker.time  # clients ask for it in their threads
         self.produce_failures: deque[Failure] = deque()
         self.commit_failures: deque[Failure] = deque()
         self.fetch_delays: dict[str | None, float] = {}  # seconds by topic; None: all topics

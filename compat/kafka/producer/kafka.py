@@ -18,7 +18,6 @@ import logging
 import os
 import threading
 from random import random
-from time import time
 from typing import Any, ClassVar
 
 import kafka.producer.kafka as _theirs
@@ -90,6 +89,7 @@ class KafkaProducer:
         self._partitions_itself = type(self.config["partitioner"]) is DefaultPartitioner
         self._certainly_small = self.config["max_request_size"] - _SIZE_MARGIN
         self._register_metrics()
+        self._time = self._client.broker.time
         self._closed = False
         self._sender.at_exit = _finish_at_exit(self._accumulator, self._pid)
         atexit.register(self._sender.at_exit)
@@ -204,7 +204,7 @@ class KafkaProducer:
         if self._transactions is not None:
             self._transactions.check_send()
         if timestamp_ms is None:
-            timestamp_ms = int(time() * 1000)
+            timestamp_ms = int(self._time() * 1000)
         elif type(timestamp_ms) is not int or timestamp_ms not in _TIMESTAMPS:
             raise TypeError(timestamp_ms)
 

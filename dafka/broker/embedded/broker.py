@@ -11,7 +11,6 @@ the part that answers it.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -65,6 +64,7 @@ from dafka.broker.transactions.producer_ids import ProducerIds
 from dafka.broker.transactions.table import TransactionTable
 from dafka.broker.transactions.write_check import WriteCheck
 from dafka.commit.writer import Writer
+from dafka.hub.clock import Clock
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
 from dafka.log import Log
@@ -172,7 +172,15 @@ class EmbeddedBroker(BrokerInterface):
         self.hub = hub
         self.host = host
         self.port = port
-        self.log = Log(path, durability=options.durability, on_damage=options.on_damage, pause=Pace().rest)
+        clock = options.clock
+        self.time = clock.time
+        self.log = Log(
+            path,
+            durability=options.durability,
+            on_damage=options.on_damage,
+            clock=clock.time,
+            pause=Pace().rest,
+        )
         self._lifecycle = Lifecycle(hub, f"{host}:{port} on {self.log.path}")
         self._stopped = gevent.event.Event()
         self._writer = Writer(hub, self.log)
@@ -181,7 +189,7 @@ class EmbeddedBroker(BrokerInterface):
             undo.callback(self._writer.close)
             self.cluster_id, address = identity(self.log, self._writer)
             self._epochs = LeaderEpochs(self.log, self._writer, boot_id())
-            self._topics = TopicTable(self.log, self._writer, options.default_partitions)
+            self._topics = TopicTable(self.log, self._writer, options.default_partitions, clock.time)
             static = {
                 **options.kafka_configs(),
                 "advertised.listeners": f"PLAINTEXT://{host}:{port}",
@@ -194,9 +202,9 @@ class EmbeddedBroker(BrokerInterface):
             self.acls = None if acls is None else AclTable(hub, self.log, self._writer, acls)
             self.quotas = QuotaTable(hub, self.log, self._writer)
             self._features = FeatureTable(hub, self.log, self._writer, NODE_ID)
-            self._offsets = GroupOffsets(self.log, self._writer, self._topics)
-            times = GroupTimes(self.log, self._writer)
-            groups = Groups(hub, times, time.monotonic)
+            self._offsets = GroupOffsets(self.log, self._writer, self._topics, clock.time)
+            times = GroupTimes(self.log, self._writer, clock.time)
+            groups = Groups(hub, times, clock.monotonic)
             topics = TableTopics(self._topics)
             features = self._features
             self._consumer_groups = ConsumerGroups(
@@ -210,8 +218,8 @@ class EmbeddedBroker(BrokerInterface):
             undo.callback(self._presence.close)
             if options.tower is not None:
                 self._presence.join()
-            forget_truncated(self.log, self._writer, self._topics, self._epochs)
-            self._producers = ProducerStates(self.log, self._writer)
+            forget_truncated(self.log, self._writer, self._topics, self._epochs, clock.time)
+            self._producers = ProducerStates(self.log, self._writer, clock.time)
             self._pending = PendingAppends()
             transactions = TransactionTable(self.log, self._writer, self._topics)
             self._leaders = Leaders(
@@ -221,6 +229,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._epochs,
                 WriteCheck(transactions, self._producers),
                 self._pending,
+                clock.time,
             )
             self._transactions = TransactionCoordinator(
                 hub,
@@ -233,6 +242,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._groups,
                 self._leaders,
                 partial(features.level, "transaction.version"),
+                clock.time,
             )
             undo.callback(self._transactions.close)
             self._positions = Positions(
@@ -254,6 +264,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._producers,
                 self._positions,
                 options.retention_check_interval,
+                clock.time,
             )
             self._record_calls = RecordCalls(
                 self.log,
@@ -265,12 +276,18 @@ class EmbeddedBroker(BrokerInterface):
                 self._pending,
                 FirstWrites(transactions, self._transactions.contents),
                 self._lifecycle,
+                clock.time,
             )
             states = States(self.log, self._writer)
             settings = SettingsTable(self._configs)
-            clock = lambda: groups.clock()  # noqa: E731
-            deliveries = Deliveries(
-                hub, self._topics, self._producers, self._record_calls, states, settings, clock
+            self._deliveries = Deliveries(
+                hub,
+                self._topics,
+                self._producers,
+                self._record_calls,
+                states,
+                settings,
+                Clock(clock.time, lambda: groups.clock()),
             )
             self._share_calls = ShareCalls(
                 hub,
@@ -279,7 +296,7 @@ class EmbeddedBroker(BrokerInterface):
                 self._epochs,
                 states,
                 settings,
-                deliveries,
+                self._deliveries,
                 self._lifecycle.check,
                 partial(features.check_on, "share.version"),
             )
@@ -317,7 +334,8 @@ class EmbeddedBroker(BrokerInterface):
                 self._log_cleaner,
                 self._lifecycle,
             )
-            self._expiry = Expiry(hub, self._searches(times, options.offsets_retention_seconds))
+            searches = self._searches(times, options)
+            self._expiry = Expiry(hub, searches, clock.monotonic)
             undo.pop_all()  # it runs
 
     @property
@@ -337,13 +355,14 @@ class EmbeddedBroker(BrokerInterface):
     def _whole_metadata(self, topics: dict[str, TopicMetadata]) -> Metadata:
         return Metadata(self.cluster_id, NODE_ID, [(NODE_ID, self.host, self.port)], topics)
 
-    def _searches(self, times: GroupTimes, offsets_retention: float) -> list[Search]:
+    def _searches(self, times: GroupTimes, options: BrokerOptions) -> list[Search]:
         def gone(pause: Callable[[], object]) -> int:
             return forget_orphaned(self.log, self._writer, self._topics, pause)
 
         deleted, producers, transactions = self._topics.deleted, self._producers, self._transactions
         often = EXPIRATION_INTERVAL
-        offsets = OffsetExpiry(self._offsets, self._groups, times, offsets_retention)
+        retention = options.offsets_retention_seconds
+        offsets = OffsetExpiry(self._offsets, self._groups, times, retention, options.clock.time)
         return [
             Search("rows of topics that are gone", gone, often, at_start=True),
             Search("leaders of deleted topics", deleted.forget_old, often, lambda: deleted.crowded),
@@ -352,7 +371,7 @@ class EmbeddedBroker(BrokerInterface):
             Search(
                 "committed offsets",
                 offsets.forget_old,
-                min(OFFSETS_CHECK_INTERVAL, max(offsets_retention, 1.0)),
+                min(OFFSETS_CHECK_INTERVAL, max(retention, 1.0)),
             ),
         ]
 
@@ -371,6 +390,17 @@ class EmbeddedBroker(BrokerInterface):
     @property
     def running(self) -> bool:
         return self._lifecycle.running
+
+    def clock_moved(self) -> None:
+        """Do what is due, after a test has set the clock forward; waits as a green thread until it is done.
+
+        Waits for what is deleted, and for transactions that are aborted; members of groups are out of them.
+        """
+        self._groups.settle()
+        self._deliveries.settle()
+        self._transactions.settle()
+        self._log_cleaner.look()
+        self._expiry.look()
 
     def close(self) -> None:
         """Commit what has been accepted, leave the mesh and close the log. A second call waits for the first

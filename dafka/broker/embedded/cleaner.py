@@ -7,6 +7,8 @@ deletion of the topic, and a broker that starts finishes the deletions that were
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gevent.event
 
 from dafka.broker.positions.positions import Positions
@@ -46,6 +48,7 @@ class LogCleaner:
         producers: ProducerStates,
         positions: Positions,
         interval: float,
+        clock: Callable[[], float],
     ) -> None:
         self._log = log
         self._writer = writer
@@ -55,7 +58,9 @@ class LogCleaner:
         self._producers = producers
         self._positions = positions
         self._closed = False
-        self._cleaner = Cleaner(hub, log, writer, self._rules, self.trimmed, interval, positions.trimming)
+        self._cleaner = Cleaner(
+            hub, log, writer, self._rules, self.trimmed, interval, positions.trimming, clock
+        )
         self._deleted: list[tuple[bytes, bytes, int]] = [entry[:3] for entry in topics.deleted]
         self._wake = gevent.event.Event()
         self._green = hub.keep(self._delete_all)
@@ -63,6 +68,10 @@ class LogCleaner:
     def configured(self) -> None:
         """Settings have changed: look at all partitions soon."""
         self._cleaner.wake()
+
+    def look(self) -> None:
+        """Look at all partitions now; waits as a green thread until that is done."""
+        self._cleaner.look()
 
     def deleted(self, partitions: list[Partition]) -> None:
         """A topic with these partitions was deleted: delete its records."""

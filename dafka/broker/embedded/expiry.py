@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import gevent
+from gevent.lock import BoundedSemaphore
 
 from dafka.broker.limits import CROWD_INTERVAL
 from dafka.hub.hub import Hub
@@ -51,6 +52,7 @@ class Expiry:
         now = clock()
         self._due = [(now if search.at_start else now + search.interval, search) for search in searches]
         self._never = list(searches)  # not carried out yet
+        self._looking = BoundedSemaphore(1)
         self._green = hub.keep(self._run)
 
     def close(self) -> None:
@@ -77,7 +79,11 @@ class Expiry:
             gevent.sleep(max(min(CROWD_INTERVAL, min(at for at, _ in self._due) - self._clock()), 0.001))
 
     def look(self) -> None:
-        """Carry out the searches that are due."""
+        """Carry out the searches that are due; waits for those of another green thread."""
+        with self._looking:
+            self._look()
+
+    def _look(self) -> None:
         for position, (at, search) in enumerate(self._due):
             if self._clock() < at and not search.crowded():
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kafka.errors import (
     CorruptRecordError,
@@ -64,6 +64,7 @@ class RecordCalls(RecordInterface):
         pending: PendingAppends,
         first_writes: FirstWrites,
         lifecycle: Lifecycle,
+        clock: Callable[[], float],
     ) -> None:
         self._log = log
         self._topics = topics
@@ -74,6 +75,7 @@ class RecordCalls(RecordInterface):
         self._pending = pending
         self._first_writes = first_writes
         self._lifecycle = lifecycle
+        self._clock = clock
         self._fetches: set[Fetch] = set()
         self._entrance = FifoLock()
         self._lines: Lines[Partition] = Lines()  # of appends whose admission takes its time
@@ -193,7 +195,7 @@ class RecordCalls(RecordInterface):
         acks: int,
         refused: list[tuple[Partition, Refusal]],
     ) -> None:
-        refusal = admit(self._configs.settings(partition.topic), append, acks)
+        refusal = admit(self._configs.settings(partition.topic), append, acks, int(self._clock() * 1000))
         self._lifecycle.check()  # it may have been stopped meanwhile
         if refusal is None:
             self._leaders.append(partition, append)

@@ -16,7 +16,7 @@ offsets are given again, in a new leader epoch. Before that the rows about the l
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from functools import partial
 
 import gevent.event
@@ -36,7 +36,9 @@ from dafka.protocol.batch import with_offset
 from dafka.protocol.batch_control import encode_marker
 
 
-def forget_truncated(log: Log, writer: Writer, topics: TopicTable, epochs: LeaderEpochs) -> None:
+def forget_truncated(
+    log: Log, writer: Writer, topics: TopicTable, epochs: LeaderEpochs, clock: Callable[[], float]
+) -> None:
     """Carry this out for the partitions that the log says have lost records; waits as a green thread.
 
     Raises the log's errors; the next start does the rest.
@@ -51,11 +53,17 @@ def forget_truncated(log: Log, writer: Writer, topics: TopicTable, epochs: Leade
         if partition is None or not partition.writable:
             writer.put_and_wait(rows)
         else:
-            _forget(log, writer, partition, lost, rows, epochs)
+            _forget(log, writer, partition, lost, rows, epochs, clock)
 
 
 def _forget(
-    log: Log, writer: Writer, partition: Partition, lost: int, rows: Rows, epochs: LeaderEpochs
+    log: Log,
+    writer: Writer,
+    partition: Partition,
+    lost: int,
+    rows: Rows,
+    epochs: LeaderEpochs,
+    clock: Callable[[], float],
 ) -> None:
     """Correct the rows about a partition whose records from offset ``lost`` on are gone."""
     end = partition.high_watermark  # above ``lost`` if it has lost its first value
@@ -77,7 +85,7 @@ def _forget(
     history = epochs.begin(partition, rows)
 
     def number(sequence: int, offset: int) -> Numbered:
-        now = int(time.time() * 1000)
+        now = int(clock() * 1000)
         markers = []
         for transaction in unmarked:
             marker = encode_marker(now, transaction.producer_id, 0, commit=False)

@@ -87,6 +87,10 @@ class Coordinator(GroupInterface):
         """Have ``forget(group)`` called for each group that is deleted; it waits as a green thread."""
         self._forgetting.append(forget)
 
+    def settle(self) -> None:
+        """Apply the timeouts that are due, after a test has set the clock forward; waits as green thread."""
+        self._groups.settle()
+
     def close(self) -> None:
         """End all waiting calls."""
         self._groups.close()

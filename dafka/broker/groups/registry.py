@@ -115,6 +115,10 @@ class Groups:
         """Read the clock again, after a test has set it forward."""
         self._deadlines.check()
 
+    def settle(self) -> None:
+        """The same; waits as a green thread until the groups have been ticked that are due."""
+        self._deadlines.settle()
+
     # -- looking up -----------------------------------------------------------------------------
 
     def __len__(self) -> int:

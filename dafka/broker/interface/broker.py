@@ -13,7 +13,7 @@ itself concerns the broker as a whole: :class:`dafka.broker.interface.errors.Bro
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dafka.broker.interface.access import AccessInterface
@@ -62,6 +62,7 @@ from dafka.broker.interface.topics import (
     TopicSpec,
 )
 from dafka.broker.interface.transactions import TransactionInterface
+from dafka.hub.clock import REAL
 
 __all__ = [
     "EARLIEST",
@@ -114,6 +115,9 @@ class BrokerInterface(
     is_remote: bool = False
     """Whether the broker is reached over TCP. Only such a one can :meth:`send`, and only a broker of this
     process can :meth:`watch` and has :attr:`positions`."""
+
+    time: Callable[[], float] = REAL.time
+    """The time that it goes by, as far as a client of this process can know it: seconds since the epoch."""
 
     @property
     def positions(self) -> PositionsInterface:

@@ -86,8 +86,10 @@ class Found(NamedTuple):
     keyless: bool
 
 
-def admit(settings: TopicSettings, append: PartitionAppend, acks: int) -> Refusal | None:
+def admit(settings: TopicSettings, append: PartitionAppend, acks: int, now: int) -> Refusal | None:
     """Make the batches of an append what is to be stored; how to learn of the refusal if they are not taken.
+
+    ``now``: milliseconds since the epoch.
 
     Waits as a green thread if it :func:`takes_time`, and only then: what was sent behind it would overtake
     what came with it.
@@ -95,7 +97,6 @@ def admit(settings: TopicSettings, append: PartitionAppend, acks: int) -> Refusa
     if acks == -1 and settings.min_insync_replicas > 1:
         detail = f"min.insync.replicas is {settings.min_insync_replicas}, a broker by itself is 1"
         return partial(Produced, NotEnoughReplicasError, detail=detail)
-    now = int(time.time() * 1000)
     try:
         _check_sizes(settings, append)
         for position, content in enumerate(append.batches):

@@ -19,7 +19,6 @@ GET-HEADS for it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from kafka.errors import KafkaStorageError, UnknownTopicOrPartitionError
@@ -64,6 +63,7 @@ class Leaders:
         epochs: LeaderEpochs,
         check_write: Callable[[Partition, BatchHeader, Request], None],
         pending: PendingAppends,
+        clock: Callable[[], float],
     ) -> None:
         self._writer = writer
         self._presence = presence
@@ -71,6 +71,7 @@ class Leaders:
         self._epochs = epochs
         self._check_write = check_write
         self._pending = pending
+        self._clock = clock
 
     def append(self, partition: Partition, append: PartitionAppend) -> None:
         """Append the batches; their request is answered after the commit.
@@ -125,7 +126,7 @@ class Leaders:
 
         def fill(numbered: list[bytes], offset: int) -> int:
             check()
-            marker = encode_marker(int(time.time() * 1000), producer_id, epoch, commit=commit)
+            marker = encode_marker(int(self._clock() * 1000), producer_id, epoch, commit=commit)
             numbered.append(with_offset(marker, offset, self._epochs.current))
             staging.end_transaction(producer_id, epoch, offset, commit)
             return offset + 1

@@ -7,8 +7,7 @@ fetch, however many members wait.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import gevent.event
@@ -30,6 +29,7 @@ from dafka.broker.share.settings import BY_DURATION, EARLIEST, SettingsTable, Sh
 from dafka.broker.share.states import Saved, States, key_of
 from dafka.broker.share.stored import NO_START
 from dafka.broker.topics.table import Partition, Topic, TopicTable
+from dafka.hub.clock import Clock
 from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import Hub
 from dafka.hub.turns import Pace
@@ -175,10 +175,11 @@ class Deliveries:
         records: RecordInterface,
         states: States,
         settings: SettingsTable,
-        clock: Callable[[], float],
+        clock: Clock,
     ) -> None:
         self.settings = settings
-        self.clock = clock
+        self.clock = clock.monotonic
+        self._time = clock.time
         self._topics = topics
         self._producers = producers
         self._records = records
@@ -193,6 +194,10 @@ class Deliveries:
     def check(self) -> None:
         """Read the clock again, after a test has set it forward."""
         self._deadlines.check()
+
+    def settle(self) -> None:
+        """The same; waits as a green thread until what is due has expired."""
+        self._deadlines.settle()
 
     def schedule(self, delivery: Delivery) -> None:
         """Set when its next lock expires."""
@@ -257,7 +262,7 @@ class Deliveries:
         if settings.reset == EARLIEST:
             return partition.log_start
         if settings.reset == BY_DURATION:
-            since = int((time.time() - settings.duration) * 1000)
+            since = int((self._time() - settings.duration) * 1000)
             found = self._records.list_offsets({delivery.key: max(since, 0)})[delivery.key]
             if found.error is None and found.offset >= 0:
                 return found.offset

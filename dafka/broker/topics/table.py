@@ -47,6 +47,7 @@ from dafka.broker.topics.topic import (
 )
 from dafka.commit.rows import Rows
 from dafka.commit.writer import Writer
+from dafka.hub.clock import REAL
 from dafka.hub.turns import Pace, in_pieces
 from dafka.log import Log, LogPartition
 
@@ -62,14 +63,20 @@ class TopicTable:
     They raise what the log raises when it cannot write, and nothing has changed then.
     """
 
-    def __init__(self, log: Log, writer: Writer, default_partitions: int) -> None:
+    def __init__(
+        self,
+        log: Log,
+        writer: Writer,
+        default_partitions: int,
+        clock: Callable[[], float] = REAL.time,
+    ) -> None:
         self._log = log
         self._writer = writer
         self._default_partitions = default_partitions
         self._topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._by_names: dict[tuple[bytes, bytes], Partition] = {}
-        self.deleted = DeletedPartitions(log, writer)
+        self.deleted = DeletedPartitions(log, writer, clock)
         self.version = 0
         """A number that grows whenever a topic is created or deleted, or gets partitions."""
         self._changing = BoundedSemaphore(1)

@@ -124,6 +124,10 @@ class TransactionCoordinator(TransactionInterface):
                 commit = transaction.state is State.PREPARE_COMMIT
                 hub.spawn(self._ending.end, transaction, commit, transaction.decision)
 
+    def settle(self) -> None:
+        """Abort what is overdue, after a test has set the clock forward; waits as a green thread."""
+        self._timeouts.settle()
+
     def close(self) -> None:
         """Stop watching timeouts."""
         self._timeouts.close()

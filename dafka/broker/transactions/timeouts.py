@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import gevent
+
 from dafka.broker.transactions.transaction import Transaction
 from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import Hub
@@ -33,6 +35,12 @@ class Timeouts:
         self._abort = abort
         self._clock = clock
         self._deadlines = Deadlines(hub, self._due, clock)
+        self._aborting: set[gevent.Greenlet] = set()
+
+    def settle(self) -> None:
+        """Abort what is overdue now, and wait for it, as a green thread."""
+        self._deadlines.settle()
+        gevent.joinall(list(self._aborting))
 
     def close(self) -> None:
         """Stop watching."""
@@ -61,7 +69,9 @@ class Timeouts:
             transaction.timeout,
         )
         transaction.busy = True
-        self._hub.spawn(self._abort_overdue, transaction)
+        aborting = self._hub.spawn(self._abort_overdue, transaction)
+        self._aborting.add(aborting)
+        aborting.link(self._aborting.discard)
 
     def _abort_overdue(self, transaction: Transaction) -> None:
         try:

@@ -13,7 +13,6 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import patch
 
 ROOT = Path(__file__).parents[3]
@@ -41,8 +40,9 @@ def play(seed: int) -> None:
         broker = Broker(os.path.join(folder, "data")).start()
         undo.callback(broker.stop)
         history = History(seed, broker)
-        clock = SimpleNamespace(time=lambda: (history.now + 0.5) / 1000)  # never 1 ms less
-        undo.enter_context(patch("dafka.broker.records.leader.time", clock))
+        leaders = broker._state().core._leaders
+        now = lambda: (history.now + 0.5) / 1000  # noqa: E731 - never 1 ms less
+        undo.enter_context(patch.object(leaders, "_clock", now))
         for _ in range(STEPS):
             history.step()
             history.check()

@@ -22,6 +22,7 @@ from dafka.broker.groups.offsets_expiry import OffsetExpiry
 from dafka.broker.groups.times import GROUPS
 from dafka.broker.interface.broker import CommittedOffset, JoinRequest, LeavingMember
 from dafka.broker.limits import EMPTY_SECONDS
+from dafka.broker.options import BrokerOptions
 
 WEEK = 7 * 24 * 3600.0
 
@@ -280,7 +281,8 @@ def test_groups_without_members_and_offsets_leave_no_row_with_an_infinite_retent
     assert retention.later(100 * WEEK) == 0
     assert list(core.log.table(GROUPS)) == []
     assert retention.committed("h") == {"t": 5}
-    assert "committed offsets" in {search.what for search in core._searches(core._groups._groups._times, inf)}
+    searches = core._searches(core._groups._groups._times, BrokerOptions(offsets_retention=None))
+    assert "committed offsets" in {search.what for search in searches}
 
 
 def test_at_the_limit_of_offsets_new_ones_are_refused_and_known_ones_are_updated(retention, monkeypatch):

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -40,8 +40,8 @@ from timing import until  # noqa: E402
 from dafka import Broker  # noqa: E402
 from dafka.broker import limits  # noqa: E402
 from dafka.broker.interface.broker import FetchFrom  # noqa: E402
-from dafka.broker.transactions.coordinator import TransactionCoordinator  # noqa: E402
 from dafka.broker.transactions.transaction import LAST_EPOCH  # noqa: E402
+from dafka.hub.clock import Clock  # noqa: E402
 from dafka.log import AppendError, LogPartition, LogWriteError  # noqa: E402
 
 PARTITIONS = 3
@@ -95,8 +95,6 @@ class World:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folders = (folder / f"broker{number}" for number in range(1000))
         self.ahead = 0.0
-        coordinator = partial(TransactionCoordinator, clock=lambda: time.time() + self.ahead)
-        monkeypatch.setattr("dafka.broker.embedded.broker.TransactionCoordinator", coordinator)
         monkeypatch.setattr("dafka.broker.records.transaction_index.ABORTED_BLOCK", 2)
         self.path = next(self.folders)
         self._open()
@@ -106,7 +104,9 @@ class World:
         self.earlier: dict[str, list[tuple[int, int]]] = {name: [] for name in self.producers}
 
     def _open(self) -> None:
-        self.broker = Broker(self.path).start()
+        broker = Broker(self.path)
+        broker._options = replace(broker._options, clock=Clock(lambda: time.time() + self.ahead))
+        self.broker = broker.start()
         self.client = Client(self.broker)
 
     def restart(self, folder: Path | None = None) -> None:

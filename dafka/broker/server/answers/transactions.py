@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -305,6 +304,6 @@ def _running(
 ) -> list[ListedTransaction]:
     """The transactions that have been open for longer."""
     described = broker.describe_transactions([one.transactional_id for one in listed])
-    latest = time.time() - seconds
+    latest = broker.time() - seconds
     started = {name: one.started for name, one in described.items()}
     return [one for one in listed if 0 <= started.get(one.transactional_id, -1.0) < latest]
