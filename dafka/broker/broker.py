@@ -30,6 +30,7 @@ from dafka.broker.options import BrokerOptions
 from dafka.broker.quotas.throttles import Throttles
 from dafka.broker.server.context import Told
 from dafka.broker.server.listener import Door, Listener, with_sasl
+from dafka.broker.topics.group_configs import check_started_with
 from dafka.commit.retention import CHECK_INTERVAL
 from dafka.hub.dropped import when_dropped
 from dafka.hub.hub import Hub, get_hub
@@ -89,6 +90,11 @@ class Broker:
     ``keys``: a folder of keys (:class:`dafka.security.KeyFolder`), by which the broker, other nodes of its
     mesh and ZPER's clients know each other; None: everybody is believed. Kafka's clients do not need any.
 
+    ``group_settings``: settings of groups by Kafka's names, for all groups that have none of their own, and
+    their bounds: ``{"group.consumer.session.timeout.ms": "10000"}``. Raises ValueError for one that does not
+    exist, or is out of its bounds. ``group.consumer.migration.policy`` is whether a group may change its
+    protocol while it has members.
+
     The broker runs until :meth:`stop`. One that neither the program nor a client in it has any more is
     stopped, with a ResourceWarning.
 
@@ -117,6 +123,7 @@ class Broker:
         acls: ServerAcls | None = None,
         zper: FrontEndOptions | None = None,
         keys: KeyFolder | None = None,
+        group_settings: Mapping[str, str] | None = None,
     ) -> None:
         self._options = BrokerOptions(
             tower=tower,
@@ -135,7 +142,9 @@ class Broker:
             acls=acls,
             zper=zper,
             keys=keys,
+            group_settings=group_settings,
         )
+        check_started_with(group_settings or {})
         self._path = None if path is None else os.path.abspath(os.fspath(path))
         self._hub = get_hub()
         self._running: _Running | None = None

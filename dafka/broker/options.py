@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -44,6 +45,7 @@ class BrokerOptions:
     zper: FrontEndOptions | None = None
     keys: KeyFolder | None = None
     clock: Clock = REAL
+    group_settings: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         count = self.default_partitions
@@ -99,6 +101,7 @@ class BrokerOptions:
         seconds = self.offsets_retention_seconds
         minutes = 2**31 - 1 if seconds == math.inf else max(1, math.ceil(seconds / 60))
         configs = {
+            **(self.group_settings or {}),
             "auto.create.topics.enable": str(self.auto_create_topics).lower(),
             "log.retention.check.interval.ms": str(max(1, int(1000 * self.retention_check_interval))),
             "num.partitions": str(self.default_partitions),

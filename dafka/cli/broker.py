@@ -14,6 +14,8 @@ deferred_packages.defer()
 from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find them deferred)
 from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
 from dafka.broker.listening import PLAINTEXT  # noqa: E402
+from dafka.broker.topics.configs import InvalidConfigError  # noqa: E402
+from dafka.broker.topics.group_configs import check_started_with  # noqa: E402
 from dafka.cli.authorizer import authorizer_options  # noqa: E402
 from dafka.cli.metrics import Metrics, metrics_options  # noqa: E402
 from dafka.cli.options import (  # noqa: E402
@@ -29,6 +31,21 @@ from dafka.cli.options import (  # noqa: E402
 from dafka.cli.sasl import sasl_options  # noqa: E402
 from dafka.cli.tls import tls_options  # noqa: E402
 from dafka.security.tls import ServerTls  # noqa: E402
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, text: str | None) -> dict[str, str] | None:
+    """Settings, which are checked as those of :class:`dafka.Broker`."""
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(equals for _, equals, _ in pairs):
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE,NAME=VALUE,...", ctx, param)
+    settings = {name.strip(): value.strip() for name, _, value in pairs}
+    try:
+        check_started_with(settings)
+    except InvalidConfigError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    return settings
 
 
 @click.command()
@@ -80,6 +97,12 @@ from dafka.security.tls import ServerTls  # noqa: E402
     default=OFFSETS_RETENTION,
     show_default=True,
     help="Seconds to keep the offsets of a group without members; -1: for ever.",
+)
+@click.option(
+    "--group-settings",
+    callback=_pairs,
+    metavar="NAME=VALUE,...",
+    help="Settings of all groups by Kafka's names: group.consumer.session.timeout.ms=10000.",
 )
 @metrics_options
 @common_options

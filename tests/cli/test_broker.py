@@ -10,6 +10,7 @@ import pytest
 from cli.tools import LOOPBACK, address_of, mesh, produce, refused, run, running
 from click.testing import CliRunner
 from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from dafka import Tower
 from dafka.cli import main
@@ -64,6 +65,8 @@ def test_a_port_that_somebody_has_is_named(tmp_path: Path) -> None:
         (["--listen", "0.0.0.0:0"], "advertised"),
         (["--sub", "tcp://127.0.0.1:1"], "give both or none"),
         (["--data", ""], "a folder has a name"),
+        (["--group-settings", "group.share.session.timeout.ms"], "is not NAME=VALUE"),
+        (["--group-settings", "group.share.max.session.timeout.ms=9"], "must be greater than or equal to"),
     ],
 )
 def test_options_that_make_no_sense_are_named(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -82,6 +85,7 @@ broker
     advertised = 127.0.0.1
     db = "{tmp_path / "data"}"
     default_partitions = 3
+    group_settings = "group.share.session.timeout.ms=50000, group.consumer.migration.policy=upgrade"
     auto_create_topics = false
 """
     )
@@ -93,6 +97,10 @@ broker
             admin.create_topics({"topic": {}})
             (described,) = admin.describe_topics(["topic"])
             assert len(described["partitions"]) == 3
+            resource = ConfigResource(ConfigResourceType.BROKER, "0", configs=None)
+            settings = admin.describe_configs([resource], config_filter="all")["broker"]["0"]
+            assert settings["group.share.session.timeout.ms"]["value"] == "50000"
+            assert settings["group.consumer.migration.policy"]["value"] == "upgrade"
         finally:
             admin.close()
     assert (tmp_path / "data").is_dir()

@@ -44,6 +44,7 @@ from dafka.broker.topics.configs import (
     check_key,
     check_value,
 )
+from dafka.broker.topics.group_configs import check_all
 from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
 from dafka.broker.topics.table import TopicTable, is_legal
 from dafka.hub.completion import run_to_completion
@@ -166,12 +167,15 @@ class AdminCalls(AdminInterface):
                 check_broker_configs({key: value for key, value in changed.items() if own.get(key) != value})
                 self._check_default_policy(row, changed)
                 return changed
-            keys, whose = group_keys(), "group"
-            if type_ == ResourceType.CLIENT_METRICS:
-                keys, whose = client_metrics_keys(), "client metrics"
-            changed = _changed(before, changes, keys, self._configs.of_other(type_, name), whose)
+            entries = self._configs.of_other(type_, name)
+            if type_ == ResourceType.GROUP:
+                changed = _changed(before, changes, group_keys(), entries, "group")
+                check_all(changed, self._configs.broker_value)
+                return changed
+            keys = client_metrics_keys()
+            changed = _changed(before, changes, keys, entries, "client metrics")
             for key, value in changed.items():
-                check_value(keys, key, value, whose)
+                check_value(keys, key, value, "client metrics")
             return changed
 
         if validate_only:

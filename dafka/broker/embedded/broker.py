@@ -33,6 +33,7 @@ from dafka.broker.embedded.records import RecordCalls
 from dafka.broker.embedded.topics import TopicCalls
 from dafka.broker.embedded.truncated import forget_truncated
 from dafka.broker.groups.consumer.coordinator import ConsumerGroups
+from dafka.broker.groups.consumer.migration import Policy
 from dafka.broker.groups.coordinator import Coordinator
 from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.offsets import GroupOffsets
@@ -207,10 +208,16 @@ class EmbeddedBroker(BrokerInterface):
             groups = Groups(hub, times, clock.monotonic)
             topics = TableTopics(self._topics)
             features = self._features
+            policy = Policy.of(self._configs.broker_value("group.consumer.migration.policy"))
             self._consumer_groups = ConsumerGroups(
-                hub, groups, topics, self._configs.of_group, partial(features.check_on, "group.version")
+                hub,
+                groups,
+                topics,
+                self._configs.of_group,
+                partial(features.check_on, "group.version"),
+                policy,
             )
-            self._groups = Coordinator(hub, self._offsets, groups, self._lifecycle.stopped_error)
+            self._groups = Coordinator(hub, self._offsets, groups, self._lifecycle.stopped_error, policy)
             self._adoption = Adoption(hub, self._topics, self._lifecycle)
             self._writer.on_commit(self._adoption.committed)
             self._topics.adopt(self.log.partitions())

@@ -32,7 +32,7 @@ from kafka.errors import (
 
 from dafka.broker.groups.consumer import classic
 from dafka.broker.groups.consumer.group import ConsumerGroup
-from dafka.broker.groups.consumer.migration import downgraded
+from dafka.broker.groups.consumer.migration import Policy, downgraded
 from dafka.broker.groups.generation import at_once
 from dafka.broker.groups.group import Group, State
 from dafka.broker.groups.members import Reply
@@ -73,6 +73,7 @@ class Coordinator(GroupInterface):
         offsets: GroupOffsets,
         groups: Groups,
         stopped: Callable[[], Exception],
+        policy: Policy,
     ) -> None:
         """``stopped()`` makes the exception that ends waiting calls after :meth:`close`."""
         self._hub = hub
@@ -80,6 +81,7 @@ class Coordinator(GroupInterface):
         self._groups = groups
         groups.successors.append(self._downgraded)
         self._stopped = stopped
+        self._policy = policy
         self._forgetting: list[Callable[[str], Error | None]] = []
         self._waiting: set[gevent.event.AsyncResult] = set()
 
@@ -109,7 +111,7 @@ class Coordinator(GroupInterface):
         found = self._groups.get(group)
         if isinstance(found, Group):
             known = found
-        elif isinstance(found, ConsumerGroup) and found.occupied:
+        elif isinstance(found, ConsumerGroup) and found.occupied and self._policy.mixes:
             joined = classic.join(self._groups.clock(), found, request)
             self._groups.changed(group, found)
             return joined
@@ -222,7 +224,7 @@ class Coordinator(GroupInterface):
 
     def _downgraded(self, group: AnyGroup) -> Group | None:
         """The classic group that takes the place of one in which only classic members are left."""
-        if isinstance(group, ConsumerGroup) and group.only_classic:
+        if isinstance(group, ConsumerGroup) and group.only_classic and self._policy.downgrades:
             return downgraded(self._groups.clock(), group, self._deliver)
         return None
 

@@ -47,12 +47,3 @@ READ_BYTES = 256 * 1024
 
 FETCH_BYTES = 16 * 1024 * 1024
 """Bytes of batches in one answer, unless one batch alone is larger."""
-
-LOCK_MIN = 0.01
-"""group.share.min.record.lock.duration.ms, in seconds. Kafka's is 15 s; tests of crashes need less."""
-
-SESSION_MIN = 0.01
-"""group.share.min.session.timeout.ms, in seconds. Kafka's is 45 s."""
-
-HEARTBEAT_MIN = 0.001
-"""group.share.min.heartbeat.interval.ms, in seconds. Kafka's is 5 s."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from dafka.broker.interface.admin import ResourceType
 from dafka.broker.share import limits
 from dafka.broker.share.partition import Terms
 from dafka.broker.topics.config_table import ConfigTable
@@ -58,20 +57,21 @@ class SettingsTable:
         return found
 
     def _read(self, group: str) -> ShareSettings:
-        entries = self._configs.of_other(ResourceType.GROUP, group)
-        values = {name: str(entry.value) for name, entry in entries.items()}
-        reset, _, duration = values["share.auto.offset.reset"].partition(":")
+        def value(name: str) -> str:
+            return self._configs.of_group(group, f"share.{name}")
+
+        reset, _, duration = value("auto.offset.reset").partition(":")
         return ShareSettings(
-            max(int(values["share.session.timeout.ms"]) / 1000, limits.SESSION_MIN),
-            max(int(values["share.heartbeat.interval.ms"]) / 1000, limits.HEARTBEAT_MIN),
+            int(value("session.timeout.ms")) / 1000,
+            int(value("heartbeat.interval.ms")) / 1000,
             reset.lower(),
             seconds_of(duration) if duration else 0.0,
-            values["share.isolation.level"].lower() == "read_committed",
+            value("isolation.level").lower() == "read_committed",
             Terms(
-                max(int(values["share.record.lock.duration.ms"]) / 1000, limits.LOCK_MIN),
-                max(int(values["share.delivery.count.limit"]), 1),
-                min(max(int(values["share.partition.max.record.locks"]), 1), limits.RUNS),
-                values["share.renew.acknowledge.enable"].lower() == "true",
+                int(value("record.lock.duration.ms")) / 1000,
+                int(value("delivery.count.limit")),
+                min(int(value("partition.max.record.locks")), limits.RUNS),
+                value("renew.acknowledge.enable").lower() == "true",
             ),
         )
 

@@ -32,6 +32,7 @@ from dafka.broker.topics.configs import (
     check_value,
     read_settings,
 )
+from dafka.broker.topics.group_configs import within_bounds
 from dafka.broker.topics.kafka_configs import broker_keys, client_metrics_keys, group_keys
 from dafka.broker.topics.table import Topic
 from dafka.commit.writer import Writer
@@ -118,7 +119,14 @@ class ConfigTable:
     def of_group(self, group: str, setting: str) -> str:
         """A setting of a group that is in effect."""
         own = self._changed.get(row_of(ResourceType.GROUP, group), {}).get(setting)
-        return str(self._broker_chain(group_keys()[setting].broker)[0].value) if own is None else own
+        value = self.broker_value(group_keys()[setting].broker) if own is None else own
+        return within_bounds(setting, value, self.broker_value)
+
+    def broker_value(self, name: str) -> str:
+        """A setting of the broker that is in effect."""
+        if name in broker_keys():
+            return str(self._broker_chain(name)[0].value)
+        return next(str(key.default) for key in group_keys().values() if key.broker == name)
 
     def others(self) -> list[Resource]:
         """The groups and subscriptions with settings of their own."""

@@ -3,7 +3,7 @@
 ``kafka_configs.json`` is what ``scripts/apache_kafka configs`` prints: all settings of a node, with type and
 default. Those of the broker that :data:`~dafka.broker.topics.configs.BROKER_KEYS` lacks are described with
 Kafka's default, can be set where Kafka allows it for all brokers, and have no effect. The same is true of
-settings of groups, which belong to newer group protocols than this broker's, and of client metrics.
+settings of client metrics; those of groups are in :mod:`dafka.broker.topics.group_configs`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ from dafka.broker.interface.admin import ConfigType
 from dafka.broker.topics.configs import BROKER_KEYS, CLUSTER_WIDE, Key, anything, integer, switch
 
 LISTING = "kafka_configs.json"
+
+MIGRATION_POLICIES = ("disabled", "downgrade", "upgrade", "bidirectional")
+
+LOCKS_MAX = 10_000
+"""The most that group.share.max.partition.max.record.locks can be: each is one more state to keep."""
 
 
 def _number(value: str) -> float:
@@ -36,12 +41,16 @@ _CHECKS: dict[ConfigType, Callable[[str], Any]] = {
 }
 
 
-_DURATIONS = frozenset(
-    f"{kind}.{name}"
-    for kind in ("consumer", "share", "streams")
-    for name in ("session.timeout.ms", "heartbeat.interval.ms")
-)
-"""Settings of groups that have effect here, and are longer than nothing."""
+_POSITIVE = integer(1, 2**31 - 1)
+
+_LEAST = {
+    "session.timeout.ms": "10",
+    "heartbeat.interval.ms": "1",
+    "record.lock.duration.ms": "10",
+    "delivery.count.limit": "1",
+    "partition.max.record.locks": "1",
+}
+"""The minima of settings of groups, which are lower than Kafka's."""
 
 
 @cache
@@ -56,17 +65,31 @@ def listing() -> dict[str, dict[str, dict[str, Any]]]:
 @cache
 def broker_keys() -> Mapping[str, Key]:
     """All keys of the broker."""
-    return {**_keys("broker"), **BROKER_KEYS}
+    keys = {**_keys("broker"), **BROKER_KEYS}
+    for kind in ("consumer", "share", "streams"):
+        for name, least in _LEAST.items():
+            for part in ("", "min.", "max."):
+                whole = f"group.{kind}.{part}{name}"
+                if whole in keys:
+                    default = least if part == "min." else keys[whole].default
+                    keys[whole] = keys[whole]._replace(default=default, check=_POSITIVE)
+    locks, policy = "group.share.max.partition.max.record.locks", "group.consumer.migration.policy"
+    keys[locks] = keys[locks]._replace(check=integer(1, LOCKS_MAX))
+    keys[policy] = keys[policy]._replace(check=migration_policy)
+    return keys
 
 
 @cache
 def group_keys() -> Mapping[str, Key]:
     """The keys of a group."""
-    keys = _keys("group")
-    for name, key in keys.items():
-        if name in _DURATIONS:
-            keys[name] = key._replace(check=integer(1, 2**31 - 1))
-    return keys
+    return _keys("group")
+
+
+def migration_policy(value: str) -> str:
+    """Parse a value of ``group.consumer.migration.policy``."""
+    if value.lower() not in MIGRATION_POLICIES:
+        raise ValueError(f"one of {', '.join(MIGRATION_POLICIES)}")
+    return value.lower()
 
 
 @cache

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from kafka.errors import BrokerResponseError
 
 from dafka.broker.groups.consumer.group import ConsumerGroup
-from dafka.broker.groups.consumer.migration import dismiss, upgraded
+from dafka.broker.groups.consumer.migration import Policy, dismiss, upgraded
 from dafka.broker.groups.consumer.requests import check_heartbeat
 from dafka.broker.groups.group import Group
 from dafka.broker.groups.modern.group import JOIN_EPOCH
@@ -63,12 +63,14 @@ class ConsumerGroups(ConsumerGroupInterface):
         topics: TableTopics,
         setting: Callable[[str, str], str],
         check_on: Callable[[], object],
+        policy: Policy,
     ) -> None:
         self._hub = hub
         self._groups = groups
         self._topics = topics
         self._setting = setting
         self._check_on = check_on
+        self._policy = policy
         self._assigning: set[str] = set()  # groups whose target is being computed
         self._matched: WeakKeyDictionary[ConsumerGroup, _Matched] = WeakKeyDictionary()
         groups.watchers.append(self._assign)  # classic members and timeouts change groups, too
@@ -109,6 +111,7 @@ class ConsumerGroups(ConsumerGroupInterface):
             self._groups.check_room()
             return ConsumerGroup(self._groups.clock(), self._topics, FIRST_EPOCH)
         if may_begin and isinstance(found, Group):
+            self._policy.check_upgrade(name)
             return upgraded(self._groups.clock(), name, found, self._topics)
         return self._groups.of(name, ConsumerGroup)
 

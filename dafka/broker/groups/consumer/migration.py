@@ -2,10 +2,12 @@
 
 A classic group whose members are consumers becomes one with the newer protocol when the first member joins
 with that, and a classic one again when the last such member has gone. Its members go on: classic ones are
-told to join again.
+told to join again. The broker's setting ``group.consumer.migration.policy`` may forbid either, or both.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from kafka.errors import GroupIdNotFoundError, RebalanceInProgressError
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
@@ -18,6 +20,31 @@ from dafka.broker.groups.group import Group, State
 from dafka.broker.groups.members import Member as ClassicMember
 from dafka.broker.groups.modern.topics import Topics
 from dafka.broker.limits import MIGRATED_MEMBERS, MIGRATED_OCTETS
+
+
+class Policy(NamedTuple):
+    """Which way a group may change its protocol while it has members."""
+
+    upgrades: bool = True
+    downgrades: bool = True
+
+    @classmethod
+    def of(cls, setting: str) -> Policy:
+        """The policy that a value of ``group.consumer.migration.policy`` means."""
+        word = setting.lower()
+        return cls(word in ("upgrade", "bidirectional"), word in ("downgrade", "bidirectional"))
+
+    @property
+    def mixes(self) -> bool:
+        """Whether classic members may join a group of the newer protocol that has members."""
+        return self.upgrades or self.downgrades
+
+    def check_upgrade(self, name: str) -> None:
+        """Raise GroupIdNotFoundError unless a classic group with members may be upgraded."""
+        if not self.upgrades:
+            raise GroupIdNotFoundError(
+                f"Cannot upgrade classic group {name} to consumer group because online upgrade is disabled."
+            )
 
 
 def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerGroup:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from broker.clients import Client
 from broker.groups.clocked import Table as ClassicTable
 from broker.groups.consumer.test_group import Table
-from kafka.errors import GroupIdNotFoundError, RebalanceInProgressError
+from kafka.errors import GroupIdNotFoundError, InconsistentGroupProtocolError, RebalanceInProgressError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
+from dafka import Broker
 from dafka.broker.groups.consumer import classic, migration
 from dafka.broker.groups.consumer.migration import dismiss, downgraded, upgraded
 from dafka.broker.groups.generation import at_once
 from dafka.broker.groups.group import State
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.interface.groups import GroupType, JoinRequest, LeavingMember
 
 SUBSCRIPTION = bytes(ConsumerProtocolSubscription(0, ["t"], b"").encode())
 PROTOCOLS = [("range", SUBSCRIPTION)]
@@ -103,3 +107,72 @@ def test_garbage_for_a_subscription_keeps_a_group_classic(table):
     with pytest.raises(GroupIdNotFoundError):
         upgraded(0.0, "g", garbage.group, table.topics)
     assert garbage.group.state is State.STABLE
+
+
+# -- the policy of a broker -----------------------------------------------------------------------------
+
+
+class Mixed:
+    """A broker with a policy, in whose group "g" members of both kinds are to be."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.client = Client(broker)
+        self.client.create("t", 6)
+
+    def classic(self) -> Any:
+        request = JoinRequest("", 10.0, 10.0, "consumer", PROTOCOLS)
+        return self.client.call("join_group", "g", request)
+
+    def newer(self, name: str = "x", epoch: int = 0) -> Any:
+        request = ConsumerHeartbeat(name, epoch, rebalance_timeout=5.0, owned={}, topics=["t"])
+        return self.client.call("consumer_group_heartbeat", "g", request)
+
+    def type(self) -> GroupType:
+        (listed,) = self.client.call("list_groups")
+        return listed.type
+
+
+@pytest.mark.parametrize(
+    ("policy", "upgrades", "mixes", "downgrades"),
+    [
+        ("bidirectional", True, True, True),
+        ("UPGRADE", True, True, False),
+        ("downgrade", False, True, True),
+        ("disabled", False, False, False),
+    ],
+)
+def test_the_brokers_policy_says_which_way_a_group_may_go(policy, upgrades, mixes, downgrades):
+    def started() -> Broker:
+        return Broker(group_settings={"group.consumer.migration.policy": policy})
+
+    with started() as broker:
+        mixed = Mixed(broker)
+        assert mixed.classic().error is None
+        answer = mixed.newer()
+        assert (answer.error is None) is upgrades
+        if not upgrades:
+            assert answer.error is GroupIdNotFoundError
+            assert answer.message == (
+                "Cannot upgrade classic group g to consumer group because online upgrade is disabled."
+            )
+        assert mixed.type() is (GroupType.CONSUMER if upgrades else GroupType.CLASSIC)
+    with started() as broker:
+        mixed = Mixed(broker)
+        assert mixed.newer().error is None
+        joined = mixed.classic()
+        assert joined.error is (None if mixes else InconsistentGroupProtocolError)
+        assert mixed.newer(epoch=-1).error is None
+        if mixes:
+            assert mixed.type() is (GroupType.CLASSIC if downgrades else GroupType.CONSUMER)
+
+
+def test_a_group_without_members_takes_the_protocol_of_whoever_comes_whatever_the_policy():
+    with Broker(group_settings={"group.consumer.migration.policy": "disabled"}) as broker:
+        mixed = Mixed(broker)
+        assert mixed.newer().error is None
+        assert mixed.newer(epoch=-1).error is None
+        joined = mixed.classic()
+        assert (joined.error, mixed.type()) == (None, GroupType.CLASSIC)
+        left = mixed.client.call("leave_group", "g", [LeavingMember(joined.member_id, None, None)])
+        assert left == [None]
+        assert (mixed.newer().error, mixed.type()) == (None, GroupType.CONSUMER)

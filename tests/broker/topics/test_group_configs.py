@@ -1,0 +1,122 @@
+"""The settings of groups: their bounds, and those that a broker is started with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from broker.clients import Client
+from kafka.errors import InvalidConfigurationError
+
+from dafka import Broker
+from dafka.broker.interface.admin import ConfigChange, ConfigOperation, ConfigSource, Resource, ResourceType
+from dafka.broker.interface.consumer_groups import ConsumerHeartbeat
+from dafka.broker.topics.configs import InvalidConfigError
+from dafka.broker.topics.group_configs import BOUNDED, STARTED_WITH, bounds_of, check_started_with
+from dafka.broker.topics.kafka_configs import LOCKS_MAX, broker_keys, group_keys
+
+GROUP, BROKER = Resource(ResourceType.GROUP, "g"), Resource(ResourceType.BROKER, "0")
+INTERVAL, SESSION = "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms"
+
+
+def alter(client: Client, **settings: Any) -> Any:
+    changes = [
+        ConfigChange(name.replace("_", "."), ConfigOperation.SET, str(value))
+        for name, value in settings.items()
+    ]
+    return client.call("alter_configs", {GROUP: changes})[GROUP]
+
+
+def heartbeat_interval(client: Client) -> float:
+    request = ConsumerHeartbeat("m", 0, rebalance_timeout=5.0, owned={}, topics=["t"])
+    answer = client.call("consumer_group_heartbeat", "g", request)
+    assert answer.error is None
+    return float(answer.interval)
+
+
+def test_all_bounds_are_settings_of_the_broker_and_the_defaults_are_within():
+    check_started_with({})
+    assert broker_keys().keys() >= STARTED_WITH
+    assert set(BOUNDED) <= group_keys().keys()
+
+
+@pytest.mark.parametrize("setting", BOUNDED)
+def test_what_a_group_sets_beyond_its_bounds_is_refused_in_kafkas_words(client, setting):
+    least, most = bounds_of(setting)
+    name = setting.replace(".", "_")
+    found = alter(client, **{name: int(str(broker_keys()[most].default)) + 1})
+    assert (found.error, found.detail) == (
+        InvalidConfigurationError,
+        f"{setting} must be less than or equal to {most}",
+    )
+    if least is not None:
+        found = alter(client, **{name: int(str(broker_keys()[least].default)) - 1})
+        assert (found.error, found.detail) == (
+            InvalidConfigurationError,
+            f"{setting} must be greater than or equal to {least}",
+        )
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_a_session_is_longer_than_the_interval_of_heartbeats(client, kind):
+    session, interval = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+    found = alter(client, **{session: 5000})
+    assert (found.error, found.detail) == (
+        InvalidConfigurationError,
+        f"{session} must be greater than {interval}",
+    )
+    assert alter(client, **{session: 5000, interval: 1000}).error is None
+    assert alter(client, **{interval: 5000}).error is InvalidConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"group.consumer.max.session.timeout.ms": "9"}, "be greater than or equal to group.consumer.min"),
+        ({"group.share.min.heartbeat.interval.ms": "6000"}, "share.heartbeat.interval.ms must be greater"),
+        ({"group.streams.session.timeout.ms": "60001"}, "must be less than or equal to group.streams.max"),
+        ({"group.streams.heartbeat.interval.ms": "15001"}, "must be less than or equal to group.streams.max"),
+        ({"group.consumer.session.timeout.ms": "5000"}, "consumer.heartbeat.interval.ms must be less than"),
+        ({"group.streams.num.standby.replicas": "3"}, "be less than or equal to group.streams.max.standby"),
+        ({"group.share.max.partition.max.record.locks": str(LOCKS_MAX + 1)}, f"{LOCKS_MAX} or less"),
+        ({"group.consumer.migration.policy": "sometimes"}, "one of disabled, downgrade, upgrade, bidir"),
+        ({"group.consumer.session.timeout.ms": "soon"}, "a whole number"),
+        ({"group.consumer.session.timeout.ms": 50_000}, "a text"),
+        ({"consumer.session.timeout.ms": "50000"}, "none of the settings of groups, which are .*session"),
+        ({"log.retention.ms": "1"}, "none of the settings of groups"),
+    ],
+)
+def test_what_a_broker_cannot_be_started_with_is_an_error_before_it_starts(settings, words):
+    with pytest.raises(InvalidConfigError, match=words):
+        Broker(group_settings=settings)
+
+
+def test_what_a_broker_is_started_with_counts_for_groups_without_settings_of_their_own():
+    settings = {f"group.{SESSION}": "9000", f"group.{INTERVAL}": "2000"}
+    with Broker(group_settings=settings) as broker:
+        client = Client(broker)
+        assert heartbeat_interval(client) == 2.0
+        (entry,) = client.call("describe_configs", {BROKER: [f"group.{SESSION}"]})[BROKER].entries
+        assert (entry.value, entry.source, entry.read_only) == ("9000", ConfigSource.STATIC_BROKER, True)
+        assert alter(client, consumer_heartbeat_interval_ms=3000).error is None
+        assert heartbeat_interval(client) == 3.0
+
+
+def test_bounds_of_kafka_can_be_chosen():
+    bounds = {
+        "group.consumer.min.session.timeout.ms": "45000",
+        "group.consumer.min.heartbeat.interval.ms": "5000",
+    }
+    with Broker(group_settings=bounds) as broker:
+        assert alter(Client(broker), consumer_session_timeout_ms=44_999).error is InvalidConfigurationError
+        assert alter(Client(broker), consumer_session_timeout_ms=46_000).error is None
+
+
+def test_a_setting_from_before_other_bounds_counts_as_the_nearest_one_within(tmp_path):
+    with Broker(tmp_path) as broker:
+        client = Client(broker)
+        assert alter(client, consumer_heartbeat_interval_ms=14_000).error is None
+    with Broker(tmp_path, group_settings={"group.consumer.max.heartbeat.interval.ms": "7000"}) as broker:
+        assert heartbeat_interval(Client(broker)) == 7.0
+        entries = Client(broker).call("describe_configs", {GROUP: [INTERVAL]})[GROUP].entries
+        assert [entry.value for entry in entries] == ["14000"]
