@@ -19,6 +19,7 @@ from dafka.protocol.errors import DafkaError
 
 _HOMES = {
     "acl": "dafka.cli.acl:acl",
+    "backup": "dafka.cli.backup:backup",
     "bridge": "dafka.cli.bridge:bridge",
     "broker": "dafka.cli.broker:broker",
     "config": "dafka.cli.config:config",

@@ -79,6 +79,7 @@ ELSEWHERE = {
 """Modules that are tested together with another one, or with a whole interface."""
 
 BY_BEHAVIOUR = {
+    "dafka/backup": "folders that are written to, killed, damaged and restored meanwhile, tests/backup",
     "dafka/broker/server/rights": "every API with and without each right, tests/broker/server/rights",
     "dafka/broker/positions": "histories of a partition beside a model, tests/broker/positions",
     "dafka/broker/share": "calls of members and histories beside a model, tests/broker/share",

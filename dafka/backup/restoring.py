@@ -1,0 +1,131 @@
+"""Restoring a backup into a new folder.
+
+The folder is put together beside its place, under its name with ``.restoring`` behind it, and renamed when
+it is whole. A process that was killed leaves that folder, and the next one takes up what is in it. Nothing is
+overwritten: renaming fails if something has come there meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+from crc32c import crc32c
+
+from dafka.backup import blocks
+from dafka.backup.checking import damage
+from dafka.backup.errors import BackupDamagedError, BackupError, BackupLockedError, RestoreTargetError
+from dafka.backup.repository import VALUES, Manifest, Repository, open_new, sync
+from dafka.log import LogLockedError
+from dafka.log.layout import DATABASE
+from dafka.log.lock import LOCK_NAME, FolderLock
+from dafka.log.values import VALUES as LOG_VALUES
+
+SUFFIX = ".restoring"
+_PART = "unfinished"
+
+
+def restore(
+    folder: str,
+    data: str,
+    name: str | None = None,
+    *,
+    keep_damaged: bool = False,
+    say: Callable[[str], object] = lambda _: None,
+) -> Manifest:
+    """Restore the backup ``name`` (None: the newest) in ``folder`` to the new folder ``data``.
+
+    ``keep_damaged``: values that are damaged or missing in the backup are told, and left as they are, instead
+    of ending it: a broker with ``on_damage="skip"`` reads what lies around them. Raises RestoreTargetError if
+    there is anything at ``data`` but an empty folder, and the other errors of :mod:`dafka.backup.errors`.
+    """
+    data = os.path.abspath(data)
+    repository = Repository(folder)
+    manifest = repository.read(name)
+    _refuse_used(data)
+    work = data + SUFFIX
+    try:
+        os.makedirs(work, mode=0o700, exist_ok=True)
+        foreign = set(os.listdir(work)) - {DATABASE, LOG_VALUES, LOCK_NAME, _PART}
+        if foreign:
+            raise RestoreTargetError(
+                f"{work} is needed for restoring, and holds {min(foreign)}; move it away"
+            )
+        lock = FolderLock(work)
+    except LogLockedError as error:
+        raise BackupLockedError(f"process {error.pid} is restoring to {data} just now") from error
+    except OSError as error:
+        raise BackupError(f"the folder {work} cannot be made: {error.strerror}") from error
+    try:
+        _fill(repository, manifest, work, keep_damaged, say)
+        _refuse_used(data)
+        os.rename(work, data)  # fails if there is something in a folder of that name
+        sync(os.path.dirname(data))
+    except OSError as error:
+        raise BackupError(
+            f"{data} cannot be restored: {error.strerror}; what is done stays in {work}, and the same "
+            "command goes on"
+        ) from error
+    finally:
+        lock.release()
+    return manifest
+
+
+def _refuse_used(data: str) -> None:
+    if not os.path.lexists(data):
+        return
+    if os.path.islink(data) or not os.path.isdir(data) or os.listdir(data):
+        raise RestoreTargetError(
+            f"{data} is there already, and a restore overwrites nothing: name a new folder"
+        )
+
+
+def _fill(
+    repository: Repository, manifest: Manifest, work: str, keep_damaged: bool, say: Callable[[str], object]
+) -> None:
+    values = os.path.join(work, LOG_VALUES)
+    os.makedirs(values, mode=0o700, exist_ok=True)
+    wanted = {name for name, _, _ in manifest.values}
+    for name in set(os.listdir(values)) - wanted:  # from another backup that was begun here
+        os.unlink(os.path.join(values, name))
+    part = os.path.join(work, _PART)
+    for name, size, checksum in manifest.values:
+        path = os.path.join(values, os.path.basename(name))
+        if _is_there(path, size, checksum):
+            continue
+        cause = damage(repository, name, size, checksum)
+        place = repository.path(VALUES, name)
+        if cause and not keep_damaged:
+            raise BackupDamagedError(
+                f"{place} is not as it was written: {cause}. Restore another backup, or take what is left "
+                "with --keep-damaged; `dafka backup verify` lists all damages"
+            )
+        if cause:
+            say(f"{place}: {cause}")
+        with suppress(FileNotFoundError), open(place, "rb") as file:
+            _put(part, path, [file.read()])
+    if not os.listdir(values):
+        os.rmdir(values)
+    else:
+        sync(values)
+    _put(part, os.path.join(work, DATABASE), blocks.read(repository, manifest.blocks))
+    sync(work)
+
+
+def _is_there(path: str, size: int, checksum: int) -> bool:
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except FileNotFoundError:
+        return False
+    return len(content) == size and crc32c(content) == checksum
+
+
+def _put(part: str, path: str, contents: object) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(part)
+    with open_new(part) as output:
+        output.writelines(contents)
+    sync(part)
+    os.replace(part, path)

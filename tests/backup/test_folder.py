@@ -1,0 +1,355 @@
+"""The folder of backups: what is in it, what is shared, what is damaged, and what is not a backup."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from log.expecting import expect_undamaged
+from log.messages import ADDRESS
+
+from dafka.backup import blocks
+from dafka.backup.checking import check
+from dafka.backup.creating import create
+from dafka.backup.errors import (
+    BackupDamagedError,
+    BackupError,
+    BackupLockedError,
+    NoSuchBackupError,
+    NotABackupError,
+    RestoreTargetError,
+)
+from dafka.backup.pruning import prune
+from dafka.backup.repository import MARK, Repository
+from dafka.backup.restoring import SUFFIX, restore
+from dafka.backup.source import Source
+from dafka.log import Log, LogError, NotALogError
+from dafka.log.limits import FILE_BYTES
+from dafka.log.lock import FolderLock
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    """A log with some small values, and two files."""
+    folder = str(tmp_path / "data")
+    append(folder, b"one", 2)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "backups")
+
+
+def append(data: str, topic: bytes, files: int) -> None:
+    with Log(data) as log:
+        partition = log.partition(topic, ADDRESS)
+        for _ in range(files):
+            log.write([(partition, [os.urandom(2 * FILE_BYTES)])])
+        log.write([(partition, [b"small", b"values"])], {("table", "key"): 5})
+
+
+def drop(data: str, topic: bytes) -> None:
+    with Log(data) as log:
+        log.drop(log.partition(topic, ADDRESS))
+        log.write([], collect_bytes=2**30)
+
+
+def damages(folder: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    repository = Repository(folder)
+    check(repository, repository.names(), lambda *damage: found.append(damage))
+    return found
+
+
+def test_what_is_restored_is_what_was_there_octet_by_octet(data: str, folder: str, tmp_path: Path) -> None:
+    made = create(data, folder)
+    assert (made.partitions, len(made.values), made.source) == (1, 2, data)
+    restored = tmp_path / "deep" / "new"
+    assert restore(folder, str(restored)) == made
+    with Log(restored) as log, Log(data) as original:
+        for partition in original.partitions():
+            same = log.partition(partition.topic, partition.address)
+            everything = {"count": 100, "max_bytes": 2**40}
+            assert log.read(same, 0, **everything) == original.read(partition, 0, **everything)
+        assert log.table("table").get("key") == 5
+    expect_undamaged(restored)
+    assert stat.S_IMODE(restored.stat().st_mode) == 0o700
+
+
+def test_nobody_else_can_read_backups(data: str, folder: str) -> None:
+    create(data, folder)
+    for path in [Path(folder), *Path(folder).rglob("*")]:
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
+
+
+@pytest.mark.parametrize("there", ["file", "folder", "link"])
+def test_a_restore_overwrites_nothing(data: str, folder: str, tmp_path: Path, there: str) -> None:
+    create(data, folder)
+    target = tmp_path / "target"
+    if there == "file":
+        target.write_bytes(b"mine")
+    elif there == "folder":
+        target.mkdir()
+        (target / "mine").touch()
+    else:
+        target.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(RestoreTargetError, match="overwrites nothing"):
+        restore(folder, str(target))
+    assert not os.path.exists(str(target) + SUFFIX)
+
+
+def test_what_comes_to_the_place_of_a_restore_meanwhile_stays(
+    data: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(data, folder)
+    target, reading = tmp_path / "target", blocks.read
+
+    def read(*arguments: object) -> object:
+        target.mkdir()
+        (target / "mine").touch()
+        return reading(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(blocks, "read", read)
+    with pytest.raises(RestoreTargetError):
+        restore(folder, str(target))
+    assert os.listdir(target) == ["mine"]
+
+
+def test_an_empty_folder_is_filled(data: str, folder: str, tmp_path: Path) -> None:
+    create(data, folder)
+    (tmp_path / "target").mkdir()
+    restore(folder, str(tmp_path / "target"))
+    expect_undamaged(tmp_path / "target")
+
+
+def test_two_restores_to_one_place_do_not_meet(data: str, folder: str, tmp_path: Path) -> None:
+    create(data, folder)
+    work = str(tmp_path / "target") + SUFFIX
+    os.mkdir(work)
+    lock = FolderLock(work)
+    with pytest.raises(BackupLockedError, match="restoring"):
+        restore(folder, str(tmp_path / "target"))
+    lock.release()
+
+
+def test_what_a_restore_needs_for_its_work_is_not_taken_from_anybody(
+    data: str, folder: str, tmp_path: Path
+) -> None:
+    create(data, folder)
+    work = tmp_path / ("target" + SUFFIX)
+    work.mkdir()
+    (work / "mine").touch()
+    with pytest.raises(RestoreTargetError, match="mine"):
+        restore(folder, str(tmp_path / "target"))
+    assert (work / "mine").exists()
+
+
+def test_a_restore_of_another_backup_takes_nothing_of_one_that_was_begun(
+    data: str, folder: str, tmp_path: Path
+) -> None:
+    first = create(data, folder)
+    append(data, b"two", 1)
+    create(data, folder)
+    work = tmp_path / ("target" + SUFFIX)
+    (work / "values").mkdir(parents=True)
+    (work / "values" / ("0" * 32 + ".val")).write_bytes(b"of another one")
+    restore(folder, str(tmp_path / "target"), first.name)
+    expect_undamaged(tmp_path / "target")
+
+
+def test_each_damage_of_a_value_is_found_and_no_broken_folder_is_restored(
+    data: str, folder: str, tmp_path: Path
+) -> None:
+    made = create(data, folder)
+    assert damages(folder) == []
+    changed, missing = (Path(folder) / "values" / name for name, _, _ in made.values)
+    content = bytearray(changed.read_bytes())
+    content[1000] ^= 1
+    changed.write_bytes(content)
+    missing.unlink()
+    assert damages(folder) == [
+        (str(changed), "its checksum (CRC-32C) does not match its bytes"),
+        (str(missing), "it is missing"),
+    ]
+    with pytest.raises(BackupDamagedError, match="--keep-damaged"):
+        restore(folder, str(tmp_path / "target"))
+    said: list[str] = []
+    restore(folder, str(tmp_path / "target"), keep_damaged=True, say=said.append)
+    assert len(said) == 2
+    with Log(tmp_path / "target", on_damage="skip") as log:
+        assert [one.topic for one in log.partitions()] == [b"one"]
+
+
+def test_the_next_backup_mends_what_has_gone_from_the_folder(data: str, folder: str, tmp_path: Path) -> None:
+    made = create(data, folder)
+    (Path(folder) / "values" / made.values[0][0]).unlink()
+    for pack in (Path(folder) / "blocks").iterdir():
+        pack.write_bytes(b"")
+    create(data, folder)
+    restore(folder, str(tmp_path / "target"))
+    expect_undamaged(tmp_path / "target")
+
+
+def test_damaged_blocks_and_lists_are_found(data: str, folder: str, tmp_path: Path) -> None:
+    made = create(data, folder)
+    (pack,) = (Path(folder) / "blocks").iterdir()
+    content = bytearray(pack.read_bytes())
+    content[0] ^= 1
+    pack.write_bytes(content)
+    ((place, cause),) = damages(folder)
+    assert str(pack) in place and "SHA-256" in cause
+    with pytest.raises(BackupDamagedError, match="octets 0 to"):
+        restore(folder, str(tmp_path / "target"), keep_damaged=True)
+    assert not (tmp_path / "target").exists()
+    pack.unlink()
+    assert damages(folder)[0][1] == "it is missing"
+    list_ = Path(folder) / "backups" / (made.name + ".json")
+    whole = list_.read_bytes()
+    for wrong in (b"", b"[]", b'{"sha256": "0", "backup": {}}', whole[:-1], whole.replace(b"data", b"date")):
+        list_.write_bytes(wrong)
+        ((place, cause),) = damages(folder)
+        assert place == made.name and "is damaged" in cause
+        with pytest.raises(BackupDamagedError):
+            restore(folder, str(tmp_path / "target"))
+
+
+def test_damage_that_was_there_before_is_told_by_each_backup(data: str, folder: str) -> None:
+    values = sorted((Path(data) / "values").iterdir())
+    content = bytearray(values[0].read_bytes())
+    content[500] ^= 1
+    values[0].write_bytes(content)
+    values[1].unlink()
+    for _ in range(2):
+        told = create(data, folder).damaged
+        assert len(told) == 2
+        assert any(values[0].name in text and "CRC" in text for text in told)
+        assert any(values[1].name in text and "it is missing" in text for text in told)
+    assert damages(folder) == []
+
+
+def test_what_old_backups_alone_had_is_deleted_with_them(data: str, folder: str, tmp_path: Path) -> None:
+    first = create(data, folder)
+    drop(data, b"one")
+    append(data, b"two", 1)
+    second = create(data, folder)
+    repository = Repository(folder)
+    assert prune(repository, 2) == ([], 0)
+    gone, freed = prune(repository, 1)
+    assert gone == [first.name] and freed >= 4 * FILE_BYTES
+    assert repository.names() == [second.name]
+    assert len(os.listdir(Path(folder) / "values")) == 1
+    assert damages(folder) == []
+    restore(folder, str(tmp_path / "target"))
+    expect_undamaged(tmp_path / "target")
+
+
+def test_nothing_is_deleted_while_a_backup_that_stays_cannot_be_read(data: str, folder: str) -> None:
+    create(data, folder)
+    second = create(data, folder)
+    (Path(folder) / "backups" / (second.name + ".json")).write_bytes(b"{}")
+    with pytest.raises(BackupDamagedError):
+        prune(Repository(folder), 1)
+    assert len(Repository(folder).names()) == 2
+
+
+def test_one_process_writes_to_a_folder_of_backups(data: str, folder: str) -> None:
+    create(data, folder)
+    with Repository(folder).locked(), pytest.raises(BackupLockedError, match="another process"):
+        create(data, folder)
+
+
+def test_what_a_killed_process_leaves_is_cleared(data: str, folder: str) -> None:
+    create(data, folder)
+    for place in ("unfinished/value", "blocks/20200101T000000Z.pack"):
+        (Path(folder) / place).write_bytes(b"half")
+    create(data, folder)
+    assert not os.listdir(Path(folder) / "unfinished")
+    assert not (Path(folder) / "blocks" / "20200101T000000Z.pack").exists()
+
+
+def test_half_a_value_that_a_power_cut_left_is_copied_again(data: str, folder: str, tmp_path: Path) -> None:
+    Repository.made(folder)
+    for path in (Path(data) / "values").iterdir():
+        (Path(folder) / "values" / path.name).write_bytes(bytes(path.stat().st_size))
+    create(data, folder)
+    restore(folder, str(tmp_path / "target"))
+    expect_undamaged(tmp_path / "target")
+
+
+def test_folders_of_something_else_are_refused_and_stay_as_they_are(data: str, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine").touch()
+    file = tmp_path / "file"
+    file.touch()
+    for place in (other, file, Path(data)):
+        with pytest.raises(BackupError):
+            create(data, str(place))
+    with pytest.raises(NotABackupError, match="no such folder"):
+        restore(str(tmp_path / "nothing"), str(tmp_path / "target"))
+    with pytest.raises(NotABackupError, match=MARK):
+        restore(str(other), str(tmp_path / "target"))
+    with pytest.raises(BackupError, match="another place"):
+        create(data, os.path.join(data, "backups"))
+    assert os.listdir(other) == ["mine"]
+    assert set(os.listdir(data)) <= {
+        "cache.db",
+        "dafka.lock",
+        "dafka.boot",
+        "values",
+        "cache.db-shm",
+        "cache.db-wal",
+    }
+
+
+def test_folders_that_are_no_logs_are_not_backed_up(folder: str, tmp_path: Path) -> None:
+    empty, other = tmp_path / "empty", tmp_path / "other"
+    for one in (empty, other):
+        one.mkdir()
+    (other / "mine").touch()
+    for wrong in (tmp_path / "nothing", empty, other):
+        with pytest.raises(NotALogError):
+            create(str(wrong), folder)
+    assert not os.path.exists(folder)
+
+
+def test_backups_of_a_newer_version_are_refused(data: str, folder: str) -> None:
+    create(data, folder)
+    (Path(folder) / MARK).write_text(json.dumps({"format": 99}))
+    with pytest.raises(NotABackupError, match="upgrade dafka"):
+        create(data, folder)
+    (Path(folder) / MARK).write_text("{")
+    with pytest.raises(BackupDamagedError):
+        Repository(folder)
+
+
+def test_backups_that_are_not_there_are_named(data: str, folder: str, tmp_path: Path) -> None:
+    Repository.made(folder)
+    with pytest.raises(NoSuchBackupError, match="no backup in"):
+        restore(folder, str(tmp_path / "target"))
+    made = create(data, folder)
+    with pytest.raises(NoSuchBackupError, match=made.name):
+        restore(folder, str(tmp_path / "target"), "yesterday")
+
+
+def test_a_backup_takes_no_lock_and_writes_nothing_to_the_log(data: str, folder: str) -> None:
+    before = {path: path.stat().st_mtime_ns for path in Path(data).rglob("*") if path.is_file()}
+    with Log(data) as log:
+        create(data, folder)
+        log.write([(log.partition(b"one", ADDRESS), [b"more"])])
+    assert set(before) <= set(Path(data).rglob("*"))
+
+
+def test_a_row_with_a_strangers_file_is_refused(
+    data: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from log.messages import database
+
+    with database(data) as rows:
+        rows.execute("UPDATE Cache SET filename = '../../secret' WHERE filename IS NOT NULL")
+    with pytest.raises((BackupError, LogError), match="secret"):
+        Source(data).files()
