@@ -16,6 +16,7 @@ from dafka.lazy_names import lazy_names
 if TYPE_CHECKING:
     from dafka.testing.broker import TestBroker
     from dafka.testing.groups import GroupMember
+    from dafka.testing.snapshots import Snapshot
     from dafka.testing.torture.broker import chaos
     from dafka.testing.torture.plan import Fault
     from dafka.testing.waiting import NotInTimeError, async_wait_until, wait_until
@@ -24,6 +25,7 @@ __all__ = [
     "Fault",
     "GroupMember",
     "NotInTimeError",
+    "Snapshot",
     "TestBroker",
     "async_wait_until",
     "chaos",
@@ -34,6 +36,7 @@ _HOMES = {
     "Fault": "dafka.testing.torture.plan",
     "GroupMember": "dafka.testing.groups",
     "NotInTimeError": "dafka.testing.waiting",
+    "Snapshot": "dafka.testing.snapshots",
     "TestBroker": "dafka.testing.broker",
     "chaos": "dafka.testing.torture.broker",
     "async_wait_until": "dafka.testing.waiting",

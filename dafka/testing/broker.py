@@ -23,12 +23,14 @@ from kafka.partitioner import murmur2
 from kafka.structs import TopicPartition
 
 from compat.kafka.consumer._records import PartitionBuffer
+from dafka.broker import running
 from dafka.broker.broker import Broker
 from dafka.broker.interface.broker import EARLIEST, LATEST, BrokerInterface, FetchFrom, TopicSpec
 from dafka.protocol.batch_writer import encode_batch
 from dafka.testing.clock import MovableClock
 from dafka.testing.faults import Failure, FaultyBroker
 from dafka.testing.groups import GroupsOfBroker
+from dafka.testing.snapshots import Snapshot
 from dafka.testing.waiting_for_broker import WaitingForBroker
 
 BATCH_RECORDS = 1000  # records that preload() puts into one batch at most
@@ -46,11 +48,14 @@ class _Running(Protocol):
     """The attributes of a running :class:`~dafka.broker.broker.Broker` that are used here."""
 
     core: Any
+    path: str
     _folder: str | None  # goes away with the broker
 
 
 class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
     """A :class:`dafka.Broker` that can be filled, looked into and made to fail; the same arguments.
+
+    With ``snapshot`` it begins with what another one had stored, at its first start, in an empty folder.
 
     It listens, on a free port unless told otherwise: its ``bootstrap_servers`` is for clients of every kind,
     in any process. Those of ``compat.kafka`` in this process reach it directly.
@@ -68,30 +73,80 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         path: str | os.PathLike[str] | None = None,
         *,
         listen: str | None = "127.0.0.1:0",
+        snapshot: Snapshot | None = None,
         **options: Any,
     ) -> None:
         super().__init__(path, listen=listen, **options)
         self.clock = MovableClock(self._clock_moved)
         self._options = replace(self._options, clock=self.clock.of_broker)
+        self._begins_with: Snapshot | None = None
+        self._kept_folder: str | None = None  # a temporary one, between two runs
+        if snapshot is not None:
+            self._begin_with(snapshot)
 
     def _open(self) -> Any:
-        folder = None
-        if self._path is None and _has_memory():
-            folder = self._path = tempfile.mkdtemp(prefix="dafka-", dir=MEMORY)
+        folder, self._kept_folder = self._kept_folder, None
+        if self._path is None and folder is None:
+            folder = tempfile.mkdtemp(prefix="dafka-", dir=MEMORY if _has_memory() else None)
+        given = self._path
         try:
+            self._path = folder or given
+            if self._begins_with is not None:
+                self._begins_with.fill(cast(str, self._path))
             state: _Running = super()._open()
         except BaseException:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         finally:
-            if folder is not None:
-                self._path = None
+            self._path = given
+        self._begins_with = None
         if folder is not None:
             state._folder = folder
         # The one seam: clients that connect to this broker's address get the broker with faults.
         state.core = FaultyBroker(state.core)
         return state
+
+    # -- beginning again ------------------------------------------------------------------------
+
+    def restart(self) -> None:
+        """Stop, and start again at the same address with what was stored, in a temporary folder as well.
+
+        For the clients it is a broker that restarts: their connections end, and members of groups that live
+        in memory are out of them. Faults that were ordered are gone.
+        """
+        self._hub.run(self._begin_again, None)
+
+    def snapshot(self) -> Snapshot:
+        """What is stored now, to begin with it again: :meth:`restore`, or ``TestBroker(snapshot=...)``.
+
+        The clients notice nothing. Records that are under way may be in it or not.
+        """
+        return Snapshot(self._state().path, self.clock.ahead, MEMORY if _has_memory() else None)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Be what a broker was when the snapshot was taken. For clients as :meth:`restart`; what was stored
+        since is gone. Raises ValueError for a snapshot that is closed."""
+        snapshot.check()
+        self._hub.run(self._begin_again, snapshot)
+
+    def _begin_again(self, snapshot: Snapshot | None) -> None:
+        with running.changing:
+            state = cast(_Running, self._state())
+            self._kept_folder, state._folder = state._folder, None
+            path = state.path
+            self._stop()
+            if snapshot is not None:
+                for name in os.listdir(path):
+                    whole = os.path.join(path, name)
+                    shutil.rmtree(whole) if os.path.isdir(whole) else os.unlink(whole)
+                self._begin_with(snapshot)
+            self._start()
+
+    def _begin_with(self, snapshot: Snapshot) -> None:
+        snapshot.check()
+        self.clock._ahead = snapshot.ahead
+        self._begins_with = snapshot
 
     # -- filling --------------------------------------------------------------------------------
 
