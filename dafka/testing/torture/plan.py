@@ -30,16 +30,7 @@ class Fault:
     kind: str
 
     def __init__(self, point: str, call: int, kind: str) -> None:
-        operation, _, subject = point.partition(" ")
-        if operation not in OPERATIONS or not subject:
-            raise ValueError(
-                f"{point!r} is no point: it begins with one of {', '.join(OPERATIONS)}, and names a "
-                "partition (orders-0), a group or a transactional id behind a space"
-            )
-        if operation in (PRODUCE, FETCH):
-            topic, _, number = subject.rpartition("-")
-            if not topic or not number.isdecimal():
-                raise ValueError(f"{point!r} names no partition, such as orders-0")
+        operation = check_point(point)
         if type(call) is not int or call < 1:
             raise ValueError(f"the calls at a point are counted from 1 on, not {call!r}")
         if kind not in KINDS:
@@ -71,6 +62,21 @@ class Fault:
 
 def _key(fault: Fault) -> tuple[str, int, str]:
     return fault.point, fault.call, fault.kind
+
+
+def check_point(point: str) -> str:
+    """The operation of a point. Raises ValueError if it is none."""
+    operation, _, subject = point.partition(" ")
+    if operation not in OPERATIONS or not subject:
+        raise ValueError(
+            f"{point!r} is no point: it begins with one of {', '.join(OPERATIONS)}, and names a "
+            "partition (orders-0), a group or a transactional id behind a space"
+        )
+    if operation in (PRODUCE, FETCH):
+        topic, _, number = subject.rpartition("-")
+        if not topic or not number.isdecimal():
+            raise ValueError(f"{point!r} names no partition, such as orders-0")
+    return operation
 
 
 def partition_point(operation: str, topic: str, number: int) -> str:
