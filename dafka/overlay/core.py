@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dafka.overlay.filters import Filter, announced
 from dafka.overlay.flow import Flow, Grant, TooSlow
 from dafka.overlay.gateway.gateway import Gateway, Say
-from dafka.overlay.limits import MESSAGE_COST
+from dafka.overlay.limits import CHECKED_OCTETS, MESSAGE_COST
 from dafka.overlay.peering import outputs as peering
 from dafka.overlay.peering.handshake import VERSIONS
 from dafka.overlay.peering.outputs import NewFilter, PeerDown, PeerUp, Pong, Received, ReceivedRouted
@@ -25,10 +25,11 @@ from dafka.overlay.routing import outputs as routing
 from dafka.overlay.routing.outputs import Deliver, DeliverMany, Discovered, Relay, Tell, ToLeaf, Unreachable
 from dafka.overlay.routing.peer import Peer
 from dafka.overlay.wire.credit import CREDIT, Credit, decode_credit, encode_credit
-from dafka.overlay.wire.envelope import LOCAL, Envelope, encode_envelope
+from dafka.overlay.wire.envelope import LOCAL, Envelope, decode_envelope, encode_envelope
 from dafka.overlay.wire.frames import LENGTH, Run
 from dafka.overlay.wire.handshake import WITH_ROUTING, Announcement
 from dafka.overlay.wire.routed import DATA, ROUTED, Routed, decode_routed
+from dafka.overlay.wire.zeek import is_value_fast
 from dafka.protocol.errors import MalformedMessage
 
 
@@ -134,6 +135,42 @@ class Core:
         if first is not None:
             outputs += self._hear_data(peer, head, first, payloads)
         return outputs
+
+    def payload_to_check(self, number: int, message: bytes) -> bytes | None:
+        """What has to be a value before a large message is :meth:`received`, else it is :meth:`undecodable`.
+
+        None if nothing has: small ones are checked here, others where they came into the overlay.
+        """
+        if len(message) <= CHECKED_OCTETS:
+            return None
+        peer = self.peerings.peer_at(number)
+        try:
+            if peer is None:
+                return None
+            if peer in self.gateway:
+                envelope = decode_envelope(message)
+                return envelope.payload if envelope.kind == DATA else None
+            if message[0] == ROUTED:
+                routed = decode_routed(message)
+                if isinstance(routed, Routed) and self._enters(peer, routed):
+                    return routed.payload
+        except MalformedMessage:
+            pass  # which is counted when it is received
+        return None
+
+    def undecodable(self, now: float, number: int, message: bytes) -> list[Output]:
+        """A large message whose payload is no value: nobody gets it."""
+        peer = self.peerings.hear(now, number)
+        if peer is None:
+            self.gateway.discarded["undecodable"] += 1
+            return []
+        if not self.peer.flooding.is_neighbour(peer):  # it was left meanwhile
+            return []
+        routed = decode_routed(message)
+        assert isinstance(routed, Routed)
+        head = message[: len(message) - len(routed.payload)]
+        self.discarded["undecodable"] += 1
+        return self._pass_data(peer, head, routed, [routed.payload], [])
 
     def malformed(self, now: float, number: int, error: MalformedMessage) -> list[Output]:
         """What arrives on a connection cannot be cut into messages."""
@@ -294,12 +331,31 @@ class Core:
     ) -> list[Output]:
         if neighbour is None or not self.peer.flooding.is_neighbour(neighbour):
             return []
+        taken = payloads
+        if self._enters(neighbour, first):
+            taken = [one for one in payloads if len(one) > CHECKED_OCTETS or is_value_fast(one)]
+            if len(taken) < len(payloads):
+                self.discarded["undecodable"] += len(payloads) - len(taken)
+        return self._pass_data(neighbour, head, first, payloads, taken)
+
+    @staticmethod
+    def _enters(neighbour: bytes, message: Routed) -> bool:
+        """Whether this node is the first to pass it on: what is no value is stopped here, as by libbroker.
+
+        What only comes to subscribers of this node is left out by them.
+        """
+        return message.publisher == neighbour and message.branches != b"" and message.kind == DATA
+
+    def _pass_data(
+        self, neighbour: bytes, head: bytes, first: Routed, payloads: list[bytes], taken: list[bytes]
+    ) -> list[Output]:
+        """Pass on those ``payloads`` that are ``taken``; all of them have used credit."""
         outputs: list[Output] = []
         blockers: list[Hashable] = []
         height = 0
         try:
             height = self.peer.height(first.branches)
-            steps = self.peer.pass_on(first, payloads)
+            steps = self.peer.pass_on(first, taken) if taken else []
             outputs = self._carry_routing(steps)
             blockers = self._blockers(first.topic, steps)
         except MalformedMessage as error:

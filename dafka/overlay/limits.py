@@ -21,6 +21,7 @@ HANDSHAKE_OCTETS = 2 * 1024 * 1024
 """Of a message in the handshake, which comes from somebody who is not known yet. A filter is the largest."""
 
 MESSAGE_OCTETS = 16 * 1024 * 1024
+CHECKED_OCTETS = 16 * 1024  # larger ones are checked beside the hub, before the core hears of them
 """Of a message between peers."""
 
 HANDSHAKE_SECONDS = 10.0

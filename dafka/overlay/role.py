@@ -144,6 +144,9 @@ class EndpointRole:
     def received_many(self, now: float, number: int, messages: list[bytes]) -> list[Output]:
         return self._carry(now, self.core.received_many(now, number, messages))
 
+    def undecodable(self, now: float, number: int, message: bytes) -> list[Output]:
+        return self._carry(now, self.core.undecodable(now, number, message))
+
     def malformed(self, now: float, number: int, error: MalformedMessage) -> list[Output]:
         return self._carry(now, self.core.malformed(now, number, error))
 

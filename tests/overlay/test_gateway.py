@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from overlay.wiring import Wiring, identity
 
-from dafka.overlay.limits import GOODBYE_SECONDS, MOST_TOLD, SETTLE_SECONDS
+from dafka.overlay.limits import CHECKED_OCTETS, GOODBYE_SECONDS, MOST_TOLD, SETTLE_SECONDS
 from dafka.overlay.role import StoreRefused
 from dafka.overlay.stores.content import Content
 from dafka.overlay.values import Count, encode
@@ -257,6 +257,29 @@ def test_a_message_for_a_third_node_is_not_taken():
     envelope = encode_envelope(Envelope(DATA, identity("x"), identity("a"), b"/t", EVENT))
     wiring.carry("x", wiring["x"].peerings.send(identity("b"), envelope))
     assert wiring.got == [] and wiring["b"].core.gateway.discarded == {"receiver": 1}
+
+
+TOO_SHORT = EVENT[:-1]
+
+
+def test_what_no_value_is_goes_no_further_than_the_node_that_it_comes_to():
+    wiring = overlay("a", "b", libbroker="x y", links="a b, b x, b y", a="/t", b="/t", y="/t")
+    assert publish(wiring, "x", payload=TOO_SHORT) == []
+    assert publish(wiring, "x") == ["a", "b", "y"]
+    assert wiring["b"].core.gateway.discarded == {"undecodable": 1}
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_what_a_large_message_of_libbroker_holds_is_checked_before_it_is_heard(large):
+    wiring = overlay("a", "b", libbroker="x", links="a b, b x", a="/t")
+    core = wiring["b"].core
+    number = core.peerings.peers[identity("x")]
+    payload = encode(["x" * (CHECKED_OCTETS * large)])[:-1]
+    message = encode_envelope(Envelope(DATA, identity("x"), NOBODY, b"/t", payload))[4:]
+    assert core.payload_to_check(number, message) == (payload if large else None)
+    assert core.payload_to_check(99, message) is None
+    wiring.carry("b", core.undecodable(wiring.now, number, message))
+    assert wiring.got == [] and core.gateway.discarded == {"undecodable": 1}
 
 
 def test_each_turn_tells_some_leaves_only():

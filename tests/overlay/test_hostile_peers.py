@@ -10,12 +10,17 @@ from hypothesis import strategies as st
 from overlay.vectors import native
 from overlay.wiring import Wiring, identity
 
+from dafka.overlay.limits import CHECKED_OCTETS, WINDOW_OCTETS
+from dafka.overlay.values import encode
+from dafka.overlay.values.checking import is_value
 from dafka.overlay.wire.commands import decode_command, encode_command
+from dafka.overlay.wire.credit import CREDIT
 from dafka.overlay.wire.envelope import COMMAND, Envelope, decode_envelope, encode_envelope
 from dafka.overlay.wire.frames import frame
 from dafka.overlay.wire.leaves import Leaf
 from dafka.overlay.wire.primitives import NOBODY, EntityId
 from dafka.overlay.wire.routed import (
+    DATA,
     Revocation,
     Routed,
     Subscription,
@@ -95,6 +100,52 @@ def test_a_liar_among_the_peers_stops_nothing(words):
     for name, other in ("ab", "ba"):
         wiring.carry(name, wiring[name].subscribe([b"/new"]))
         assert wiring.publish(other, b"/new") == [name] and wiring.publish(other, b"/t") == []
+
+
+NO_VALUES = [b"", b"\xff", b"\x05\x02x", encode(("x", 1))[:-1], encode(1) + b"\x00"]
+
+
+@pytest.mark.parametrize("size", [0, CHECKED_OCTETS])
+def test_what_no_value_is_goes_no_further_than_the_first_node(size):
+    """x, b and a in a chain; whatever x sends for a, and for b and a."""
+    wiring = Wiring("a", "b", "x").connect("a b", "x b")
+    wiring.carry("a", wiring["a"].subscribe([b"/t"]))
+    core = wiring["b"].core
+    number, good = core.peerings.peers[identity("x")], encode("x" * size)
+    for deliver in (False, True):
+        way = encode_branch(identity("a"), True, b"")
+        message = Routed(DATA, deliver, identity("x"), way, b"/t", b"")
+        run = []
+        for payload in [good, *[bad + bytes(size) for bad in NO_VALUES], good]:
+            octets = encode_routed(message._replace(payload=payload))[4:]
+            large = core.payload_to_check(number, octets)
+            assert large == (payload if size else None)
+            if large is None or is_value(large):
+                run.append(octets)
+            else:
+                wiring.carry("b", wiring["b"].undecodable(wiring.now, number, octets))
+        wiring.carry("b", wiring["b"].received_many(wiring.now, number, run))
+    # nothing of it was delivered at b, which wants nothing
+    assert [got for got in wiring.got if got[0] == "a"] == [("a", "x", b"/t", good)] * 4
+    assert core.discarded == {"undecodable": 2 * len(NO_VALUES)}
+
+
+def test_what_no_value_is_uses_credit_all_the_same():
+    wiring = Wiring("a", "b", "x").connect("a b", "x b")
+    wiring.carry("a", wiring["a"].subscribe([b"/t"]))
+    core = wiring["b"].core
+    number = core.peerings.peers[identity("x")]
+    way = encode_branch(identity("a"), True, b"")
+    octets = encode_routed(Routed(DATA, False, identity("x"), way, b"/t", b"\xff" * 1000))[4:]
+    wiring.sent.clear()
+    for _ in range(2 * WINDOW_OCTETS // len(octets)):
+        wiring.carry("b", wiring["b"].received(wiring.now, number, octets))
+        wiring.carry("b", wiring["b"].undecodable(wiring.now, number, octets))
+    granted = [message for name, message in wiring.sent if name == "b" and message[4] == CREDIT]
+    assert granted and identity("x") in core.peerings.peers, "it gets credit for what it has sent"
+    assert wiring.got == []
+    core.unpeer(wiring.now, identity("x"))
+    assert core.undecodable(wiring.now, number, octets) == [], "whoever was left has no credit"
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -10,6 +10,7 @@ from overlay.libbroker import Libbroker
 from dafka.overlay.peering.outputs import Close, PeerDown, PeerUp, Send
 from dafka.overlay.role import EndpointRole, Output, StoreOutput
 from dafka.overlay.routing.outputs import Deliver, Discovered, Unreachable
+from dafka.overlay.values import encode
 from dafka.overlay.wire.frames import FrameReader
 
 
@@ -99,5 +100,5 @@ class Wiring:
     def publish(self, name: str, topic: bytes) -> list[str]:
         """Who gets it, in alphabetical order."""
         before = len(self.got)
-        self.carry(name, self[name].publish(topic, b"payload"))
+        self.carry(name, self[name].publish(topic, encode("payload")))
         return sorted(one for one, *_ in self.got[before:])

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from dafka.overlay.filters import Filter
 from dafka.overlay.gateway.aliases import Aliases, ends
 from dafka.overlay.gateway.ways_round import WaysRound, probe, probed
-from dafka.overlay.limits import SETTLE_SECONDS, TELLING
+from dafka.overlay.limits import CHECKED_OCTETS, SETTLE_SECONDS, TELLING
 from dafka.overlay.routing.outputs import Deliver, Output, ToLeaf
 from dafka.overlay.routing.peer import Peer
 from dafka.overlay.wire.commands import QUERIES
@@ -28,6 +28,7 @@ from dafka.overlay.wire.handshake import Announcement
 from dafka.overlay.wire.leaves import Leaf, fitting
 from dafka.overlay.wire.marks import is_marked, marked
 from dafka.overlay.wire.primitives import NOBODY
+from dafka.overlay.wire.zeek import is_value_fast
 from dafka.protocol.errors import MalformedMessage
 
 
@@ -110,6 +111,9 @@ class Gateway:
             self.discarded["echo"] += 1
             self._leaves[leaf].ways_round.echo(topic)
             return [*self._probe(leaf)]
+        if self._passes_on and len(payload) <= CHECKED_OCTETS and not is_value_fast(payload):
+            self.discarded["undecodable"] += 1
+            return []
         return self._take(Deliver(leaf, kind, topic, payload), receiver)
 
     def encode(self, message: ToLeaf, encoded: dict[tuple[bytes, bytes], bytes]) -> bytes | None:

@@ -16,12 +16,13 @@ import gevent
 
 from dafka.hub.changes import Changes
 from dafka.hub.hub import Hub
+from dafka.hub.pool import BATCHES
 from dafka.hub.turns import Pace
 from dafka.overlay.connector import Connector, Open
 from dafka.overlay.connector import Output as ConnectorOutput
 from dafka.overlay.core import Pause, Resume, Room
 from dafka.overlay.filters import reduced
-from dafka.overlay.limits import TICK_SECONDS
+from dafka.overlay.limits import CHECKED_OCTETS, TICK_SECONDS
 from dafka.overlay.node import limits
 from dafka.overlay.node.connections.attempts import Attempts
 from dafka.overlay.node.connections.doors import Doors, Where
@@ -48,6 +49,7 @@ from dafka.overlay.routing.outputs import Deliver, DeliverMany, Discovered, Unre
 from dafka.overlay.stores.hosting import StoreOutput
 from dafka.overlay.values import encode
 from dafka.overlay.wire.handshake import WITH_ROUTING
+from dafka.overlay.wire.zeek import is_value_fast
 from dafka.protocol.errors import MalformedMessage
 from dafka.sockets import listening
 
@@ -380,7 +382,15 @@ class Carrier:
         self.carry(self.role.connected(self.now, link.number, link.is_connector))
 
     def heard(self, link: Link, messages: list[bytes]) -> None:
-        self.carry(self.role.received_many(self.now, link.number, messages))
+        if max(map(len, messages)) <= CHECKED_OCTETS:
+            self.carry(self.role.received_many(self.now, link.number, messages))
+            return
+        for message in messages:
+            payload = self.role.core.payload_to_check(link.number, message)
+            if payload is None or BATCHES.run(is_value_fast, payload):
+                self.carry(self.role.received(self.now, link.number, message))
+            else:
+                self.carry(self.role.undecodable(self.now, link.number, message))
 
     def malformed(self, link: Link, error: MalformedMessage) -> None:
         self.carry(self.role.malformed(self.now, link.number, error))

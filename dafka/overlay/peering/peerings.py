@@ -127,6 +127,11 @@ class Peerings:
         connection.pinged = False
         return connection.peer if connection.version >= WITH_ROUTING else None
 
+    def peer_at(self, number: int) -> bytes | None:
+        """The peer at the other end of a connection, if it is one."""
+        connection = self._connections.get(number)
+        return None if connection is None else connection.peer
+
     def drop(self, peer: bytes, error: MalformedMessage) -> list[Output]:
         """A peer is left at once, because of what it did."""
         connection = self._connection_of(peer)

@@ -7,8 +7,10 @@ import struct
 from contextlib import closing
 
 import pytest
+from overlay.node.endpoints import until
 from timing import SECONDS
 
+from dafka.hub.hub import get_hub
 from dafka.overlay import Endpoint, limits
 from dafka.overlay.values import encode
 from dafka.overlay.wire.codes import ErrorCode
@@ -118,6 +120,25 @@ def hostile_envelopes():
     yield encode_envelope(routing_update(ME, NOBODY, MANY))
     yield encode_envelope(Envelope(ROUTING_UPDATE, ME, NOBODY, b"<$>", b"\xff\xff\xff\xff\x0f"))
     yield encode_envelope(Envelope(DATA, NOBODY, NOBODY, b"/t", encode("claims to be ours")))
+
+
+def test_a_large_message_that_is_no_value_is_not_passed_on(endpoint):
+    with Endpoint(peers=[endpoint.address]) as other, connect(endpoint) as connection:
+        there = other.subscribe("/t", capacity=10)
+        assert endpoint.await_subscriber("/t", other.id, SECONDS)
+        connection.sendall(HELLO + SELECT + encode_handshake(OriginatorSyn(Announcement((b"/none",)))))
+        heard = messages(connection)
+        while not isinstance(decode_handshake(next(heard)), ResponderSynAck):
+            pass
+        connection.sendall(encode_handshake(OriginatorAck()))
+        assert other.await_peer(ME, SECONDS)
+        until(lambda: get_hub().run(lambda: endpoint._carrier.role.core.gateway._speaks_for(ME)))
+        large = encode("x" * 3_000_000)
+        for payload in (large[:-1], large + b"\x00", large):
+            connection.sendall(encode_envelope(Envelope(DATA, ME, NOBODY, b"/t", payload)))
+        assert len(there.get(timeout=SECONDS).value) == 3_000_000
+        assert endpoint._carrier.role.core.gateway.discarded == {"undecodable": 2}
+        assert there.malformed == 0
 
 
 def test_a_peer_of_version_1_that_sends_it_stays_a_peer_and_others_go_on(endpoint):

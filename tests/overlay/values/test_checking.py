@@ -1,0 +1,99 @@
+"""What is checked is what is decoded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from overlay.vectors import native
+
+from dafka.overlay.limits import MOST_NESTED
+from dafka.overlay.values import Count, Enum, Port, Set, Subnet, Table, Timespan, Timestamp, decode, encode
+from dafka.overlay.values.checking import is_value
+from dafka.overlay.wire.envelope import DATA, decode_envelope
+from dafka.overlay.wire.zeek import Event, is_value_fast, to_value
+from dafka.protocol.errors import MalformedMessage
+
+RECORDED = {
+    one.name: decode_envelope(one.message).payload
+    for one in native()
+    if one.name.startswith(("data-", "zeek-event")) and decode_envelope(one.message).kind == DATA
+}
+TEXTS = st.one_of(st.text(max_size=4), st.just("x" * 200))
+FLAT = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(0, 2**64 - 1).map(Count),
+    st.floats(),
+    TEXTS,
+    TEXTS.map(Enum),
+    st.builds(Port, st.integers(0, 0xFFFF), st.integers(0, 3)),
+    st.just(Subnet.of("10.1.0.0/16")),
+    st.integers(-5, 5).map(Timestamp),
+    st.integers(-5, 5).map(Timespan),
+)
+VALUES = st.recursive(
+    FLAT,
+    lambda some: st.one_of(
+        st.lists(some, max_size=4).map(tuple),
+        st.lists(some, max_size=1).map(Set),
+        st.lists(st.tuples(some, some), max_size=1).map(Table),
+    ),
+    max_leaves=12,
+)
+EVENTS = st.tuples(TEXTS, st.lists(VALUES, max_size=3).map(tuple)).map(lambda both: to_value(Event(*both)))
+
+
+def is_decoded(octets: bytes) -> bool:
+    try:
+        decode(octets)
+    except MalformedMessage:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_was_recorded_is_a_value_and_no_part_of_it_is(name):
+    octets = RECORDED[name]
+    for end in range(len(octets) + 1):
+        part = octets[:end]
+        assert is_value(part) == is_value_fast(part) == is_decoded(part)
+    assert is_value(octets) and not is_value(octets + b"\x00")
+
+
+@given(st.one_of(VALUES, EVENTS), st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=3))
+@settings(deadline=None, max_examples=300)
+def test_what_was_tampered_with_is_a_value_if_it_can_be_decoded(value, changes):
+    octets = bytearray(encode(value))
+    for place, octet in changes:
+        octets[place % len(octets)] = octet
+    assert is_value(bytes(octets)) == is_value_fast(bytes(octets)) == is_decoded(bytes(octets))
+
+
+@given(st.binary(max_size=40))
+def test_any_octets_are_a_value_if_they_can_be_decoded(octets):
+    assert is_value(octets) == is_value_fast(octets) == is_decoded(octets)
+
+
+@pytest.mark.parametrize("depth", [MOST_NESTED, MOST_NESTED + 1])
+def test_nesting_ends_at_the_same_bound(depth):
+    octets = b"\x0e\x01" * depth + b"\x00"
+    assert is_value(octets) == is_decoded(octets) == (depth == MOST_NESTED)
+    within = encode(to_value(Event("e", (None,))))[:-1] + octets
+    assert is_value_fast(within) == is_value(within) == is_decoded(within) is False
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"\x0c\x02\x00\x00",  # a set with an element twice
+        b"\x0d\x02\x00\x00\x00\x00",
+        b"\x04\x7f\xf0\x00\x00\x00\x00\x00\x01",  # not Broker's NaN
+        b"\x0e\xff\xff\xff\xff\x0f",  # more elements than octets
+        b"\x05\xff\xff\xff\xff\xff\x01",  # a length of six octets
+    ],
+)
+def test_what_is_refused_by_name_is_no_value(octets):
+    assert not is_decoded(octets) and not is_value(octets)
+    assert not is_value(b"\x0e\x01" + octets)
