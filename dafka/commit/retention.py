@@ -177,7 +177,7 @@ class Cleaner:
     def _pass(self, work: Work) -> None:
         began = time.monotonic()
         gone = partitions = 0
-        for partition in self._log.partitions():
+        for partition in self._log.each_partition():
             if self._closed:
                 break
             rules = None if partition.dropped else self._rules(partition)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, groupby, islice
+from operator import itemgetter
+from typing import TypeVar
 
 from dafka.log.boot import rebooted
 from dafka.log.changes import Garbage, add_dropped
-from dafka.log.chunk import CHUNK_TAG, ChunkKey
+from dafka.log.chunk import CHUNK_KEY_BYTES, CHUNK_TAG, ChunkKey
 from dafka.log.errors import DamagedError
+from dafka.log.index import ChunkIndex
 from dafka.log.layout import LAYOUT_KEY
-from dafka.log.limits import PAUSE_KEYS
 from dafka.log.lost import LostValues
 from dafka.log.partition import (
     DROPPED_TAG,
     FLOOR_TAG,
     PARTITION_TAG,
     LogPartition,
+    Names,
+    PackedIndex,
+    pack_index,
     unpack_dropped,
     unpack_floor,
     unpack_partition,
@@ -25,15 +30,32 @@ from dafka.log.partition import (
 from dafka.log.storage import Storage
 from dafka.log.table import TABLE_TAG, unpack_key
 
+T = TypeVar("T")
+
+_PARTITION = slice(1, 5)  # the number of the partition in a chunk's key
+_UNKNOWN = "no log has such a key"
+_FEW = 16  # chunks of a partition whose index stays packed until somebody asks for it
+
 
 class Catalogue:
-    """Partitions by their number, the tables' keys as (table, key), and what is still to be deleted."""
+    """What the keys of a folder say.
+
+    ``names`` and ``indexes`` are those of partitions by their numbers, in the order of the numbers,
+    ``table_keys`` the keys of tables in their order, and ``garbage`` is what is still to be deleted.
+    """
 
     def __init__(self) -> None:
-        self.partitions: dict[int, LogPartition] = {}
-        self.table_keys: list[tuple[str, str]] = []
+        self.names: dict[int, Names] = {}
+        self.indexes: dict[int, ChunkIndex | PackedIndex] = {}
+        self.floors: dict[int, tuple[int, int]] = {}
+        self.table_keys: dict[str, list[str]] = {}
         self.garbage = Garbage()
         self.dropped: set[int] = set()
+
+    def partitions(self) -> Iterator[tuple[int, Names, ChunkIndex | PackedIndex]]:
+        """(number, names, index) of each partition."""
+        for number, names in self.names.items():
+            yield number, names, self.indexes.get(number) or ChunkIndex(number)
 
 
 def read_catalogue(storage: Storage, pause: Callable[[], object]) -> Catalogue:
@@ -42,63 +64,83 @@ def read_catalogue(storage: Storage, pause: Callable[[], object]) -> Catalogue:
     Raises DamagedError for one that cannot be ours or does not fit the others.
     """
     catalogue = Catalogue()
-    chunks: defaultdict[bytes, list[bytes]] = defaultdict(list)
-    floors: dict[int, tuple[int, int]] = {}
-    for count, key in enumerate(storage, 1):
-        if not count % PAUSE_KEYS:
-            pause()
-        if type(key) is not bytes:
-            if key != LAYOUT_KEY:
-                raise _damaged(storage, f"key {key!r}", "no log has such a key")
-            continue
-        tag = key[:1]
-        try:
-            if tag == CHUNK_TAG:
-                chunks[key[1:5]].append(key)
-            elif tag == PARTITION_TAG:
-                number, topic, address = unpack_partition(key)
-                catalogue.partitions[number] = LogPartition(topic, address, number)
-            elif tag == FLOOR_TAG:
-                number, *floor = unpack_floor(key)
-                floors[number] = floor[0], floor[1]
-            elif tag == DROPPED_TAG:
-                catalogue.dropped.add(unpack_dropped(key))
-            elif tag == TABLE_TAG:
-                catalogue.table_keys.append(unpack_key(key))
-            else:
-                raise ValueError("no log has such a key")
-        except ValueError as error:
-            raise _damaged(storage, f"key {key!r}", str(error)) from error
+    tags = (CHUNK_TAG, PARTITION_TAG, FLOOR_TAG, DROPPED_TAG, TABLE_TAG)
+    for other in storage.other_keys(tags):
+        if other != LAYOUT_KEY:
+            raise _damaged(storage, f"key {other!r}", _UNKNOWN)
+    for number, topic, address in _read(storage, PARTITION_TAG, unpack_partition, pause):
+        catalogue.names[number] = topic, address
+    for number, sequence, offset in _read(storage, FLOOR_TAG, unpack_floor, pause):
+        catalogue.floors[number] = sequence, offset
+    catalogue.dropped.update(_read(storage, DROPPED_TAG, unpack_dropped, pause))
+    for table, key in _read(storage, TABLE_TAG, unpack_key, pause):
+        catalogue.table_keys.setdefault(table, []).append(key)
+    _read_chunks(storage, catalogue, pause)
+    return catalogue
+
+
+def _read_chunks(storage: Storage, catalogue: Catalogue, pause: Callable[[], object]) -> None:
     lost = LostValues(storage.lost, bool(storage.lost) and rebooted(storage.folder))
-    for count, (prefix, keys) in enumerate(chunks.items(), 1):
-        if not count % PAUSE_KEYS:
-            pause()
-        number = int.from_bytes(prefix, "big")
-        if number in catalogue.dropped and number not in catalogue.partitions:
+    floors, garbage = catalogue.floors, catalogue.garbage
+    dead = catalogue.dropped - catalogue.names.keys()
+    for prefix, group in groupby(_read(storage, CHUNK_TAG, _chunk_key, pause), itemgetter(_PARTITION)):
+        number, keys = int.from_bytes(prefix, "big"), iter(group)
+        names = catalogue.names.get(number)
+        if number in dead:
+            dead.remove(number)
+            add_dropped(garbage, number, map(ChunkKey.unpack, keys), floors.get(number, (0, 0)))
             continue
-        partition = catalogue.partitions.get(number)
-        if partition is None:
+        if names is None:
             raise _damaged(storage, f"partition number {number}", "it has records and no name")
+        few = list(islice(keys, _FEW))
         try:
-            keys.sort()  # big endian numbers: the order of the bytes is the order of the sequences
-            index = partition.index
-            for begin in range(0, len(keys), PAUSE_KEYS):
-                index.extend(map(ChunkKey.unpack, keys[begin : begin + PAUSE_KEYS]))
-                if begin:
-                    pause()
+            if len(few) < _FEW and number not in floors and not storage.lost:
+                catalogue.indexes[number] = pack_index(number, few)
+                _check(number, few)
+                continue
+            index = catalogue.indexes[number] = ChunkIndex(number)
+            index.extend(map(ChunkKey.unpack, chain(few, keys)))
             if storage.lost:
-                lost.cut(partition, floors)
+                lost.cut(LogPartition(*names, index=index), floors)
             if number in floors:
                 index.floor_sequence, index.floor_offset = floors[number]
-                catalogue.garbage.add(index.drop_trimmed())
+                garbage.add(index.drop_trimmed())
         except (ValueError, struct.error) as error:
-            place = f"the index of topic {partition.topic!r} of {partition.address!r}"
+            place = f"the index of topic {names[0]!r} of {names[1]!r}"
             raise _damaged(storage, place, str(error)) from error
-    for number in catalogue.dropped - catalogue.partitions.keys():
-        dead = map(ChunkKey.unpack, chunks.get(number.to_bytes(4, "big"), ()))
-        add_dropped(catalogue.garbage, number, dead, floors.get(number, (0, 0)))
+    for number in dead:
+        add_dropped(garbage, number, (), floors.get(number, (0, 0)))
     lost.commit(storage, catalogue.table_keys)
-    return catalogue
+
+
+def _read(
+    storage: Storage, tag: bytes, unpack: Callable[[bytes], T], pause: Callable[[], object]
+) -> Iterator[T]:
+    for page in storage.keys(tag):
+        pause()
+        for key in page:
+            try:
+                if type(key) is not bytes:
+                    raise ValueError(_UNKNOWN)
+                unpacked = unpack(key)
+            except ValueError as error:
+                raise _damaged(storage, f"key {key!r}", str(error)) from error
+            yield unpacked
+
+
+def _check(number: int, keys: list[bytes]) -> None:
+    """Raise ValueError for keys that make no index."""
+    known = map(ChunkKey.unpack, keys)
+    if len(keys) == 1:
+        next(known)  # which is all for most of very many partitions
+    else:
+        ChunkIndex(number).extend(known)
+
+
+def _chunk_key(key: bytes) -> bytes:
+    if len(key) != CHUNK_KEY_BYTES:
+        raise ValueError(_UNKNOWN)
+    return key
 
 
 def _damaged(storage: Storage, place: str, cause: str) -> DamagedError:

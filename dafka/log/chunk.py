@@ -44,6 +44,7 @@ _HEAD = struct.Struct("<BBHII")
 _CRC = struct.Struct("<I")
 _FORMAT = 1
 CHUNK_TAG = b"c"
+CHUNK_KEY_BYTES = _KEY.size
 
 
 class ChunkKey(NamedTuple):

@@ -93,8 +93,8 @@ class Log:
             self._storage = Storage(self.path, durability, pause)
             try:
                 catalogue = read_catalogue(self._storage, pause)
-                next_number = max([*catalogue.partitions, *catalogue.dropped], default=-1) + 1
-                self._partitions = Partitions(catalogue.partitions.values(), next_number, pause)
+                next_number = max([*catalogue.names, *catalogue.dropped], default=-1) + 1
+                self._partitions = Partitions(catalogue.partitions(), next_number, pause)
                 keys = catalogue.table_keys
                 self._tables = Tables(self.path, self._storage, keys, self._check_open, pause)
             except BaseException:
@@ -125,6 +125,19 @@ class Log:
         """The partition of ``address`` on ``topic`` if anything was ever written to it."""
         self._check_open()
         return self._partitions.find(topic, address)
+
+    def names(self) -> list[tuple[bytes, bytes]]:
+        """Topic and address of all partitions that were ever written to, without looking at them."""
+        self._check_open()
+        return self._partitions.names()
+
+    def each_partition(self) -> Iterator[LogPartition]:
+        """The :meth:`partitions` that are there now, one after the other: what takes time is looking at one
+        for the first time since the log was opened. Those that are dropped meanwhile are left out."""
+        for names in self.names():
+            partition = self.find(*names)
+            if partition is not None:
+                yield partition
 
     def partitions(self) -> list[LogPartition]:
         """All partitions that were ever written to, in the order of their numbers."""

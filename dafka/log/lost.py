@@ -80,10 +80,11 @@ class LostValues:
         begins = 0 if floor is None else floor[0]
         return min((index.at_sequence(key.first) for key in lost if key.next > begins), default=count)
 
-    def commit(self, storage: Storage, table_keys: list[tuple[str, str]]) -> None:
+    def commit(self, storage: Storage, table_keys: dict[str, list[str]]) -> None:
         """Write the truncations, and add their rows to ``table_keys``. Raises LogWriteError."""
         if self._deleted or self._stored:
             _, (deleted, stored) = encode_values(storage.folder, self._notes)
             storage.commit([*self._deleted, *deleted], [*self._stored, *stored])
-            table_keys[:] = [key for key in table_keys if key not in self._notes]
-            table_keys += [key for key, value in self._notes.items() if value is not None]
+            for (table, key), value in self._notes.items():
+                keys = {*table_keys.get(table, ())} - {key}
+                table_keys[table] = sorted(keys if value is None else keys | {key})

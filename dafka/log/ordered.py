@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _BLOCK = 512  # keys; a block of twice that is cut in two
 
@@ -29,6 +29,13 @@ class OrderedKeys:
             self._lasts.insert(position + 1, block[-1])
             del block[_BLOCK:]
         self._lasts[position] = block[-1]
+
+    def extend(self, keys: Sequence[str]) -> None:
+        """Add keys that come in order, behind all that are there."""
+        for begin in range(0, len(keys), _BLOCK):
+            block = list(keys[begin : begin + _BLOCK])
+            self._blocks.append(block)
+            self._lasts.append(block[-1])
 
     def remove(self, key: str) -> None:
         """Remove a key that is there."""

@@ -6,7 +6,7 @@ import struct
 import weakref
 from collections.abc import Callable, Iterable
 
-from dafka.log.chunk import KIND_NAMES
+from dafka.log.chunk import CHUNK_KEY_BYTES, KIND_NAMES, ChunkKey
 from dafka.log.index import ChunkIndex
 from dafka.log.limits import NAME_BYTES, PAUSE_KEYS
 
@@ -16,6 +16,13 @@ FLOOR_TAG = b"f"
 _KEY = struct.Struct(">cIB")
 _FLOOR = struct.Struct(">cIQq")
 _DROPPED = struct.Struct(">cI")
+
+
+Names = tuple[bytes, bytes]
+"""The topic and the address of a partition."""
+
+PackedIndex = bytes
+"""The number of a partition (u32) and the keys of its chunks, one after the other."""
 
 
 class LogPartition:
@@ -31,10 +38,12 @@ class LogPartition:
 
     __slots__ = ("__weakref__", "address", "dropped", "index", "merge_floor", "topic")
 
-    def __init__(self, topic: bytes, address: bytes, number: int = -1) -> None:
+    def __init__(
+        self, topic: bytes, address: bytes, number: int = -1, index: ChunkIndex | None = None
+    ) -> None:
         self.topic = topic
         self.address = address
-        self.index = ChunkIndex(number)
+        self.index = ChunkIndex(number) if index is None else index
         self.merge_floor = 0  # chunks below this sequence stay as they are: one of them is damaged
         self.dropped = False
 
@@ -120,16 +129,23 @@ class LogPartition:
 class Partitions:
     """The partitions of a log by their names, in the order of their numbers.
 
-    Calls ``pause`` now and then while it takes in the ``written`` ones.
+    ``written`` are those on the disk, as (number, names, index). A small index is packed: a folder may have a
+    hundred thousand partitions, and the objects of one are made when somebody asks for it. Calls ``pause``
+    now and then while it takes them in.
     """
 
     def __init__(
-        self, written: Iterable[LogPartition], next_number: int, pause: Callable[[], object]
+        self,
+        written: Iterable[tuple[int, Names, ChunkIndex | PackedIndex]],
+        next_number: int,
+        pause: Callable[[], object],
     ) -> None:
         self.next_number = next_number
-        self._written: dict[tuple[bytes, bytes], LogPartition] = {}
-        for count, partition in enumerate(written, 1):
-            self._written[partition.topic, partition.address] = partition
+        self._written: dict[Names, LogPartition | PackedIndex] = {}
+        for count, (number, names, index) in enumerate(written, 1):
+            self._written[names] = (
+                LogPartition(*names, number, index) if isinstance(index, ChunkIndex) else index
+            )
             if not count % PAUSE_KEYS:
                 pause()
         # A partition without messages lasts as long as a caller has it.
@@ -140,7 +156,7 @@ class Partitions:
     def get(self, topic: bytes, address: bytes) -> LogPartition:
         """The partition, a new one if there is none. Raises ValueError for a name over 255 bytes."""
         names = (topic, address)
-        partition = self._written.get(names) or self._unwritten.get(names)
+        partition = self.find(topic, address) or self._unwritten.get(names)
         if partition is None:
             for name in names:
                 if len(name) > NAME_BYTES:
@@ -150,11 +166,21 @@ class Partitions:
 
     def find(self, topic: bytes, address: bytes) -> LogPartition | None:
         """The partition if it was ever written to."""
-        return self._written.get((topic, address))
+        found = self._written.get((topic, address))
+        if type(found) is bytes:
+            found = self._written[topic, address] = LogPartition(topic, address, index=unpack_index(found))
+        return found  # type: ignore[return-value]
+
+    def names(self) -> list[Names]:
+        """Topic and address of all partitions that were ever written to."""
+        return list(self._written)
 
     def written(self) -> list[LogPartition]:
         """All partitions that were ever written to."""
-        return list(self._written.values())
+        for names, found in self._written.items():
+            if type(found) is bytes:
+                self.find(*names)
+        return list(self._written.values())  # type: ignore[arg-type]
 
     def register(self, partition: LogPartition, number: int) -> None:
         """Give a partition its number, with its first append."""
@@ -167,6 +193,19 @@ class Partitions:
     def drop(self, partition: LogPartition) -> None:
         """Forget a partition; its names stand for a new one from now on."""
         del self._written[partition.topic, partition.address]
+
+
+def pack_index(number: int, keys: Iterable[bytes]) -> PackedIndex:
+    """An index of few chunks as bytes, which cost less memory and nothing to make."""
+    return b"".join([number.to_bytes(4, "big"), *keys])
+
+
+def unpack_index(packed: PackedIndex) -> ChunkIndex:
+    """The index that :func:`pack_index` packed; raises ValueError for keys that are damaged."""
+    index = ChunkIndex(int.from_bytes(packed[:4], "big"))
+    places = range(4, len(packed), CHUNK_KEY_BYTES)
+    index.extend([ChunkKey.unpack(packed[place : place + CHUNK_KEY_BYTES]) for place in places])
+    return index
 
 
 def pack_partition(number: int, topic: bytes, address: bytes) -> bytes:

@@ -1,18 +1,21 @@
 """The rows of a log on disk: a diskcache.Cache with the settings of a database instead of a cache's.
 
-Only here and in :mod:`dafka.log.values` is diskcache used. Facts about it that shape both (diskcache 5.6.3):
+Only here, in :mod:`dafka.log.database` and in :mod:`dafka.log.values` is diskcache used. Facts about it that
+shape them (diskcache 5.6.3):
 
 - By default it evicts and culls. All of that is off: every value is a row of one SQLite database in WAL mode,
   so a transaction covers everything, and nothing is ever dropped. Large ones have files of their own, as far
   as durability allows it (:mod:`dafka.log.values`).
 - ``iterkeys()`` is in key order but asks with an ``OR`` that SQLite answers by scanning the index from its
-  start for every 100 keys: 100 000 keys take 2.5 s. Iterating the cache itself pages by row number: 0.2 s.
+  start for every 100 keys: 100 000 keys take 2.5 s. Iterating the cache itself reads the rows, and with
+  them some of each value. To open a log, keys are read from their index (:mod:`dafka.log.database`).
 - ``transact`` may leave SQLite's transaction open when COMMIT fails, and a ROLLBACK that fails hides the
   first error. So after any error the connection is closed: that ends the transaction for certain, and the
   next use opens a new one. ``retry=True`` would try for ever on any error and is never used.
 - BEGIN turns every error of SQLite into ``Timeout`` and keeps the cause in ``__context__``.
 - Each thread has a connection of its own, which closes with the thread or by ``close()`` in that thread. A
-  small page cache serves, since the log keeps its own tail. See :class:`_Database` about green threads.
+  small page cache serves, since the log keeps its own tail. :mod:`dafka.log.database` says why not each green
+  thread has one.
 - ``auto_vacuum`` cannot be changed later. INCREMENTAL costs some 5 % of writing large values and lets
   retention give space back without rewriting the file; FULL (diskcache's default) would move pages about
   in the commit of every round that merges chunks.
@@ -27,13 +30,12 @@ import contextlib
 import errno
 import os
 import sqlite3
-import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import diskcache
 
+from dafka.log.database import Database
 from dafka.log.errors import DamagedError, LogReadError, LogWriteError
 from dafka.log.layout import (
     DATABASE,
@@ -61,8 +63,6 @@ SYNCHRONOUS = {"process": 1, "power": 2}  # SQLite's NORMAL and FULL
 _NO_FILES = 2**62  # larger than any value
 _FILES_FROM = {"process": FILE_BYTES, "power": _NO_FILES}
 
-_SOME_ROWS = 5000  # looked at before a pause may be taken
-_SMALL = 4096  # octets of a value that is read together with others
 _PAGE = 4096  # SQLite's page; diskcache leaves it at that
 _SETTINGS = {
     "eviction_policy": "none",
@@ -105,7 +105,7 @@ class Storage:
             refuse_foreign_settings(folder, _SETTINGS)
             settings = {**_SETTINGS, "disk_min_file_size": _FILES_FROM[durability]}
             # diskcache writes its settings one by one: not with a sync of the disk for each
-            self._cache: Any = _Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, **settings)
+            self._cache: Any = Database(folder, timeout=BUSY_SECONDS, disk=ValueDisk, **settings)
             self._files: ValueDisk = self._cache.disk
             try:
                 self.lost = self._sweep(
@@ -125,9 +125,26 @@ class Storage:
             raise opening_error(folder, error) from error
 
     def __iter__(self) -> Iterator[object]:
-        """All keys, in no order that means anything. Reads no values."""
+        """All keys as the rows have them, in no order that means anything."""
         try:
             yield from self._cache
+        except sqlite3.Error as error:
+            raise self._reading(error, "the index") from error
+
+    def keys(self, tag: bytes) -> Iterator[list[object]]:
+        """The keys that begin with the octet ``tag``, in order and some at a time. Reads no values.
+
+        A key that no log has, here or below, is a :class:`dafka.log.values.ForeignKey`, or text.
+        """
+        try:
+            yield from self._cache.keys(tag)
+        except sqlite3.Error as error:
+            raise self._reading(error, "the index") from error
+
+    def other_keys(self, tags: Iterable[bytes]) -> list[object]:
+        """Keys that begin with none of these octets; a few of them if there are many."""
+        try:
+            return self._cache.other_keys(tags)  # type: ignore[no-any-return]
         except sqlite3.Error as error:
             raise self._reading(error, "the index") from error
 
@@ -325,76 +342,6 @@ class Storage:
         if isinstance(error, sqlite3.OperationalError | OSError):
             return LogReadError(self.folder, f"{place} in the log {self.folder} could not be read: {error}")
         return DamagedError(self.folder, f"{place} in the log {self.folder} is damaged: {error}", place)
-
-
-class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
-    """A cache with one connection for each OS thread, even where gevent has patched ``threading``.
-
-    diskcache keeps its connection in a ``threading.local``. Where gevent has patched that, it is one for each
-    green thread: every first read of one would open the database (0.35 ms) and keep two files open.
-    """
-
-    @property
-    def _local(self) -> object:
-        return self._of_thread
-
-    @_local.setter
-    def _local(self, _: object) -> None:
-        monkey = sys.modules.get("gevent.monkey")
-        local = threading.local if monkey is None else monkey.get_original("threading", "local")
-        self._of_thread = local()
-
-    def files(self, pause: Callable[[], object]) -> list[tuple[str, int, bytes, float]]:
-        """(name, size, key, time of storing in seconds) of all values that have files.
-
-        SQLite has to look at all rows for that: it looks at some at a time, with a ``pause`` behind them.
-        """
-        select = (
-            "SELECT CAST(filename AS TEXT), size, CAST(key AS BLOB), CAST(store_time AS REAL) FROM Cache "
-            "WHERE rowid > ? AND rowid <= ? AND filename IS NOT NULL"
-        )
-        some = f"SELECT rowid FROM Cache WHERE rowid > ? ORDER BY rowid LIMIT 1 OFFSET {_SOME_ROWS}"
-        found: list[tuple[str, int, bytes, float]] = []
-        after = -(2**63)
-        while True:
-            ends = self._sql(some, (after,)).fetchall()
-            until = ends[0][0] if ends else 2**63 - 1
-            found += self._sql(select, (after, until)).fetchall()
-            if not ends:
-                return found
-            after = until
-            pause()
-
-    def file_of(self, key: bytes) -> str | None:
-        """The name of the file that holds the value of ``key``."""
-        rows = self._sql("SELECT filename FROM Cache WHERE key = ? AND raw = 1", (key,)).fetchall()
-        return rows[0][0] if rows else None
-
-    def small(self, keys: Sequence[bytes]) -> dict[bytes, object]:
-        """The values of ``keys`` that have at most _SMALL octets and no file."""
-        marks = ",".join("?" * len(keys))
-        select = (
-            f"SELECT CAST(key AS BLOB), value FROM Cache WHERE key IN ({marks}) AND raw = 1 AND mode = ? "
-            "AND filename IS NULL AND expire_time IS NULL AND length(value) <= ?"
-        )
-        return dict(self._sql(select, (*keys, diskcache.core.MODE_RAW, _SMALL)).fetchall())
-
-    def index_what_expires(self) -> None:
-        """Restrict diskcache's index of expiry times to rows that expire; a log has none.
-
-        diskcache indexes every row. Without them a commit of a small value writes four pages, not five.
-        """
-        self._sql("DROP INDEX Cache_expire_time")
-        self._sql("CREATE INDEX Cache_expire_time ON Cache (expire_time) WHERE expire_time IS NOT NULL")
-
-    def pragma(self, text: str) -> list[tuple[Any, ...]]:
-        """The rows of a PRAGMA."""
-        return self._sql(f"PRAGMA {text}").fetchall()  # type: ignore[no-any-return]
-
-    def vacuum(self, pages: int) -> None:
-        """Cut so many free pages off the file."""
-        # SQLite cuts off one page a step, and ``execute`` of Python 3.11 makes a single step of it.
-        self._con.executescript(f"PRAGMA incremental_vacuum({pages})")
 
 
 def _make_database(folder: str) -> None:

@@ -151,6 +151,14 @@ class Table:
     def __len__(self) -> int:
         return len(self._stored)
 
+    def open_with(self, keys: Sequence[str], pause: Callable[[], object]) -> None:
+        """Note the keys that are on disk, which come in order; the log's own. The table is empty still."""
+        for begin in range(0, len(keys), PAUSE_KEYS):
+            some = keys[begin : begin + PAUSE_KEYS]
+            self._stored.update(dict.fromkeys(some))
+            self._order.extend(some)
+            pause()
+
     def put_stored(self, key: str, stored: bytes | None) -> None:
         """Note a committed value (None: it is on disk); the log's own."""
         if key not in self._stored:

@@ -16,15 +16,14 @@ from dafka.log.table import OWN_TABLES, Table, decode_value, pack_key, row_key, 
 class Tables:
     """The tables of the log in folder ``path``; ``check_open()`` raises if its rows can be read no longer.
 
-    ``keys`` are those on the disk, as (table, key); they are taken out of the list. Calls ``pause`` now and
-    then.
+    ``keys`` are those of each table on the disk, in order. Calls ``pause`` now and then.
     """
 
     def __init__(
         self,
         path: str,
         storage: Storage,
-        keys: list[tuple[str, str]],
+        keys: Mapping[str, Sequence[str]],
         check_open: Callable[[], None],
         pause: Callable[[], object],
     ) -> None:
@@ -33,12 +32,8 @@ class Tables:
         self._check_open = check_open
         self._pause = pause
         self._tables: dict[str, Table] = {}
-        keys.reverse()
-        while keys:  # and not in a loop over them: to free very many at once would take its time
-            table, key = keys.pop()
-            self.get(table).put_stored(key, None)
-            if not len(keys) % PAUSE_KEYS:
-                pause()
+        for table, stored in keys.items():
+            self.get(table).open_with(stored, pause)
         for name, shape in OWN_TABLES.items():
             self.get(name, shape)
 

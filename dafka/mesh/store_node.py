@@ -61,7 +61,7 @@ class StoreNode(Node):
 
         What is committed, trimmed and deleted meanwhile counts: the node is to be told of it from now on.
         """
-        for partition in Pace().over(self.log.partitions()):
+        for partition in Pace().over(self.log.each_partition()):
             if not partition.dropped:
                 self.learn(partition)
         self.endpoint.publish(self, self.role.start())
@@ -76,7 +76,7 @@ class StoreNode(Node):
     def heads(self) -> dict[tuple[bytes, str], int]:
         return {
             (partition.topic, address_name(partition.address)): partition.next_sequence - 1
-            for partition in Pace().over(self.log.partitions())
+            for partition in Pace().over(self.log.each_partition())
             if partition.next_sequence
         }
 

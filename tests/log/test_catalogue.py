@@ -9,6 +9,7 @@ from log.messages import ADDRESS, database, numbered
 
 from dafka.log import DamagedError, Log, Trim
 from dafka.log.catalogue import Catalogue, read_catalogue
+from dafka.log.partition import unpack_index
 from dafka.log.storage import Storage
 
 
@@ -38,9 +39,11 @@ def test_partitions_their_chunks_and_the_keys_of_tables_are_found(folder: Path) 
         log.write([(partition, numbered(0, 3))], {("names", "a"): 1})
         expected = list(partition.index)
     catalogue, _ = read(folder)
-    (found,) = catalogue.partitions.values()
-    assert (found.topic, found.address, list(found.index)) == (b"hello", ADDRESS, expected)
-    assert catalogue.table_keys == [("names", "a")]
+    ((number, names, index),) = catalogue.partitions()
+    assert (number, names) == (0, (b"hello", ADDRESS))
+    assert isinstance(index, bytes)
+    assert list(unpack_index(index)) == expected
+    assert catalogue.table_keys == {"names": ["a"]}
     assert (len(catalogue.garbage), catalogue.dropped) == (0, set())
 
 
@@ -53,7 +56,7 @@ def test_trimmed_values_and_those_of_deleted_partitions_are_garbage(folder: Path
         garbage = log.space.garbage_bytes
         number = deleted.number
     catalogue, _ = read(folder)
-    assert [one.topic for one in catalogue.partitions.values()] == [b"trimmed"]
+    assert [topic for _, (topic, _), _ in catalogue.partitions()] == [b"trimmed"]
     assert catalogue.dropped == {number}
     assert catalogue.garbage.bytes == garbage > 2 * 9000
 
@@ -79,9 +82,9 @@ def test_chunks_that_overlap_are_damage_of_their_partitions_index(folder: Path) 
 
 
 def test_reading_many_keys_pauses_now_and_then(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dafka.log.catalogue.PAUSE_KEYS", 10)
+    monkeypatch.setattr("dafka.log.database.PAUSE_KEYS", 10)
     with Log(folder) as log:
         log.write([], {("names", str(number)): number for number in range(100)})
     catalogue, pauses = read(folder)
-    assert len(catalogue.table_keys) == 100
+    assert len(catalogue.table_keys["names"]) == 100
     assert pauses >= 10

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from dafka.log.ordered import _BLOCK, OrderedKeys
 
 
@@ -52,3 +54,15 @@ def test_texts_beyond_ascii_and_the_empty_one_have_their_place() -> None:
         keys.add(text)
     assert list(keys.beginning()) == sorted(texts)
     assert list(keys.beginning("a\0")) == ["a\0", "a\0b"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 512, 5000])
+def test_keys_that_come_in_order_are_taken_together(count: int) -> None:
+    expected = [f"{number:05}" for number in range(0, 2 * count, 2)]
+    keys = OrderedKeys()
+    keys.extend(expected[: count // 2])
+    keys.extend(expected[count // 2 :])
+    assert list(keys.beginning()) == expected
+    for key in ("00003", "zzz"):
+        keys.add(key)
+    assert list(keys.beginning()) == sorted([*expected, "00003", "zzz"])

@@ -12,7 +12,7 @@ import pytest
 from log.messages import ADDRESS, database
 
 from dafka.log import Log
-from dafka.log import storage as storage_module
+from dafka.log import database as database_module
 from dafka.log.limits import FILE_BYTES
 from dafka.log.storage import Storage
 
@@ -100,7 +100,7 @@ def test_green_threads_share_the_connection_of_their_thread_where_gevent_has_pat
 
 
 def test_the_files_are_found_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage_module, "_SOME_ROWS", 3)
+    monkeypatch.setattr(database_module, "_SOME_ROWS", 3)
     with Log(tmp_path) as log:
         partition = log.partition(b"t", b"A" * 32)
         for number in range(5):

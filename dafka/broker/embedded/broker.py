@@ -220,7 +220,7 @@ class EmbeddedBroker(BrokerInterface):
             self._groups = Coordinator(hub, self._offsets, groups, self._lifecycle.stopped_error, policy)
             self._adoption = Adoption(hub, self._topics, self._lifecycle)
             self._writer.on_commit(self._adoption.committed)
-            self._topics.adopt(self.log.partitions())
+            self._topics.adopt_stored()
             self._presence = Presence(lambda: self._new_node(mesh, address))
             undo.callback(self._presence.close)
             if options.tower is not None:

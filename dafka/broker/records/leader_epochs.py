@@ -57,7 +57,7 @@ class LeaderEpochs:
         self._histories = log.table(EPOCHS, EPOCH_ROWS)
         table = log.table(_TERM, shapes.named_rows(current=_epoch, boot=shapes.text))
         known = table.get("current")
-        fresh = known is None and not log.partitions()
+        fresh = known is None and not log.names()
         lost = len(log.table(LOST_TABLE)) > 0
         down = boot is None or table.get("boot") != boot
         self.current = 0 if known is None else int(known)

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from hashlib import sha1
+from itertools import starmap
 from uuid import UUID, uuid4
 
 from gevent.lock import BoundedSemaphore
@@ -184,6 +185,12 @@ class TopicTable:
         """For a ``with`` block in which no topic is created, changed or deleted; waits as a green thread."""
         return self._changing  # type: ignore[no-any-return]
 
+    def adopt_stored(self) -> list[Topic]:
+        """:meth:`adopt` what the log has and no topic."""
+        known, log = self._by_names, self._log
+        unknown = [names for names in Pace().over(log.names()) if names not in known]
+        return self.adopt(filter(None, starmap(log.find, unknown)))
+
     def adopt(self, candidates: Iterable[LogPartition]) -> list[Topic]:
         """Register native partitions that are in the log and in no topic yet; the topics that have grown.
 
@@ -215,9 +222,7 @@ class TopicTable:
                         topic.partitions = list(known.partitions)
                     grown[name] = topic
                 number = len(topic.partitions)
-                native = Partition(
-                    topic, number, stored.address, stored, self._log, writable=False, floor=floor
-                )
+                native = Partition(topic, number, stored.address, self._log, writable=False, floor=floor)
                 topic.partitions.append(native)
                 added.append(native)
                 rows[NATIVES, _native_key(topic, number)] = [stored.address.decode("latin-1"), floor]
@@ -301,11 +306,8 @@ class TopicTable:
         led = len(partitions)
         for key, (address, floor) in Pace().over(self._log.table(NATIVES).items(topic.topic_id.hex + "/")):
             octets = str(address).encode("latin-1")
-            stored = self._log.partition(topic.octets, octets)
             number = int(key.rpartition("/")[2])
-            partitions.append(
-                Partition(topic, number, octets, stored, self._log, writable=False, floor=floor)
-            )
+            partitions.append(Partition(topic, number, octets, self._log, writable=False, floor=floor))
         if len(partitions) > led:
             partitions.sort(key=lambda partition: partition.number)
         topic.partitions = partitions
@@ -317,11 +319,11 @@ class TopicTable:
         return topic
 
     def _led(self, topic: Topic, numbers: Iterable[int]) -> list[Partition]:
-        log, octets, find = self._log, topic.octets, self._log.find
+        log = self._log
         led: list[Partition] = []
         for some in in_pieces(Pace().over(numbers), LED_AT_ONCE):
             for number, address in zip(some, leader_addresses(topic.topic_id, some), strict=True):
-                led.append(Partition(topic, number, address, find(octets, address), log, writable=True))
+                led.append(Partition(topic, number, address, log, writable=True))
         return led
 
     def _take_over(self, topic: Topic) -> Topic:

@@ -59,6 +59,7 @@ class Partition:
 
     __slots__ = (
         "_log",
+        "_looked_up",
         "_stored",
         "_watchers",
         "address",
@@ -72,21 +73,14 @@ class Partition:
     )
 
     def __init__(
-        self,
-        topic: Topic,
-        number: int,
-        address: bytes,
-        stored: LogPartition | None,
-        log: Log,
-        *,
-        writable: bool,
-        floor: int = 0,
+        self, topic: Topic, number: int, address: bytes, log: Log, *, writable: bool, floor: int = 0
     ) -> None:
         self.topic = topic
         self.number = number
         self.address = address
         self.writable = writable
-        self._stored = stored
+        self._stored: LogPartition | None = None  # when somebody has asked for it
+        self._looked_up = False  # whether the log has been asked for it
         self._log = log
         self.floor = floor  # what is below belongs to a topic of this name that was deleted
         self.begun = False  # whether its leader has had anything to append since the broker's start
@@ -101,25 +95,36 @@ class Partition:
             self._stored = self._log.partition(self.topic.octets, self.address)
         return self._stored
 
+    def _written(self) -> LogPartition | None:
+        """The partition in the log, None if nothing was ever written to it."""
+        if self._stored is None and not self._looked_up:
+            self._stored = self._log.find(self.topic.octets, self.address)
+            self._looked_up = True  # what is written from now on is written by means of ``stored``
+        return self._stored
+
     @property
     def high_watermark(self) -> int:
         """The offset behind the last committed record."""
-        return 0 if self._stored is None else self._stored.next_offset
+        stored = self._stored or self._written()
+        return 0 if stored is None else stored.next_offset
 
     @property
     def log_start(self) -> int:
         """The offset of the first record that exists."""
-        return self.floor if self._stored is None else max(self._stored.first_offset, self.floor)
+        stored = self._stored or self._written()
+        return self.floor if stored is None else max(stored.first_offset, self.floor)
 
     @property
     def next_sequence(self) -> int:
         """The sequence of the message that is appended next."""
-        return 0 if self._stored is None else self._stored.next_sequence
+        stored = self._stored or self._written()
+        return 0 if stored is None else stored.next_sequence
 
     @property
     def bytes(self) -> int:
         """Its size on disk."""
-        return 0 if self._stored is None else self._stored.bytes
+        stored = self._stored or self._written()
+        return 0 if stored is None else stored.bytes
 
     @property
     def watchers(self) -> list[Watcher]:

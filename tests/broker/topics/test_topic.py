@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from dafka.broker.topics.topic import NATIVE_ROWS, TOPIC_ROWS, Partition, Topic
-from dafka.log import Log
+from dafka.log import Log, LogPartition
 
 ID = UUID(int=5)
 ADDRESS = b"A" * 32
@@ -24,12 +24,37 @@ class Listener:
 
 def partition(log: Log | None = None, number: int = 0, *, writable: bool = True, floor: int = 0) -> Partition:
     topic = Topic("t", ID, {})
-    return Partition(topic, number, ADDRESS, None, log, writable=writable, floor=floor)  # type: ignore[arg-type]
+    return Partition(topic, number, ADDRESS, log, writable=writable, floor=floor)  # type: ignore[arg-type]
 
 
-def test_a_partition_that_was_never_written_is_empty_and_asks_the_log_nothing() -> None:
-    quiet = partition(floor=7)
-    assert (quiet.high_watermark, quiet.log_start, quiet.next_sequence, quiet.bytes) == (0, 7, 0, 0)
+class CountingLog(Log):
+    """Counts how often it is asked what it has of a partition."""
+
+    asked = 0
+
+    def find(self, topic: bytes, address: bytes) -> LogPartition | None:
+        self.asked += 1
+        return super().find(topic, address)
+
+
+def test_a_partition_that_was_never_written_is_empty_and_asks_the_log_once(tmp_path: Path) -> None:
+    with CountingLog(tmp_path / "log") as log:
+        quiet = partition(log, floor=7)
+        assert log.asked == 0
+        assert (quiet.high_watermark, quiet.log_start, quiet.next_sequence, quiet.bytes) == (0, 7, 0, 0)
+        assert log.asked == 1
+        log.write([(quiet.stored, [b"a"])])
+        assert quiet.high_watermark == 1
+
+
+def test_what_was_written_before_is_looked_up_when_it_is_asked_for(tmp_path: Path) -> None:
+    with Log(tmp_path / "log") as log:
+        log.write([(log.partition(b"t", ADDRESS), [b"a", b"b"])])
+    with CountingLog(tmp_path / "log") as log:
+        written = partition(log)
+        assert log.asked == 0
+        assert (written.high_watermark, written.next_sequence, log.asked) == (2, 2, 1)
+        assert written.stored is log.find(b"t", ADDRESS)
 
 
 def test_a_partition_has_the_ends_of_its_records_in_the_log(tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""What a log asks of its database besides what diskcache has methods for."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import diskcache
+
+from dafka.log.limits import PAUSE_KEYS
+
+_SOME_ROWS = 5000  # looked at before a pause may be taken
+_OTHER_KEYS = 10
+_SMALL = 4096  # octets of a value that is read together with others
+
+
+class Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
+    """A cache with one connection for each OS thread, even where gevent has patched ``threading``.
+
+    diskcache keeps its connection in a ``threading.local``. Where gevent has patched that, it is one for each
+    green thread: every first read of one would open the database (0.35 ms) and keep two files open.
+    """
+
+    @property
+    def _local(self) -> object:
+        return self._of_thread
+
+    @_local.setter
+    def _local(self, _: object) -> None:
+        monkey = sys.modules.get("gevent.monkey")
+        local = threading.local if monkey is None else monkey.get_original("threading", "local")
+        self._of_thread = local()
+
+    def keys(self, tag: bytes) -> Iterator[list[object]]:
+        """Keys in order, PAUSE_KEYS at a time, from the index ``Cache_key_raw``, which holds nothing else."""
+        get = self.disk.get
+        select = (
+            "SELECT key, raw FROM Cache WHERE (key, raw) > (?, ?) AND key < ? "
+            f"ORDER BY key, raw LIMIT {PAUSE_KEYS}"
+        )
+        rows: list[tuple[Any, Any]] = [(tag, -1)]
+        while rows := self._sql(select, (*rows[-1], _behind(tag))).fetchall():
+            yield [get(key, raw) for key, raw in rows]
+
+    def other_keys(self, tags: Iterable[bytes]) -> list[object]:
+        """A few keys of no tag, from the same index."""
+        begins, ends = [b"", *map(_behind, sorted(tags))], sorted(tags)
+        wheres = ["key IS NULL", "key < ?", *["key >= ? AND key < ?"] * len(ends), "key >= ?"]
+        places = [place for pair in zip(begins, ends, strict=False) for place in pair]
+        select = f"SELECT key, raw FROM Cache WHERE {' OR '.join(wheres)} LIMIT {_OTHER_KEYS}"
+        return [self.disk.get(*row) for row in self._sql(select, (b"", *places, begins[-1])).fetchall()]
+
+    def files(self, pause: Callable[[], object]) -> list[tuple[str, int, bytes, float]]:
+        """(name, size, key, time of storing in seconds) of all values that have files.
+
+        SQLite has to look at all rows for that: it looks at some at a time, with a ``pause`` behind them.
+        """
+        select = (
+            "SELECT CAST(filename AS TEXT), size, CAST(key AS BLOB), CAST(store_time AS REAL) FROM Cache "
+            "WHERE rowid > ? AND rowid <= ? AND filename IS NOT NULL"
+        )
+        some = f"SELECT rowid FROM Cache WHERE rowid > ? ORDER BY rowid LIMIT 1 OFFSET {_SOME_ROWS}"
+        found: list[tuple[str, int, bytes, float]] = []
+        after = -(2**63)
+        while True:
+            ends = self._sql(some, (after,)).fetchall()
+            until = ends[0][0] if ends else 2**63 - 1
+            found += self._sql(select, (after, until)).fetchall()
+            if not ends:
+                return found
+            after = until
+            pause()
+
+    def file_of(self, key: bytes) -> str | None:
+        """The name of the file that holds the value of ``key``."""
+        rows = self._sql("SELECT filename FROM Cache WHERE key = ? AND raw = 1", (key,)).fetchall()
+        return rows[0][0] if rows else None
+
+    def small(self, keys: Sequence[bytes]) -> dict[bytes, object]:
+        """The values of ``keys`` that have at most _SMALL octets and no file."""
+        marks = ",".join("?" * len(keys))
+        select = (
+            f"SELECT CAST(key AS BLOB), value FROM Cache WHERE key IN ({marks}) AND raw = 1 AND mode = ? "
+            "AND filename IS NULL AND expire_time IS NULL AND length(value) <= ?"
+        )
+        return dict(self._sql(select, (*keys, diskcache.core.MODE_RAW, _SMALL)).fetchall())
+
+    def index_what_expires(self) -> None:
+        """Restrict diskcache's index of expiry times to rows that expire; a log has none.
+
+        diskcache indexes every row. Without them a commit of a small value writes four pages, not five.
+        """
+        self._sql("DROP INDEX Cache_expire_time")
+        self._sql("CREATE INDEX Cache_expire_time ON Cache (expire_time) WHERE expire_time IS NOT NULL")
+
+    def pragma(self, text: str) -> list[tuple[Any, ...]]:
+        """The rows of a PRAGMA."""
+        return self._sql(f"PRAGMA {text}").fetchall()  # type: ignore[no-any-return]
+
+    def vacuum(self, pages: int) -> None:
+        """Cut so many free pages off the file."""
+        # SQLite cuts off one page a step, and ``execute`` of Python 3.11 makes a single step of it.
+        self._con.executescript(f"PRAGMA incremental_vacuum({pages})")
+
+
+def _behind(tag: bytes) -> bytes:
+    """The first octet that no key with this tag begins with."""
+    return bytes([tag[0] + 1])
