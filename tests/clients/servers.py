@@ -28,6 +28,8 @@ APACHE_SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
     "log.retention.check.interval.ms": "1000000",
+    "group.streams.min.session.timeout.ms": "1000",
+    "group.streams.min.heartbeat.interval.ms": "100",
 }
 
 

@@ -80,7 +80,7 @@ public class Client {
                 lastConsumer.close(Duration.ZERO);
             }
             case "principals" -> principals(topic, lines);
-            default -> throw new IllegalArgumentException(words.get(0));
+            default -> Sharing.run(words, settings, lines);
         }
     }
 

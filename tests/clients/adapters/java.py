@@ -10,13 +10,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from clients.adapters.client import LARGEST, SECONDS, Member, Transaction, TransactionalClient
 from clients.records import Record, from_line, to_line
 
 from scripts.apache import jars, node
 
-PROGRAM = Path(__file__).parent / "Client.java"
+PROGRAMS = [str(Path(__file__).parent / name) for name in ("Client.java", "Sharing.java")]
 END = "end"  # of a command, and of its answer
 FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
@@ -148,6 +149,42 @@ class Connected:
         _ask(["close", self._topic])
 
 
+class Delivered(NamedTuple):
+    """A record of a share consumer. ``place`` is what it is acknowledged by."""
+
+    place: str
+    deliveries: int
+    record: Record
+
+
+class Sharing:
+    """A share consumer. What fails is a RuntimeError."""
+
+    def __init__(self, name: str, topic: str, settings: dict[str, str]) -> None:
+        self._name = name
+        _ask(["share-open", name, topic, *_pairs(settings)])
+
+    def poll(self, milliseconds: int = 500) -> list[Delivered]:
+        """The records of one poll, which acknowledges the last ones unless that is done explicitly."""
+        parts = (
+            line.split(" ", 2) for line in _ask(["share-poll", self._name, str(milliseconds)]) if line
+        )
+        return [Delivered(place, int(count), from_line(record)) for place, count, record in parts]
+
+    def acknowledge(self, types: Iterable[tuple[Delivered, str]]) -> None:
+        """Acknowledge records as ACCEPT, RELEASE, REJECT or RENEW."""
+        _ask(["share-acknowledge", self._name], [f"{one.place} {type_}" for one, type_ in types])
+
+    def commit(self) -> dict[int, str | None]:
+        """Send the acknowledgements; the error of each partition."""
+        parts = (line.split() for line in _ask(["share-commit", self._name]) if line)
+        return {int(number): None if error == "-" else error for number, error in parts}
+
+    def close(self) -> None:
+        """Leave the group, unless it has; what is not acknowledged is released."""
+        _ask(["share-close", self._name])
+
+
 def principals(rules: str, certificates: Iterable[str]) -> list[tuple[str, str | None]]:
     """The names in certificates (base64), and who that is by Kafka's ``ssl.principal.mapping.rules``."""
     lines = [line[:-1].rsplit(" -> ", 1) for line in _ask(["principals", rules], certificates)]
@@ -190,5 +227,5 @@ def _program() -> tuple[str, str | None]:
     folder = tempfile.mkdtemp(prefix="dafka-java-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     libraries = jars.classpath()
-    subprocess.run([compiler, "-cp", libraries, "-d", folder, str(PROGRAM)], check=True, timeout=2 * SECONDS)
+    subprocess.run([compiler, "-cp", libraries, "-d", folder, *PROGRAMS], check=True, timeout=2 * SECONDS)
     return folder + os.pathsep + libraries, None

@@ -26,6 +26,7 @@ from scripts.apache import jars  # noqa: E402
 SECONDS = 120
 FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 GROUPS = "consumer.group.ConsumerGroupCommand"
+STREAMS = "streams.StreamsGroupCommand"
 ELR = "eligible.leader.replicas.version"
 
 COMMANDS = [
@@ -39,6 +40,13 @@ COMMANDS = [
     f"{GROUPS} --describe --group tools",
     f"{GROUPS} --list --state --type",
     "GroupsCommand --list",
+    f"{STREAMS} --list",
+    f"{STREAMS} --describe --group tools",
+    f"{STREAMS} --describe --group none --members",
+    f"{STREAMS} --describe --group none --state --verbose",
+    f"{STREAMS} --delete --group none",
+    f"{STREAMS} --reset-offsets --group none --input-topic tools --to-earliest --execute",
+    f"{STREAMS} --delete-offsets --group none --input-topic tools",
     "FeatureCommand describe",
     f"FeatureCommand downgrade --feature {ELR}=0",
     f"FeatureCommand upgrade --feature {ELR}=1",
