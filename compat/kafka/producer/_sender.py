@@ -26,10 +26,12 @@ from compat.kafka.producer._batches import Batch, PartitionQueue
 from compat.kafka.producer._identity import LATER, SEQUENCE_ERRORS, Identity, is_refusal
 from compat.kafka.producer._splitting import can_split, split
 from dafka.broker.remote.trouble import Trouble
+from dafka.hub.turns import Pace
 
 log = logging.getLogger(__name__)
 
 ROUND_BYTES = 4 * 1024 * 1024  # octets after which no further batch joins a call of broker.produce
+_QUEUES = 16  # looked at before others may have their turn: a millisecond
 SHORTEST_AGE = 0.1  # seconds between looks at the metadata, whatever is configured: the hub has more to do
 
 
@@ -96,7 +98,7 @@ class Sender:
         due = now + 3600.0
         work: dict[PartitionQueue, list[Batch]] = {}
         size = 0
-        for queue in list(pending):
+        for queue in Pace().over(list(pending), _QUEUES):
             if queue.retry_at > now:
                 due = min(due, queue.retry_at)
                 continue
@@ -158,7 +160,7 @@ class Sender:
             failure = identity.prepare(work)
         except Exception as error:
             failure = error
-        for queue, batches in work.items():
+        for queue, batches in Pace().over(work.items(), _QUEUES):
             if failure is None:
                 identity.stamp(queue, batches)
             else:
@@ -175,7 +177,7 @@ class Sender:
                 options["writes"] = self._identity.writes
         requests = {
             _key(queue): [batch.content for batch in batches if batch.content is not None]
-            for queue, batches in work.items()
+            for queue, batches in Pace().over(work.items(), _QUEUES)
         }
         metrics = self._metrics
         began = 0.0 if metrics is None else metrics.began()
@@ -189,9 +191,10 @@ class Sender:
             return
         finally:
             if metrics is not None:
-                metrics.answered(began, ((queue.partition.topic, batches) for queue, batches in work.items()))
+                pieces = Pace().over(work.items(), _QUEUES)
+                metrics.answered(began, ((queue.partition.topic, batches) for queue, batches in pieces))
         unknown = []
-        for queue, batches in work.items():
+        for queue, batches in Pace().over(work.items(), _QUEUES):
             answer = answers.get(_key(queue))
             if answer is not None and answer.error is not None:
                 failure = answer.error

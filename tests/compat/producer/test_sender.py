@@ -15,6 +15,7 @@ from compat.kafka.errors import (
     NotLeaderForPartitionError,
     UnknownTopicOrPartitionError,
 )
+from dafka.hub.turns import Pace
 from dafka.testing import TestBroker
 from tests.compat.producer.faulty import FaultyBroker
 
@@ -101,3 +102,25 @@ def test_batches_gather_while_a_call_is_under_way(broker: TestBroker, new_produc
     for future in futures:
         future.get(100)
     assert faulty.calls <= 3
+
+
+def test_batches_of_very_many_partitions_let_others_have_their_turn(
+    broker: TestBroker, new_producer: Producers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = 0
+
+    class Counted(Pace):
+        def pause(self) -> None:
+            nonlocal pauses
+            pauses += 1
+            super().pause()
+
+    monkeypatch.setattr("dafka.hub.limits.PACE_SECONDS", 0.0)
+    monkeypatch.setattr("compat.kafka.producer._sender.Pace", Counted)
+    broker.create_topic("many", partitions=320)
+    producer = new_producer(linger_ms=10_000)
+    futures = [producer.send("many", b"v", partition=number) for number in range(320)]
+    producer.flush(100)
+    assert [future.get(100).partition for future in futures] == list(range(320))
+    # Twenty for each time that all of them are gone through, before the broker's call and after it.
+    assert pauses >= 4 * 20
