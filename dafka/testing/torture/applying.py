@@ -16,11 +16,8 @@ from typing import Any, TypeVar
 
 import gevent
 from kafka.errors import (
-    CoordinatorLoadInProgressError,
-    CoordinatorNotAvailableError,
     KafkaStorageError,
     NetworkExceptionError,
-    NotCoordinatorError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderForPartitionError,
@@ -31,20 +28,16 @@ from kafka.errors import (
 from dafka.broker.interface.broker import (
     NO_OFFSET,
     BrokerInterface,
-    CommittedOffset,
     Error,
     Fetched,
     FetchFrom,
-    Joined,
-    JoinRequest,
-    LeavingMember,
     Produced,
-    Synced,
     TopicPartition,
 )
-from dafka.broker.interface.transactions import ProducerIdentity
+from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.protocol.batch import BatchError, read_header
 from dafka.testing.torture import others
+from dafka.testing.torture.coordinated import CoordinatorCalls
 from dafka.testing.torture.deciding import (
     BEFORE,
     BEHIND,
@@ -53,10 +46,8 @@ from dafka.testing.torture.deciding import (
     CutError,
     Link,
     Ranges,
-    told_of,
 )
-from dafka.testing.torture.history import NO_OFFSETS, NOTHING
-from dafka.testing.torture.kinds import COMMIT, FETCH, JOIN, KINDS, PRODUCE, SYNC, TRANSACTION
+from dafka.testing.torture.kinds import FETCH, KINDS, PRODUCE
 
 SLOW_SECONDS = 0.05  # that a slow answer takes
 REFUSALS = 2  # connections that are closed at once after a fault "refused"
@@ -72,10 +63,6 @@ WRITTEN: Mapping[str, Error] = {
     "timed_out": RequestTimedOutError,
 }
 OF_REPLICAS = {"not_enough_replicas", *WRITTEN}  # only with acks=all
-OF_COORDINATOR: Mapping[str, Error] = {
-    "not_coordinator": NotCoordinatorError,
-    "loading": CoordinatorLoadInProgressError,
-}
 
 T = TypeVar("T")
 
@@ -86,25 +73,41 @@ class ChaoticBroker:
     def __init__(self, broker: Any, chaos: Chaos) -> None:
         self._broker = broker
         self.chaos = chaos
+        chaos.broker = broker
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
 
     def for_client(self, client_id: str) -> BrokerInterface:
-        return ChaoticClient(self._broker, self.chaos, self.chaos.name(client_id))  # type: ignore[return-value]
+        return ChaoticClient(self.chaos, self.chaos.name(client_id))  # type: ignore[return-value]
 
 
-class ChaoticClient:
-    """The broker as one client calls it. ``link`` is its connection; None for a client in this process."""
+class ChaoticClient(CoordinatorCalls):
+    """The broker as one client calls it. ``link`` is its connection; None for a client in this process, which
+    waits while the broker restarts, as one that connects again."""
 
-    def __init__(self, broker: Any, chaos: Chaos, name: str, link: Link | None = None) -> None:
-        self._broker = broker
+    def __init__(self, chaos: Chaos, name: str, link: Link | None = None) -> None:
         self._chaos = chaos
         self.link = link
         self.name = name
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._broker, name)
+        attribute = getattr(self._broker, name)
+        if self.link is not None or not callable(attribute) or name == "time":
+            return attribute
+
+        def again(*args: Any, **options: Any) -> Any:
+            return self._chaos.repeated(lambda: getattr(self._broker, name)(*args, **options))
+
+        return again
+
+    @property
+    def _broker(self) -> Any:
+        return self._chaos.broker
+
+    @property
+    def running(self) -> bool:
+        return bool(self._chaos.restarting or self._broker.running)
 
     # -- records --------------------------------------------------------------------------------
 
@@ -126,9 +129,18 @@ class ChaoticClient:
                 return self._transmit(whole.kind, carry_out, lambda: dict.fromkeys(batches, lost))
             finally:
                 calls.note()
+        unknown = Produced(NetworkExceptionError if acks else None, detail="the broker restarted")
         refused = {key: NOT_WRITTEN[one.kind] for key, one in calls.met.items() if one.kind in NOT_WRITTEN}
         passed = {key: some for key, some in batches.items() if key not in refused}
-        answers = self._broker.produce(passed, acks, **options) if passed else {}
+        answers = (
+            self._transmit(
+                "",
+                lambda: self._broker.produce(passed, acks, **options),
+                lambda: dict.fromkeys(passed, unknown),
+            )
+            if passed
+            else {}
+        )
         calls.ranges = _written(passed, answers)
         doubted = {
             key: WRITTEN[one.kind]
@@ -145,7 +157,11 @@ class ChaoticClient:
     def fetch(
         self, partitions: Mapping[TopicPartition, FetchFrom], **options: Any
     ) -> dict[TopicPartition, Fetched]:
-        answers: dict[TopicPartition, Fetched] = self._broker.fetch(partitions, **options)
+        answers: dict[TopicPartition, Fetched]
+        if self.link is None:
+            answers = self._chaos.repeated(lambda: self._broker.fetch(partitions, **options))
+        else:
+            answers = self._broker.fetch(partitions, **options)
         calls = Calls(
             self._chaos, self.name, FETCH, [key for key, answer in answers.items() if answer.batches]
         )
@@ -185,144 +201,7 @@ class ChaoticClient:
                     del calls.met[key]
         return found
 
-    # -- groups ---------------------------------------------------------------------------------
-
-    def commit_offsets(
-        self,
-        group: str,
-        offsets: Mapping[TopicPartition, CommittedOffset],
-        *,
-        member_id: str = "",
-        **identity: Any,
-    ) -> dict[TopicPartition, Error | None]:
-        act: Callable[[], None] | None = None
-
-        def possible(kind: str) -> bool:
-            nonlocal act
-            if KINDS[kind].level != "group":
-                return True
-            if member_id:
-                act = others.disturbance(self._broker, kind, group, member_id=member_id)
-            return act is not None
-
-        def carry_out() -> dict[TopicPartition, Error | None]:
-            if act is not None:
-                self._broker.hub.spawn(act).join()
-            return self._broker.commit_offsets(  # type: ignore[no-any-return]
-                group, offsets, member_id=member_id, **identity
-            )
-
-        return self._coordinated(
-            f"{COMMIT} {group}",
-            carry_out,
-            lambda error: dict.fromkeys(offsets, error),
-            lambda answers: next((error for error in answers.values() if error is not None), None),
-            {key: (one.offset, one.offset) for key, one in offsets.items()},
-            group,
-            possible=possible,
-        )
-
-    def join_group(self, group: str, request: JoinRequest) -> Joined:
-        return self._coordinated(
-            f"{JOIN} {group}",
-            lambda: self._broker.join_group(group, request),
-            lambda error: Joined(error, member_id=request.member_id),
-            lambda joined: joined.error,
-        )
-
-    def sync_group(self, group: str, *args: Any, **options: Any) -> Synced:
-        return self._coordinated(
-            f"{SYNC} {group}",
-            lambda: self._broker.sync_group(group, *args, **options),
-            Synced,
-            lambda synced: synced.error,
-        )
-
-    def leave_group(self, group: str, members: Sequence[LeavingMember]) -> list[Error | None]:
-        left: list[Error | None] = self._broker.leave_group(group, members)
-        self._chaos.history.add(self.name, f"leave {group}", 0, told_of(next(iter(left), None)), True)
-        return left
-
-    # -- transactions ---------------------------------------------------------------------------
-
-    def commit_transaction_offsets(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        epoch: int,
-        group: str,
-        offsets: Mapping[TopicPartition, CommittedOffset],
-        **options: Any,
-    ) -> dict[TopicPartition, Error | None]:
-        return self._coordinated(
-            f"{TRANSACTION} {transactional_id}",
-            lambda: self._broker.commit_transaction_offsets(
-                transactional_id, producer_id, epoch, group, offsets, **options
-            ),
-            lambda error: dict.fromkeys(offsets, error),
-            lambda answers: next((error for error in answers.values() if error is not None), None),
-        )
-
-    def end_transaction(
-        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
-    ) -> Error | None:
-        return self._coordinated(
-            f"{TRANSACTION} {transactional_id}",
-            lambda: self._broker.end_transaction(transactional_id, producer_id, epoch, commit),
-            lambda error: error,
-            lambda error: error,
-        )
-
-    def end_transaction_with_epoch(
-        self, transactional_id: str, producer_id: int, epoch: int, commit: bool
-    ) -> ProducerIdentity:
-        return self._coordinated(
-            f"{TRANSACTION} {transactional_id}",
-            lambda: self._broker.end_transaction_with_epoch(transactional_id, producer_id, epoch, commit),
-            ProducerIdentity,
-            lambda identity: identity.error,
-        )
-
     # -- how a request and its answer are carried -------------------------------------------------
-
-    def _coordinated(
-        self,
-        point: str,
-        carry_out: Callable[[], Any],
-        failed: Callable[[Error], T],
-        error_of: Callable[[T], Error | None],
-        offsets: Ranges = NO_OFFSETS,
-        group: str = "",
-        possible: Callable[[str], bool] = lambda kind: True,
-    ) -> T:
-        """A call of a coordinator. ``failed`` makes an answer of an error, and ``error_of`` finds it."""
-        chaos, history = self._chaos, self._chaos.history
-        number, fault = chaos.decide(point)
-        if fault is not None and not possible(fault.kind):
-            fault = None
-        if fault is not None:
-            history.happens(fault)
-        kind = "" if fault is None else fault.kind
-        if kind in OF_COORDINATOR:
-            error = OF_COORDINATOR[kind]
-            history.add(self.name, point, number, told_of(error), False, offsets, fault, group)
-            return failed(error)
-        done = False
-        told = NOTHING
-
-        def carried_out() -> T:
-            nonlocal done, told
-            answer: T = carry_out()
-            error = error_of(answer)
-            done = error is None
-            if kind not in BEHIND:
-                told = told_of(error)
-            return answer
-
-        try:
-            return self._transmit(kind, carried_out, lambda: failed(CoordinatorNotAvailableError))
-        finally:
-            history.add(self.name, point, number, told, done, offsets, fault, group)
 
     def _transmit(self, kind: str, carry_out: Callable[[], T], lost: Callable[[], T]) -> T:
         """Carry a request out, or not, and its answer back, or not. ``lost`` makes the answer of a client in
@@ -331,12 +210,24 @@ class ChaoticClient:
         if kind in BEFORE:
             if kind == "refused":
                 chaos.refusals += REFUSALS
-            elif kind == "restart":
+            elif kind == "disconnect":
                 chaos.cut_all()
+            elif kind == "restart":
+                chaos.begin_restart()
+                if link is None:
+                    chaos.started.wait()
             if link is not None:
                 raise CutError(kind)
             return lost()
-        answer = carry_out()
+        broker = self._broker
+        try:
+            if link is None:
+                chaos.started.wait()
+            answer = carry_out()
+        except BrokerStoppedError:
+            if link is not None or not chaos.restarted(broker):
+                raise
+            return lost()
         if kind == "slow_answer":
             if link is None:
                 gevent.sleep(SLOW_SECONDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
+from weakref import WeakMethod
 
 from dafka.testing.broker import TestBroker
 from dafka.testing.faults import FaultyBroker
@@ -89,6 +90,9 @@ class chaos(TestBroker, AssertionsOfBroker):  # as it is read: with chaos(7) as 
     def _open(self) -> Any:
         state = super()._open()
         state.core = ChaoticBroker(state.core, self._chaos)
+        # Weak: the broker that runs must not keep the program's object, which may be dropped.
+        again = WeakMethod(self._begin_again)
+        self._chaos.restart = lambda: cast(Any, again())(None)
         state.listener_class = ChaoticListener
         return state
 

@@ -47,7 +47,7 @@ class ChaoticListener(Listener):
 
     def _connected(self, door: Door, socket: Any, address: Any) -> Connection:
         chaos = self._chaotic.chaos
-        client = ChaoticClient(self._chaotic._broker, chaos, f"{address[0]}:{address[1]}")
+        client = ChaoticClient(chaos, f"{address[0]}:{address[1]}")
         link = ChaoticSocket(socket, client, halves=door.tls is None)
         client.link = link
         chaos.links.add(link)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from gevent.event import Event
 
 from dafka.broker.interface.broker import Error, TopicPartition
+from dafka.broker.interface.errors import BrokerStoppedError
 from dafka.testing.torture.history import NO_OFFSETS, NOTHING, History
 from dafka.testing.torture.plan import Fault, Faults, partition_point
 
-BEFORE = frozenset({"lost_request", "refused", "restart"})  # the request is not carried out
+BEFORE = frozenset({"lost_request", "refused", "disconnect", "restart"})  # the request is not carried out
 BEHIND = frozenset({"lost_answer", "cut_answer", "half_open"})  # it is, and the client is not told
 WHOLE = BEFORE | BEHIND | {"slow_answer"}  # what becomes of a request as a whole
+
+T = TypeVar("T")
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 
@@ -47,6 +53,10 @@ class Chaos:
         self.calm = False  # no faults from now on
         self.links: set[Link] = set()
         self.refusals = 0  # connections that are still to be closed at once
+        self.broker: Any = None  # the one that runs now
+        self.restart: Callable[[], object] = lambda: None  # restarts it; waits as a green thread
+        self.started = Event()  # not set while it restarts
+        self.started.set()
         self._calls: Counter[str] = Counter()
         self._names: Counter[str] = Counter()
 
@@ -62,6 +72,39 @@ class Chaos:
         stem = re.sub(r"-\d+$", "", client_id) or "client"
         self._names[stem] += 1
         return f"{stem}-{self._names[stem]}"
+
+    @property
+    def restarting(self) -> bool:
+        """Whether the broker restarts at the moment."""
+        return not self.started.is_set()
+
+    def restarted(self, broker: object) -> bool:
+        """Whether the broker is not this one any more, or will not be."""
+        return self.restarting or self.broker is not broker
+
+    def begin_restart(self) -> None:
+        """Restart the broker, unless that is under way."""
+        if not self.restarting:
+            self.started.clear()
+            self.broker.hub.spawn(self._restart)
+
+    def _restart(self) -> None:
+        try:
+            with suppress(BrokerStoppedError):  # the test has stopped it
+                self.restart()
+        finally:
+            self.started.set()
+
+    def repeated(self, call: Callable[[], T]) -> T:
+        """Make a call that does no harm if it is made twice, again if a restart has interrupted it."""
+        while True:
+            self.started.wait()
+            broker = self.broker
+            try:
+                return call()
+            except BrokerStoppedError:
+                if not self.restarted(broker):
+                    raise
 
     def cut_all(self) -> None:
         """End all connections."""

@@ -23,7 +23,10 @@ from typing import NamedTuple
 
 LEVELS = ("network", "broker", "group", "everything")
 
-PRODUCE, FETCH, COMMIT, JOIN, SYNC, TRANSACTION = "produce", "fetch", "commit", "join", "sync", "transaction"
+PRODUCE, FETCH = "produce", "fetch"
+COMMIT, JOIN, SYNC = "commit", "join", "sync"
+INIT, TRANSACTION = "init", "transaction"
+ACQUIRE, ACKNOWLEDGE = "acquire", "acknowledge"
 
 OPERATIONS: Mapping[str, str] = {
     PRODUCE: "a Produce with records for this partition",
@@ -31,7 +34,10 @@ OPERATIONS: Mapping[str, str] = {
     COMMIT: "an OffsetCommit of this group",
     JOIN: "a JoinGroup of this group",
     SYNC: "a SyncGroup of this group",
+    INIT: "an InitProducerId of this transactional id, or of any producer that is only idempotent",
     TRANSACTION: "a request of this transactional id that commits offsets or ends the transaction",
+    ACQUIRE: "a ShareFetch of this share group whose answer has records",
+    ACKNOWLEDGE: "a ShareFetch or ShareAcknowledge of this share group that acknowledges records",
 }
 """The calls that faults meet, each counted by itself for each partition, group or transactional id.
 
@@ -52,8 +58,8 @@ class Kind(NamedTuple):
     planned: Sequence[str] = ()
 
 
-_CALLS = (PRODUCE, FETCH, COMMIT, JOIN, SYNC, TRANSACTION)
-_COORDINATED = (COMMIT, JOIN, SYNC, TRANSACTION)
+_CALLS = (PRODUCE, FETCH, COMMIT, JOIN, SYNC, INIT, TRANSACTION, ACQUIRE, ACKNOWLEDGE)
+_COORDINATED = (COMMIT, JOIN, SYNC, INIT, TRANSACTION)
 # A member whose first JoinGroup lost its answer is waited for until its session ends, 10 to 45 s. So it is
 # only for plans: a test should not take that long by chance.
 _RETRIED = "the client repeats the request by itself"
@@ -84,6 +90,13 @@ KINDS: Mapping[str, Kind] = {
         _CALLS,
         "the request is not carried out, the connection ends, and the next ones are closed at once",
         "the client connects again",
+        weight=0.5,
+    ),
+    "disconnect": Kind(
+        "network",
+        (PRODUCE, FETCH, COMMIT),
+        "the request is not carried out, and all connections of all clients end",
+        "clients connect again, and repeat what was under way",
         weight=0.5,
     ),
     "half_open": Kind(
@@ -121,9 +134,11 @@ KINDS: Mapping[str, Kind] = {
     ),
     "restart": Kind(
         "broker",
-        (PRODUCE, FETCH, COMMIT),
-        "the request is not carried out, and all connections of all clients end",
-        "clients connect again, and repeat what was under way",
+        (PRODUCE, FETCH, COMMIT, TRANSACTION, ACKNOWLEDGE),
+        "the request is not carried out; the broker stops, and starts again with what is stored, without "
+        "the members of groups",
+        "clients connect again and repeat what was under way; for a member of a classic group it is as if "
+        f"its session had ended: {_AGAIN}",
         weight=0.5,
     ),
     "evict": Kind(

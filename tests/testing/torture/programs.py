@@ -150,8 +150,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Torture the three mended programs.")
     parser.add_argument("--seeds", type=int, default=1000, help="how many seeds for each (1000)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--only", choices=CHECKS, help="one of the programs")
     options = parser.parse_args()
     for name, check in CHECKS.items():
+        if options.only not in (None, name):
+            continue
         began = time.monotonic()
         for seed in range(options.first, options.first + options.seeds):
             try:
@@ -159,6 +162,9 @@ def main() -> None:
             except BaseException:
                 print(f"{name}: seed {seed}")
                 raise
+            done = seed - options.first + 1
+            if done % 1000 == 0 and done < options.seeds:
+                print(f"{name}: {done} seeds, {time.monotonic() - began:.0f} s", flush=True)
         print(f"{name}: {options.seeds} seeds pass, {time.monotonic() - began:.0f} s", flush=True)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dafka.testing.torture.applying import NOT_WRITTEN, OF_COORDINATOR, WRITTEN
+from dafka.testing.torture.applying import NOT_WRITTEN, WRITTEN
+from dafka.testing.torture.coordinated import OF_COORDINATOR
 from dafka.testing.torture.deciding import WHOLE
 from dafka.testing.torture.kinds import KINDS, LEVELS, OPERATIONS, kinds_of
 
