@@ -8,6 +8,7 @@ process find the broker by it. Without ``listen`` it is only bound; with it Kafk
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import socket as sockets
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from socket import socket
 
     from dafka.mesh.tower import Tower
+
+log = logging.getLogger(__name__)
 
 _socket = monkey.get_original("socket", "socket")
 _Self = TypeVar("_Self", bound="Broker")  # typing.Self came with Python 3.11
@@ -172,6 +175,11 @@ class Broker:
         return state is not None and not state.stopped
 
     @property
+    def write_failure(self) -> Exception | None:
+        """Why this broker can write nothing any more until it is started again; None while it can."""
+        return self._state().core.write_failure
+
+    @property
     def bootstrap_servers(self) -> str:
         """``host:port`` for clients: those of this process, and with ``listen`` all others."""
         return self._state().address
@@ -265,6 +273,7 @@ class Broker:
             self._last_ports = state.bound_ports
             self._last_addresses = {} if state.zper is None else dict(state.zper.addresses)
             running.add(self, state.core, state.path, state.stop)
+            log.info("%s is started", state.name)
             self._not_dropped = when_dropped(self, self._hub, state.name, "stop()", state.stop)
 
     def _open(self) -> _Running:
@@ -376,6 +385,7 @@ class _Running:
             if self.stopped:
                 return
             self.stopped = True
+            log.info("%s stops: clients are disconnected, what was accepted is committed", self.name)
             with ExitStack() as rest:  # each of them, whatever becomes of those before; the last one first
                 rest.callback(self.release)
                 rest.callback(running.remove, self.core)

@@ -17,6 +17,8 @@ from dafka.broker.listening import PLAINTEXT  # noqa: E402
 from dafka.broker.topics.configs import InvalidConfigError  # noqa: E402
 from dafka.broker.topics.group_configs import check_started_with  # noqa: E402
 from dafka.cli.authorizer import authorizer_options  # noqa: E402
+from dafka.cli.checking import check_broker, show_settings  # noqa: E402
+from dafka.cli.health import health_of, hub_turns  # noqa: E402
 from dafka.cli.metrics import Metrics, metrics_options  # noqa: E402
 from dafka.cli.options import (  # noqa: E402
     check_folder,
@@ -29,6 +31,7 @@ from dafka.cli.options import (  # noqa: E402
     wait_for_signal,
 )
 from dafka.cli.sasl import sasl_options  # noqa: E402
+from dafka.cli.systemd import READY, notify  # noqa: E402
 from dafka.cli.tls import tls_options  # noqa: E402
 from dafka.security.tls import ServerTls  # noqa: E402
 
@@ -105,6 +108,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, text: str | None) -> dict
     help="Settings of all groups by Kafka's names: group.consumer.session.timeout.ms=10000.",
 )
 @metrics_options
+@click.option("--check", is_flag=True, help="Say what is wrong with the settings, or what they are, and end.")
 @common_options
 def broker(
     listen: str,
@@ -113,18 +117,29 @@ def broker(
     pub: str | None,
     metrics: Metrics,
     tls: ServerTls | None,
+    check: bool,
     **options: Any,
 ) -> None:
-    """Run a broker that Kafka's clients connect to."""
+    """Run a broker that Kafka's clients connect to.
+
+    Everything can be set in a file: dafka broker --config broker.toml --check looks whether it is right.
+    SIGTERM and Ctrl-C end a broker: what was accepted is committed, and clients are disconnected.
+    """
     if (sub is None) != (pub is None):
         raise click.UsageError("--sub and --pub are the two addresses of a tower: give both or none")
     tower = None if sub is None or pub is None else towers(sub, pub)
-    with ended_by_signal(), Broker(data, listen=listen, tower=tower, tls=tls, **options) as running:
+    configured = Broker(data, listen=listen, tower=tower, tls=tls, **options)
+    if check:
+        check_broker(data, tls, options["keys"])
+        show_settings(click.get_current_context())
+        return
+    with ended_by_signal(), configured as running:
         if tls is not None and hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: running.renew())
         click.echo(f"broker: {_addresses(running)} in {data}", err=True)
-        with metrics.of("broker", running.metrics):
-            wait_for_signal()
+        with metrics.of("broker", running.metrics, lambda: health_of(running).row()):
+            notify(READY, f"STATUS=serving {_addresses(running)}")
+            wait_for_signal(alive=hub_turns)
 
 
 def _addresses(running: Broker) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dafka.mesh.prometheus import MetricsServer, check_available
+from dafka.mesh.prometheus import Health, MetricsServer, check_available
 
 
 class Metrics:
@@ -20,12 +20,14 @@ class Metrics:
         self._host = host
 
     @contextmanager
-    def of(self, kind: str, read: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
-        """Serve what ``read()`` returns for the block, and say where."""
+    def of(
+        self, kind: str, read: Callable[[], Mapping[str, Any]], health: Health | None = None
+    ) -> Iterator[None]:
+        """Serve what ``read()`` and ``health()`` return for the block, and say where."""
         if self._server is None:
             yield
             return
-        with self._server.serving(kind, read):
+        with self._server.serving(kind, read, health):
             click.echo(f"metrics: http://{self._host}:{self._server.port}/metrics", err=True)
             yield
 
@@ -47,7 +49,7 @@ def metrics_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @wraps(command)
     def wrapped(*args: Any, metrics_port: int | None, metrics_host: str, **kwargs: Any) -> Any:
-        if metrics_port is None:
+        if metrics_port is None or kwargs.get("check"):
             return command(*args, metrics=Metrics(None, metrics_host), **kwargs)
         with MetricsServer(metrics_port, metrics_host) as server:
             return command(*args, metrics=Metrics(server, metrics_host), **kwargs)

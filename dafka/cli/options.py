@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gc
 import io
-import logging
 import math
 import os
 import select
@@ -16,11 +15,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args
 
 import click
 
 from dafka.cli import keys as names
+from dafka.cli.logs import Format, log_to_stderr
+from dafka.cli.systemd import STOPPING, Watchdog, notify
+from dafka.cli.toml_files import TomlFileError, read_toml
 from dafka.cli.zpl import ZplError, parse_zpl
 from dafka.commit.retention import CHECK_INTERVAL, LARGEST_BOUND
 from dafka.mesh import limits
@@ -84,7 +86,7 @@ def check_folder(ctx: click.Context, param: click.Parameter, folder: str) -> str
 
 
 def common_options(command: Command) -> Command:
-    """``--config`` and ``--verbose``."""
+    """``--config``, ``--verbose`` and ``--log-format``."""
 
     @click.option(
         "-c",
@@ -93,16 +95,19 @@ def common_options(command: Command) -> Command:
         is_eager=True,
         expose_value=False,
         callback=_read_config,
-        help="A configuration file in ZPL, as the C daemons take it; `dafka config` lists its keys.",
+        help="A configuration file, FILE.toml or ZPL as the C daemons take it; `dafka config` lists keys.",
     )
     @click.option("-v", "--verbose", is_flag=True, help="Log what happens to standard error.")
+    @click.option(
+        "--log-format",
+        type=click.Choice(get_args(Format)),
+        default="text",
+        show_default=True,
+        help="A line of text for each thing that is logged, or a JSON object.",
+    )
     @wraps(command)
-    def wrapped(*args: Any, verbose: bool, **kwargs: Any) -> Any:
-        logging.basicConfig(
-            level=logging.DEBUG if verbose else logging.WARNING,
-            stream=sys.stderr,
-            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        )
+    def wrapped(*args: Any, verbose: bool, log_format: Format, **kwargs: Any) -> Any:
+        log_to_stderr(verbose, log_format)
         # SIGTERM ends a tool as Ctrl-C does: through its with blocks.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         return command(*args, **kwargs)
@@ -261,11 +266,19 @@ def ended_by_signal() -> Iterator[None]:
             click.echo(err=True)  # behind the ^C
 
 
-def wait_for_signal() -> None:
-    """Wait until a signal raises, in short sleeps: one just before a long one would be slept over."""
+def wait_for_signal(alive: Callable[[], bool] = lambda: True) -> None:
+    """Wait until a signal raises, in short sleeps: one just before a long one would be slept over.
+
+    systemd is told meanwhile that the process is alive, as long as ``alive()``, and at the end that it stops.
+    """
     gc.freeze()  # a daemon keeps what it has now: collections of garbage need not go through it each time
-    while True:
-        time.sleep(0.2)
+    watchdog = Watchdog(alive, time.monotonic)
+    try:
+        while True:
+            time.sleep(0.2)
+            watchdog.step()
+    finally:
+        notify(STOPPING)
 
 
 def check_reader(output: IO[Any]) -> None:
@@ -288,6 +301,9 @@ def check_reader(output: IO[Any]) -> None:
 def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None) -> None:
     if value is None:
         return
+    if value.suffix == ".toml":
+        _read_toml(ctx, param, value)
+        return
     try:
         values = parse_zpl(value.read_text("utf-8-sig"))  # with the mark that some editors put before it
     except (ZplError, UnicodeDecodeError) as error:
@@ -303,6 +319,17 @@ def _read_config(ctx: click.Context, param: click.Parameter, value: Path | None)
             raise click.BadParameter(f"{value}: {one.key} has no value", ctx, param)
         several = one.parameter.multiple
         found[str(one.parameter.name)] = one.parameter.type.split_envvar_value(text) if several else text
+    ctx.default_map = {**(ctx.default_map or {}), **found}
+
+
+def _read_toml(ctx: click.Context, param: click.Parameter, file: Path) -> None:
+    commands, _ = _commands(ctx)
+    try:
+        found = read_toml(str(file), file.read_text("utf-8-sig"), ctx.command, _path(ctx), commands)
+    except UnicodeDecodeError as error:
+        raise click.BadParameter(f"{file}: it is not UTF-8 ({error})", ctx, param) from error
+    except TomlFileError as error:
+        raise click.UsageError(str(error), ctx) from error
     ctx.default_map = {**(ctx.default_map or {}), **found}
 
 

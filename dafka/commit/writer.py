@@ -96,6 +96,11 @@ class Writer:
         self._listeners: list[Callable[[set[LogPartition]], None]] = []
         self._green = hub.keep(self._rounds)
 
+    @property
+    def failure(self) -> WriterStoppedError | None:
+        """Why nothing can be written any more; None while it can."""
+        return self._stopped
+
     def append(
         self, partition: LogPartition, first: int, contents: list[bytes], done: Done, *, skip: bool = False
     ) -> None:

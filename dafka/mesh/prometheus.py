@@ -1,4 +1,4 @@
-"""A node's metrics for Prometheus, with ``prometheus_client``, which the extra ``metrics`` installs.
+"""A node's metrics for Prometheus, with ``prometheus_client`` (the extra ``metrics``), and its health.
 
 Nothing is counted twice: a collector asks the node when it is scraped. Names are those of
 :mod:`dafka.mesh.metrics` behind ``dafka_`` and the kind of the node: ``dafka_store_records_in_total``.
@@ -6,12 +6,22 @@ Nothing is counted twice: a collector asks the node when it is scraped. Names ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from socketserver import ThreadingMixIn
 from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from dafka.mesh.metrics import COUNTERS, DESCRIPTIONS, LABELS
 from dafka.protocol.errors import DafkaError
+
+Health = Callable[[], Mapping[str, Any]]
+"""What ``/health`` answers: ``alive``, ``ready``, and more."""
+
+_STARTING = {"alive": True, "ready": False, "detail": "it is starting, or stopping"}
 
 
 class MetricsUnavailableError(DafkaError, ImportError):
@@ -33,31 +43,56 @@ def check_available() -> None:
 
 
 class MetricsServer:
-    """Serves metrics on ``http://host:port/metrics`` until :meth:`close`.
+    """Serves metrics on ``http://host:port/metrics`` until :meth:`close`, and the health of the node.
 
-    ``port`` 0 takes a free one; :attr:`port` says which. Raises :class:`MetricsUnavailableError`,
-    :class:`MetricsBindError`.
+    ``/health`` and ``/health/ready`` are 200 if it serves clients, ``/health/live`` if it is alive, and 503
+    otherwise; each is a JSON object. ``port`` 0 takes a free one; :attr:`port` says which. Raises
+    :class:`MetricsUnavailableError`, :class:`MetricsBindError`.
     """
 
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         check_available()
-        from prometheus_client import CollectorRegistry, start_http_server
+        from prometheus_client import CollectorRegistry, make_wsgi_app
 
         self._registry = CollectorRegistry(auto_describe=False)
+        self._health: Health = lambda: _STARTING
+        self._metrics: Callable[..., Iterable[bytes]] = make_wsgi_app(self._registry)
         try:
-            self._server, self._thread = start_http_server(port, addr=host, registry=self._registry)
+            self._server = make_server(host, port, self._answer, _server_class(host), _Silent)
         except OSError as error:
             raise MetricsBindError(f"metrics cannot be served on {host}:{port}: {error}") from error
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        self._thread.start()
         self.port = int(self._server.server_port)
 
+    def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "").rstrip("/")
+        if path not in ("/health", "/health/ready", "/health/live"):
+            return self._metrics(environ, start_response)
+        try:
+            health = self._health()
+        except Exception as error:  # whatever it is: the one who asks learns it
+            health = {"alive": True, "ready": False, "detail": f"{type(error).__name__}: {error}"}
+        well = health["alive"] if path.endswith("live") else health["ready"]
+        status = "200 OK" if well else "503 Service Unavailable"
+        start_response(status, [("Content-Type", "application/json")])
+        return [json.dumps(dict(health)).encode() + b"\n"]
+
     @contextmanager
-    def serving(self, kind: str, read: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
-        """Serve what ``read()`` returns for the block. ``kind``: the node's, in small letters."""
+    def serving(
+        self, kind: str, read: Callable[[], Mapping[str, Any]], health: Health | None = None
+    ) -> Iterator[None]:
+        """Serve what ``read()`` returns for the block. ``kind``: the node's, in small letters.
+
+        Without ``health`` it is well as long as the block lasts.
+        """
         collector = _Collector(kind, read)
         self._registry.register(collector)
+        self._health = health or (lambda: {"alive": True, "ready": True, "detail": ""})
         try:
             yield
         finally:
+            self._health = lambda: _STARTING
             self._registry.unregister(collector)
 
     def close(self) -> None:
@@ -71,6 +106,25 @@ class MetricsServer:
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _Silent(WSGIRequestHandler):
+    """Writes no line for each request."""
+
+    timeout = 60  # seconds in which a request comes
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+def _server_class(host: str) -> type[WSGIServer]:
+    """The server for the family of an address. Raises OSError for a name that is unknown."""
+    family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
+    return type("Server", (_Server,), {"address_family": family})
 
 
 class _Collector:

@@ -133,6 +133,8 @@ class AdminCalls(AdminInterface):
                 self._lifecycle.check()
                 outcome = Outcome(KafkaStorageError, str(error))
             answers[Resource(*resource)] = outcome
+            if outcome.error is None and not validate_only:
+                log.info("settings of %s: %s", _named(*resource), _changes_in_words(some))
         if not validate_only:
             self._log_cleaner.configured()
         return answers
@@ -270,6 +272,20 @@ class AdminCalls(AdminInterface):
             log.error("the file system of %s could not be examined: %s", os.fspath(path), error)
             return [LogDirectory(KafkaStorageError, path, {})]
         return [LogDirectory(None, path, sizes, space.total, space.free)]
+
+
+def _named(type_: int, name: str) -> str:
+    kind = ResourceType(type_).name.lower().replace("_", " ")
+    return f"{kind} {name!r}" if name else f"every {kind}"
+
+
+def _changes_in_words(changes: Sequence[ConfigChange]) -> str:
+    words = {ConfigOperation.DELETE: "is the default again", ConfigOperation.APPEND: "has more of"}
+    words[ConfigOperation.SUBTRACT] = "has less of"
+    return ", ".join(
+        f"{name} {words.get(ConfigOperation(operation), 'is')} {'' if value is None else value}".rstrip()
+        for name, operation, value in changes
+    )
 
 
 class _RequestError(Exception):

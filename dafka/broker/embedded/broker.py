@@ -391,6 +391,11 @@ class EmbeddedBroker(BrokerInterface):
     reached = True
 
     @property
+    def write_failure(self) -> Exception | None:
+        """Why nothing can be written any more; None while it can."""
+        return self._writer.failure
+
+    @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
         return ((self.host, self.port),)
 

@@ -170,15 +170,22 @@ class TopicCalls(TopicInterface):
         if not is_legal(name):
             return InvalidTopicError
         check_configs(spec.configs)
-        return self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
+        error = self._topics.create(name, spec.partitions, spec.configs, validate_only=validate_only)
+        if error is None and not validate_only:
+            log.info("topic %r is created: partitions %s, settings %s", name, spec.partitions, spec.configs)
+        return error
 
     def create_partitions(self, totals: Mapping[str, int]) -> dict[str, Outcome]:
         answers: dict[str, Outcome] = {}
         for name, total in totals.items():
             try:
-                answers[name] = Outcome(run_to_completion(self._hub, self._topics.extend, name, total))
+                error = run_to_completion(self._hub, self._topics.extend, name, total)
             except LogError as failed:
                 answers[name] = self._failed("adding partitions to topic", name, failed)
+                continue
+            answers[name] = Outcome(error)
+            if error is None:
+                log.info("topic %r has %d partitions now", name, total)
         return answers
 
     def delete_topics(self, names: Iterable[str]) -> dict[str, Outcome]:
@@ -200,6 +207,7 @@ class TopicCalls(TopicInterface):
     def _delete(self, topic: Topic) -> Error | None:
         if not self._topics.delete(topic):
             return UnknownTopicOrPartitionError
+        log.info("topic %r is deleted", topic.name)
         self._producers.forget(topic)
         self._positions.forget(topic)
         of_transactions = self._transactions.forget(topic)

@@ -24,8 +24,9 @@ from dafka.broker.interface.groups import Error, GroupType, TopicPartition
 from dafka.broker.limits import GROUPS_KEPT
 from dafka.hub.deadlines import Deadlines
 from dafka.hub.hub import Hub
+from dafka.log.repeating import bounded_logger
 
-log = logging.getLogger(__name__)
+log = bounded_logger(__name__)
 
 FAILED_PAUSE = 1.0  # seconds until a group is ticked again after an unexpected error
 
@@ -100,6 +101,7 @@ class Groups:
         """Asked after each change of a group: whether another one is to take its place."""
         self.watchers: list[Callable[[str, AnyGroup], object]] = []
         """Told of each change of a group that goes on."""
+        self._told: dict[str, str] = {}  # the states of groups that were logged
         self._made: dict[GroupType, Callable[[int], AnyGroup]] = {}
         self._deadlines = Deadlines(hub, self._tick, lambda: self.clock())
 
@@ -193,12 +195,23 @@ class Groups:
             if other is not None:
                 group = self._groups[name] = other
         self._times.note(name, group.occupied, group.kept)
+        if log.isEnabledFor(logging.INFO):
+            self._tell(name, group)
         if group.dead:
             del self._groups[name]
             return
         self._deadlines.set((name, group), group.wake_at)
         for watcher in self.watchers:
             watcher(name, group)
+
+    def _tell(self, name: str, group: AnyGroup) -> None:
+        """Log in which state a group is now, if that has changed."""
+        state = group.state_name
+        if self._told.get(name) != state:
+            self._told[name] = state
+            log.info("%s group %r: %s", group.type.value, name, state)
+        if group.dead:
+            del self._told[name]
 
     def _tick(self, named: tuple[str, AnyGroup]) -> None:
         name, group = named
