@@ -14,9 +14,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from gevent import monkey
@@ -25,8 +24,6 @@ from dafka.hub.hub import Hub, Waiter
 from dafka.overlay.node import limits
 from dafka.overlay.node.errors import Closed, Empty, SlowSubscriber
 from dafka.overlay.node.signal import Signal
-
-_size = itemgetter(0)
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -38,9 +35,11 @@ _allocate_lock = monkey.get_original("_thread", "allocate_lock")
 
 
 class Inbox(Generic[T]):
-    """``capacity``: in items. Sizes of items are given with them."""
+    """``capacity``: in items. Each takes limits.ITEM_OCTETS of memory, and its ``length``, if it has one."""
 
-    def __init__(self, hub: Hub, capacity: int, overflow: str) -> None:
+    def __init__(
+        self, hub: Hub, capacity: int, overflow: str, length: Callable[[T], int] | None = None
+    ) -> None:
         if overflow not in OVERFLOWS:
             raise ValueError(f"overflow is one of {', '.join(OVERFLOWS)}, not {overflow!r:.100}")
         if capacity < 1:
@@ -51,7 +50,8 @@ class Inbox(Generic[T]):
         self.overflow = overflow
         self._on_room: Callable[[], None] | None = None
         self._hub = hub
-        self._items: deque[tuple[int, T]] = deque()
+        self._items: deque[T] = deque()
+        self._length: Callable[[T], int] = _nothing if length is None else length
         self._octets = 0
         self._lock = _allocate_lock()
         self._waiting: deque[Waiter] = deque()
@@ -74,8 +74,8 @@ class Inbox(Generic[T]):
                 return True
         return False
 
-    def put(self, items: Iterable[tuple[int, T]]) -> None:
-        """Items and their sizes, in order. It never waits."""
+    def put(self, items: Sequence[T]) -> None:
+        """Items, in order. It never waits."""
         with self._lock:
             if self._closed is not None:
                 return
@@ -84,11 +84,10 @@ class Inbox(Generic[T]):
                 self._signal.set(self._is_ready or self._closed is not None)
         self._wake()
 
-    def _put(self, items: Iterable[tuple[int, T]]) -> None:
+    def _put(self, items: Sequence[T]) -> None:
         if self.overflow == "wait":
-            some = list(items)
-            self._items.extend(some)
-            self._octets += sum(map(_size, some))
+            self._items.extend(items)
+            self._octets += sum(map(self._length, items)) + limits.ITEM_OCTETS * len(items)
             return
         for item in items:
             if self.is_full and self._items:
@@ -100,9 +99,14 @@ class Inbox(Generic[T]):
                 self.dropped += 1
                 if self.overflow == "drop_newest":
                     continue
-                self._octets -= self._items.popleft()[0]
+                self._pop()
             self._items.append(item)
-            self._octets += item[0]
+            self._octets += self._length(item) + limits.ITEM_OCTETS
+
+    def _pop(self) -> T:
+        item = self._items.popleft()
+        self._octets -= self._length(item) + limits.ITEM_OCTETS
+        return item
 
     def shut(self, error: Exception) -> None:
         """Nothing more is put in; ``error`` is raised when it is empty."""
@@ -148,8 +152,7 @@ class Inbox(Generic[T]):
         while True:
             with self._lock:
                 if self._items:
-                    size, item = self._items.popleft()
-                    self._octets -= size
+                    item = self._pop()
                     if self._signal is not None and not self._items and self._closed is None:
                         self._signal.set(False)
                     if self._on_room is not None and self._has_room:
@@ -163,20 +166,6 @@ class Inbox(Generic[T]):
                 if now >= deadline:
                     raise Empty(f"no message within {timeout:g} s")
             self._wait(None if deadline is None else deadline - now)
-
-    def _take_some(self, most: int, octets: int) -> list[T]:
-        """The first of what waits, without waiting: at most so many items, the last one beyond ``octets``."""
-        taken: list[T] = []
-        with self._lock:
-            items = self._items
-            while items and len(taken) < most and octets > 0:
-                size, item = items.popleft()
-                self._octets -= size
-                octets -= size
-                taken.append(item)
-            if self._on_room is not None and self._has_room:
-                self._tell_room()
-        return taken
 
     def _await_some(self, timeout: float | None) -> None:
         """Wait until something is there, or the end. Raises what :meth:`_take` does; it takes nothing."""
@@ -192,7 +181,7 @@ class Inbox(Generic[T]):
     def _take_all(self) -> list[T]:
         """Everything that waits, without waiting."""
         with self._lock:
-            items = [item for _, item in self._items]
+            items = list(self._items)
             self._items.clear()
             self._octets = 0
             if self._signal is not None and self._closed is None:
@@ -243,6 +232,10 @@ class Inbox(Generic[T]):
         if signal is not None:
             signal.close()
         self._wake()
+
+
+def _nothing(item: object) -> int:
+    return 0
 
 
 class Feed(Inbox[T], ABC, Generic[T, V]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from gevent import monkey
 
@@ -24,10 +24,22 @@ from dafka.protocol.errors import MalformedMessage
 _allocate_lock = monkey.get_original("_thread", "allocate_lock")
 _new = tuple.__new__
 
-Raw = tuple[bytes, bytes, bytes]  # topic, payload, sender
+
+class _Run:
+    """How many of the payloads that wait, one behind the other, came on a topic from a sender.
+
+    So a payload that waits is one object, of which the collection of garbage need not know.
+    """
+
+    __slots__ = ("count", "sender", "topic")
+
+    def __init__(self, topic: bytes, sender: bytes) -> None:
+        self.topic = topic
+        self.sender = sender
+        self.count = 0
 
 
-class Subscriber(Feed[Raw, Message]):
+class Subscriber(Feed[bytes, Message]):
     """The messages whose topics begin with one of some prefixes. Any thread may use it.
 
     ``changed`` is called when the prefixes have changed, and at the end.
@@ -42,13 +54,14 @@ class Subscriber(Feed[Raw, Message]):
         own: bool,
         changed: Callable[[Subscriber], None],
     ) -> None:
-        super().__init__(hub, capacity, overflow)
+        super().__init__(hub, capacity, overflow, len)
         self.own = own
         """Whether it gets what its own endpoint publishes, too."""
         self.malformed = 0
         """Messages that held no value: they were left out."""
         # Nobody gets an older message than what a queue that drops would have.
         self._ahead = limits.TAKEN_MESSAGES if overflow == "wait" else 1
+        self._runs: deque[_Run] = deque()
         self._hand: deque[Message] = deque()
         self._taking = _allocate_lock()
         self._topic = (b"", "")
@@ -56,6 +69,38 @@ class Subscriber(Feed[Raw, Message]):
         self._topics = {octets_of(prefix) for prefix in prefixes}
         self.filter: Filter = reduced(self._topics)
         self._changed = changed
+
+    def put_run(self, topic: bytes, payloads: Sequence[bytes], sender: bytes) -> None:
+        """Hub side. Payloads on one topic, from one sender."""
+        with self._lock:
+            if self._closed is not None:
+                return
+            before, dropped = len(self._items), self.dropped
+            self._put(payloads)
+            gone = self.dropped - dropped if self.overflow == "drop_oldest" else 0
+            runs = self._runs
+            if not runs or runs[-1].topic != topic or runs[-1].sender != sender:
+                runs.append(_Run(topic, sender))
+            runs[-1].count += len(self._items) - before + gone
+            self._count_off(gone)
+            if self._signal is not None:
+                self._signal.set(self._is_ready or self._closed is not None)
+        self._wake()
+
+    def take_raw(self) -> tuple[bytes, bytes]:
+        """Hub side, where nobody else takes: topic and payload of the next message, without waiting."""
+        topic = self._runs[0].topic if self._runs else b""
+        payload = self._take(0.0)
+        self._count_off(1)
+        return topic, payload
+
+    def _count_off(self, count: int) -> None:
+        """So many are gone, the oldest ones."""
+        runs = self._runs
+        while runs and runs[0].count <= count:
+            count -= runs.popleft().count
+        if count:
+            runs[0].count -= count
 
     def get(self, timeout: float | None = None) -> Message:
         """The next message; waits for it. Raises :class:`Empty` after ``timeout`` seconds, :class:`Closed`.
@@ -77,8 +122,11 @@ class Subscriber(Feed[Raw, Message]):
             messages = list(self._hand)
             self._hand.clear()
             if messages:
-                messages += self._read(self._take_some(sys.maxsize, sys.maxsize))
-        messages = messages or self._read(self._take_all())
+                messages += self._take_some(sys.maxsize, sys.maxsize)
+        if not messages:
+            messages = self._take_some(sys.maxsize, sys.maxsize)
+            if not messages and self._closed is not None and not self._items:
+                raise self._closed
         if self._signal is not None:
             self._show()
         return messages
@@ -98,26 +146,49 @@ class Subscriber(Feed[Raw, Message]):
             with self._taking:
                 if self._hand:
                     return self._hand.popleft()
-                messages = self._read(self._take_some(self._ahead, limits.TAKEN_OCTETS))
+                messages = self._take_some(self._ahead, limits.TAKEN_OCTETS)
                 if messages:
                     self._hand.extend(messages[1:])
                     return messages[0]
             self._await_some(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
-    def _read(self, raws: list[Raw]) -> list[Message]:
+    def _take_some(self, most: int, octets: int) -> list[Message]:
+        """The first of what waits, without waiting: at most so many, the last one beyond ``octets``."""
+        taken: list[tuple[bytes, bytes, list[bytes]]] = []
+        with self._lock:
+            items, runs = self._items, self._runs
+            while items and most > 0 and octets > 0:
+                run = runs[0]
+                payloads: list[bytes] = []
+                left = octets
+                while run.count > len(payloads) < most and left > 0:
+                    payload = items.popleft()
+                    left -= len(payload) + limits.ITEM_OCTETS
+                    payloads.append(payload)
+                taken.append((run.topic, run.sender, payloads))
+                self._octets -= octets - left
+                octets = left
+                most -= len(payloads)
+                self._count_off(len(payloads))
+            if self._on_room is not None and self._has_room:
+                self._tell_room()
+        return [message for run in taken for message in self._read(*run)]
+
+    def _read(self, topic: bytes, sender: bytes, payloads: list[bytes]) -> list[Message]:
+        octets, text = self._topic
+        if topic != octets:
+            text = text_of(topic)
+            self._topic = topic, text
+        last = self._sender
+        if sender != last:
+            last = self._sender = EndpointId(sender)
         messages = []
-        # Most come from the same endpoint as the one before, and on the same topic.
-        (octets, text), last = self._topic, self._sender
-        for topic, payload, sender in raws:
+        for payload in payloads:
             try:
                 value = decode_fast(payload)
             except MalformedMessage:
                 self.malformed += 1
                 continue
-            if topic != octets:
-                octets, text = self._topic = topic, text_of(topic)
-            if sender != last:
-                last = self._sender = EndpointId(sender)
             messages.append(_new(Message, (text, value, last)))
         return messages
 
@@ -160,6 +231,7 @@ class Subscriber(Feed[Raw, Message]):
             self._topics.clear()
             super().close()
             self._hand.clear()
+            self._runs.clear()
 
     def _left(self) -> None:
         self._change()
@@ -182,7 +254,7 @@ class StatusSubscriber(Feed[Status | Error, Status | Error]):
     def tell(self, news: Status | Error) -> None:
         """Hub side."""
         if isinstance(news, self.kinds):
-            self.put([(limits.ITEM_OCTETS, news)])
+            self.put([news])
 
     def get(self, timeout: float | None = None) -> Status | Error:
         return self._take(timeout)

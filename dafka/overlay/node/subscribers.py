@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import repeat
-from operator import add
 
 from dafka.overlay.filters import Filter
 from dafka.overlay.node import limits
@@ -83,7 +81,5 @@ class Subscribers:
     def _put(
         self, receivers: list[Subscriber], topic: bytes, payloads: Sequence[bytes], sender: bytes
     ) -> None:
-        sizes = map(add, map(len, payloads), repeat(limits.ITEM_OCTETS))
-        items = list(zip(sizes, zip(repeat(topic), payloads, repeat(sender), strict=False), strict=False))
         for receiver in receivers:
-            receiver.put(items)
+            receiver.put_run(topic, payloads, sender)

@@ -100,7 +100,7 @@ class Client:
         self._timeout = timeout
         self._reconnect = reconnect
         self._hub = get_hub()
-        self._inbox: Inbox[str] = Inbox(self._hub, capacity, "wait")
+        self._inbox: Inbox[str] = Inbox(self._hub, capacity, "wait", len)
         self._pending = Pending(self._hub, self._wake_sender)
         self._published = gevent.event.Event()
         self._ready = gevent.event.Event()
@@ -326,7 +326,7 @@ class _Open:
                 while self._events:
                     event = self._events.popleft()
                     if isinstance(event, Text) and hear(event.text):
-                        texts.append((len(event.text), event.text))
+                        texts.append(event.text)
                     elif isinstance(event, Ended):
                         inbox.put(texts)
                         return self._lost(event)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from dafka.hub.pool import BATCHES
-from dafka.overlay.node.subscriber import Raw
 from dafka.overlay.values import decode
 from dafka.overlay.websocket import limits
 from dafka.overlay.websocket.forms.messages import data_octets
@@ -18,15 +17,16 @@ class FanOut:
     """The frames of the last messages. Hub side."""
 
     def __init__(self) -> None:
-        self._frames: OrderedDict[int, tuple[Raw, bytes]] = OrderedDict()  # by identity
+        # By the identity of payloads, which all clients get the same of.
+        self._frames: OrderedDict[tuple[int, bytes], tuple[bytes, bytes]] = OrderedDict()
         self._octets = 0
 
-    def frame(self, raw: Raw) -> bytes:
+    def frame(self, topic: bytes, payload: bytes) -> bytes:
         """The frame of a message; empty if there is no value in it. Large ones are waited for."""
-        found = self._frames.get(id(raw))
+        key = id(payload), topic
+        found = self._frames.get(key)
         if found is not None:
             return found[1]
-        topic, payload, _ = raw
         if len(payload) > limits.DIRECT_OCTETS:
             frame = BATCHES.run(_frame, topic, payload)
         else:
@@ -34,12 +34,12 @@ class FanOut:
                 frame = _frame(topic, payload, limits.DIRECT_PIECES)
             except TooManyPieces:
                 frame = BATCHES.run(_frame, topic, payload)
-        if id(raw) not in self._frames:
-            self._keep(raw, frame)
+        if key not in self._frames:
+            self._keep(key, payload, frame)
         return frame
 
-    def _keep(self, raw: Raw, frame: bytes) -> None:
-        self._frames[id(raw)] = raw, frame
+    def _keep(self, key: tuple[int, bytes], payload: bytes, frame: bytes) -> None:
+        self._frames[key] = payload, frame
         self._octets += len(frame)
         while len(self._frames) > limits.FRAMES or self._octets > limits.FRAMES_OCTETS:
             _, (_, oldest) = self._frames.popitem(last=False)

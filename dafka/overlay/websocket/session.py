@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 import gevent
@@ -18,7 +18,7 @@ from dafka.hub.pool import BATCHES
 from dafka.hub.turns import Pace
 from dafka.overlay.node.carrier import Carrier
 from dafka.overlay.node.errors import Closed, Empty, SlowSubscriber
-from dafka.overlay.node.subscriber import Raw, Subscriber
+from dafka.overlay.node.subscriber import Subscriber
 from dafka.overlay.node.types import EndpointId
 from dafka.overlay.values import encode
 from dafka.overlay.websocket import limits
@@ -264,7 +264,7 @@ class Session:
         octets = 0
         try:
             while len(frames) < limits.AT_ONCE and octets < limits.AT_ONCE_OCTETS:
-                frame = self._shared.fan_out.frame(self._audience.next())
+                frame = self._shared.fan_out.frame(*self._audience.next())
                 frames.append(frame)
                 octets += len(frame)
         finally:
@@ -301,9 +301,9 @@ class _Audience(Subscriber):
         """While its client publishes."""
         self._session = session
 
-    def put(self, items: Iterable[tuple[int, Raw]]) -> None:
+    def put_run(self, topic: bytes, payloads: Sequence[bytes], sender: bytes) -> None:
         if not self.is_deaf:
-            super().put(items)
+            super().put_run(topic, payloads, sender)
             if isinstance(self._closed, SlowSubscriber):
                 self._session.end(1013, "slow", str(self._closed))
             self._session.wake()
@@ -312,9 +312,9 @@ class _Audience(Subscriber):
         super().shut(error)
         self._session.wake()
 
-    def next(self) -> Raw:
-        """The next message, without waiting. Raises Empty, Closed, SlowSubscriber."""
-        return self._take(0.0)
+    def next(self) -> tuple[bytes, bytes]:
+        """Topic and payload of the next message, without waiting. Raises Empty, Closed, SlowSubscriber."""
+        return self.take_raw()
 
 
 def _read_input(number: int, text: str) -> tuple[bytes, bytes] | Failure:

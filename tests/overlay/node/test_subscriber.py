@@ -7,7 +7,7 @@ import select
 import pytest
 
 from dafka.hub.hub import get_hub
-from dafka.overlay import Closed, Empty, Event
+from dafka.overlay import Closed, Empty, EndpointId, Event
 from dafka.overlay.node.subscriber import Subscriber
 from dafka.overlay.values import Count, encode
 from dafka.overlay.wire.zeek import to_value
@@ -20,9 +20,7 @@ def subscriber(capacity=1000, overflow="wait"):
 
 
 def put(one, *values):
-    one.put(
-        [(100, (b"/t", value if isinstance(value, bytes) else encode(value), SENDER)) for value in values]
-    )
+    one.put_run(b"/t", [value if isinstance(value, bytes) else encode(value) for value in values], SENDER)
 
 
 def test_they_come_in_order_one_by_one_or_all_at_once():
@@ -101,3 +99,37 @@ def test_what_waits_can_be_got_after_the_end_unless_its_user_has_closed_it():
     other.close()
     with pytest.raises(Closed):
         other.get()
+
+
+def test_messages_keep_their_topics_and_senders_whatever_was_taken_or_dropped():
+    other = EndpointId(bytes(15) + b"\x08")
+    sent = [(f"/t/{number // 3}", number, (SENDER, other)[number // 5 % 2]) for number in range(60)]
+
+    def put_all(one):
+        for topic, value, sender in sent:
+            one.put_run(topic.encode(), [encode(value)], sender)
+        return one
+
+    one = put_all(subscriber())
+    assert [one.get() for _ in range(7)] + one.poll() == sent
+    assert [put_all(subscriber()).take_raw() for _ in range(2)] == [(b"/t/0", encode(0))] * 2
+    one = put_all(subscriber())
+    assert [one.take_raw() for _ in sent] == [(topic.encode(), encode(value)) for topic, value, _ in sent]
+    with pytest.raises(Empty):
+        one.take_raw()
+    for overflow, kept in (("drop_newest", sent[:7]), ("drop_oldest", sent[-7:]), ("disconnect", sent[:7])):
+        one = put_all(subscriber(7, overflow))
+        first = [one.get(), one.get()]
+        put_all(one)
+        expected = {"drop_newest": kept[2:] + sent[:2], "drop_oldest": sent[-7:], "disconnect": kept[2:]}
+        assert first + one.poll() == kept[:2] + expected[overflow]
+
+
+def test_what_is_taken_ahead_is_bounded_in_octets():
+    one = subscriber()
+    one.put_run(b"/t", [encode("x" * 10_000)] * 10, SENDER)
+    one.put_run(b"/u", [encode("y")], SENDER)
+    one.get()
+    assert len(one._hand) == 3, "TAKEN_OCTETS are reached by the fourth"
+    assert [message.topic for message in one.poll()] == ["/t"] * 9 + ["/u"]
+    assert one._octets == 0 and not one._runs

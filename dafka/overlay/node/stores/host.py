@@ -195,7 +195,7 @@ class HostedStore:
 
     def _deliver(self, events: list[Value]) -> None:
         for subscriber in list(self._subscribers):
-            subscriber.put([(limits.ITEM_OCTETS, event) for event in events])
+            subscriber.put(events)
         if self._carrier.subscribers.has(self._topic):
             self._carrier.subscribers.deliver(
                 self._topic, [encode(event) for event in events], self._carrier.me
