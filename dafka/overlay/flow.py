@@ -176,8 +176,19 @@ class Flow:
         return sent, []
 
     def _wait(self, outlet: _Outlet, frames: list[bytes]) -> None:
+        if self.overflow == "wait":
+            outlet.frames.extend(frames)
+            self._count(outlet, sum(map(len, frames)) + MESSAGE_COST * len(frames))
+        else:
+            self._wait_or_drop(outlet, frames)
+        if outlet.octets > QUEUE_LEAST_OCTETS and self._once.exceeds(self.waiting, QUEUES_OCTETS):
+            raise TooSlow(f"{self.waiting} octets wait for all peers, {outlet.octets} of them for this one")
+        if outlet.octets >= self._most and self.overflow == "wait":
+            outlet.is_full = True  # until half of it is gone
+
+    def _wait_or_drop(self, outlet: _Outlet, frames: list[bytes]) -> None:
         for frame in frames:
-            if outlet.octets >= self._most and self.overflow != "wait":
+            if outlet.octets >= self._most:
                 if self.overflow == "disconnect":
                     raise TooSlow(f"{outlet.octets} octets wait for a peer")
                 self.dropped += 1
@@ -186,10 +197,6 @@ class Flow:
                 self._count(outlet, -len(outlet.frames.popleft()) - MESSAGE_COST)
             outlet.frames.append(frame)
             self._count(outlet, len(frame) + MESSAGE_COST)
-        if outlet.octets > QUEUE_LEAST_OCTETS and self._once.exceeds(self.waiting, QUEUES_OCTETS):
-            raise TooSlow(f"{self.waiting} octets wait for all peers, {outlet.octets} of them for this one")
-        if outlet.octets >= self._most and self.overflow == "wait":
-            outlet.is_full = True  # until half of it is gone
 
     @property
     def _most(self) -> int:
@@ -204,14 +211,18 @@ class Flow:
         self.waiting += octets
 
     def _release(self, neighbour: bytes, outlet: _Outlet) -> bytes:
-        is_plain, frames, out = self._is_plain[neighbour], outlet.frames, []
-        left = outlet.balance
-        while frames and left > 0:
-            frame = frames.popleft()
-            out.append(frame)
-            left -= len(frame) + MESSAGE_COST
-            self._count(outlet, -len(frame) - MESSAGE_COST)
-        if not is_plain:
+        frames, before = outlet.frames, outlet.balance
+        if outlet.octets <= before:
+            out, left = list(frames), before - outlet.octets
+            frames.clear()
+        else:
+            out, left = [], before
+            while frames and left > 0:
+                frame = frames.popleft()
+                out.append(frame)
+                left -= len(frame) + MESSAGE_COST
+        self._count(outlet, left - before)
+        if not self._is_plain[neighbour]:
             outlet.balance = left
         return b"".join(out)
 
