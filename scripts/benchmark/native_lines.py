@@ -70,6 +70,15 @@ def streams(kind: str, size: int, least: tuple[float | None, float, float]) -> l
     ]
 
 
+def perf_tool() -> Line:
+    """``dafka perf store`` and this benchmark say the same about the same."""
+    records = {"count": MESSAGES[100], "size": 100}
+    stored = measurement(partial(native_nodes.send_and_flush, **records), native_nodes.store)
+    tool = measurement(partial(native_nodes.perf_store, **records), native_nodes.store)
+    name = "native: as dafka perf store reports it, raw, 100 B"
+    return Line(name, rate, pick(tool), pick(stored), "the same, measured here", 0.9)
+
+
 def lone_records() -> list[Line]:
     figures = measurement(
         partial(native_nodes.send_one_by_one, count=LONE_RECORDS, pause=PAUSE),
@@ -106,6 +115,7 @@ NATIVE_LINES = [
     *references(10_000),
     handed_over(),
     *streams("raw", 100, (0.4, 0.4, 0.4)),
+    perf_tool(),
     *streams("raw", 10_000, (None, 0.4, 0.4)),
     *streams("batch", 100, (1.7, 1.7, 1.7)),
     *streams("batch", 10_000, (None, 0.4, 0.4)),

@@ -5,6 +5,8 @@ The sending process has the tower. ``kind`` is "raw" or "batch": what the produc
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -129,6 +131,23 @@ def send_and_flush(
         link.send("done")
         link.recv()  # the store has closed, which reads the keys
     return (count / (ended - began),)
+
+
+def perf_store(link: Connection, *, count: int, size: int) -> Figures:
+    """The same, as ``dafka perf store`` reports it."""
+    from dafka import Tower
+
+    with Tower() as tower:
+        link.send((tower.addresses, None))
+        takes, gives = tower.addresses
+        command = ["dafka.cli", "perf", "store", str(count), str(size)]
+        mesh = ["--sub", takes, "--pub", gives, "--bind", "127.0.0.1"]
+        done = subprocess.run(
+            [sys.executable, "-m", *command, *mesh], stdout=subprocess.PIPE, text=True, check=True
+        )
+        link.send("done")
+        link.recv()
+    return (float(done.stdout.rpartition(" s: ")[2].partition("/s")[0].replace(",", "")),)
 
 
 def new_keys(stack: ExitStack) -> KeyFolder:

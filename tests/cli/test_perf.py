@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import forking
@@ -29,6 +30,22 @@ def test_perf_store_counts_what_a_store_has_acknowledged(tmp_path: Path) -> None
         assert [topic for topic, _ in store.heads()] == [b"$STORE_PERF"]
 
 
+def test_perf_store_does_not_count_the_time_until_it_has_found_a_store(tmp_path: Path) -> None:
+    with Tower() as tower:
+        command = [sys.executable, "-m", "dafka.cli", "perf", "store", "10", "100", *mesh(tower)]
+        with forking.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            with Consumer(["$STORE_PERF"], tower=tower, offset_reset="earliest") as consumer:
+                next(consumer)
+            published = time.monotonic()
+            time.sleep(1.0)  # without a store
+            with Store(tmp_path / "db", tower=tower):
+                said, _ = process.communicate(timeout=200)
+            waited = time.monotonic() - published
+    seconds = re.search(r"in ([\d.]+) s:", said)
+    assert seconds is not None, said
+    assert float(seconds[1]) < waited - 0.9
+
+
 def test_perf_consumer_counts_what_another_process_publishes() -> None:
     with Tower() as tower:
         done = run("perf", "consumer", "2000", "100", *mesh(tower))
@@ -48,7 +65,7 @@ def test_perf_consumer_does_not_end_its_producer_before_the_store_has_everything
     stored = StoreRole.stored
 
     def late(self: StoreRole, now: float, topic: bytes, address: bytes, end: int) -> list[Output]:
-        if end == 2000:
+        if end == 2001:
             gevent.sleep(0.5)
         return stored(self, now, topic, address, end)
 
@@ -71,11 +88,11 @@ def test_perf_producer_waits_for_as_many_stores_as_it_is_told(tmp_path: Path) ->
         command = [sys.executable, "-m", "dafka.cli", "perf", "producer", "2000", "100", "--min-stores", "1"]
         with forking.Popen([*command, *asked], stdout=subprocess.PIPE, text=True) as process:
             with Consumer(["$PRODUCER_PERF"], tower=tower, offset_reset="earliest") as consumer:
-                assert [next(consumer).sequence for _ in range(2000)] == list(range(2000))
+                assert [next(consumer).sequence for _ in range(2001)] == list(range(2001))
             with Store(tmp_path / "db", tower=tower) as store:
                 said, _ = process.communicate(timeout=200)
                 assert re.fullmatch(REPORT % "published", said)
-                assert list(store.heads().values()) == [1999]
+                assert list(store.heads().values()) == [2000]
 
 
 def test_perf_consumers_producer_goes_no_further_ahead_of_the_stores_than_it_can_keep(
