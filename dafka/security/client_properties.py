@@ -6,8 +6,10 @@
 | `ssl.truststore.location` | who signs the broker's certificate; `ssl.truststore.type` is PEM |
 | `ssl.keystore.location`, `ssl.key.password` | the client's key and certificate; `ssl.keystore.type` is PEM |
 | `ssl.endpoint.identification.algorithm` | `https` (default), or nothing: the broker's name is not checked |
-| `sasl.mechanism` | PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 |
+| `sasl.mechanism` | PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER |
 | `sasl.jaas.config` | `...LoginModule required username="alice" password="secret";` |
+| `sasl.oauthbearer.token.endpoint.url` | `file:///...` with the token of OAUTHBEARER, read at each login |
+| `sasl.login.callback.handler.class` | `...OAuthBearerLoginCallbackHandler`, which reads that file in Java |
 """
 
 from __future__ import annotations
@@ -15,16 +17,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from dafka.security.errors import SaslError, TlsError
 from dafka.security.sasl.options import ClientSasl
-from dafka.security.sasl.steps import PLAIN, SCRAM_MECHANISMS
+from dafka.security.sasl.steps import MECHANISMS, OAUTHBEARER
 from dafka.security.tls import ClientTls
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 NAMES = (
     "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
     "sasl.mechanism",
+    "sasl.oauthbearer.token.endpoint.url",
     "security.protocol",
     "ssl.endpoint.identification.algorithm",
     "ssl.key.password",
@@ -36,6 +42,7 @@ NAMES = (
 """The properties that are read."""
 
 _PAIR = re.compile(r'\b(username|password)\s*=\s*(?:"((?:\\.|[^"\\])*)"|\'((?:\\.|[^\'\\])*)\'|([^\s;"\']+))')
+_TOKEN_HANDLER = "OAuthBearerLoginCallbackHandler"
 _MODULE = re.compile(r"\s*[\w.]+LoginModule\s+required\s.*;\s*", re.DOTALL)
 
 
@@ -97,9 +104,10 @@ def _tls(properties: Mapping[str, str]) -> ClientTls:
 
 def _sasl(properties: Mapping[str, str]) -> ClientSasl:
     mechanism = properties.get("sasl.mechanism")
-    known = (PLAIN, *SCRAM_MECHANISMS)
-    if mechanism not in known:
-        raise SaslError(f"sasl.mechanism={mechanism!r} is none of {', '.join(known)}")
+    if mechanism not in MECHANISMS:
+        raise SaslError(f"sasl.mechanism={mechanism!r} is none of {', '.join(MECHANISMS)}")
+    if mechanism == OAUTHBEARER:
+        return ClientSasl(mechanism=mechanism, options={"sasl_oauth_token_provider": _token(properties)})
     config = properties.get("sasl.jaas.config", "")
     given = {found[1]: _unquoted(found) for found in _PAIR.finditer(config)}
     if not _MODULE.fullmatch(config) or set(given) != {"username", "password"}:
@@ -108,6 +116,18 @@ def _sasl(properties: Mapping[str, str]) -> ClientSasl:
     return ClientSasl(
         mechanism=mechanism, options={f"sasl_plain_{name}": value for name, value in given.items()}
     )
+
+
+def _token(properties: Mapping[str, str]) -> Any:
+    from dafka.security.sasl.token_files import TokenFile  # brings kafka-python along
+
+    name = "sasl.login.callback.handler.class"
+    if not properties.get(name, _TOKEN_HANDLER).endswith(_TOKEN_HANDLER):
+        raise SaslError(f"{name}={properties[name]!r}: there is only {_TOKEN_HANDLER}")
+    where = urlsplit(properties.get("sasl.oauthbearer.token.endpoint.url", ""))
+    if where.scheme != "file" or where.netloc or not where.path:  # it is not shown: it may hold a secret
+        raise SaslError("sasl.oauthbearer.token.endpoint.url is file:///PATH, the file with the token")
+    return TokenFile(url2pathname(where.path))
 
 
 def _unquoted(found: re.Match[str]) -> str:

@@ -8,9 +8,12 @@ import pytest
 
 from dafka.security import ClientSasl, ClientTls, SaslError, TlsError
 from dafka.security.client_properties import ClientSecurity, client_security, read_properties
+from dafka.security.sasl.token_files import TokenFile
 
 MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 JAAS = f'{MODULE} username="alice" password="s\\"e;cret";'
+URL = "sasl.oauthbearer.token.endpoint.url"
+TOKEN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
 LOGIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256"}
 
 
@@ -33,6 +36,18 @@ def test_forms_of_jaas(pairs):
     assert found == ClientSasl(mechanism="SCRAM-SHA-256", options=options)
 
 
+def test_a_token_is_read_from_its_file(tmp_path):
+    path = tmp_path / "a token"
+    handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+    found = client_security(
+        {**TOKEN, URL: path.as_uri(), "sasl.login.callback.handler.class": handler, "sasl.jaas.config": "any"}
+    )
+    assert found.sasl == ClientSasl(
+        mechanism="OAUTHBEARER", options={"sasl_oauth_token_provider": TokenFile(str(path))}
+    )
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
 @pytest.mark.parametrize(
     ("properties", "error", "words"),
     [
@@ -42,6 +57,9 @@ def test_forms_of_jaas(pairs):
         ({**LOGIN, "sasl.jaas.config": "alice:secret"}, SaslError, "LoginModule"),
         ({**LOGIN, "sasl.jaas.config": JAAS.rstrip(";")}, SaslError, "LoginModule"),
         ({**LOGIN, "sasl.jaas.config": f"{MODULE} username=secret;"}, SaslError, "LoginModule"),
+        (TOKEN, SaslError, f"{URL} is file:///PATH"),
+        ({**TOKEN, URL: "https://one:secret@issuer.example"}, SaslError, f"{URL} is file:///PATH"),
+        ({**TOKEN, URL: "file:///t", "sasl.login.callback.handler.class": "x"}, SaslError, "there is only"),
         ({"security.protocol": "SSL", "ssl.truststore.type": "JKS"}, TlsError, "ssl.truststore.type='JKS'"),
         (
             {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "no"},

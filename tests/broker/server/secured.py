@@ -50,9 +50,10 @@ class Files(NamedTuple):
     signer: Signer
     strange_signer: Signer
 
-    def token(self, **claims: Any) -> str:
-        """A token that is valid."""
-        return self.signer.token(**{"aud": AUDIENCE, "iss": ISSUER, **claims})
+    def token(self, *, strange: bool = False, **claims: Any) -> str:
+        """A token that is valid, but for these claims."""
+        signer = self.strange_signer if strange else self.signer
+        return signer.token(**{"aud": AUDIENCE, "iss": ISSUER, **claims})
 
 
 class Secured(NamedTuple):
@@ -104,7 +105,7 @@ def _dafka(made: Files) -> Iterator[Secured]:
 
 @contextmanager
 def _apache(made: Files) -> Iterator[Secured]:
-    good, old = (_store(made.authority.sign(name, expired=name == "old")) for name in ("server", "old"))
+    good, old = (store(made.authority.sign(name, expired=name == "old")) for name in ("server", "old"))
     module = "org.apache.kafka.common.security"
     settings = {
         **APACHE_SETTINGS,
@@ -148,7 +149,7 @@ def _apache(made: Files) -> Iterator[Secured]:
         yield Secured(APACHE, running.listeners, (running.bootstrap_servers,))
 
 
-def _store(signed: Signed) -> str:
+def store(signed: Signed) -> str:
     """A key and its certificates in one file, in the form that Java reads."""
     key = forms.load_pem_private_key(Path(signed.keyfile).read_bytes(), None)
     octets = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())

@@ -90,6 +90,8 @@ public class Client {
             int equals = word.indexOf('=');
             if (equals >= 0) settings.put(word.substring(0, equals), word.substring(equals + 1));
         }
+        String token = settings.getProperty("sasl.oauthbearer.token.endpoint.url");
+        if (token != null) System.setProperty("org.apache.kafka.sasl.oauthbearer.allowed.urls", token);
         return settings;
     }
 

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,12 @@ FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:aut
 
 
 class Java(TransactionalClient):
+    """``settings`` are further ones of all its clients."""
+
     name = "java"
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self._settings = dict(settings or {})
 
     def missing(self) -> str | None:
         return _program()[1]
@@ -45,6 +50,7 @@ class Java(TransactionalClient):
             "enable.idempotence": str(idempotent).lower(),
             "max.request.size": str(LARGEST),
             "linger.ms": "5",
+            **self._settings,
         }
         _ask(["produce", topic, *_pairs(settings)], map(to_line, records))
 
@@ -53,6 +59,7 @@ class Java(TransactionalClient):
             "bootstrap.servers": servers,
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             "enable.auto.commit": "false",
+            **self._settings,
         }
         lines = _ask(["consume", topic, str(partitions), *_pairs(settings)])
         return [from_line(line) for line in lines]
@@ -60,7 +67,7 @@ class Java(TransactionalClient):
     def transact(
         self, servers: str, topic: str, transactional_id: str, transactions: Sequence[Transaction]
     ) -> None:
-        settings = {"bootstrap.servers": servers, "transactional.id": transactional_id}
+        settings = {"bootstrap.servers": servers, "transactional.id": transactional_id, **self._settings}
         lines = []
         for records, commit in transactions:
             lines += [*map(to_line, records), "commit" if commit else "abort"]
@@ -76,6 +83,7 @@ class Java(TransactionalClient):
             "heartbeat.interval.ms": "200",
             "metadata.max.age.ms": "1000",
             "partition.assignment.strategy": "org.apache.kafka.clients.consumer.RangeAssignor",
+            **self._settings,
         }
         return Member(self.name, *_command(), "member", topic, *_pairs(settings))
 

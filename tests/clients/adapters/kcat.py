@@ -25,10 +25,10 @@ class Kcat(Client):
 
     def __init__(self) -> None:
         near = str(Path(sys.executable).parent)
-        self._path = shutil.which("kcat", path=os.pathsep.join([near, os.environ.get("PATH", "")]))
+        self.path = shutil.which("kcat", path=os.pathsep.join([near, os.environ.get("PATH", "")]))
 
     def missing(self) -> str | None:
-        return None if self._path else "there is no kcat here"
+        return None if self.path else "there is no kcat here"
 
     def produce(
         self,
@@ -68,7 +68,7 @@ class Kcat(Client):
         return records
 
     def member(self, servers: str, group: str, topic: str) -> Member:
-        assert self._path is not None
+        assert self.path is not None
         settings = [
             "auto.offset.reset=earliest",
             "auto.commit.interval.ms=100",
@@ -78,12 +78,12 @@ class Kcat(Client):
             "partition.assignment.strategy=range",
         ]
         options = [f"-X{setting}" for setting in settings]
-        return _Member(self.name, self._path, "-b", servers, *options, "-u", "-f", "%p %o %T %k %s\\n",
+        return _Member(self.name, self.path, "-b", servers, *options, "-u", "-f", "%p %o %T %k %s\\n",
                        "-G", group, topic)  # fmt: skip
 
     def _run(self, arguments: Sequence[str], data: bytes) -> bytes:
-        assert self._path is not None
-        answer = subprocess.run([self._path, *arguments], input=data, capture_output=True, timeout=SECONDS)
+        assert self.path is not None
+        answer = subprocess.run([self.path, *arguments], input=data, capture_output=True, timeout=SECONDS)
         if answer.returncode:
             raise RuntimeError(f"kcat: {answer.stderr.decode(errors='replace')}")
         return answer.stdout
