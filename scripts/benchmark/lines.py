@@ -7,6 +7,7 @@ from functools import partial
 import disk_log
 import embedded_broker
 import kafka_python
+from chaos_costs import CHAOS_LINES
 from facade_lines import FACADE_LINES
 from line import Figure, Line, measurement, megabytes, milliseconds, pick, rate, reference_measurement
 from native_lines import NATIVE_LINES
@@ -43,6 +44,7 @@ LINES = [
     *OVERLAY_LINES,
     *ZMTP_LINES,
     *SECURITY_LINES,
+    *CHAOS_LINES,
     Line(
         "KafkaProducer.send, flushed",
         rate,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 import pytest
 from kafka.errors import KafkaError
 
 from compat.kafka import KafkaConsumer, KafkaProducer
+from dafka import Broker
 from dafka.testing import Fault, TestBroker, chaos, wait_until
 from dafka.testing.torture.kinds import LEVELS
 
@@ -110,6 +112,13 @@ def test_it_says_what_it_is():
     assert repr(broker).startswith("<chaos(7, level='network'), ")
     with pytest.raises(ValueError, match="level"):
         chaos(1, "some")
+
+
+def test_a_broker_without_tests_goes_by_the_systems_time_and_nothing_around_it():
+    with Broker() as broker:
+        core = broker._state().core
+        assert core.time is time.time and core._groups._groups.clock is time.monotonic
+        assert core.for_client("a") is core
 
 
 def test_a_broker_without_chaos_has_nothing_of_it_in_its_way():
