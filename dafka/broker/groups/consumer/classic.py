@@ -47,14 +47,14 @@ def join(now: float, group: ConsumerGroup, request: JoinRequest) -> Joined:
             )
             if request.instance_id is None and request.require_known_member:
                 return Joined(MemberIdRequiredError, member_id=member_id)
-        member, is_new = _joining(group, request, member_id)
+        member, is_new = _joining(group, request, member_id, bool(subscription.owned_partitions))
         heartbeat = ConsumerHeartbeat(
             member_id,
             0,
             request.instance_id,
             rebalance_timeout=request.rebalance_timeout,
             topics=subscription.topics,
-            owned=_by_id(group.ids(), subscription.owned_partitions),
+            owned=by_id(group.ids(), subscription.owned_partitions),
             client_id=request.client_id,
             client_host=request.client_host,
         )
@@ -83,7 +83,10 @@ def _subscription(group: ConsumerGroup, request: JoinRequest) -> ConsumerProtoco
         raise InconsistentGroupProtocolError("a subscription that cannot be decoded") from None
 
 
-def _joining(group: ConsumerGroup, request: JoinRequest, member_id: str) -> tuple[Member, bool]:
+def _joining(
+    group: ConsumerGroup, request: JoinRequest, member_id: str, owns: bool
+) -> tuple[Member, bool]:
+    """The member that joins, and whether it is a new one; ``owns``: it says that it has partitions."""
     static = group.static(request.instance_id)
     if static is not None and static.member_id != member_id:
         if request.member_id != NO_MEMBER:
@@ -93,6 +96,8 @@ def _joining(group: ConsumerGroup, request: JoinRequest, member_id: str) -> tupl
     known = group.members.get(member_id)
     if known is not None:
         return known, False
+    if owns:  # it was removed, and others have its partitions now: it has to stop reading them first
+        raise UnknownMemberIdError(f"{member_id} is no member of the group any more")
     member = Member(member_id)
     group.add(member)
     return member, True
@@ -177,7 +182,8 @@ def _named(
     return member
 
 
-def _by_id(ids: dict[str, UUID], owned: object) -> Assignment:
+def by_id(ids: dict[str, UUID], owned: object) -> Assignment:
+    """The partitions that a member says it has in its subscription."""
     found: dict[UUID, frozenset[int]] = {}
     for one in owned or ():  # type: ignore[attr-defined]
         topic, numbers = (one.topic, one.partitions) if hasattr(one, "topic") else one

@@ -369,7 +369,7 @@ class ConsumerGroup(PartitionGroup[Member]):
             }
         )
         self._owned.take(fresh)
-        member.assigned = _joined(kept, fresh)
+        member.assigned = both(kept, fresh)
         member.lacks = size(member.assigned) < size(target)
         member.advance(self.assignment_epoch)
         member.take(fresh)
@@ -414,8 +414,9 @@ def _split(had: Assignment, target: Assignment) -> tuple[Assignment, Assignment]
     return without_nothing(kept), without_nothing(rest)
 
 
-def _joined(one: Assignment, other: Assignment) -> Assignment:
-    both = dict(one)
+def both(one: Assignment, other: Assignment) -> Assignment:
+    """The partitions of both."""
+    found = dict(one)
     for topic, numbers in other.items():
-        both[topic] = both.get(topic, frozenset()) | numbers
-    return both
+        found[topic] = found.get(topic, frozenset()) | numbers
+    return found

@@ -13,7 +13,7 @@ from kafka.errors import GroupIdNotFoundError, RebalanceInProgressError
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription, ConsumerProtocolType
 
 from dafka.broker.groups.consumer import classic as protocol
-from dafka.broker.groups.consumer.group import ConsumerGroup
+from dafka.broker.groups.consumer.group import ConsumerGroup, both
 from dafka.broker.groups.consumer.member import Member
 from dafka.broker.groups.generation import Deliver, at_once
 from dafka.broker.groups.group import Group, State
@@ -64,7 +64,8 @@ def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerG
         for one in members:
             chosen = one.metadata(classic.protocol) or one.request.protocols[0][1]
             member = Member(one.member_id)
-            member.names = frozenset(ConsumerProtocolSubscription.decode(chosen).topics)
+            subscription = ConsumerProtocolSubscription.decode(chosen)
+            member.names = frozenset(subscription.topics)
             member.instance_id = one.request.instance_id
             member.client_id, member.client_host = one.request.client_id, one.request.client_host
             member.rebalance_timeout = one.request.rebalance_timeout
@@ -72,7 +73,15 @@ def upgraded(now: float, name: str, classic: Group, topics: Topics) -> ConsumerG
             member.classic = one.request
             member.expires = now + one.request.session_timeout
             group.adopt(now, member)
-            group.give(member, protocol.decoded(group.ids(), one.assignment))
+            ids = group.ids()
+            # It reads on what it had when it joined, until it has the answer to its sync.
+            group.give(
+                member,
+                both(
+                    protocol.decoded(ids, one.assignment),
+                    protocol.by_id(ids, subscription.owned_partitions),
+                ),
+            )
     except Exception as error:
         raise GroupIdNotFoundError(f"Group {name} cannot become a consumer group: {error}") from error
     return group
@@ -85,11 +94,16 @@ def dismiss(classic: Group) -> None:
 
 
 def downgraded(now: float, group: ConsumerGroup, deliver: Deliver) -> Group:
-    """The classic group of the members that are left, all of which are classic; they have to join again."""
+    """The classic group of the members that are left, all of which are classic; they have to join again.
+
+    Until then they have what they had: the group may be upgraded before they have heard of it.
+    """
     classic = Group(now, deliver)
     for one in group.members.values():
         assert one.classic is not None
-        classic.members.add(ClassicMember(one.member_id, one.classic, now))
+        member = ClassicMember(one.member_id, one.classic, now)
+        member.assignment = protocol.encoded(group, both(one.assigned, one.revoking))
+        classic.members.add(member)
     classic.protocol_type = ConsumerProtocolType
     classic.generation = group.epoch
     classic.state = State.STABLE

@@ -194,9 +194,12 @@ def _with_ids(broker: BrokerInterface, topics: list[Any], asked: Any, names: dic
     ]
 
 
+_NO_PARTITION = ("", 0)  # of no topic: it asks whether the group is there
+
+
 def offset_delete(broker: BrokerInterface, request: Any, context: Context) -> Any:
     wanted = [(topic.name, one.partition_index) for topic in request.topics for one in topic.partitions]
-    errors = broker.delete_offsets(request.group_id, wanted)
+    errors = broker.delete_offsets(request.group_id, wanted or [_NO_PARTITION])
     kinds = set(errors.values())
     if len(kinds) == 1 and kinds <= {GroupIdNotFoundError, InvalidGroupIdError}:  # the whole group's
         return OffsetDeleteResponse(error_code=error_code(kinds.pop()), throttle_time_ms=0, topics=[])
@@ -213,6 +216,6 @@ def offset_delete(broker: BrokerInterface, request: Any, context: Context) -> An
                     for number, error in partitions
                 ],
             )
-            for name, partitions in by_topic(errors).items()
+            for name, partitions in (by_topic(errors) if wanted else {}).items()
         ],
     )

@@ -90,6 +90,30 @@ def test_the_last_member_with_the_newer_protocol_leaves_a_classic_group(table, o
     assert back.generation == group.epoch and set(back.members) == set(group.members)
 
 
+def test_members_have_what_they_had_after_a_way_there_and_back(table, old):
+    """Until they have heard of it they read on, so that nobody else may get it."""
+    table.group = group = upgraded(0.0, "g", old.group, table.topics)
+    table.join("x")
+    table.send("x", -1)
+    back = downgraded(0.0, group, at_once)
+    again = upgraded(0.0, "g", back, table.topics)
+    assert sorted(sorted(one.assigned.values())[0] for one in again.described()) == [{0, 1, 2}, {3, 4, 5}]
+
+
+def test_a_member_has_what_it_joined_with_until_its_sync_is_answered(table):
+    """The answer that takes partitions from it may have been lost."""
+    classic_table = ClassicTable()
+    owned = ConsumerProtocolSubscription(
+        version=1, topics=["t"], user_data=b"", owned_partitions=[("t", [0, 1, 2])]
+    )
+    answers = classic_table.join(protocols=[("cooperative-sticky", bytes(owned.encode()))])
+    classic_table.pass_time(1)
+    classic_table.sync(answers[0], {answers[0].member_id: assignment(0)})
+    group = upgraded(0.0, "g", classic_table.group, table.topics)
+    (member,) = group.described()
+    assert list(member.assigned.values()) == [{0, 1, 2}]
+
+
 def test_what_is_no_group_of_consumers_or_too_large_stays_as_it_is(table, old, monkeypatch):
     old.group.protocol_type = "connect"
     with pytest.raises(GroupIdNotFoundError):

@@ -100,5 +100,13 @@ def test_offsets_of_an_unknown_group_cannot_be_deleted(client: Client):
     topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
     topics = [topic(name="topic", partitions=[topic.OffsetDeleteRequestPartition(partition_index=0)])]
     for group, error in (("nobody", GroupIdNotFoundError), ("", InvalidGroupIdError)):
-        response = answered(client, OffsetDeleteRequest(group_id=group, topics=topics))
-        assert (response.error_code, response.topics) == (error.errno, [])
+        for wanted in (topics, []):
+            response = answered(client, OffsetDeleteRequest(group_id=group, topics=wanted))
+            assert (response.error_code, response.topics) == (error.errno, [])
+
+
+def test_no_offsets_of_a_known_group_can_be_deleted(client: Client):
+    client.create("topic")
+    client.call("commit_offsets", "group", {("topic", 0): CommittedOffset(1)})
+    response = answered(client, OffsetDeleteRequest(group_id="group", topics=[]))
+    assert (response.error_code, response.topics) == (0, [])
