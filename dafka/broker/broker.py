@@ -219,9 +219,13 @@ class Broker:
         state = self._state()
         listener = {} if state.listener is None else state.listener.metrics()
         zper = {} if state.zper is None else state.zper.metrics()
-        return self._hub.run(
-            lambda: {**state.core.node.metrics(), **listener, **zper, "discarded": self.discarded}
-        )
+
+        def read() -> dict[str, Any]:
+            node = dict(state.core.node.metrics())
+            node["mesh_lag"] = node.pop("lag")  # not what a broker's user takes for its lag: that of a group
+            return {**node, **listener, **zper, "discarded": self.discarded}
+
+        return self._hub.run(read)
 
     @property
     def discarded(self) -> dict[str, int]:

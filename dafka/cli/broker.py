@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
 from typing import Any
 
 import click
@@ -12,8 +13,10 @@ from dafka.cli import deferred_packages
 deferred_packages.defer()
 
 from dafka.broker.broker import Broker  # noqa: E402  (what it imports must find them deferred)
+from dafka.broker.connecting import connect  # noqa: E402
 from dafka.broker.limits import OFFSETS_RETENTION  # noqa: E402
 from dafka.broker.listening import PLAINTEXT  # noqa: E402
+from dafka.broker.looking.series import series_of  # noqa: E402
 from dafka.broker.topics.configs import InvalidConfigError  # noqa: E402
 from dafka.broker.topics.group_configs import check_started_with  # noqa: E402
 from dafka.cli.authorizer import authorizer_options  # noqa: E402
@@ -137,7 +140,9 @@ def broker(
         if tls is not None and hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: running.renew())
         click.echo(f"broker: {_addresses(running)} in {data}", err=True)
-        with metrics.of("broker", running.metrics, lambda: health_of(running).row()):
+        here = connect(running.bootstrap_servers)
+        health = partial(health_of, running)
+        with metrics.of("broker", running.metrics, health, partial(series_of, here)):
             notify(READY, f"STATUS=serving {_addresses(running)}")
             wait_for_signal(alive=hub_turns)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import TypedDict
 
 from dafka.broker.broker import Broker
 from dafka.hub.hub import get_hub
@@ -13,16 +13,12 @@ PATIENCE = 5.0
 """Seconds in which the hub of a process that is alive answers."""
 
 
-class Health(NamedTuple):
+class Health(TypedDict):
     """``alive``: the hub turns; ``ready``: clients are served; ``detail`` says why not."""
 
     alive: bool
     ready: bool
-    detail: str = ""
-
-    def row(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {"alive": self.alive, "ready": self.ready, "detail": self.detail}
+    detail: str
 
 
 def hub_turns(seconds: float = PATIENCE) -> bool:
@@ -38,8 +34,8 @@ def hub_turns(seconds: float = PATIENCE) -> bool:
 def health_of(broker: Broker) -> Health:
     """The health of a broker that was started."""
     if not hub_turns():
-        return Health(False, False, f"the hub has not answered for {PATIENCE:g} s")
+        return Health(alive=False, ready=False, detail=f"the hub has not answered for {PATIENCE:g} s")
     if not broker.running:
-        return Health(True, False, "the broker is stopped")
+        return Health(alive=True, ready=False, detail="the broker is stopped")
     failure = broker.write_failure
-    return Health(True, failure is None, "" if failure is None else str(failure))
+    return Health(alive=True, ready=failure is None, detail="" if failure is None else str(failure))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dafka.mesh.prometheus import Health, MetricsServer, check_available
+from dafka.mesh.prometheus import Health, MetricsServer, Series, check_available
 
 
 class Metrics:
@@ -21,13 +21,17 @@ class Metrics:
 
     @contextmanager
     def of(
-        self, kind: str, read: Callable[[], Mapping[str, Any]], health: Health | None = None
+        self,
+        kind: str,
+        read: Callable[[], Mapping[str, Any]],
+        health: Health | None = None,
+        series: Series = tuple,
     ) -> Iterator[None]:
-        """Serve what ``read()`` and ``health()`` return for the block, and say where."""
+        """Serve what ``read()``, ``health()`` and ``series()`` return for the block, and say where."""
         if self._server is None:
             yield
             return
-        with self._server.serving(kind, read, health):
+        with self._server.serving(kind, read, health, series):
             click.echo(f"metrics: http://{self._host}:{self._server.port}/metrics", err=True)
             yield
 

@@ -30,6 +30,7 @@ NODE_METRICS = {
     "partitions_refused": "Times a partition found no place in the table",
     "partitions_unanswered": "Partitions with known records that no node sends",
     "lag": "Known records that are not yet delivered or committed",
+    "mesh_lag": "The same, of a broker: records of native producers",
     "inbox_records": "Records that wait for the user",
     "inbox_bytes": "Contents of these in octets",
     "serve_requests": "FETCH commands waiting to be served",

@@ -9,14 +9,37 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from socketserver import ThreadingMixIn
-from typing import Any
+from typing import Any, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from dafka.mesh.metrics import COUNTERS, DESCRIPTIONS, LABELS
 from dafka.protocol.errors import DafkaError
+
+
+class Labelled(Protocol):
+    """A gauge with labels, such as those of topics, partitions and groups."""
+
+    @property
+    def name(self) -> str:
+        """The whole name."""
+
+    @property
+    def description(self) -> str:
+        """What it is, in words."""
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The names of its labels."""
+
+    @property
+    def rows(self) -> Sequence[tuple[Sequence[str], float]]:
+        """The values of its labels, and the number."""
+
+
+Series = Callable[[], Sequence[Labelled]]
 
 Health = Callable[[], Mapping[str, Any]]
 """What ``/health`` answers: ``alive``, ``ready``, and more."""
@@ -80,13 +103,17 @@ class MetricsServer:
 
     @contextmanager
     def serving(
-        self, kind: str, read: Callable[[], Mapping[str, Any]], health: Health | None = None
+        self,
+        kind: str,
+        read: Callable[[], Mapping[str, Any]],
+        health: Health | None = None,
+        series: Series = tuple,
     ) -> Iterator[None]:
-        """Serve what ``read()`` returns for the block. ``kind``: the node's, in small letters.
+        """Serve what ``read()`` and ``series()`` return for the block.
 
-        Without ``health`` it is well as long as the block lasts.
+        ``kind``: the node's, in small letters. Without ``health`` it is well as long as the block lasts.
         """
-        collector = _Collector(kind, read)
+        collector = _Collector(kind, read, series)
         self._registry.register(collector)
         self._health = health or (lambda: {"alive": True, "ready": True, "detail": ""})
         try:
@@ -128,9 +155,10 @@ def _server_class(host: str) -> type[WSGIServer]:
 
 
 class _Collector:
-    def __init__(self, kind: str, read: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, kind: str, read: Callable[[], Mapping[str, Any]], series: Series) -> None:
         self._kind = kind
         self._read = read
+        self._series = series
 
     def collect(self) -> Iterator[Any]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -148,6 +176,11 @@ class _Collector:
                 yield CounterMetricFamily(full, description, value=value)
             else:
                 yield GaugeMetricFamily(full, description, value=value)
+        for one in self._series():
+            family = GaugeMetricFamily(one.name, one.description, labels=one.labels)
+            for labels, number in one.rows:
+                family.add_metric(labels, number)
+            yield family
 
     def describe(self) -> list[Any]:
         return []

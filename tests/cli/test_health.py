@@ -57,10 +57,12 @@ def test_a_broker_that_can_write_nothing_is_not_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Broker(tmp_path / "data") as broker:
-        assert health_of(broker) == Health(True, True)
+        assert health_of(broker) == Health(alive=True, ready=True, detail="")
         monkeypatch.setattr(BrokerClass, "write_failure", OSError("the log may not show what is on the disk"))
-        assert health_of(broker) == Health(True, False, "the log may not show what is on the disk")
-    assert health_of(broker) == Health(True, False, "the broker is stopped")
+        assert health_of(broker) == Health(
+            alive=True, ready=False, detail="the log may not show what is on the disk"
+        )
+    assert health_of(broker) == Health(alive=True, ready=False, detail="the broker is stopped")
 
 
 def test_a_hub_that_does_not_turn_is_noticed() -> None:

@@ -26,6 +26,8 @@ def test_a_broker_serves_its_metrics(tmp_path: Path) -> None:
             text = page.read().decode()
     assert re.search(r"^dafka_broker_listener_requests_total [1-9]", text, re.M)
     assert re.search(r"^dafka_broker_partitions 1", text, re.M)
+    assert re.search(r"^dafka_broker_mesh_lag 0", text, re.M)
+    assert re.search(r'^kafka_log_log_logendoffset{partition="0",topic="topic"} 1', text, re.M)
 
 
 @pytest.mark.parametrize("daemon", ["broker", "store", "tower"])

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from documents.markdown import ROOT, Block
 from documents.running import SECONDS
@@ -19,12 +21,19 @@ NAMES = ("localhost:9093", "0.0.0.0:9093", "tcp://127.0.0.1:5556", "tcp://127.0.
 
 
 class Walk:
-    """A folder, and what stays of the steps in it until :meth:`end`."""
+    """A folder, and what stays of the steps in it until :meth:`end`.
 
-    def __init__(self, folder: Path) -> None:
+    ``names`` are addresses in the document, whose ports are others here; ``variables`` go to its commands.
+    """
+
+    def __init__(
+        self, folder: Path, names: Iterable[str] = NAMES, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.folder = folder
-        ports = {name: free_port() for name in dict.fromkeys(one.rpartition(":")[2] for one in NAMES)}
-        self._here = {one: f"{one.rpartition(':')[0]}:{ports[one.rpartition(':')[2]]}" for one in NAMES}
+        places = [one.rpartition(":") for one in names]
+        ports = {port: free_port() for port in dict.fromkeys(port for *_, port in places)}
+        self._here = {f"{host}:{port}": f"{host}:{ports[port]}" for host, _, port in places}
+        self._variables = {name: self.here(value) for name, value in variables.items()}
         self._printed: list[str] = []  # by what stays
         self._staying: list[subprocess.Popen[str]] = []
         self._commands = folder / ".commands"
@@ -90,6 +99,7 @@ class Walk:
             cwd=self.folder,
             env={
                 **environment,
+                **self._variables,
                 "PATH": os.pathsep.join([str(self._commands), environment["PATH"]]),
                 "PYTHONPATH": str(ROOT),
                 "PYTHONUNBUFFERED": "1",

@@ -1,0 +1,84 @@
+"""examples/service: the page as it is written, and the names that its rules and its dashboard use."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from cli.tools import LOOPBACK, address_of, produce, running
+from documents.markdown import ROOT, blocks
+from documents.walking import Walk
+from kafka import KafkaConsumer
+
+FOLDER = ROOT / "examples" / "service"
+ADDRESSES = ("127.0.0.1:9092", "127.0.0.1:9093", "127.0.0.1:9100")
+STEPS = [one for one in blocks(FOLDER / "README.md") if any("step" in told for told in one.directives)]
+_NAME = re.compile(r"\b((?:dafka|kafka)_\w+)")
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
+    for tool in ("curl", "openssl"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"there is no {tool} here")
+    variables = {"DAFKA_KAFKA_BOOTSTRAP_SERVER": ADDRESSES[0]}
+    walk = Walk(tmp_path_factory.mktemp("service"), ADDRESSES, variables)
+    text = walk.here((FOLDER / "broker.toml").read_text())
+    port = walk.here(ADDRESSES[2]).rpartition(":")[2]
+    (walk.folder / "broker.toml").write_text(text.replace("metrics_port = 9100", f"metrics_port = {port}"))
+    try:
+        walk.printed = {one.text: walk.step(one) for one in STEPS}
+        yield walk
+    finally:
+        walk.end()
+
+
+def printed(walk: Walk, words: str) -> str:
+    """What the step with these words has printed."""
+    (found,) = [said for text, said in walk.printed.items() if words in text]
+    return str(found)
+
+
+def test_a_small_company_gets_what_the_page_says(walk: Walk) -> None:
+    assert "retention_ms" in printed(walk, "openssl") or "listen" in walk.printed[STEPS[0].text]
+    assert json.loads(printed(walk, "/health"))["ready"] is True
+    assert len((walk.folder / "billed").read_text().splitlines()) == 400
+    lags = re.findall(r"^kafka_consumergroup_lag{.*} (\d+)", printed(walk, "groups describe"), re.M)
+    assert sum(map(int, lags)) <= 600
+    assert "no damage" in printed(walk, "backup verify")
+    assert "no damage" in printed(walk, "log verify restored")
+    assert printed(walk, "| sort -n | tail -1").strip() == "1000"
+
+
+def test_the_other_files_say_what_the_page_says() -> None:
+    unit = (FOLDER / "dafka.service").read_text()
+    assert "Type=notify" in unit and "--config /etc/dafka/broker.toml" in unit
+    assert "dafka" in (FOLDER / "Containerfile").read_text()
+
+
+def test_rules_and_dashboard_use_names_that_a_broker_has(tmp_path: Path) -> None:
+    with running("broker", *LOOPBACK, "--data", str(tmp_path / "data"), "--metrics-port", "0") as process:
+        address = address_of(process)
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+        produce(address, "orders", b"one")
+        consumer = KafkaConsumer(
+            "orders", bootstrap_servers=address, group_id="g", auto_offset_reset="earliest"
+        )
+        next(consumer)
+        consumer.close()
+        with urlopen(url, timeout=200) as page:
+            text = page.read().decode()
+    known = set(re.findall(r"^# TYPE (\S+) ", text, re.M))
+    dashboard = json.loads((FOLDER / "dashboard.json").read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    rules = re.findall(r"expr: (.*?)\n        for:", (FOLDER / "alerts.yml").read_text(), re.S)
+    assert len(rules) == 7 and len(asked) > 12
+    for expression in (*asked, *rules):
+        for name in _NAME.findall(expression):
+            assert name in known, expression
