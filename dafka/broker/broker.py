@@ -90,6 +90,9 @@ class Broker:
     ``zper``: :class:`dafka.zper.ZperOptions`, with which ZeroMQ programs write and read as well; :attr:`zper`
     then tells the addresses. None: none of that.
 
+    ``console``: :class:`dafka.console.ConsoleOptions`, with which a browser shows the broker;
+    :attr:`console` then tells where. None: no console.
+
     ``keys``: a folder of keys (:class:`dafka.security.KeyFolder`), by which the broker, other nodes of its
     mesh and ZPER's clients know each other; None: everybody is believed. Kafka's clients do not need any.
 
@@ -125,6 +128,7 @@ class Broker:
         sasl: ServerSasl | None = None,
         acls: ServerAcls | None = None,
         zper: FrontEndOptions | None = None,
+        console: FrontEndOptions | None = None,
         keys: KeyFolder | None = None,
         group_settings: Mapping[str, str] | None = None,
     ) -> None:
@@ -144,6 +148,7 @@ class Broker:
             sasl=sasl,
             acls=acls,
             zper=zper,
+            console=console,
             keys=keys,
             group_settings=group_settings,
         )
@@ -207,6 +212,12 @@ class Broker:
     def zper(self) -> Any:
         """The :class:`dafka.zper.front_end.Zper` that serves ZeroMQ programs; None without the option."""
         return self._state().zper
+
+    @property
+    def console(self) -> str | None:
+        """The address that a browser shows the broker at; None without the option."""
+        console = self._state().console
+        return None if console is None else f"http://{console.addresses['console']}/"
 
     def renew(self) -> None:
         """Read certificates and keys again if they have changed, without waiting for a connection."""
@@ -275,7 +286,9 @@ class Broker:
                 raise
             self._running = state
             self._last_ports = state.bound_ports
-            self._last_addresses = {} if state.zper is None else dict(state.zper.addresses)
+            self._last_addresses = {
+                name: address for one in state.front_ends for name, address in one.addresses.items()
+            }
             running.add(self, state.core, state.path, state.stop)
             log.info("%s is started", state.name)
             self._not_dropped = when_dropped(self, self._hub, state.name, "stop()", state.stop)
@@ -315,6 +328,7 @@ class _Running:
         self._folder: str | None = None
         self.listener: Listener | None = None
         self.zper: FrontEnd | None = None
+        self.console: FrontEnd | None = None
         self.doors: list[Door] = []
         self._port: socket | None = None  # without a listener
         try:
@@ -329,6 +343,11 @@ class _Running:
     @property
     def name(self) -> str:
         return f"<Broker {self.address} on {self.path!r}>"
+
+    @property
+    def front_ends(self) -> list[FrontEnd]:
+        """Those that serve."""
+        return [one for one in (self.zper, self.console) if one is not None]
 
     @property
     def bound_ports(self) -> list[int]:
@@ -382,6 +401,8 @@ class _Running:
         if options.zper is not None:
             keys = None if options.keys is None else options.keys.load_server()
             self.zper = options.zper.open(hub, self.core, before, keys)
+        if options.console is not None:
+            self.console = options.console.open(hub, self.core, before)
 
     def stop(self) -> None:
         """Disconnect clients, commit what has been accepted and release everything."""
@@ -394,8 +415,8 @@ class _Running:
                 rest.callback(self.release)
                 rest.callback(running.remove, self.core)
                 rest.callback(self.core.close)
-                if self.zper is not None:
-                    rest.callback(self.zper.close)
+                for front_end in self.front_ends:
+                    rest.callback(front_end.close)
                 if self.listener is not None:
                     rest.callback(self.listener.close)
 

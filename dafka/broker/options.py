@@ -43,6 +43,7 @@ class BrokerOptions:
     sasl: ServerSasl | None = None
     acls: ServerAcls | None = None
     zper: FrontEndOptions | None = None
+    console: FrontEndOptions | None = None
     keys: KeyFolder | None = None
     clock: Clock = REAL
     group_settings: Mapping[str, str] | None = None
@@ -79,6 +80,8 @@ class BrokerOptions:
             raise ValueError(f"acls is dafka.security.ServerAcls(...) or None, not {self.acls!r:.100}")
         if self.zper is not None and not isinstance(self.zper, FrontEndOptions):
             raise ValueError(f"zper is dafka.zper.ZperOptions(...) or None, not {self.zper!r}")
+        if self.console is not None and not isinstance(self.console, FrontEndOptions):
+            raise ValueError(f"console is dafka.console.ConsoleOptions(...) or None, not {self.console!r}")
 
     @cached_property
     def retention(self) -> Retention:

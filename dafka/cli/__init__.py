@@ -23,6 +23,7 @@ _HOMES = {
     "bridge": "dafka.cli.bridge:bridge",
     "broker": "dafka.cli.broker:broker",
     "config": "dafka.cli.config:config",
+    "console": "dafka.cli.browser:console",
     "consume": "dafka.cli.console:consume",
     "kafka": "dafka.cli.kafka:kafka",
     "keys": "dafka.cli.key_folders:keys",

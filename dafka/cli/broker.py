@@ -94,6 +94,11 @@ def _pairs(ctx: click.Context, param: click.Parameter, text: str | None) -> dict
 )
 @click.option("--sub", help="Where the tower takes beacons.  [default: a tower of its own]")
 @click.option("--pub", help="Where the tower gives beacons.  [default: a tower of its own]")
+@click.option(
+    "--console",
+    metavar="HOST:PORT",
+    help="Where a browser shows the broker; read-only unless on loopback.  [default: nowhere]",
+)
 @key_options
 @durability_options
 @retention_options
@@ -118,6 +123,7 @@ def broker(
     data: str,
     sub: str | None,
     pub: str | None,
+    console: str | None,
     metrics: Metrics,
     tls: ServerTls | None,
     check: bool,
@@ -131,6 +137,10 @@ def broker(
     if (sub is None) != (pub is None):
         raise click.UsageError("--sub and --pub are the two addresses of a tower: give both or none")
     tower = None if sub is None or pub is None else towers(sub, pub)
+    if console is not None:
+        from dafka.cli.browser import console_options
+
+        options["console"] = console_options(console)
     configured = Broker(data, listen=listen, tower=tower, tls=tls, **options)
     if check:
         check_broker(data, tls, options["keys"])
@@ -140,6 +150,8 @@ def broker(
         if tls is not None and hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, lambda *_: running.renew())
         click.echo(f"broker: {_addresses(running)} in {data}", err=True)
+        if console is not None:
+            click.echo(f"console: {running.console}", err=True)
         here = connect(running.bootstrap_servers)
         health = partial(health_of, running)
         with metrics.of("broker", running.metrics, health, partial(series_of, here)):

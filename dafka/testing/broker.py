@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, Protocol, TypeVar, cast
+from weakref import WeakSet
 
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import BrokerResponseError, KafkaError, UnknownTopicOrPartitionError
@@ -44,6 +45,9 @@ T = TypeVar("T")
 Row = tuple[int, "bytes | None", "bytes | None", "list[tuple[str, bytes | None]]"]
 
 
+with_console: WeakSet[Any] = WeakSet()  # the brokers of this process that have one
+
+
 class _Running(Protocol):
     """The attributes of a running :class:`~dafka.broker.broker.Broker` that are used here."""
 
@@ -60,6 +64,9 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
     It listens, on a free port unless told otherwise: its ``bootstrap_servers`` is for clients of every kind,
     in any process. Those of ``compat.kafka`` in this process reach it directly.
 
+    ``console=True``: a browser shows the broker at its ``console``; pytest prints that address when a test
+    fails while the broker runs.
+
     Without a ``path`` its temporary folder is in memory where the system has a place for that (``/dev/shm``
     with half a gigabyte free), because what takes time in starting a broker is the disk.
 
@@ -73,10 +80,17 @@ class TestBroker(GroupsOfBroker, WaitingForBroker, Broker):
         path: str | os.PathLike[str] | None = None,
         *,
         listen: str | None = "127.0.0.1:0",
+        console: Any = None,
         snapshot: Snapshot | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(path, listen=listen, **options)
+        if console is True:
+            from dafka.console.options import ConsoleOptions  # brings Flask along
+
+            console = ConsoleOptions()
+        super().__init__(path, listen=listen, console=console or None, **options)
+        if console:
+            with_console.add(self)
         self.clock = MovableClock(self._clock_moved)
         self._options = replace(self._options, clock=self.clock.of_broker)
         self._begins_with: Snapshot | None = None

@@ -20,6 +20,7 @@ Nothing but pytest is imported here: gevent, ZeroMQ and kafka-python come with t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -90,6 +91,16 @@ def kafka_consumer_factory(dafka_broker: TestBroker) -> Iterator[Callable[..., K
             return consumer
 
         yield make
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Have a test that fails tell where a browser shows its brokers, if one does."""
+    yield
+    module = sys.modules.get("dafka.testing.broker")
+    for broker in () if module is None else list(module.with_console):
+        if broker.running:
+            item.add_report_section("call", "dafka console", broker.console)
 
 
 # -- chaos ------------------------------------------------------------------------------------------

@@ -85,6 +85,7 @@ BY_BEHAVIOUR = {
     "dafka/broker/share": "calls of members and histories beside a model, tests/broker/share",
     "dafka/cli/overlay": "commands as a user starts them, tests/cli/overlay",
     "dafka/cli/zper": "commands as a user starts them, tests/cli/zper",
+    "dafka/console": "requests on real sockets and people's steps in a browser, tests/console",
     "dafka/overlay": "recorded sessions, vectors and a simulation, tests/overlay",
     "dafka/sockets": "patterns of sockets beside libzmq's, tests/sockets",
     "dafka/zmtp": "the protocol's steps beside libzmq's, tests/zmtp",

@@ -55,6 +55,11 @@ def json_row(line: bytes) -> NewRecord:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise RowError(f"it is not JSON: {error}") from error
+    return row_of(row)
+
+
+def row_of(row: Any) -> NewRecord:
+    """The record that such an object is, read already. Raises RowError."""
     if not isinstance(row, dict):
         raise RowError("it is not a JSON object")
     known = _FIELDS | _IGNORED | {"key_base64", "value_base64"}

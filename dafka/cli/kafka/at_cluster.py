@@ -17,6 +17,7 @@ from dafka.security.client_properties import NAMES, client_security, read_proper
 
 if TYPE_CHECKING:
     from dafka.broker.connecting import Connection
+    from dafka.console.doors import Accounts
 
 Command = Callable[..., Any]
 
@@ -36,6 +37,17 @@ class Cluster:
         """A connection to it, for the methods of the broker interface. Raises click.ClickException."""
         with opened(self.servers, self._security.arguments) as connection:
             yield connection
+
+    def accounts(self, mechanism: str) -> Accounts:
+        """Where a console tries the accounts of who logs in."""
+        from kafka.cluster import collect_hosts
+
+        from dafka.console.doors import Accounts
+        from dafka.security.contexts import of_client
+
+        tls = None if self._security.tls is None else of_client(self._security.tls)
+        hosts = collect_hosts(self.servers, randomize=False)
+        return Accounts(tuple((host, port) for host, port, _ in hosts), mechanism, tls)
 
     @property
     def configs(self) -> dict[str, Any]:
@@ -69,6 +81,8 @@ def at_cluster(command: Command) -> Command:
     @click.option(
         "-b",
         "--bootstrap-server",
+        "--bootstrap-servers",
+        "bootstrap_server",
         default="127.0.0.1:9092",
         envvar="DAFKA_KAFKA_BOOTSTRAP_SERVER",
         show_default=True,

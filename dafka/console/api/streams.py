@@ -1,0 +1,166 @@
+"""Streams of records: a search, what comes from now on, and downloads."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dafka.broker.looking.outcomes import RefusedError
+from dafka.broker.looking.places import bounds, offsets_of, parse_place
+from dafka.console import limits
+from dafka.console.api.records import PARTITIONS, PLACE, partitions_named
+from dafka.console.api.topics import THE_TOPIC
+from dafka.console.desk import Desk
+from dafka.console.records.batches import fetch, records
+from dafka.console.records.expressions import parse
+from dafka.console.records.searching import follow, search
+from dafka.console.records.shown import Record
+from dafka.console.routes import Parameter, Routes
+from dafka.protocol.batch import BatchError
+
+routes = Routes()
+
+_FROM = Parameter("from", PLACE, "From where: earliest, an offset, -10, a time, 2h", default="earliest")
+_TO = Parameter("to", PLACE, "Up to where", default="latest")
+_EXPRESSION = Parameter(
+    "expression", {"type": "string", "maxLength": limits.EXPRESSION}, "What to look for", default=""
+)
+_EVENTS = "text/event-stream"
+_COLUMNS = ["partition", "offset", "timestamp", "key", "value", "headers"]
+
+
+@routes.add(
+    "GET",
+    "/topics/{topic}/search",
+    "Records that an expression matches, with progress; closing the stream ends it",
+    THE_TOPIC,
+    PARTITIONS,
+    _FROM,
+    _TO,
+    _EXPRESSION,
+    Parameter("limit", {"type": "integer", "minimum": 1, "maximum": limits.FOUND}, "At most", default=100),
+    stream=_EVENTS,
+)
+def search_records(
+    desk: Desk, topic: str, partitions: str | None, expression: str, limit: int, **where: Any
+) -> Iterator[bytes]:
+    matches = parse(expression)
+    starts, ends = _range(desk, topic, partitions, where["from"], where["to"])
+    return search(desk, topic, starts, ends, matches, limit)
+
+
+@routes.add(
+    "GET",
+    "/topics/{topic}/follow",
+    "Records from now on, the newest if they come too fast",
+    THE_TOPIC,
+    PARTITIONS,
+    _EXPRESSION,
+    stream=_EVENTS,
+)
+def follow_records(desk: Desk, topic: str, partitions: str | None, expression: str) -> Iterator[bytes]:
+    matches = parse(expression)
+    return follow(desk, topic, partitions_named(desk, topic, partitions), matches)
+
+
+@routes.add(
+    "GET",
+    "/topics/{topic}/download",
+    "Records as JSON lines or CSV",
+    THE_TOPIC,
+    PARTITIONS,
+    _FROM,
+    _TO,
+    _EXPRESSION,
+    Parameter("format", {"enum": ["jsonl", "csv"]}, "As what", required=True),
+    stream="application/octet-stream",
+)
+def download_records(
+    desk: Desk, topic: str, partitions: str | None, expression: str, format: str, **where: Any
+) -> Iterator[bytes]:
+    matches = parse(expression)
+    starts, ends = _range(desk, topic, partitions, where["from"], where["to"])
+    row = _json_row if format == "jsonl" else _csv_row
+    head = b"" if format == "jsonl" else _csv_line(_COLUMNS)
+    return _download(desk, topic, starts, ends, head, lambda one: row(topic, one) if matches(one) else b"")
+
+
+def _range(
+    desk: Desk, topic: str, partitions: str | None, start: str, end: str
+) -> tuple[dict[int, int], dict[int, int]]:
+    keys = [(topic, one) for one in partitions_named(desk, topic, partitions)]
+    starts, ends = (offsets_of(desk, parse_place(place), keys) for place in (start, end))
+    last = bounds(desk, keys)[1]
+    return (
+        {key[1]: starts[key] for key in keys},
+        {key[1]: min(ends[key], last[key]) for key in keys},
+    )
+
+
+def _download(
+    desk: Desk,
+    topic: str,
+    starts: dict[int, int],
+    ends: dict[int, int],
+    head: bytes,
+    row: Callable[[Record], bytes],
+) -> Iterator[bytes]:
+    """Pieces of the file. What cannot be read ends it: a connection that breaks shows in every browser."""
+    with desk.streaming():
+        yield head
+        for partition, start in starts.items():
+            offset = start
+            while offset < ends[partition]:
+                try:
+                    some = fetch(desk, topic, partition, offset, marks=False)
+                except (RefusedError, BatchError) as error:
+                    raise OSError(f"{topic}-{partition} cannot be read at {offset}: {error}") from error
+                if some.next_offset <= offset:
+                    break
+                piece = b"".join(row(one) for one in records(partition, some, offset, ends[partition]))
+                yield piece
+                offset = some.next_offset
+
+
+def _json_row(topic: str, record: Record) -> bytes:
+    """A line as ``dafka kafka consume --json`` prints it and ``produce --json`` takes it."""
+    row: dict[str, Any] = {
+        "topic": topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        **_octets("key", record.key),
+        **_octets("value", record.value),
+        "headers": [{"name": name, **_octets("value", value)} for name, value in record.headers],
+    }
+    return json.dumps(row).encode() + b"\n"
+
+
+def _csv_row(topic: str, record: Record) -> bytes:
+    cells = [record.partition, record.offset, record.timestamp, _cell(record.key), _cell(record.value)]
+    return _csv_line([*cells, json.dumps([[name, _cell(value)] for name, value in record.headers])])
+
+
+def _cell(content: bytes | None) -> str:
+    """Text for a spreadsheet: a leading sign would make a formula of it."""
+    text = "" if content is None else content.decode("utf-8", "backslashreplace")
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and text else text
+
+
+def _csv_line(cells: list[Any]) -> bytes:
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue().encode()
+
+
+def _octets(name: str, content: bytes | None) -> dict[str, Any]:
+    if content is None:
+        return {name: None}
+    try:
+        return {name: content.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(content).decode()}

@@ -1,0 +1,54 @@
+"""A console of any cluster: a broker of this process, of another one, or Apache Kafka."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from dafka.broker.connecting import Connection
+from dafka.console.doors import AccountDoors, Accounts, Doors, OpenDoors
+from dafka.console.front_end import named, serve
+from dafka.console.options import ConsoleOptions
+from dafka.hub.hub import get_hub
+
+
+class Console:
+    """A console of any cluster, from now on until :meth:`close`; a context manager. Any thread.
+
+    ``connection`` is a :func:`dafka.broker.connect` to the cluster, which stays the caller's. With
+    ``accounts`` everybody logs in with an account of the broker, and no connection is needed. Raises OSError
+    if it cannot listen.
+    """
+
+    def __init__(
+        self,
+        connection: Connection | None,
+        options: ConsoleOptions | None = None,
+        accounts: Accounts | None = None,
+    ) -> None:
+        options = ConsoleOptions() if options is None else options
+        self._doors: Doors
+        if accounts is None:
+            if connection is None:
+                raise ValueError("a console needs a connection, or accounts to make connections with")
+            self._doors = OpenDoors(connection, writes=options.writes, hosts=options.names)
+        else:
+            self._doors = AccountDoors(get_hub(), accounts, writes=options.writes, hosts=options.names)
+        self._server = serve(*options.address, self._doors)
+
+    @property
+    def url(self) -> str:
+        """What a browser is to open."""
+        return f"http://{named(self._server)}/"
+
+    def close(self) -> None:
+        """Disconnect everybody."""
+        self._server.close()
+        self._doors.close()
+
+    def __enter__(self) -> Console:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""Records as the console reads, finds, follows and writes them."""

@@ -1,0 +1,118 @@
+"""The thread that serves browsers.
+
+It has a gevent loop of its own: what the console computes, long lists and searches, makes no turn of the
+hub longer. Calls of the broker cross into the hub and wait as green threads of this loop. A browser that does
+not send or read for some time is disconnected, and only so many are served at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import gevent.event
+import gevent.pool
+from gevent import monkey
+from gevent.pywsgi import WSGIHandler, WSGIServer
+
+from dafka.console import limits
+from dafka.hub.hub import Waiter
+from dafka.sockets import listening
+
+log = logging.getLogger(__name__)
+
+_start_thread = monkey.get_original("_thread", "start_new_thread")
+_STOP_SECONDS = 0.2  # that answers under way may take when the console is closed
+
+
+class _Handler(WSGIHandler):  # type: ignore[misc]  # gevent has no types
+    """One connection of a browser."""
+
+    def __init__(self, socket: Any, address: Any, server: Any, rfile: Any = None) -> None:
+        listening.keep(socket)
+        socket.settimeout(limits.SOCKET_SECONDS)
+        super().__init__(socket, address, server, rfile)
+
+    def handle(self) -> None:
+        socket = self.socket
+        try:
+            super().handle()
+        finally:
+            listening.forget(socket)
+
+    def log_request(self) -> None:
+        """Requests are not logged: their paths name topics and what was searched for."""
+
+    def handle_error(self, kind: Any, value: Any, trace: Any) -> None:
+        if isinstance(value, OSError):  # the browser has gone, or does not read
+            self.close_connection = True
+            return
+        super().handle_error(kind, value, trace)
+
+
+class Server:
+    """Serves from when it is made. Any thread, the hub's too. Raises OSError if it cannot listen."""
+
+    def __init__(self, host: str, port: int, make: Callable[[], Any]) -> None:
+        """``make`` makes the WSGI application, in the thread that serves it."""
+        self._host, self._port, self._make = host, port, make
+        self._ready, self._ended = Waiter(), Waiter()
+        self._failure: BaseException | None = None
+        self._stop: Any = None
+        self.address = ("", 0)
+        _start_thread(self._run, ())
+        self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Disconnect everybody; waits."""
+        self._stop.send()
+        self._ended.wait()
+
+    def _run(self) -> None:
+        loop = gevent.get_hub().loop
+        stopped = gevent.event.Event()
+        try:
+            try:
+                socket = listening.bind(self._host, self._port)
+                self.address = socket.getsockname()[:2]
+                socket.listen(limits.CONNECTIONS)
+                server = WSGIServer(
+                    socket,
+                    self._make(),
+                    log=None,
+                    error_log=_ToLog(),
+                    handler_class=_Handler,
+                    spawn=gevent.pool.Pool(limits.CONNECTIONS),
+                )
+                server.stop_timeout = _STOP_SECONDS
+                self._stop = loop.async_()
+                self._stop.start(stopped.set)
+                server.start()
+            except BaseException as error:
+                self._failure = error
+                return
+            finally:
+                self._ready.set()
+            stopped.wait()
+            server.stop(timeout=_STOP_SECONDS)
+            listening.forget(socket)
+        finally:
+            if self._stop is not None:
+                self._stop.close()
+            self._ended.set()
+            gevent.get_hub().destroy(destroy_loop=True)
+
+
+class _ToLog:
+    """A file in which gevent writes its errors."""
+
+    def write(self, text: str) -> None:
+        if text.strip():
+            log.error("%s", text.rstrip())
+
+    def flush(self) -> None:
+        """There is nothing to flush."""

@@ -1,0 +1,95 @@
+// One group: members, offsets and lags, with a curve while it is looked at.
+import { h, put, link, table, column, count, ask, say, problem } from "../dom.js";
+import { call, get, query as queryOf } from "../api.js";
+import { Plot } from "../plot.js";
+import { stateTag } from "./groups.js";
+
+const PAUSE = 2000;
+
+export async function group(main, parts, query, { go, writes, isHere }) {
+  const name = query.get("name") ?? "";
+  const where = queryOf({ name });
+  const head = h("p");
+  const members = h("div");
+  const partitions = h("div");
+  const failed = h("div");
+  const place = h("div", { class: "plots" });
+  put(main, 
+    h("h1", {}, link("/groups", "Groups"), " / ", name), failed, head,
+    writes && h("div", { class: "bar" }, h("button", { onclick: reset }, "Reset offsets"), h("button", { class: "danger", onclick: remove }, "Delete")),
+    place, h("h2", {}, "Partitions"), partitions, h("h2", {}, "Members"), members);
+  const found = await get("/api/group" + where);
+  const plot = new Plot(place, "Lag in records", ["lag"]);
+  let timer = null;
+  let last = "";
+
+  function show(one) {
+    plot.add(Date.now() / 1000, [one.lag]);
+    const text = JSON.stringify(one);
+    if (text === last) return; // whoever reads or selects is not disturbed
+    last = text;
+    head.replaceChildren(stateTag(one.state), ` ${one.type} group, ${count(one.total_members)} members, lag ${count(one.lag)}`,
+      one.epoch === null ? "" : `, epoch ${one.epoch}`, one.assignor ? `, assigned by ${one.assignor}` : "");
+    partitions.replaceChildren(table(
+      [column("Topic", "wide"), column("Partition", "number"), column("Offset", "number"), column("End", "number"), column("Lag", "number"), column("Member", "wide narrow-hidden")],
+      one.partitions.map((row) => [
+        link(`/topics/${encodeURIComponent(row.topic)}`, row.topic),
+        row.offset === null ? row.partition : link(`/topics/${encodeURIComponent(row.topic)}${queryOf({ partitions: row.partition, from: row.offset })}`, String(row.partition)),
+        count(row.offset), count(row.end), h("span", { class: row.lag > 0 ? "warn" : "" }, count(row.lag)), row.client ?? "–"]),
+      "It has no offsets yet."));
+    members.replaceChildren(table([column("Member", "wide"), column("Client", "wide"), column("Host"), column("Partitions", "number"), column("")],
+      one.members.map((row) => [row.instance ?? row.member, row.client, row.host,
+        h("span", { title: row.partitions.map((key) => key.join("-")).join(" ") }, count(row.partitions.length)),
+        writes && one.type === "classic" && h("button", { onclick: () => takeOut(row), "aria-label": `Take out ${row.client}` }, "Take out")]),
+      "It has no members now."));
+  }
+
+  async function again() {
+    try {
+      const one = await get("/api/group" + where);
+      if (!isHere()) return;
+      failed.replaceChildren();
+      show(one);
+    } catch (error) {
+      failed.replaceChildren(problem(error));
+    }
+    if (isHere()) timer = setTimeout(again, PAUSE);
+  }
+
+  async function reset() {
+    const topics = [...new Set((await get("/api/group" + where)).partitions.map((one) => one.topic))];
+    const given = await ask("Reset offsets", "What would change is shown first.", [
+      ["Topic (empty: all that it has read)", h("input", { name: "topic", list: "its-topics" })],
+      ["To: earliest, latest, an offset, -10, a time, 2h; or by +N or by -N", h("input", { name: "to", value: "earliest", required: true })],
+    ], { done: "Show" });
+    if (!given) return;
+    const by = /^by ([+-]?\d+)$/.exec(given.to.trim());
+    const body = { ...(given.topic && { topic: given.topic }), ...(by ? { by: Number(by[1]) } : { to: given.to.trim() }) };
+    const preview = await call("POST", "/api/group/reset" + where, body);
+    const changed = preview.partitions.filter((one) => one.offset !== one.new_offset);
+    const rows = h("div", {}, table([column("Topic", "wide"), column("Partition", "number"), column("Now", "number"), column("Then", "number")],
+      changed.map((one) => [one.topic, one.partition, count(one.offset), count(one.new_offset)]), "Nothing would change."));
+    const sure = await ask("These offsets change", null, [["", rows]], { done: "Change them", danger: true });
+    if (!sure) return;
+    await call("POST", "/api/group/reset" + where, { ...body, execute: true });
+    say(`${count(changed.length)} offsets are changed${topics.length ? "" : " of a new group"}.`);
+    show(await get("/api/group" + where));
+  }
+
+  async function remove() {
+    if (!(await ask(`Delete ${name}`, "The group goes with its offsets.", [], { done: "Delete", danger: true }))) return;
+    await call("DELETE", "/api/group" + where);
+    say(`Group ${name} is deleted.`);
+    go("/groups");
+  }
+
+  async function takeOut(row) {
+    if (!(await ask("Take out a member", `${row.client} on ${row.host} rebalances, and may join again.`, [], { done: "Take out", danger: true }))) return;
+    await call("POST", "/api/group/remove-member" + where, { member: row.member, instance: row.instance });
+    show(await get("/api/group" + where));
+  }
+
+  show(found);
+  timer = setTimeout(again, PAUSE);
+  return () => { clearTimeout(timer); plot.end(); };
+}

@@ -1,0 +1,196 @@
+// Records of a topic: pages, a search, what comes now; and new ones.
+import { h, put, field, count, octets, moment, ask, say, tag, problem } from "../dom.js";
+import { call, get, path, query as queryOf } from "../api.js";
+import { short, whole } from "../values.js";
+
+const SHOWN = 500; // records in the page, whatever comes
+
+export async function records(main, name, query, { writes, isHere }) {
+  const state = {
+    from: query.get("from") ?? "latest", partitions: query.get("partitions") ?? "", expression: query.get("expression") ?? "",
+    limit: query.get("limit") ?? "50", after: query.get("after"), before: query.get("before"),
+  };
+  let source = null;
+  const input = (key, more) => h("input", { value: state[key], ...more });
+  const from = input("from", { list: "places", size: 14 });
+  const numbers = input("partitions", { placeholder: "all", size: 8, pattern: "[0-9]+(,[0-9]+)*", title: "as 0,2,5" });
+  const expression = input("expression", { placeholder: 'text, or value.amount > 100 and key == "k"', spellcheck: false });
+  const limit = h("select", {}, ["20", "50", "100", "200", "500"].map((one) => h("option", { selected: one === state.limit }, one)));
+  const as = h("select", { onchange: () => show(shown) }, ["auto", "text", "json", "hex"].map((one) => h("option", {}, one)));
+  const list = h("div", { class: "rows", id: "records" });
+  const status = h("div", { role: "status", class: "bar" });
+  const more = h("div", { class: "bar" });
+  let shown = [];
+  const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); read({ after: null, before: null }); } },
+    field("From", from), h("datalist", { id: "places" }, ["latest", "earliest", "-100", "15m", "2h", "7d"].map((one) => h("option", { value: one }))),
+    field("Partitions", numbers), field("Search", expression, "grow"), field("Page", limit), field("Show as", as),
+    h("button", { class: "main" }, "Read"), h("button", { type: "button", onclick: follow }, "Follow live"),
+    writes && h("button", { type: "button", onclick: () => produce() }, "Write"), h("button", { type: "button", onclick: download }, "Download"));
+  put(main, form, status, list, more);
+
+  function stop() {
+    source?.close();
+    source = null;
+  }
+
+  function remember(change) {
+    Object.assign(state, { from: from.value, partitions: numbers.value, expression: expression.value, limit: limit.value }, change);
+    const { limit: size, ...rest } = state;
+    history.replaceState(null, "", location.pathname + queryOf({ ...rest, ...(size !== "50" && { limit: size }) }));
+  }
+
+  async function read(change = {}) {
+    stop();
+    remember(change);
+    if (state.expression.trim()) { search(); return; }
+    status.replaceChildren();
+    try {
+      const { expression: _, ...asked } = state;
+      const page = await get(path("topics", name, "records") + queryOf(asked));
+      if (!isHere()) return;
+      show(page.records.reverse());
+      more.replaceChildren(...[
+        page.next && h("button", { onclick: () => read({ after: page.next, before: null }) }, "Newer"),
+        page.previous && h("button", { onclick: () => read({ before: page.previous, after: null }) }, "Older")].filter(Boolean));
+    } catch (error) {
+      list.replaceChildren(problem(error));
+      more.replaceChildren();
+    }
+  }
+
+  function listen(url, handlers) {
+    stop();
+    const own = (source = new EventSource(url));
+    for (const [event, handler] of Object.entries(handlers)) own.addEventListener(event, (one) => own === source && handler(JSON.parse(one.data)));
+    own.onerror = async () => {
+      if (own !== source) return;
+      stop();
+      try { // a stream tells no reason, the same question without one does
+        const response = await fetch(url, { signal: AbortSignal.timeout(3000) });
+        const reason = response.ok ? { message: "The connection ended." } : await response.json();
+        response.body?.cancel().catch(() => {});
+        status.replaceChildren(problem(reason));
+      } catch {
+        status.replaceChildren(problem({ message: "The connection ended." }));
+      }
+    };
+  }
+
+  function search() {
+    const bar = h("progress", { max: 1, value: 0, "aria-label": "Progress of the search" });
+    const words = h("span", {}, "Searching …");
+    const button = h("button", { onclick: () => { stop(); words.textContent += " Stopped."; button.remove(); } }, "Stop");
+    status.replaceChildren(bar, words, button);
+    more.replaceChildren();
+    show([]);
+    const tell = ({ scanned, total, found }) => {
+      bar.max = Math.max(total, 1);
+      bar.value = scanned;
+      words.textContent = `${count(found)} found in ${count(scanned)} of ${count(total)} records.`;
+    };
+    const start = state.from === "latest" ? "earliest" : state.from;
+    listen(path("topics", name, "search") + queryOf({ from: start, partitions: state.partitions, expression: state.expression, limit: state.limit }), {
+      found: (event) => add(event.records),
+      progress: tell,
+      trouble: (event) => list.prepend(problem(event)),
+      end: (event) => { tell(event); stop(); button.remove(); if (event.full) words.textContent += " There may be more: raise the page."; },
+    });
+  }
+
+  function follow() {
+    remember({ after: null, before: null });
+    let passed = 0;
+    let came = 0;
+    const words = h("span", {}, "Following: what comes shows here.");
+    const button = h("button", { onclick: () => { stop(); words.textContent += " Stopped."; button.remove(); } }, "Stop");
+    status.replaceChildren(tag("live", "good"), words, button);
+    more.replaceChildren();
+    show([]);
+    listen(path("topics", name, "follow") + queryOf({ partitions: state.partitions, expression: state.expression }), {
+      records: (event) => {
+        came += event.records.length;
+        passed += event.skipped;
+        words.textContent = `${count(came)} shown${passed ? `, ${count(passed)} passed over` : ""}.`;
+        add(event.records.reverse(), true);
+      },
+    });
+  }
+
+  function add(some, newest = false) {
+    if (!shown.length) list.replaceChildren();
+    const rows = some.map(row);
+    if (newest) list.prepend(...rows);
+    else list.append(...rows);
+    shown = newest ? [...some, ...shown] : [...shown, ...some];
+    while (shown.length > SHOWN) { shown.pop(); list.lastElementChild.remove(); }
+  }
+
+  function show(some) {
+    shown = some;
+    list.replaceChildren(...(some.length ? some.map(row) : [h("p", { class: "quiet" }, "No records here.")]));
+  }
+
+  function row(one) {
+    const marks = [
+      one.value === null && tag("tombstone", "warn"), one.transaction && tag(`transaction ${one.transaction}`, one.transaction === "committed" ? "" : "warn"),
+      one.batch.compression && tag(one.batch.compression), one.total_headers > 0 && tag(`${one.total_headers} headers`), one.value?.cut && tag(octets(one.value.size))];
+    const details = h("details", { ontoggle: () => { if (details.open && details.childElementCount === 1) details.append(inside(one)); } },
+      h("summary", {}, h("span", { class: "head" },
+        h("span", {}, `${one.partition}:${one.offset}`), h("time", {}, moment(one.timestamp)),
+        h("span", { class: "key" }, short(one.key, "no key")), marks),
+      h("div", { class: "line" }, short(one.value, "null"))));
+    return h("article", { "aria-label": `Record ${one.offset} of partition ${one.partition}` }, details);
+  }
+
+  function inside(one) {
+    const value = h("div", {}, whole(one.value, as.value));
+    const here = path("topics", name, "records", one.partition, one.offset);
+    const fact = (label, text) => h("div", {}, h("span", { class: "quiet" }, `${label} `), text);
+    return h("div", { class: "box" },
+      one.key && [h("b", {}, "Key"), whole(one.key, as.value)], h("b", {}, "Value"), value,
+      one.headers.length > 0 && [h("b", {}, "Headers"), one.headers.map((header) => fact(header.name, short(header.value, "null")))],
+      h("div", { class: "bar" },
+        one.value?.cut && h("button", { onclick: async () => { value.replaceChildren(whole((await get(here)).value, as.value)); } }, `Load up to 4 MB of ${octets(one.value.size)}`),
+        one.value && h("a", { class: "button", href: here + "/value", download: `${name}-${one.partition}-${one.offset}` }, "Download the value"),
+        h("a", { class: "button", href: location.pathname + queryOf({ partitions: one.partition, from: one.offset }) }, "Link to here"),
+        writes && !one.value?.cut && h("button", { onclick: () => produce(one) }, "Write it again")),
+      fact("Time", `${moment(one.timestamp)} (${one.timestamp_type})`),
+      fact("Batch", `${count(one.batch.records)} records from ${one.batch.base_offset}, ${octets(one.batch.bytes)}, ${one.batch.compression ?? "not compressed"}, leader epoch ${one.batch.leader_epoch}`),
+      one.producer && fact("Producer", `${one.producer.id}, epoch ${one.producer.epoch}, sequence ${one.producer.sequence}`));
+  }
+
+  async function produce(like = null) {
+    const text = (content) => content?.text ?? "";
+    const isText = !like || [like.key, like.value].every((one) => one === null || one.text !== undefined);
+    const given = await ask("Write a record", isText ? null : "Octets that are no text are written as Base64 here.", [
+      ["Key (empty: none)", h("input", { name: "key", value: isText ? text(like?.key) : like.key?.base64 ?? btoa(text(like.key)) })],
+      ["Value", h("textarea", { name: "value", value: isText ? text(like?.value) : like.value?.base64 ?? btoa(text(like.value)) })],
+      ["Headers, a line NAME=VALUE each", h("textarea", { name: "headers", value: (like?.headers ?? []).map((one) => `${one.name}=${text(one.value)}`).join("\n") })],
+      ["Partition (empty: by the key)", h("input", { name: "partition", type: "number", min: 0, value: like ? like.partition : "" })],
+      ["Compression", h("select", { name: "compression" }, ["none", "gzip", "snappy", "lz4", "zstd"].map((one) => h("option", {}, one)))],
+    ], { done: "Write" });
+    if (!given) return;
+    const suffix = isText ? "" : "_base64";
+    const record = { headers: given.headers.split("\n").filter((one) => one.includes("=")).map((one) => ({ name: one.slice(0, one.indexOf("=")), value: one.slice(one.indexOf("=") + 1) })) };
+    if (given.key) record[`key${suffix}`] = given.key;
+    if (!(like && like.value === null && !given.value)) record[`value${suffix}`] = given.value;
+    if (given.partition !== "") record.partition = Number(given.partition);
+    const done = await call("POST", path("topics", name, "records"), { records: [record], compression: given.compression === "none" ? null : given.compression });
+    say(`Written at ${done.written.map((one) => `${one.partition}:${one.offset}`).join(", ")}.`);
+    if (!source) read();
+  }
+
+  async function download() {
+    const given = await ask("Download records", null, [
+      ["From", h("input", { name: "from", value: state.from === "latest" ? "earliest" : state.from, required: true })],
+      ["To", h("input", { name: "to", value: "latest", required: true })],
+      ["As", h("select", { name: "format" }, h("option", { value: "jsonl" }, "JSON lines"), h("option", { value: "csv" }, "CSV"))],
+    ], { done: "Download" });
+    if (!given) return;
+    const href = path("topics", name, "download") + queryOf({ ...given, partitions: numbers.value, expression: expression.value });
+    h("a", { href, download: `${name}.${given.format}` }).click();
+  }
+
+  await read({});
+  return stop;
+}

@@ -1,0 +1,74 @@
+// What a record holds, as text, as folded JSON or in hexadecimal.
+import { h } from "./dom.js";
+
+const MANY = 200; // members of one object or list that are shown
+
+export function short(content, nothing) {
+  if (content === null) return h("i", { class: "quiet" }, nothing);
+  const text = content.text ?? hexLine(bytes(content));
+  return h("span", { class: "value" }, visible(text.slice(0, 300)) + (content.cut || text.length > 300 ? " …" : ""));
+}
+
+export function whole(content, as = "auto") {
+  if (content === null) return h("p", { class: "quiet" }, "null (a tombstone, if the topic is compacted)");
+  const json = as === "auto" || as === "json" ? parsed(content) : undefined;
+  if (json !== undefined) return h("div", { class: "value json" }, tree(json));
+  if (as === "json") return h("p", { class: "warn" }, content.cut ? "It is cut: load it whole to read it as JSON." : "It is not JSON.");
+  if (as === "hex" || content.text === undefined) return h("pre", { class: "value" }, hexDump(bytes(content)));
+  return h("pre", { class: "value" }, visible(content.text, true));
+}
+
+export function parsed(content) {
+  if (content === null || content.cut || content.text === undefined) return undefined;
+  if (!/^\s*[[{]/.test(content.text)) return undefined;
+  try {
+    return JSON.parse(content.text);
+  } catch {
+    return undefined;
+  }
+}
+
+// Control characters as pictures, and what turns the direction of text as its number.
+export function visible(text, lines = false) {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, (one) => {
+    if (lines && (one === "\n" || one === "\t")) return one;
+    const code = one.codePointAt(0);
+    return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  });
+}
+
+export function bytes(content) {
+  if (content.text !== undefined) return new TextEncoder().encode(content.text);
+  return Uint8Array.from(atob(content.base64), (one) => one.charCodeAt(0));
+}
+
+function hexLine(octets) {
+  return Array.from(octets.slice(0, 64), (one) => one.toString(16).padStart(2, "0")).join(" ");
+}
+
+function hexDump(octets) {
+  const lines = [];
+  for (let start = 0; start < Math.min(octets.length, 65536); start += 16) {
+    const row = Array.from(octets.slice(start, start + 16));
+    const hex = row.map((one) => one.toString(16).padStart(2, "0")).join(" ").padEnd(48);
+    const text = row.map((one) => (one >= 32 && one < 127 ? String.fromCharCode(one) : ".")).join("");
+    lines.push(`${start.toString(16).padStart(6, "0")}  ${hex} ${text}`);
+  }
+  return lines.join("\n");
+}
+
+function tree(value, depth = 0) {
+  if (value === null || typeof value !== "object") {
+    const kind = typeof value === "string" ? "string" : "number";
+    return h("span", { class: kind }, typeof value === "string" ? JSON.stringify(visible(value, true)) : String(value));
+  }
+  const isList = Array.isArray(value);
+  const members = isList ? value.map((one, index) => [index, one]) : Object.entries(value);
+  const [open, close] = isList ? "[]" : "{}";
+  if (!members.length) return h("span", {}, open + close);
+  const rows = members.slice(0, MANY).map(([name, one]) =>
+    h("div", { class: "member" }, !isList && [h("span", { class: "name" }, JSON.stringify(visible(name))), ": "],
+      depth < 100 ? tree(one, depth + 1) : "…"));
+  if (members.length > MANY) rows.push(h("div", { class: "member quiet" }, `… ${members.length - MANY} more`));
+  return h("details", { open: depth < 3 }, h("summary", {}, `${open} ${members.length} ${close}`), rows);
+}

@@ -1,0 +1,89 @@
+"""What a search looks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from dafka.console.records.expressions import ExpressionError, parse
+from dafka.console.records.shown import BatchFacts, Record
+
+FACTS = BatchFacts(0, 1, 1, None, -1, -1, -1, 0, False)
+RECORD = Record(
+    3,
+    17,
+    1000,
+    b"user-7",
+    b'{"amount": 12.5, "items": [{"sku": "A1"}], "ok": true, "none": null, "text": "12"}',
+    [("type", b"payment"), ("empty", None)],
+    FACTS,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "  ",
+        "amount",
+        '"sku"',
+        "user-7",
+        'key == "user-7"',
+        "value.amount > 12 and value.amount <= 12.5",
+        'value.items.0.sku starts "A"',
+        "value.ok == true and value.none == null",
+        "value.text == 12 and value.text >= 11",
+        'header.type contains "pay"',
+        "header.empty == null",
+        "partition == 3 and offset == 17 and timestamp < 2000 and size > 10",
+        "not (offset < 10 or partition == 1)",
+        'value.missing != "x"',
+        'value ends "}"',
+        'key == "nobody" or not nobody',
+    ],
+)
+def test_matches(text):
+    assert parse(text)(RECORD)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nobody",
+        'key == "user-8"',
+        "value.amount > 13",
+        "value.missing == 1",
+        "value.missing < 1",
+        "value.items.7.sku == 1",
+        'value.amount contains "1"',
+        "key > 5",
+        "not amount",
+        "header.other == null",
+    ],
+)
+def test_does_not_match(text):
+    assert not parse(text)(RECORD)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("key ==", "missing at the end"),
+        ("(key", "not closed"),
+        ('key == "x', "cannot be understood"),
+        ("key == == 1", "stands where"),
+        ("what == 1", "is no operand"),
+        ("a b", "one thing too many"),
+        ("(" * 60, "within each other"),
+        ("not " * 200 + "x", "within each other"),
+        ("x" * 2001, "at most 2000"),
+        (r'key == "\q"', "is no text"),
+    ],
+)
+def test_anything_else_is_refused(text, why):
+    with pytest.raises(ExpressionError, match=why):
+        parse(text)
+
+
+def test_a_value_that_is_no_json_has_no_fields():
+    for value in (None, b"", b"\xff", b"[" * 100_000, b'"x"'):
+        assert not parse("value.a == 1")(RECORD._replace(value=value))

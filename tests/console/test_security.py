@@ -1,0 +1,163 @@
+"""Who may ask what of a console."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+from uuid import uuid4
+
+import pytest
+from broker import users
+from console.asking import SECONDS, Client
+
+import dafka.broker
+from dafka.console import Console, ConsoleOptions
+from dafka.console.doors import Accounts
+from dafka.console.errors import ForbiddenError
+from dafka.console.security import check_host, is_loopback
+from dafka.security import ServerAcls
+from dafka.testing import TestBroker
+
+
+def test_hosts_are_addresses_this_machine_or_named():
+    for host in ("127.0.0.1:8080", "localhost", "[::1]:80", "10.0.0.7", "kafka.example:80"):
+        check_host(host, frozenset({"kafka.example"}))
+    for host in ("evil.example", "", "localhost.evil.example", "127.0.0.1.evil.example:80", "[::1"):
+        with pytest.raises(ForbiddenError, match="is not this console"):
+            check_host(host, frozenset())
+
+
+def test_loopback_is_what_only_this_machine_reaches():
+    assert all(map(is_loopback, ["localhost", "127.0.0.1", "127.9.9.9", "::1"]))
+    assert not any(map(is_loopback, ["0.0.0.0", "::", "*", "", "10.0.0.1", "kafka.example"]))
+
+
+def test_a_name_that_leads_here_is_not_enough(local):
+    answer = local.ask("GET", "/api/topics", headers={"Host": "rebound.example"})
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Dafka-Console": None},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_other_sites_change_nothing(local, shared, headers):
+    name = f"t-{uuid4()}"
+    for header, value in headers.items():
+        if value is None:
+            del local.headers[header]
+        else:
+            local.headers[header] = value
+    assert local.ask("POST", "/api/topics", {"name": name}).status == 403
+    assert name not in shared.topics()
+
+
+def test_forms_and_preflights_of_other_sites_are_not_taken(local):
+    assert local.ask("POST", "/api/topics", {"name": "x"}, {"Content-Type": "text/plain"}).status == 415
+    answer = local.ask("OPTIONS", "/api/topics")
+    assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_a_read_only_console_changes_nothing(read_only, shared):
+    name = f"t-{uuid4()}"
+    answer = read_only.ask("POST", "/api/topics", {"name": name})
+    assert answer.status == 403 and "read-only" in answer.json["message"]
+    assert not read_only.get("/api/session")["writes"] and name not in shared.topics()
+
+
+def test_a_console_beyond_loopback_is_read_only_unless_told():
+    assert ConsoleOptions("127.0.0.1:0").writes and ConsoleOptions("[::1]:0").writes
+    assert not ConsoleOptions("0.0.0.0:0").writes and ConsoleOptions("0.0.0.0:0", write=True).writes
+    for listen in ("8080", "SSL://127.0.0.1:8080", "127.0.0.1:1,127.0.0.1:2"):
+        with pytest.raises(ValueError, match="listen"):
+            ConsoleOptions(listen)
+    with pytest.raises(ValueError, match="list of names"):
+        ConsoleOptions(hosts="kafka.example")
+
+
+def test_every_answer_says_what_a_browser_may_load(local):
+    for path in ("/", "/topics/x", "/health", "/api/topics", "/api/nothing", "/static/nothing"):
+        headers = local.ask("GET", path).headers
+        assert "script-src 'self'" in headers["Content-Security-Policy"]
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_files_outside_the_package_are_not_served(local):
+    host = local.url.removeprefix("http://")
+    for path in ("/static/../options.py", "/static/%2e%2e/options.py", "/static//etc/passwd"):
+        connection = http.client.HTTPConnection(host, timeout=SECONDS)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        assert answer.status == 404 or b"<!doctype html>" in answer.read()[:20]
+        connection.close()
+
+
+def test_too_large_a_body_is_not_read(local):
+    host, port = local.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), SECONDS) as one:
+        one.sendall(
+            f"POST /api/topics HTTP/1.1\r\nHost: {host}\r\nX-Dafka-Console: 1\r\n"
+            "Content-Type: application/json\r\nContent-Length: 999999999\r\n\r\n".encode()
+        )
+        assert b" 413 " in one.recv(1000)
+
+
+def test_many_connections_without_a_request_keep_nobody_out_for_ever(shared, monkeypatch):
+    from dafka.console import limits
+
+    monkeypatch.setattr(limits, "SOCKET_SECONDS", 0.5)
+    monkeypatch.setattr(limits, "CONNECTIONS", 4)
+    connection = dafka.broker.connect(shared.bootstrap_servers, SECONDS)
+    with Console(connection) as console:
+        host, port = console.url.removeprefix("http://").rstrip("/").split(":")
+        idle = [socket.create_connection((host, int(port)), SECONDS) for _ in range(4)]
+        try:
+            assert Client(console.url).get("/health") == {"status": "up"}
+        finally:
+            for one in idle:
+                one.close()
+
+
+@pytest.fixture
+def with_accounts():
+    """A broker with accounts, and a console in which everybody logs in."""
+    with TestBroker(
+        listen="SASL_PLAINTEXT://127.0.0.1:0", acls=ServerAcls(super_users=("User:admin",))
+    ) as broker:
+        users.add(broker, "admin", "secret")
+        users.add(broker, "reader", "secret")
+        broker.create_topic("orders", 1)
+        host, port = broker.listeners["SASL_PLAINTEXT"].split(":")
+        with Console(None, None, Accounts(((host, int(port)),), "SCRAM-SHA-256")) as console:
+            yield console.url
+
+
+def test_accounts_log_in_and_see_what_they_may(with_accounts):
+    client = Client(with_accounts)
+    assert client.ask("GET", "/api/topics").status == 401
+    assert client.get("/api/session") == {"login": True, "user": None, "writes": False}
+    assert client.get("/health") == {"status": "up"}
+    began = time.monotonic()
+    assert client.ask("POST", "/api/session", {"user": "admin", "password": "wrong"}).status == 401
+    assert time.monotonic() - began > 0.9
+    answer = client.ask("POST", "/api/session", {"user": "admin", "password": "secret"})
+    cookie = answer.headers["Set-Cookie"]
+    assert answer.status == 200 and "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    client.headers["Cookie"] = cookie.split(";")[0]
+    assert client.get("/api/topics")["matching"] == 1
+    reader = Client(with_accounts)
+    answer = reader.ask("POST", "/api/session", {"user": "reader", "password": "secret"})
+    reader.headers["Cookie"] = answer.headers["Set-Cookie"].split(";")[0]
+    assert reader.get("/api/topics")["matching"] == 0
+    assert reader.ask("DELETE", "/api/topics/orders").status in (403, 404)
+    assert client.ask("DELETE", "/api/session").status == 200
+    assert client.ask("GET", "/api/topics").status == 401
+    assert reader.get("/api/session")["user"] == "reader"
