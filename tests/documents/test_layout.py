@@ -51,6 +51,7 @@ ELSEWHERE = {
     "compat/kafka/share/_member.py": "tests/compat/share/test_consumer.py",
     "compat/kafka/share/_records.py": "tests/compat/share/test_consumer.py",
     "dafka/broker/codec/acls.py": "tests/broker/server/answers/test_access.py",
+    "dafka/broker/embedded/calls.py": "tests/broker/embedded/test_broker.py",
     "dafka/broker/remote/access.py": "tests/cli/test_user.py",
     "dafka/broker/remote/authenticating.py": "tests/broker/server/test_authentication.py",
     "dafka/broker/remote/quotas.py": "tests/cli/test_quota.py",

@@ -4,25 +4,25 @@ Everything durable goes through one writer, so that produce calls, the records o
 offsets and changes of topics share transactions. After a commit the leaders publish and answer, and fetches
 that wait for a partition that has grown are woken.
 
-:class:`EmbeddedBroker` makes the parts in the order in which they need each other, and passes each call on to
-the part that answers it.
+:class:`EmbeddedBroker` makes the parts in the order in which they need each other. Which of them answers
+which call stands in :mod:`dafka.broker.embedded.calls`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
 import gevent.event
-from kafka.errors import SecurityDisabledError
 
 from dafka.broker.access.accounts import Accounts
 from dafka.broker.access.acls import AclTable
 from dafka.broker.embedded.admin import AdminCalls
 from dafka.broker.embedded.adoption import Adoption
+from dafka.broker.embedded.calls import EmbeddedCalls
 from dafka.broker.embedded.cleaner import LogCleaner
 from dafka.broker.embedded.expiry import Expiry, Search
 from dafka.broker.embedded.features import FeatureTable
@@ -41,8 +41,6 @@ from dafka.broker.groups.offsets_expiry import OffsetExpiry
 from dafka.broker.groups.registry import Groups
 from dafka.broker.groups.streams.coordinator import StreamsGroups
 from dafka.broker.groups.times import GroupTimes
-from dafka.broker.interface.broker import BrokerInterface, Fetched, FetchFrom, TopicPartition
-from dafka.broker.interface.part import Part
 from dafka.broker.interface.topics import Metadata, TopicMetadata
 from dafka.broker.limits import EXPIRATION_INTERVAL, OFFSETS_CHECK_INTERVAL
 from dafka.broker.options import BrokerOptions
@@ -76,84 +74,7 @@ if TYPE_CHECKING:
     from dafka.broker.records.node import BrokerNode
 
 
-# The parts that answer calls. They raise BrokerStoppedError if the broker is stopped.
-
-
-@Part
-def _topics(broker: EmbeddedBroker) -> TopicCalls:
-    broker._lifecycle.check()
-    return broker._topic_calls
-
-
-@Part
-def _records(broker: EmbeddedBroker) -> RecordCalls:
-    broker._lifecycle.check()
-    return broker._record_calls
-
-
-@Part
-def _groups(broker: EmbeddedBroker) -> Coordinator:
-    broker._lifecycle.check()
-    return broker._groups
-
-
-@Part
-def _consumer_groups(broker: EmbeddedBroker) -> ConsumerGroups:
-    broker._lifecycle.check()
-    return broker._consumer_groups
-
-
-@Part
-def _streams_groups(broker: EmbeddedBroker) -> StreamsGroups:
-    broker._lifecycle.check()
-    return broker._streams_groups
-
-
-@Part
-def _share(broker: EmbeddedBroker) -> ShareCalls:
-    broker._lifecycle.check()
-    return broker._share_calls
-
-
-@Part
-def _transactions(broker: EmbeddedBroker) -> TransactionCoordinator:
-    broker._lifecycle.check()
-    return broker._transactions
-
-
-@Part
-def _admin(broker: EmbeddedBroker) -> AdminCalls:
-    broker._lifecycle.check()
-    return broker._admin_calls
-
-
-@Part
-def _accounts(broker: EmbeddedBroker) -> Accounts:
-    broker._lifecycle.check()
-    return broker.accounts
-
-
-@Part
-def _acls(broker: EmbeddedBroker) -> AclTable:
-    broker._lifecycle.check()
-    if broker.acls is None:
-        raise SecurityDisabledError("No Authorizer is configured.")
-    return broker.acls
-
-
-@Part
-def _quotas(broker: EmbeddedBroker) -> QuotaTable:
-    broker._lifecycle.check()
-    return broker.quotas
-
-
-@Part
-def _features(broker: EmbeddedBroker) -> FeatureTable:
-    broker._lifecycle.check()
-    return broker._features
-
-
-class EmbeddedBroker(BrokerInterface):
+class EmbeddedBroker(EmbeddedCalls):
     """A broker on the folder ``path``, running from construction on.
 
     ``mesh`` says where it joins the mesh. It joins now if the options name a tower, and otherwise when
@@ -436,91 +357,3 @@ class EmbeddedBroker(BrokerInterface):
                 rest.callback(self._positions.close)
                 rest.callback(self._log_cleaner.close)
                 rest.callback(self._presence.close)
-
-    # -- calls ----------------------------------------------------------------------------------
-
-    metadata = _topics.answers(TopicCalls.metadata)
-    topic_names = _topics.answers(TopicCalls.topic_names)
-    create_topics = _topics.answers(TopicCalls.create_topics)
-    create_partitions = _topics.answers(TopicCalls.create_partitions)
-    delete_topics = _topics.answers(TopicCalls.delete_topics)
-
-    produce = _records.answers(RecordCalls.produce)
-
-    def fetch(
-        self,
-        partitions: Mapping[TopicPartition, FetchFrom],
-        *,
-        max_wait: float,
-        min_bytes: int,
-        max_bytes: int,
-        read_committed: bool = False,
-    ) -> dict[TopicPartition, Fetched]:
-        # Written out: for small fetches passing on arguments of any kind costs 7 %.
-        self._lifecycle.check()
-        return self._record_calls.fetch(
-            partitions,
-            max_wait=max_wait,
-            min_bytes=min_bytes,
-            max_bytes=max_bytes,
-            read_committed=read_committed,
-        )
-
-    watch = _records.answers(RecordCalls.watch)
-    list_offsets = _records.answers(RecordCalls.list_offsets)
-    epoch_ends = _records.answers(RecordCalls.epoch_ends)
-
-    join_group = _groups.answers(Coordinator.join_group)
-    sync_group = _groups.answers(Coordinator.sync_group)
-    heartbeat = _groups.answers(Coordinator.heartbeat)
-    leave_group = _groups.answers(Coordinator.leave_group)
-    describe_groups = _groups.answers(Coordinator.describe_groups)
-    list_groups = _groups.answers(Coordinator.list_groups)
-    delete_groups = _groups.answers(Coordinator.delete_groups)
-    commit_offsets = _groups.answers(Coordinator.commit_offsets)
-    fetch_offsets = _groups.answers(Coordinator.fetch_offsets)
-    delete_offsets = _groups.answers(Coordinator.delete_offsets)
-
-    consumer_group_heartbeat = _consumer_groups.answers(ConsumerGroups.consumer_group_heartbeat)
-    describe_consumer_groups = _consumer_groups.answers(ConsumerGroups.describe_consumer_groups)
-    streams_group_heartbeat = _streams_groups.answers(StreamsGroups.streams_group_heartbeat)
-    describe_streams_groups = _streams_groups.answers(StreamsGroups.describe_streams_groups)
-    share_heartbeat = _share.answers(ShareCalls.share_heartbeat)
-    share_fetch = _share.answers(ShareCalls.share_fetch)
-    share_acknowledge = _share.answers(ShareCalls.share_acknowledge)
-    describe_share_groups = _share.answers(ShareCalls.describe_share_groups)
-    share_offsets = _share.answers(ShareCalls.share_offsets)
-    alter_share_offsets = _share.answers(ShareCalls.alter_share_offsets)
-    delete_share_offsets = _share.answers(ShareCalls.delete_share_offsets)
-    forget_connection = _share.answers(ShareCalls.forget_connection)
-
-    init_producer_id = _transactions.answers(TransactionCoordinator.init_producer_id)
-    add_partitions_to_transaction = _transactions.answers(
-        TransactionCoordinator.add_partitions_to_transaction
-    )
-    add_offsets_to_transaction = _transactions.answers(TransactionCoordinator.add_offsets_to_transaction)
-    commit_transaction_offsets = _transactions.answers(TransactionCoordinator.commit_transaction_offsets)
-    end_transaction = _transactions.answers(TransactionCoordinator.end_transaction)
-    end_transaction_with_epoch = _transactions.answers(TransactionCoordinator.end_transaction_with_epoch)
-    write_markers = _transactions.answers(TransactionCoordinator.write_markers)
-    describe_producers = _transactions.answers(TransactionCoordinator.describe_producers)
-    describe_transactions = _transactions.answers(TransactionCoordinator.describe_transactions)
-    list_transactions = _transactions.answers(TransactionCoordinator.list_transactions)
-
-    describe_configs = _admin.answers(AdminCalls.describe_configs)
-    alter_configs = _admin.answers(AdminCalls.alter_configs)
-    configured = _admin.answers(AdminCalls.configured)
-    delete_records = _admin.answers(AdminCalls.delete_records)
-    log_directories = _admin.answers(AdminCalls.log_directories)
-
-    describe_accounts = _accounts.answers(Accounts.describe_accounts)
-    alter_accounts = _accounts.answers(Accounts.alter_accounts)
-    describe_acls = _acls.answers(AclTable.describe_acls)
-    create_acls = _acls.answers(AclTable.create_acls)
-    delete_acls = _acls.answers(AclTable.delete_acls)
-
-    describe_quotas = _quotas.answers(QuotaTable.describe_quotas)
-    alter_quotas = _quotas.answers(QuotaTable.alter_quotas)
-
-    features = _features.answers(FeatureTable.features)
-    update_features = _features.answers(FeatureTable.update_features)
