@@ -22,6 +22,7 @@ _HOMES = {
     "backup": "dafka.cli.backup:backup",
     "bridge": "dafka.cli.bridge:bridge",
     "broker": "dafka.cli.broker:broker",
+    "completion": "dafka.cli.completion:completion",
     "config": "dafka.cli.config:config",
     "console": "dafka.cli.browser:console",
     "consume": "dafka.cli.console:consume",

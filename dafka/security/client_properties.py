@@ -74,9 +74,12 @@ def read_properties(path: str) -> dict[str, str]:
     Raises OSError, and ValueError for a line that is none.
     """
     found = {}
-    with open(path, encoding="utf-8") as file:
+    with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
-            text = line.strip()
+            try:
+                text = line.decode().strip()
+            except UnicodeDecodeError:
+                raise ValueError(f"{path}, line {number}: it is not UTF-8") from None
             if not text or text[0] in "#!":
                 continue
             name, equals, value = text.partition("=")

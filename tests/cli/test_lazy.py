@@ -27,3 +27,8 @@ def test_all_are_listed_and_an_unknown_one_is_named():
     assert group.list_commands(click.Context(group)) == ["one", "two"]
     answer = CliRunner().invoke(group, ["three"])
     assert answer.exit_code == 2 and "No such command 'three'" in answer.output
+
+
+def test_names_are_completed_without_importing_anything():
+    group = LazyGroup("some", homes={"one": "nowhere:one", "two": "nowhere:two", "three": "nowhere:three"})
+    assert [one.value for one in group.shell_complete(click.Context(group), "t")] == ["two", "three"]

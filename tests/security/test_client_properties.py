@@ -81,3 +81,10 @@ def test_a_file_of_properties(tmp_path):
     path.write_text("secret")
     with pytest.raises(ValueError, match=r"line 1: it is not name=value$"):
         read_properties(str(path))
+
+
+def test_a_file_that_is_not_text_is_named_with_its_line(tmp_path):
+    path = tmp_path / "client.properties"
+    path.write_bytes(b"security.protocol=SSL\nssl.keystore.password=\xff\n")
+    with pytest.raises(ValueError, match=r"client\.properties, line 2: it is not UTF-8"):
+        read_properties(str(path))

@@ -131,6 +131,8 @@ def reset(
     """
     if sum(one is not None for one in (place, by, file)) != 1:
         raise click.UsageError("say to where: one of --to, --by and --from-file")
+    if not name:
+        raise click.UsageError("a group has a name")
     if execute and export:
         raise click.UsageError("--export changes nothing: give no --execute with it")
     if file is None and bool(chosen_topics) is all_topics:
@@ -159,7 +161,8 @@ def reset(
         {"topic": topic, "partition": number, "offset": before.get((topic, number)), "new_offset": offset}
         for (topic, number), offset in sorted(done.items())
     ]
-    show(rows, as_json, ["topic", "partition", "offset", "new_offset"])
+    if rows or not outcomes:
+        show(rows, as_json, ["topic", "partition", "offset", "new_offset"])
     if outcomes:
         _explain(name, outcomes)
     elif not execute:
@@ -229,7 +232,12 @@ def _moved(
 
 def _read(file: TextIO) -> dict[TopicPartition, int]:
     found = {}
-    for number, row in enumerate(csv.reader(file), 1):
+    try:
+        rows = list(csv.reader(file))
+    except (UnicodeDecodeError, csv.Error) as error:
+        what = f"it is not TOPIC,PARTITION,OFFSET in UTF-8: {error}"
+        raise click.ClickException(f"{file.name}: {what}") from None
+    for number, row in enumerate(rows, 1):
         if not row:
             continue
         try:

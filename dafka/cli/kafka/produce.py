@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -72,6 +73,9 @@ def produce(
     if key_separator == "":
         raise click.UsageError("--key-separator is not empty")
     parse = json_row if as_json else text_rows(_octets(key), _octets(key_separator), _octets(null))
+    for name, _ in headers:
+        if not _is_utf_8(name):
+            raise click.UsageError(f"the name of a header is UTF-8, not {os.fsencode(name)!r}")
     common = [(name, value.encode("utf-8", "surrogateescape")) for name, value in headers]
     inputs = files or (_standard_input(),)
     from kafka.errors import KafkaError
@@ -146,6 +150,15 @@ def _standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise click.ClickException("standard input is closed")
     return sys.stdin.buffer
+
+
+def _is_utf_8(text: str) -> bool:
+    """Not so of an argument with other octets."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _octets(text: str | None) -> bytes | None:

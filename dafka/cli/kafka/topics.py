@@ -159,7 +159,8 @@ def empty(name: str, numbers: tuple[int, ...], before: Place, as_json: bool, clu
         for (_, number), one in sorted(outcomes.items())
         if one.error is None
     ]
-    show(rows, as_json, ["partition", "first"])
+    if rows:
+        show(rows, as_json, ["partition", "first"])
     check(outcomes)
 
 

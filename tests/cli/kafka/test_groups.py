@@ -155,3 +155,16 @@ def test_members_of_a_group_of_kafka_streams_have_the_partitions_that_their_task
         (member,) = row["members"]
         assert (row["type"], member["client"]) == ("streams", "app")
         assert member["partitions"] == [[topic, 0], [topic, 1]]
+
+
+def test_a_file_of_offsets_that_is_not_text_is_named(terminal, tmp_path):
+    path = tmp_path / "offsets.csv"
+    path.write_bytes(b"topic,0,\xff\n")
+    said = terminal.refused("groups", "reset", "group", "--from-file", str(path))
+    assert "offsets.csv: it is not TOPIC,PARTITION,OFFSET in UTF-8" in said
+
+
+def test_a_group_without_a_name_is_not_made(terminal, read):
+    said = terminal.misused("groups", "reset", "", "--topic", read, "--to", "earliest", "--execute")
+    assert "a group has a name" in said
+    assert "" not in [row["group"] for row in terminal.rows("groups", "list")]

@@ -60,3 +60,8 @@ def test_what_the_broker_refuses_is_named(terminal, topic):
 def test_options_that_do_not_go_together_are_refused(terminal, topic):
     for options in (["--json", "--key", "k"], ["--whole"], ["--key", "k", "-K", ":"], ["-K", ""]):
         terminal.misused("produce", topic, *options)
+
+
+def test_a_header_whose_name_is_not_text_is_refused_before_anything_is_sent(terminal, topic):
+    said = terminal.misused("produce", topic, "--header", "na\udcffme=value")
+    assert "the name of a header is UTF-8, not b'na\\xffme'" in said

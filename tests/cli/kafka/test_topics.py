@@ -110,3 +110,9 @@ def test_a_source_that_is_deleted_meanwhile_ends_the_copy(terminal, topic):
         read = ReadTopics(connection, [topic], patient=False)
         with pytest.raises(click.ClickException, match=f"topic {topic} was deleted"):
             copy_topic(cluster, read, {(topic, 0): 0}, {(topic, 0): 5}, f"{topic}-copy")
+
+
+def test_records_that_cannot_be_deleted_leave_only_the_error(terminal, topic):
+    terminal.run("topics", "create", topic, "--config", "cleanup.policy=compact")
+    done = terminal._invoke("topics", "empty", topic, stdin="")
+    assert done.exit_code == 1 and "PolicyViolationError" in done.stderr and done.stdout == ""
