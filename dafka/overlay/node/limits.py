@@ -22,6 +22,8 @@ PENDING_OCTETS = 4 * 1024 * 1024
 PUBLISHED_MESSAGES = 200
 """Published at once, divided by the neighbours that get them; with TURN_SECONDS for all in one turn of the
 hub."""
+CARRIED_AT_ONCE = 200
+"""Peers that get a published message before others have their turn, if it has been long enough."""
 READ_OCTETS = 128 * 1024
 """Read at once from a peer."""
 UNCHARGED_OCTETS = 16 * 1024

@@ -25,6 +25,7 @@ class Publishing:
     ) -> None:
         self.pending = Pending(hub, self.drain)
         self._runs: deque[Run] = deque()  # taken, and not published yet
+        self._outputs: deque[Output] = deque()  # published, and not carried out yet
         self._goes_on = False  # in a later turn
         self._hub = hub
         self._role = role
@@ -33,12 +34,16 @@ class Publishing:
 
     def drain(self, _: None = None) -> None:
         """Publish what waits, for some milliseconds; the rest in later turns."""
-        while self._runs or self._take():
-            topic, payloads = self._runs.popleft()
-            most = limits.PUBLISHED_MESSAGES // self._role.core.fan_out(topic) or 1
-            if len(payloads) > most:
-                self._runs.appendleft((topic, payloads[most:]))
-            self._publish(topic, payloads[:most])
+        while self._outputs or self._runs or self._take():
+            if self._outputs:
+                some = range(min(len(self._outputs), limits.CARRIED_AT_ONCE))
+                self._carry([self._outputs.popleft() for _ in some])
+            else:
+                topic, payloads = self._runs.popleft()
+                most = limits.PUBLISHED_MESSAGES // self._role.core.fan_out(topic) or 1
+                if len(payloads) > most:
+                    self._runs.appendleft((topic, payloads[most:]))
+                self._publish(topic, payloads[:most])
             if self._hub.turns.elapsed > limits.TURN_SECONDS and self.waiting:
                 if not self._goes_on:  # once, however often there is something new meanwhile
                     self._goes_on = True
@@ -52,7 +57,7 @@ class Publishing:
     @property
     def waiting(self) -> int:
         """How many runs of messages, or messages, are not published yet."""
-        return len(self._runs) + self.pending.count
+        return bool(self._outputs) + len(self._runs) + self.pending.count
 
     def unblock(self) -> None:
         """Topics on which nobody could publish may be free again."""
@@ -64,7 +69,11 @@ class Publishing:
 
     def _publish(self, topic: bytes, payloads: list[bytes]) -> None:
         self._subscribers.deliver_own(topic, payloads, self._role.me)
-        self._carry(self._role.publish_many(topic, payloads))
+        outputs = self._role.publish_many(topic, payloads)
+        if len(outputs) <= limits.CARRIED_AT_ONCE:
+            self._carry(outputs)
+        else:  # a message to a thousand peers makes one for each
+            self._outputs.extend(outputs)
         if self._is_blocked(topic):
             self.pending.block(topic)
 

@@ -42,6 +42,27 @@ def test_who_publishes_meanwhile_does_not_multiply_what_goes_on_in_later_turns(m
     assert published == expected and publisher.waiting == 0
 
 
+def test_a_message_to_a_thousand_peers_goes_out_in_several_turns_and_in_order(monkeypatch):
+    posted, later, carried = [], [], []
+    monkeypatch.setattr(publishing, "in_later_turn", later.append)
+    hub = SimpleNamespace(post=posted.append, turns=SimpleNamespace(elapsed=1.0))
+    core = SimpleNamespace(fan_out=lambda topic: 1000, is_blocked=lambda topic: False)
+    role = SimpleNamespace(
+        core=core, me=b"", publish_many=lambda topic, some: [(one, n) for one in some for n in range(1000)]
+    )
+    subscribers = SimpleNamespace(deliver_own=lambda *message: None, full_own=lambda topic: False)
+    publisher = Publishing(hub, role, subscribers, lambda outputs: carried.append(list(outputs)))
+    publisher.pending.put(b"/t", b"1", None)
+    publisher.pending.put(b"/t", b"2", None)
+    posted.pop()()
+    while later:
+        assert publisher.waiting
+        later.pop()(None)
+    assert max(map(len, carried)) == limits.CARRIED_AT_ONCE and len(carried) == 10
+    assert [one for some in carried for one in some] == [(one, n) for one in (b"1", b"2") for n in range(1000)]
+    assert publisher.waiting == 0
+
+
 def test_who_writes_meanwhile_does_not_multiply_what_a_store_does_in_later_turns(monkeypatch):
     later = []
     with Endpoint() as endpoint:
