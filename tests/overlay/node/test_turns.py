@@ -59,7 +59,8 @@ def test_a_message_to_a_thousand_peers_goes_out_in_several_turns_and_in_order(mo
         assert publisher.waiting
         later.pop()(None)
     assert max(map(len, carried)) == limits.CARRIED_AT_ONCE and len(carried) == 10
-    assert [one for some in carried for one in some] == [(one, n) for one in (b"1", b"2") for n in range(1000)]
+    expected = [(one, n) for one in (b"1", b"2") for n in range(1000)]
+    assert [one for some in carried for one in some] == expected
     assert publisher.waiting == 0
 
 
