@@ -24,6 +24,7 @@ ADDRESS = b"A" * 32
 TABLES = (
     *("topics", "natives", "deleted", "offsets", "groups", "transactions", "transactions.open", "producers"),
     *("aborted", "epochs", "epoch", "producer.ids", "configs", "broker", "log.compaction", "log.lost"),
+    "topologies",
 )
 
 
@@ -54,6 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ("configs", "default"): {"log.retention.ms": "1000"},
             ("epochs", f"{topic_id}/0"): [[0, 0]],
             ("groups", "g"): 1,
+            ("groups", "s"): [1, "streams", 3],
+            ("topologies", "s"): [1, [["0", ["t"], [], [["c", 0, 0, {"a": "b"}]], [], [], [["t"]]]]],
             ("log.compaction", number): {"clean": 0, "sections": [[0, 1, 0]]},
             ("log.lost", number): 1,
         }
@@ -100,6 +103,7 @@ def open_and_use(path: Path, place: tuple[str, str]) -> None:
         for call in (
             lambda: client.call("metadata", None),
             lambda: client.call("list_groups"),
+            lambda: client.call("describe_streams_groups", ["s"]),
             lambda: client.call("fetch_offsets", "g"),
             lambda: client.call("commit_offsets", "g", {("t", 0): CommittedOffset(1)}),
             lambda: client.call("describe_transactions", ["x"]),

@@ -40,6 +40,7 @@ from dafka.broker.groups.offsets import GroupOffsets
 from dafka.broker.groups.offsets_expiry import OffsetExpiry
 from dafka.broker.groups.registry import Groups
 from dafka.broker.groups.streams.coordinator import StreamsGroups
+from dafka.broker.groups.streams.kept import KeptTopologies
 from dafka.broker.groups.times import GroupTimes
 from dafka.broker.interface.topics import Metadata, TopicMetadata
 from dafka.broker.limits import EXPIRATION_INTERVAL, OFFSETS_CHECK_INTERVAL
@@ -252,7 +253,9 @@ class EmbeddedBroker(EmbeddedCalls):
                 self._configs.of_group,
                 self._topic_calls.create_topics,
                 partial(features.check_on, "streams.version"),
+                KeptTopologies(self.log, self._writer),
             )
+            self._groups.on_delete(self._streams_groups.forget_group)
             self._admin_calls = AdminCalls(
                 hub,
                 self.log,

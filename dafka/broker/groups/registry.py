@@ -102,11 +102,11 @@ class Groups:
         self.watchers: list[Callable[[str, AnyGroup], object]] = []
         """Told of each change of a group that goes on."""
         self._told: dict[str, str] = {}  # the states of groups that were logged
-        self._made: dict[GroupType, Callable[[int], AnyGroup]] = {}
+        self._made: dict[GroupType, Callable[[str, int], AnyGroup]] = {}
         self._deadlines = Deadlines(hub, self._tick, lambda: self.clock())
 
-    def revive(self, kind: GroupType, make: Callable[[int], AnyGroup]) -> None:
-        """Let ``make(epoch)`` make the groups of that type that are known from before a restart."""
+    def revive(self, kind: GroupType, make: Callable[[str, int], AnyGroup]) -> None:
+        """Let ``make(id, epoch)`` make the groups of that type that are known from before a restart."""
         self._made[kind] = make
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class Groups:
             kept = self._times.kept(name)
             make = None if kept is None else self._made.get(GroupType(kept.type))
             if kept is not None and make is not None:
-                found = self._groups[name] = make(kept.epoch)
+                found = self._groups[name] = make(name, kept.epoch)
                 self.changed(name, found)
         return found
 
@@ -147,7 +147,8 @@ class Groups:
         if found is None:
             raise GroupIdNotFoundError(f"Group {name} not found.")
         if not isinstance(found, kind):
-            raise GroupIdNotFoundError(f"Group {name} is a {found.type.value} group, and not of that type.")
+            wanted = kind.__name__.removesuffix("Group").lower() or GroupType.CLASSIC.value
+            raise GroupIdNotFoundError(f"Group {name} is not a {wanted} group.")
         return found
 
     def all(self) -> Iterator[tuple[str, AnyGroup | Kept]]:
@@ -156,6 +157,10 @@ class Groups:
         for name, kept in self._times.all_kept():
             if name not in self._groups:
                 yield name, kept
+
+    def names(self, kind: GroupType) -> list[str]:
+        """The ids of all groups of a type other than classic."""
+        return [name for name, kept in self._times.all_kept() if kept.type == kind.value]
 
     # -- changing -------------------------------------------------------------------------------
 

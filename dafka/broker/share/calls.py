@@ -85,7 +85,7 @@ class ShareCalls(ShareInterface):
         self._sessions = ShareSessions(lambda: settings.sessions)
         self._targets = Targets(hub)
         self._waiting: set[ShareFetch] = set()
-        groups.revive(GroupType.SHARE, self._new_group)
+        groups.revive(GroupType.SHARE, lambda name, epoch: self._new_group(epoch))
 
     def close(self) -> None:
         """End all waiting calls."""

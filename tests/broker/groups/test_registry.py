@@ -30,7 +30,7 @@ JOIN = JoinRequest("", 10.0, 10.0, "consumer", [("p", b"")])
 def registry(client):
     found = client.core._groups._groups
     client.connection.hub.run(
-        found.revive, GroupType.SHARE, lambda epoch: AnyModern(found.clock(), FakeTopics(), epoch)
+        found.revive, GroupType.SHARE, lambda name, epoch: AnyModern(found.clock(), FakeTopics(), epoch)
     )
     return found
 
@@ -60,7 +60,7 @@ def test_an_id_has_one_type_and_the_classic_protocol_is_refused_on_the_others(cl
     assert client.call("heartbeat", "g", 1, "m") is UnknownMemberIdError
     assert client.call("leave_group", "g", [LeavingMember("m")]) == [UnknownMemberIdError]
     assert client.call("describe_groups", ["g"])["g"].state == "Dead"
-    with pytest.raises(GroupIdNotFoundError, match="is a share group"):
+    with pytest.raises(GroupIdNotFoundError, match="is not a classic group"):
         client.core._groups._groups.of("g", Group)
     with pytest.raises(GroupIdNotFoundError, match="not found"):
         client.core._groups._groups.of("none", Group)

@@ -74,7 +74,9 @@ class ConsumerGroups(ConsumerGroupInterface):
         self._assigning: set[str] = set()  # groups whose target is being computed
         self._matched: WeakKeyDictionary[ConsumerGroup, _Matched] = WeakKeyDictionary()
         groups.watchers.append(self._assign)  # classic members and timeouts change groups, too
-        groups.revive(GroupType.CONSUMER, lambda epoch: ConsumerGroup(groups.clock(), self._topics, epoch))
+        groups.revive(
+            GroupType.CONSUMER, lambda name, epoch: ConsumerGroup(groups.clock(), self._topics, epoch)
+        )
 
     # -- heartbeats -----------------------------------------------------------------------------
 

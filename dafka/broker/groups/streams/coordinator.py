@@ -21,9 +21,10 @@ from dafka.broker.groups.modern.topics import TableTopics
 from dafka.broker.groups.registry import AnyGroup, Groups
 from dafka.broker.groups.streams.group import Answer, Settings, StreamsGroup
 from dafka.broker.groups.streams.internal_topics import summarized
+from dafka.broker.groups.streams.kept import KeptTopologies
 from dafka.broker.groups.streams.requests import check_heartbeat
 from dafka.broker.groups.streams.sticky_assignor import assign_sticky
-from dafka.broker.interface.groups import GroupType
+from dafka.broker.interface.groups import Error, GroupType
 from dafka.broker.interface.outcome import Outcome
 from dafka.broker.interface.streams_groups import (
     Status,
@@ -67,6 +68,7 @@ class StreamsGroups(StreamsGroupInterface):
         setting: Callable[[str, str], str],
         create_topics: CreateTopics,
         check_on: Callable[[], object],
+        kept: KeptTopologies,
     ) -> None:
         self._hub = hub
         self._groups = groups
@@ -75,8 +77,21 @@ class StreamsGroups(StreamsGroupInterface):
         self._check_on = check_on
         self._create_topics = create_topics
         self._assigning: set[str] = set()  # groups whose target is being computed
-        groups.watchers.append(self._assign)
-        groups.revive(GroupType.STREAMS, lambda epoch: StreamsGroup(groups.clock(), topics, epoch))
+        self._kept = kept
+        groups.watchers += (self._assign, self._keep)
+        groups.revive(GroupType.STREAMS, self._revived)
+        hub.spawn(kept.forget_others, groups.names(GroupType.STREAMS))
+
+    def _revived(self, name: str, epoch: int) -> StreamsGroup:
+        return self._kept.restore(name, StreamsGroup(self._groups.clock(), self._topics, epoch))
+
+    def _keep(self, name: str, group: AnyGroup) -> None:
+        if isinstance(group, StreamsGroup):
+            self._kept.note(name, group)
+
+    def forget_group(self, name: str) -> Error | None:
+        """A group was deleted; waits as a green thread."""
+        return self._kept.forget([name])
 
     # -- heartbeats -----------------------------------------------------------------------------
 

@@ -165,10 +165,14 @@ class StreamsGroup(ModernGroup[Member, Roles]):
         wanted = normal(topology)
         if self.topology is None:
             configure(wanted, self._partitions)  # raises if it cannot be used
-            self.topology = wanted
-            self._required, self._reader = required_topics(wanted), readers(wanted)
+            self.begin_with(wanted)
         elif topology.epoch >= self.topology.epoch and wanted != self.topology:
             raise InvalidRequestError("Topology updates are not supported yet.")
+
+    def begin_with(self, topology: Topology) -> None:
+        """Have this topology, which can be used and is in order."""
+        self.topology = topology
+        self._required, self._reader = required_topics(topology), readers(topology)
 
     def _partitions(self, name: str) -> int | None:
         found = self._topics.find(name)
