@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 from weakref import WeakMethod
 
+from dafka.broker.interface.broker import BrokerInterface
 from dafka.testing.broker import TestBroker
 from dafka.testing.faults import FaultyBroker
 from dafka.testing.torture.applying import ChaoticBroker
@@ -17,6 +18,7 @@ from dafka.testing.torture.generator import RATE, Generator
 from dafka.testing.torture.history import Call, History, table
 from dafka.testing.torture.plan import Fault, Faults, Plan
 
+_T = TypeVar("_T")
 _Chaos = TypeVar("_Chaos", bound="chaos")
 
 
@@ -85,7 +87,24 @@ class chaos(TestBroker, AssertionsOfBroker):  # as it is read: with chaos(7) as 
     def __repr__(self) -> str:
         return f"<{self._faults!r}, {super().__repr__()}>"
 
-    # -- inside ---------------------------------------------------------------------------------
+    # -- inside: the test waits while a fault restarts the broker ------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return (self._chaos.restarting and not self._hub.here) or super().running
+
+    def _state(self) -> Any:
+        return super()._state() if self._hub.here else self._hub.run(self._started)
+
+    def _started(self) -> Any:
+        self._chaos.started.wait()
+        return super()._state()
+
+    def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        return self._within(lambda broker: getattr(broker, method)(*args, **kwargs))
+
+    def _within(self, work: Callable[[BrokerInterface], _T]) -> _T:
+        return self._hub.run(self._chaos.repeated, lambda: work(self._faulty._broker))
 
     def _open(self) -> Any:
         state = super()._open()

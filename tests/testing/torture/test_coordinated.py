@@ -181,6 +181,29 @@ def test_clients_over_tcp_connect_again():
         assert (broker.bootstrap_servers, broker.faults) == (address, plan)
 
 
+def test_the_tests_own_questions_wait_meanwhile():
+    plan = [Fault("produce t-0", call, "restart") for call in range(2, 40, 2)]
+    with chaos.plan(plan) as broker:
+        address = broker.bootstrap_servers
+        broker.create_topic("t")
+
+        def send():
+            with producer(broker) as one:
+                for number in range(20):
+                    one.send("t", b"%d" % number).get(100)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        while sender.is_alive():
+            assert broker.running and broker.bootstrap_servers == address
+            assert broker.topics() == ["t"] and len(broker.values("t")) <= 20
+            assert broker.groups() == []
+            broker.clear_faults()
+        sender.join()
+        assert len(broker.values("t")) == 20 and len(broker.faults) >= 15
+    assert not broker.running
+
+
 def test_a_broker_that_has_restarted_is_stopped_and_its_folder_removed():
     with chaos.plan([Fault("produce t-0", 1, "restart")]) as broker:
         path = broker.path
