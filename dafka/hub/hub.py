@@ -85,7 +85,8 @@ class Waiter:
             with suppress(RuntimeError):  # two threads at once: the other has released it
                 self._lock.release()
         else:
-            self._watcher.send()
+            with suppress(ValueError):  # the loop of a thread that has ended meanwhile
+                self._watcher.send()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until :meth:`set` or for ``timeout`` seconds (None: for ever); whether it was set."""

@@ -109,6 +109,19 @@ def test_so_many_streams_at_once_and_no_more(shared, monkeypatch):
         streams[1].close()
 
 
+def test_a_console_that_ends_while_topics_are_followed_says_nothing(capfd):
+    with TestBroker(console=True) as broker:
+        broker.create_topic("orders")
+        client = Client(broker.console)
+        streams = [client.open("GET", "/api/topics/orders/follow") for _ in range(5)]
+        for stream in streams:
+            assert stream.readline() == b"event: following\n"
+        time.sleep(0.2)  # they wait for records now, in the hub
+    for stream in streams:
+        stream.close()
+    assert capfd.readouterr().err == ""
+
+
 def test_a_browser_that_does_not_read_holds_nobody_up(shared):
     topic = f"t-{uuid4()}"
     shared.create_topic(topic)

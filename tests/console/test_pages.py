@@ -104,13 +104,20 @@ def test_values_are_never_markup(page, shared, topic):
 
 
 def test_octets_tombstones_and_large_values_are_shown_as_what_they_are(page, shared, topic):
-    shared.preload(topic, [("k1", b"\x00\xff\x10"), ("k2", None), ("k3", "a\u202eb\x1b"), ("k4", "x" * 9000)])
+    exact = '{"large": 12345678901234567890, "float": 741.0}'
+    shared.preload(
+        topic,
+        [("k1", b"\x00\xff\x10"), ("k2", None), ("k3", "a\u202eb\x1b"), ("k4", "x" * 9000), ("k5", exact)],
+    )
     page.goto(f"/topics/{topic}")
-    expect(page.locator("#records article")).to_have_count(4)
+    expect(page.locator("#records article")).to_have_count(5)
     records = page.locator("#records")
     expect(records.get_by_text("00 ff 10")).to_be_visible()
     expect(records.get_by_text("tombstone")).to_be_visible()
     expect(records.get_by_text("a⟨U+202E⟩b␛")).to_be_visible()
+    page.locator("article", has_text="k5").locator("summary").first.click()
+    expect(page.locator(".json")).to_contain_text("12345678901234567890")
+    expect(page.locator(".json")).to_contain_text("741.0")
     page.locator("article", has_text="k4").locator("summary").click()
     page.get_by_role("button", name=re.compile("Load up to 4 MB")).click()
     expect(page.locator("pre", has_text=re.compile("^x{9000}$"))).to_be_visible()

@@ -15,7 +15,7 @@ import pytest
 
 from dafka.hub import hub as hub_module
 from dafka.hub import limits
-from dafka.hub.hub import get_hub
+from dafka.hub.hub import Waiter, get_hub
 
 
 def test_a_call_runs_on_the_hub_thread_and_its_result_comes_back():
@@ -274,3 +274,18 @@ def test_ctrl_c_at_the_interpreters_exit_is_no_traceback(monkeypatch):
 
 def test_an_interpreter_with_a_running_hub_ends_quietly():
     assert run_program("from dafka.hub.hub import get_hub; print(get_hub().run(lambda: 'end'))") == "end"
+
+
+def test_a_waiter_whose_thread_and_loop_have_ended_is_set_in_vain():
+    """A call that was given up may end in the hub after its thread."""
+    made = []
+
+    def make():
+        gevent.get_hub()
+        made.append(Waiter())
+        gevent.get_hub().destroy(destroy_loop=True)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    made[0].set()

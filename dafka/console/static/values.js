@@ -22,10 +22,16 @@ export function parsed(content) {
   if (content === null || content.cut || content.text === undefined) return undefined;
   if (!/^\s*[[{]/.test(content.text)) return undefined;
   try {
-    return JSON.parse(content.text);
+    return JSON.parse(content.text, (name, value, context) =>
+      typeof value === "number" && context && context.source !== String(value) ? new Exact(context.source) : value);
   } catch {
     return undefined;
   }
+}
+
+// A number as it was written: JavaScript's own would be another one (1.0, 12345678901234567890).
+class Exact {
+  constructor(text) { this.text = text; }
 }
 
 // Control characters as pictures, and what turns the direction of text as its number.
@@ -58,6 +64,7 @@ function hexDump(octets) {
 }
 
 function tree(value, depth = 0) {
+  if (value instanceof Exact) return h("span", { class: "number" }, value.text);
   if (value === null || typeof value !== "object") {
     const kind = typeof value === "string" ? "string" : "number";
     return h("span", { class: kind }, typeof value === "string" ? JSON.stringify(visible(value, true)) : String(value));
