@@ -33,6 +33,10 @@ class DataLossError(DafkaError):
     """Records that were to be read no longer exist, and ``failOnDataLoss`` is true."""
 
 
+class ReadError(DafkaError):
+    """The broker does not give records that it has, for want of a right, for example."""
+
+
 class WriteError(DafkaError):
     """The broker did not take records."""
 

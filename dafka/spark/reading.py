@@ -18,7 +18,7 @@ from dafka.protocol.aborted import AbortedTransactions
 from dafka.protocol.batch import read_header
 from dafka.spark.cluster import Cluster, reason
 from dafka.spark.columns import RecordColumns, read_columns
-from dafka.spark.errors import DataLossError
+from dafka.spark.errors import ReadError
 from dafka.spark.planning import report_loss
 from dafka.spark.ranges import OffsetRange
 
@@ -65,7 +65,10 @@ class RangeReader:
         self._min_timestamp = min_timestamp
 
     def read(self, offsets: OffsetRange) -> Iterator[pa.RecordBatch]:
-        """The records of the range, in order. Raises DataLossError, UnreachableError, BatchError."""
+        """The records of the range, in order.
+
+        Raises DataLossError, ReadError, UnreachableError, BatchError.
+        """
         rows = _Rows(offsets, self._schema)
         with ThreadPoolExecutor(1, "dafka-fetch") as pool:
             for batch, first in self._batches(pool, offsets):
@@ -134,7 +137,7 @@ class RangeReader:
         elif issubclass(error, UnknownTopicOrPartitionError):
             why = "the partition does not exist any more"
         else:
-            raise DataLossError(
+            raise ReadError(
                 f"partition {offsets.partition} of topic {offsets.topic!r} cannot be read at offset "
                 f"{position}: "
                 f"{reason(error)}"

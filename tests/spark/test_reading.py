@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 
 import pytest
+from kafka.errors import TopicAuthorizationFailedError
 from pyspark.sql.pandas.types import to_arrow_schema
 from spark.frames import create, produce
 
 from dafka.broker import connect
+from dafka.broker.interface.records import Fetched
 from dafka.protocol.batch import with_producer
 from dafka.protocol.batch_writer import encode_batch
 from dafka.spark import SCHEMA_WITH_HEADERS
 from dafka.spark.cluster import Cluster
-from dafka.spark.errors import DataLossError
+from dafka.spark.errors import DataLossError, ReadError
 from dafka.spark.options import Access
 from dafka.spark.ranges import OffsetRange
 from dafka.spark.reading import ARROW_FIELDS, ROWS, RangeReader
@@ -82,6 +84,14 @@ def test_an_end_that_the_partition_does_not_have_is_reported(broker, brokers):
     produce(broker, "t", [b"x"] * 5)
     with pytest.raises(DataLossError, match="offsets from 5 to 9"):
         offsets(RangeReader(brokers, ["offset"]), 0, 9)
+
+
+def test_records_that_may_not_be_read_are_not_reported_as_lost(brokers, monkeypatch):
+    refused = Fetched(TopicAuthorizationFailedError, -1, -1, [])
+    monkeypatch.setattr(brokers, "fetch", lambda *asked: refused)
+    for fails in (True, False):
+        with pytest.raises(ReadError, match=r"partition 0 of topic 't' cannot be read at offset 3: .*author"):
+            offsets(RangeReader(brokers, ["offset"], fail_on_data_loss=fails), 3, 5)
 
 
 def test_whole_batches_that_are_too_old_are_passed_over(broker, brokers):

@@ -107,6 +107,7 @@ def test_who_is_let_in_and_what_the_others_are_told(
 
 
 @IN_THE_LONG_FORM
+@pytest.mark.timeout(1800)
 def test_the_same_with_java(broker: Secured, made: Files) -> None:
     if missing := Java().missing():
         pytest.skip(missing)
@@ -114,5 +115,6 @@ def test_the_same_with_java(broker: Secured, made: Files) -> None:
 
 
 @IN_THE_LONG_FORM
+@pytest.mark.timeout(3600)
 def test_the_same_with_spark(broker: Secured, made: Files, spark: Any) -> None:
     assert differences("spark", broker, made, at_once=4) == {}
